@@ -1,0 +1,172 @@
+"""What the model still scores: any evaluation function as a metric, with further metrics from the same run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from inspect import Parameter
+from typing import Any
+
+from profilerkit import Comparative, ExternalProfilerFunction, InputError, Metric, Scale, StatusKey
+from profilerkit.backend import Backend, DeviceLike
+from profilerkit.data import DataLoader
+from profilerkit.intrinsic import split_named
+
+__all__ = ["ComputeEvalMetric", "DynamicEvalMetric", "EvalMetric", "InferenceTime"]
+
+
+class EvalMetric(Metric):
+    """What the evaluation function returned on its data split."""
+
+    NAME = "eval_metric"
+
+    def __init__(
+        self,
+        unit_name: str = "",
+        comparative: Comparative | str = Comparative.DIFF,
+        description: str | None = None,
+        label: str | None = None,
+    ) -> None:
+        super().__init__()
+        self.UNIT = unit_name
+        self.COMPARATIVE = Comparative.parse(comparative)
+        self._description = description
+        self._label = label
+
+    def description(self) -> str:
+        """Return the description it was given."""
+        return self._description or super().description()
+
+    def friendly_name(self) -> str:
+        """Name what was evaluated."""
+        return f"Evaluation: {self._label}" if self._label else "Evaluation Metric"
+
+
+class DynamicEvalMetric(EvalMetric):
+    """A further entry of the dict that an evaluation function returned, as a metric of its own."""
+
+    def __init__(
+        self,
+        name: str,
+        unit_name: str = "",
+        description: str | None = None,
+        comparative: Comparative | str = Comparative.DIFF,
+    ) -> None:
+        super().__init__(unit_name, comparative, description, label=name)
+        self.NAME = name
+
+
+class InferenceTime(Metric):
+    """Seconds the evaluation took over its whole data split."""
+
+    NAME = "inference_time"
+    UNIT = "s"
+    SCALE = Scale.TIME
+    COMPARATIVE = Comparative.RECIPROCAL
+
+
+class ComputeEvalMetric(ExternalProfilerFunction):
+    """Runs an evaluation function over a data split.
+
+    Args:
+        func: Any callable whose first two parameters take the model and the loader; the others are provided by name.
+            It returns a number, or a dict of numbers.
+        key: Which entry of a dict is the main metric, and what reports call it.
+        default_split: The split it runs over unless ``split`` is passed.
+        unit_name: Unit of the value: ``"%"``.
+        comparative: How two values compare.
+        description: What the value is.
+        secondary: Further metrics from the same dict.
+    """
+
+    def __init__(
+        self,
+        func: Callable[..., Any],
+        key: str | None = None,
+        default_split: str = "test",
+        unit_name: str = "",
+        comparative: Comparative | str = Comparative.DIFF,
+        description: str | None = None,
+        secondary: Iterable[DynamicEvalMetric] = (),
+    ) -> None:
+        super().__init__(func)
+        self.key = key
+        self.default_split = default_split
+        self.metric = EvalMetric(unit_name, comparative, description, label=key)
+        self.secondary = tuple(secondary)
+
+    def get_bounded_status_keys(self) -> tuple[StatusKey, ...]:
+        """Return the main metric, `InferenceTime` and the secondary metrics."""
+        return self.metric, InferenceTime(), *self.secondary
+
+    def with_secondary_metric(
+        self,
+        key: str,
+        unit_name: str | None = None,
+        description: str | None = None,
+        comparative: Comparative | str | None = None,
+    ) -> ComputeEvalMetric:
+        """Return the same function with one more secondary metric; unit and comparative are the main one's."""
+        unit = self.metric.UNIT if unit_name is None else unit_name
+        added = DynamicEvalMetric(key, unit, description, comparative or self.metric.COMPARATIVE)
+        return ComputeEvalMetric(
+            self.func,
+            self.key,
+            self.default_split,
+            self.metric.UNIT,
+            self.metric.COMPARATIVE,
+            self.metric._description,
+            (*self.secondary, added),
+        )
+
+    def parameters(self) -> Mapping[str, Parameter]:
+        """Return what the function names, and what it takes to run it: backend, split and device."""
+        own = {"backend": Parameter("backend", Parameter.KEYWORD_ONLY)}
+        for name in ("split", "device"):
+            own[name] = Parameter(name, Parameter.KEYWORD_ONLY, default=None)
+        return {**super().parameters(), **own}
+
+    def __call__(
+        self,
+        model: Any,
+        data_splits: Mapping[str, DataLoader],
+        *,
+        backend: Backend,
+        split: str | None = None,
+        device: DeviceLike = None,
+        **others: Any,
+    ) -> dict[str, Any]:
+        """Return the main metric, the seconds it took and the secondary metrics, by name."""
+        if not data_splits:
+            raise InputError("there is no data to evaluate on; give data_splits={'test': loader}")
+        name = split or self.default_split
+        loader = split_named(data_splits, name).tracked(f"Evaluating on {name}")
+        arguments = {name: value for name, value in {"device": device, **others}.items() if name in self._others}
+
+        def run() -> tuple[Any, float]:
+            start = time.perf_counter()
+            returned = self.func(model, loader, **arguments)
+            return returned, time.perf_counter() - start
+
+        returned, seconds = backend.evaluate(model, run, device)
+        values = {self.metric.NAME: self._entry(returned, self.key), InferenceTime.NAME: seconds}
+        return values | {metric.NAME: self._entry(returned, metric.NAME) for metric in self.secondary}
+
+    def _entry(self, returned: Any, key: str | None) -> Any:
+        if not isinstance(returned, Mapping):
+            if key is not None and any(metric.NAME == key for metric in self.secondary):
+                raise TypeError(f"the evaluation function returned {returned!r}, no dict with the secondary metric {key!r}")
+            return _number(returned)
+        if len(returned) == 1 and key is None:
+            return _number(next(iter(returned.values())))
+        if key not in returned:
+            raise KeyError(
+                f"the evaluation function returned a dict with {', '.join(map(repr, returned))}; say which entry is the "
+                f"metric with ComputeEvalMetric(..., key=...), which is {key!r}"
+            )
+        return _number(returned[key])
+
+
+def _number(value: Any) -> Any:
+    """Return a plain number for a tensor or array of one element."""
+    return value.item() if hasattr(value, "item") and getattr(value, "size", None) is not None else value

@@ -1,0 +1,43 @@
+"""The model layer by layer, as data and as text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from profilerkit import Failure, ProfilerFunction, StatusKey
+from profilerkit.trace import ModelTrace
+
+__all__ = ["ComputeLayerwiseSummary", "LayerwiseData", "LayerwiseSummary", "layerwise"]
+
+
+class LayerwiseData(StatusKey):
+    """The per-layer table as data: a `LayerTable`, with ``top(k, by=...)`` and ``to_pandas()``."""
+
+    NAME = "layerwise_data"
+
+
+class LayerwiseSummary(StatusKey):
+    """The per-layer table as text."""
+
+    NAME = "layerwise_summary"
+
+
+class ComputeLayerwiseSummary(ProfilerFunction):
+    """Computes the per-layer table."""
+
+    def get_bounded_status_keys(self) -> tuple[type[StatusKey], ...]:
+        """Return `LayerwiseSummary` and `LayerwiseData`."""
+        return LayerwiseSummary, LayerwiseData
+
+    def __call__(self, trace: ModelTrace) -> dict[str, Any]:
+        """Return the table as text and as data."""
+        return layerwise(trace)
+
+
+def layerwise(trace: ModelTrace) -> dict[str, Any]:
+    """Return the per-layer table by the names of both its forms."""
+    from profilerkit.render.console import layer_table, to_text
+
+    if trace.failure is not None:
+        return {LayerwiseSummary.NAME: Failure(trace.failure), LayerwiseData.NAME: Failure(trace.failure)}
+    return {LayerwiseSummary.NAME: to_text(layer_table(trace.table)), LayerwiseData.NAME: trace.table}

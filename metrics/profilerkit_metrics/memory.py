@@ -1,0 +1,24 @@
+"""The most memory a forward pass needs at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from profilerkit import Comparative, Failure, Metric, Scale
+from profilerkit.trace import ModelTrace
+
+__all__ = ["MemoryFootprint", "memory_footprint"]
+
+
+class MemoryFootprint(Metric):
+    """Peak bytes alive at once in one forward pass without gradients: weights, inputs and activations."""
+
+    NAME = "memory_footprint"
+    UNIT = "B"
+    SCALE = Scale.IEC
+    COMPARATIVE = Comparative.RECIPROCAL
+
+
+def memory_footprint(trace: ModelTrace, include_weights: bool) -> Any:
+    """Return the peak in bytes, or the failure that kept the model from running."""
+    return Failure(trace.failure) if trace.failure is not None else trace.memory.peak_bytes(include_weights)

@@ -1,0 +1,33 @@
+"""How much room a model takes on disk and in memory before it runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from profilerkit import Comparative, Metric, ProfilerFunction, Scale
+from profilerkit.trace import ModelTrace
+
+from .memory import MemoryFootprint, memory_footprint
+
+__all__ = ["ComputeSize", "ModelSize"]
+
+
+class ModelSize(Metric):
+    """Bytes of the distinct parameters and persistent buffers at their own dtypes."""
+
+    NAME = "model_size"
+    UNIT = "B"
+    SCALE = Scale.IEC
+    COMPARATIVE = Comparative.RECIPROCAL
+
+
+class ComputeSize(ProfilerFunction):
+    """Computes what the model needs in memory: its size, and the peak while it runs."""
+
+    def get_bounded_status_keys(self) -> tuple[type[Metric], ...]:
+        """Return `ModelSize` and `MemoryFootprint`."""
+        return ModelSize, MemoryFootprint
+
+    def __call__(self, trace: ModelTrace, include_weights: bool = True) -> dict[str, Any]:
+        """Return both in bytes; ``include_weights`` counts the weights into the footprint."""
+        return {ModelSize.NAME: trace.size_bytes, MemoryFootprint.NAME: memory_footprint(trace, include_weights)}

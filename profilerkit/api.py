@@ -1,0 +1,134 @@
+"""One line for most people: `profile` a model, `compare` several."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .backend import Backend, DeviceLike
+from .function import ProfilerFunction
+from .profiler import Profiler, compare_profilers, warn_of_unknown_arguments
+from .report import Comparison, Report
+
+__all__ = ["compare", "profile"]
+
+
+def profile(
+    model: Any,
+    inputs: Any = None,
+    *,
+    input_shape: Any = None,
+    data_splits: Mapping[str, Any] | None = None,
+    functions: Iterable[ProfilerFunction] = (),
+    metrics: Iterable[str] | None = None,
+    batch_size: int | None = None,
+    device: DeviceLike = None,
+    name: str | None = None,
+    backend: Backend | str | None = None,
+    strict: bool = False,
+    **kwargs: Any,
+) -> Report:
+    """Compute what every installed plugin offers for the model and return it as a `Report`.
+
+    Args:
+        model: A model of any framework a backend is installed for; it comes back exactly as it was.
+        inputs: Example inputs, or a callable that builds them from a batch size; see `Profiler`.
+        input_shape: Shapes of one sample instead: ``(3, 224, 224)``.
+        data_splits: Loaders by name, from which inputs are read and which evaluation functions run over.
+        functions: Further functions, which take precedence: ``[ComputeEvalMetric(get_accuracy)]``.
+        metrics: The names of the only metrics wanted; all of them unless given.
+        batch_size: Samples in one forward pass; as many as the example inputs have unless given.
+        device: Where to run; where the model is unless given.
+        name: What the report calls the model.
+        backend: A backend or its name; found from the model unless given.
+        strict: Raise where a value fails or is not complete, instead of saying so in the report.
+        **kwargs: Arguments for the functions, by name: ``max_seconds=1``.
+    """
+    profiler = _profiler(model, data_splits, name, inputs, input_shape, backend, functions)
+    arguments = _arguments(kwargs, batch_size, device)
+    warn_of_unknown_arguments(arguments, [profiler])
+    profiler.compute(profiler.status_keys() if metrics is None else metrics, strict=strict, **arguments)
+    return profiler.report()
+
+
+def compare(
+    reference: Any,
+    *others: Any,
+    inputs: Any = None,
+    input_shape: Any = None,
+    data_splits: Mapping[str, Any] | None = None,
+    functions: Iterable[ProfilerFunction] = (),
+    metrics: Iterable[str] | None = None,
+    batch_size: int | None = None,
+    device: DeviceLike = None,
+    names: Iterable[str] | None = None,
+    strict: bool = False,
+    **kwargs: Any,
+) -> Comparison:
+    """Profile models side by side and return their `Comparison`; times are measured in turn.
+
+    Args:
+        reference: The model the others are measured by (or a `Profiler` of it).
+        *others: The models to compare with it (or profilers of them).
+        inputs: Example inputs for all of them; see `profile` for this and the other arguments.
+        input_shape: Shapes of one sample instead.
+        data_splits: Loaders by name, for all of them.
+        functions: Further functions, which take precedence.
+        metrics: The names of the only metrics wanted.
+        batch_size: Samples in one forward pass.
+        device: Where to run.
+        names: What the report calls the models, the reference first.
+        strict: Raise where a value fails or is not complete.
+        **kwargs: Arguments for the functions, by name.
+    """
+    models = [reference, *others]
+    if len(models) < 2:
+        raise TypeError("compare() needs a reference and at least one other model: compare(teacher, student, inputs=x)")
+    called = list(names) if names is not None else [None] * len(models)
+    if len(called) != len(models):
+        raise ValueError(f"names has {len(called)} entries for {len(models)} models; give one for each")
+    extra = list(functions)
+    profilers = [
+        model if isinstance(model, Profiler) else _profiler(model, data_splits, name, inputs, input_shape, None, extra)
+        for model, name in zip(models, called, strict=True)
+    ]
+    if names is None:
+        profilers = _told_apart(profilers)
+    arguments = _arguments(kwargs, batch_size, device)
+    return compare_profilers(profilers[0], profilers[1:], metrics, strict=strict, **arguments)
+
+
+def _profiler(
+    model: Any,
+    data_splits: Mapping[str, Any] | None,
+    name: str | None,
+    inputs: Any,
+    input_shape: Any,
+    backend: Backend | str | None,
+    functions: Iterable[ProfilerFunction],
+) -> Profiler:
+    profiler = Profiler(model, data_splits, name, inputs=inputs, input_shape=input_shape, backend=backend)
+    for function in functions:
+        profiler.register_profiler_function(function, override=True)
+    return profiler.register_defaults()
+
+
+def _told_apart(profilers: list[Profiler]) -> list[Profiler]:
+    """Give models of one name a number each, so that a reader can tell the columns apart."""
+    totals = Counter(profiler.name for profiler in profilers)
+    met: Counter[str] = Counter()
+    apart = []
+    for profiler in profilers:
+        if totals[profiler.name] > 1:
+            met[profiler.name] += 1
+            renamed = profiler.clone(retain_status=True)
+            renamed.name = f"{profiler.name} ({met[profiler.name]})"
+            profiler = renamed
+        apart.append(profiler)
+    return apart
+
+
+def _arguments(kwargs: dict[str, Any], batch_size: int | None, device: DeviceLike) -> dict[str, Any]:
+    given = {"batch_size": batch_size, "device": device}
+    return {**kwargs, **{name: value for name, value in given.items() if value is not None}}

@@ -1,0 +1,91 @@
+"""What a framework must offer so that every metric works over it: one small interface.
+
+N backends and M metrics cost N + M pieces of code: a metric calls these methods and never a framework.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from enum import Enum
+from typing import Any, ClassVar, TypeAlias, TypeVar
+
+from .data import DataLoader, ForwardPass, ModelInputs, TensorSpec
+from .trace import ModelTrace
+
+__all__ = ["Backend", "Device", "DeviceLike"]
+
+T = TypeVar("T")
+
+
+class Device(Enum):
+    """Where a model runs. A framework's own string (``"cuda:1"``, ``"mps"``) is taken wherever a member is."""
+
+    CPU = "cpu"
+    GPU = "gpu"
+
+
+DeviceLike: TypeAlias = "Device | str | None"
+
+
+class Backend(ABC):
+    """One framework, behind the interface that every metric is written over.
+
+    The model a method is given comes back exactly as it was, after errors too: the same parameters and buffers
+    (objects, values, devices), train/eval flags, hooks, attributes and ``state_dict`` keys.
+    """
+
+    #: The name people read and ask for: "torch".
+    name: ClassVar[str]
+    #: The loader and forward pass that data splits are wrapped in.
+    data_loader: ClassVar[type[DataLoader]] = DataLoader
+    forward_pass: ClassVar[type[ForwardPass]] = ForwardPass
+
+    @abstractmethod
+    def accepts(self, model: Any) -> bool:
+        """Say whether this backend can profile the model."""
+
+    @abstractmethod
+    def resolve_device(self, model: Any, device: DeviceLike) -> str:
+        """Return the framework's string for a device; for None, where the model is.
+
+        Raises `DeviceNotAvailableError` for a device that this machine lacks, before anything runs.
+        """
+
+    @abstractmethod
+    def is_tensor(self, value: Any) -> bool:
+        """Say whether a value is a tensor or array that a model takes as one input."""
+
+    @abstractmethod
+    def random_tensor(self, spec: TensorSpec, batch_size: int) -> Any:
+        """Return a tensor of shape ``(batch_size, *spec.shape)``: normal for floats, zeros for integers."""
+
+    @abstractmethod
+    def with_batch_size(self, tensor: Any, batch_size: int) -> Any:
+        """Return the tensor with its first dimension cut or repeated to ``batch_size``."""
+
+    @abstractmethod
+    def trace(self, model: Any, inputs: ModelInputs | None) -> ModelTrace:
+        """Find all static facts about the model in one pass, on shapes alone where the framework can.
+
+        Without inputs, or if the model raises, the trace holds the layers alone, and the error as its ``failure``.
+        """
+
+    @abstractmethod
+    def forward(
+        self, model: Any, inputs: ModelInputs, device: DeviceLike = None
+    ) -> AbstractContextManager[Callable[[], Any]]:
+        """Yield a call without arguments that runs one forward pass and returns when the device is done."""
+
+    @abstractmethod
+    def evaluate(self, model: Any, call: Callable[[], T], device: DeviceLike = None) -> T:
+        """Return ``call()``, made while the model is in inference mode and on the device."""
+
+    @abstractmethod
+    def preserved(self, model: Any) -> AbstractContextManager[None]:
+        """Hand the model, and the process around it, back exactly as they came."""
+
+    def environment(self) -> Mapping[str, str]:
+        """Return what a reader must know to repeat a measurement: framework version, threads, devices."""
+        return {}

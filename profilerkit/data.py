@@ -1,0 +1,310 @@
+"""From a batch to a model call: what a model is fed, whatever shape the user's data has.
+
+Inputs are given once, in the way that is at hand: example inputs, shapes alone, a callable that builds them from a
+batch size, or data splits whose batches a `ForwardPass` takes apart.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .errors import InputError
+from .progress import track
+
+__all__ = [
+    "TARGET_KEYS",
+    "DataLoader",
+    "ForwardPass",
+    "ModelInputPattern",
+    "ModelInputs",
+    "TensorSpec",
+    "parse_input_shape",
+]
+
+#: Entries of a mapping batch that are targets, not inputs of the model.
+TARGET_KEYS = ("label", "labels", "target", "targets", "y")
+
+
+class ModelInputs:
+    """The arguments of one model call: ``ModelInputs(x, mask=m)`` is ``model(x, mask=m)``.
+
+    >>> ModelInputs.of((1, 2)).args, ModelInputs.of({"mask": 3}).kwargs
+    ((1, 2), {'mask': 3})
+    """
+
+    __slots__ = ("args", "kwargs")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.args = args
+        self.kwargs = kwargs
+
+    @classmethod
+    def of(cls, value: Any) -> ModelInputs:
+        """Read inputs: a tuple or list are the positional ones, a mapping the keyword ones, all else is one input."""
+        if isinstance(value, ModelInputs):
+            return value
+        if isinstance(value, Mapping):
+            strange = [key for key in value if not isinstance(key, str)]
+            if strange:
+                raise InputError(
+                    f"a mapping of inputs gives keyword arguments by name, but has the keys {strange!r}; to pass a "
+                    "mapping as one positional input, use ModelInputs(mapping)"
+                )
+            return cls(**value)
+        if isinstance(value, (tuple, list)):
+            return cls(*value)
+        return cls(value)
+
+    def map(self, function: Callable[[Any], Any]) -> ModelInputs:
+        """Return inputs of the same structure with ``function`` applied to every leaf."""
+        return ModelInputs(*map_leaves(self.args, function), **map_leaves(self.kwargs, function))
+
+    def leaves(self) -> Iterator[Any]:
+        """Yield every leaf of the structure: positional inputs first, then keyword ones."""
+        found: list[Any] = []
+        self.map(lambda leaf: found.append(leaf) or leaf)
+        return iter(found)
+
+    def __repr__(self) -> str:
+        parts = [_brief(arg) for arg in self.args]
+        parts += [f"{name}={_brief(value)}" for name, value in self.kwargs.items()]
+        return f"ModelInputs({', '.join(parts)})"
+
+
+def map_leaves(value: Any, function: Callable[[Any], Any]) -> Any:
+    """Apply ``function`` to the leaves of nested tuples, named tuples, lists and mappings."""
+    if isinstance(value, Mapping):
+        mapped = {key: map_leaves(item, function) for key, item in value.items()}
+        return mapped if type(value) is dict else _like(value, mapped)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(map_leaves(item, function) for item in value))
+    if isinstance(value, (tuple, list)):
+        return type(value)(map_leaves(item, function) for item in value)
+    return function(value)
+
+
+def _like(mapping: Mapping[Any, Any], items: dict[Any, Any]) -> Any:
+    """Return the items in a copy of a mapping of the user's own type, which its model may rely on."""
+    twin = copy.copy(mapping)
+    try:
+        twin.update(items)  # type: ignore[attr-defined]
+    except (AttributeError, TypeError):
+        return items
+    return twin
+
+
+def _brief(value: Any) -> str:
+    shape = getattr(value, "shape", None)
+    if shape is not None:
+        return f"{type(value).__name__}{tuple(shape)}"
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """One input without its values: the shape of one sample (no batch dimension) and the dtype's name."""
+
+    shape: tuple[int, ...]
+    dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        wrong = [size for size in self.shape if not isinstance(size, int) or isinstance(size, bool) or size < 1]
+        if wrong:
+            raise InputError(f"input shape {self.shape!r} has {wrong!r}; give positive integers, without the batch size")
+
+
+def parse_input_shape(value: Any) -> tuple[tuple[TensorSpec, ...], dict[str, TensorSpec]]:
+    """Read ``input_shape``: positional and keyword specs.
+
+    ``(3, 224, 224)`` is one input; ``[(3, 224, 224), ((128,), "int64")]`` are several, with a dtype where it is not
+    float32; ``{"ids": ((128,), "int64")}`` are keyword inputs.
+
+    >>> parse_input_shape([(3, 8), ((128,), "int64")])[0][1]
+    TensorSpec(shape=(128,), dtype='int64')
+    """
+    if isinstance(value, Mapping):
+        return (), {str(name): _spec(item) for name, item in value.items()}
+    if isinstance(value, TensorSpec) or _is_shape(value) or _is_shape_and_dtype(value):
+        return (_spec(value),), {}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return tuple(_spec(item) for item in value), {}
+    return (_spec(value),), {}
+
+
+def _is_shape(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str) and all(isinstance(size, int) for size in value)
+
+
+def _is_shape_and_dtype(value: Any) -> bool:
+    return isinstance(value, tuple) and len(value) == 2 and _is_shape(value[0]) and isinstance(value[1], str)
+
+
+def _spec(value: Any) -> TensorSpec:
+    if isinstance(value, TensorSpec):
+        return value
+    if _is_shape_and_dtype(value):
+        return TensorSpec(tuple(value[0]), value[1])
+    if _is_shape(value):
+        return TensorSpec(tuple(value))
+    raise InputError(
+        f"cannot read the input shape {value!r}; give (3, 224, 224), ((128,), 'int64'), a list of those for several "
+        "positional inputs, or a mapping of those for keyword inputs"
+    )
+
+
+class ModelInputPattern(tuple[Any, ...]):
+    """Which elements of a batch go into the model: ``(0, '_')`` is the first of two, the usual (inputs, targets).
+
+    Integers say where an element goes among the model's positional inputs, ``'_'`` leaves it out. Other strings name
+    the entries of a mapping batch that are passed as keyword inputs: ``("input_ids", "attention_mask")``.
+    """
+
+    def __new__(cls, elements: Iterable[Any]) -> ModelInputPattern:
+        """Check the elements: distinct integers from zero and '_', or names."""
+        pattern = super().__new__(cls, elements)
+        if pattern.names:
+            if any(not isinstance(element, str) for element in pattern):
+                raise TypeError(f"{tuple(pattern)!r}: use integers and '_' for tuple batches, or names for mappings")
+            return pattern
+        places = sorted(element for element in pattern if element != "_")
+        if any(isinstance(place, bool) or not isinstance(place, int) or place < 0 for place in places):
+            raise TypeError(f"{tuple(pattern)!r}: elements must be integers from zero, '_' placeholders, or names")
+        if not places or len(set(places)) < len(places):
+            raise TypeError(f"{tuple(pattern)!r}: give each input of the model its own place, and at least one")
+        return pattern
+
+    @property
+    def names(self) -> list[str]:
+        """The names of keyword inputs; empty for a pattern of places."""
+        return [element for element in self if isinstance(element, str) and element != "_"]
+
+    def rearrange(self, batch: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Return (model inputs in order, the elements left out) of a batch.
+
+        Raises `InputError` where batch and pattern differ in length; a batch of the inputs alone is taken whole.
+        """
+        places = [element for element in self if element != "_"]
+        pattern = tuple(places) if len(batch) == len(places) else tuple(self)
+        if len(batch) != len(pattern):
+            raise InputError(
+                f"a batch of the loader has {len(batch)} elements, the model input pattern {tuple(self)!r} has "
+                f"{len(self)}; give ForwardPass(model_input_pattern=...) one element for each"
+            )
+        inputs = sorted((place, element) for place, element in _indexed(pattern, batch))
+        return tuple(batch[index] for _, index in inputs), tuple(
+            element for place, element in zip(pattern, batch, strict=True) if place == "_"
+        )
+
+
+def _indexed(pattern: Sequence[Any], batch: Sequence[Any]) -> Iterator[tuple[int, int]]:
+    return ((place, index) for index, place in enumerate(pattern[: len(batch)]) if place != "_")
+
+
+class ForwardPass:
+    """Takes a batch apart into the model's inputs and the targets.
+
+    For data that no pattern describes, subclass it and override `extract_model_inputs` (and `extract_targets`, if
+    evaluation needs them), which may return anything `ModelInputs.of` reads. With ``expecting_common_inputs=False``
+    inputs are not cut or repeated to a batch size; then override `create_random_model_inputs`.
+    """
+
+    def __init__(self, model_input_pattern: Iterable[Any] | None = None, expecting_common_inputs: bool = True) -> None:
+        overridden = type(self).extract_model_inputs is not ForwardPass.extract_model_inputs
+        if model_input_pattern is None and not overridden:
+            raise TypeError(
+                f"{type(self).__name__} needs a model_input_pattern, such as (0, '_') for batches of (inputs, targets), "
+                "or a subclass that overrides extract_model_inputs"
+            )
+        creates = type(self).create_random_model_inputs is not ForwardPass.create_random_model_inputs
+        if not expecting_common_inputs and not creates:
+            raise TypeError(
+                f"{type(self).__name__} with expecting_common_inputs=False must override create_random_model_inputs"
+            )
+        self.pattern = None if model_input_pattern is None else ModelInputPattern(model_input_pattern)
+        self.expecting_common_inputs = expecting_common_inputs
+
+    def extract_model_inputs(self, batch: Any) -> Any:
+        """Return what the model is called with for a batch: anything that `ModelInputs.of` reads."""
+        if isinstance(batch, Mapping):
+            return self._entries(batch)
+        if isinstance(batch, (tuple, list)):
+            return self._pattern().rearrange(batch)[0]
+        return batch
+
+    def extract_targets(self, batch: Any) -> Any:
+        """Return what the model's output is compared with: what the pattern leaves out, or a mapping's targets."""
+        if isinstance(batch, Mapping):
+            found = [batch[key] for key in TARGET_KEYS if key in batch]
+        else:
+            found = list(self._pattern().rearrange(batch)[1]) if isinstance(batch, (tuple, list)) else []
+        if not found:
+            raise InputError(
+                f"no targets in a batch of type {type(batch).__name__}: the pattern leaves none out; override "
+                "ForwardPass.extract_targets to say where they are"
+            )
+        return found[0] if len(found) == 1 else tuple(found)
+
+    def create_random_model_inputs(self, batch_size: int) -> Any:
+        """Build inputs for a batch size; only called where ``expecting_common_inputs`` is False."""
+        raise NotImplementedError
+
+    def _pattern(self) -> ModelInputPattern:
+        if self.pattern is None or self.pattern.names:
+            raise InputError(
+                f"a tuple batch needs a pattern of places such as (0, '_'), but the pattern is {self.pattern!r}"
+            )
+        return self.pattern
+
+    def _entries(self, batch: Mapping[Any, Any]) -> Any:
+        names = self.pattern.names if self.pattern is not None else []
+        absent = [name for name in names if name not in batch]
+        if absent:
+            raise InputError(f"the pattern names {absent!r}, but the batch has the keys {list(batch)!r}")
+        return {key: batch[key] for key in (names or batch) if names or key not in TARGET_KEYS}
+
+
+class DataLoader:
+    """A thin wrapper that makes any iterable of batches one that a profiler can read inputs from.
+
+    Batches may be tuples, lists, mappings or single tensors. The iterable must be one that can be read again.
+    """
+
+    def __init__(self, native: Iterable[Any], forward_pass: ForwardPass | None = None) -> None:
+        if isinstance(native, Iterator):
+            raise InputError(
+                f"a {type(native).__name__} can be read only once; give the data loader itself, or a list of batches"
+            )
+        if not isinstance(native, Iterable) and not hasattr(native, "__getitem__"):
+            raise InputError(f"a data split must be an iterable of batches, not {type(native).__name__}")
+        self.native_dl = native
+        self.forward_pass = forward_pass or ForwardPass(model_input_pattern=(0, "_"))
+        self._description: str | None = None
+
+    def __iter__(self) -> Iterator[Any]:
+        if self._description is None:
+            return iter(self.native_dl)
+        return iter(track(self.native_dl, self._description))
+
+    def __len__(self) -> int:
+        return len(self.native_dl)  # type: ignore[arg-type]
+
+    @property
+    def batch_size(self) -> int | None:
+        """The batch size the native loader says it has, or None."""
+        return getattr(self.native_dl, "batch_size", None)
+
+    def tracked(self, description: str) -> DataLoader:
+        """Return the same loader, whose iteration shows its progress on a terminal."""
+        twin = copy.copy(self)
+        twin._description = description
+        return twin
+
+    def model_inputs(self) -> ModelInputs:
+        """Return the model's inputs from the first batch."""
+        for batch in self.native_dl:
+            return ModelInputs.of(self.forward_pass.extract_model_inputs(batch))
+        raise InputError("the data split has no batches; give one with at least one")

@@ -1,0 +1,29 @@
+"""Sending a report to people: the logger ``profilerkit``, at the level they asked for."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .report import Comparison, Report
+
+__all__ = ["log"]
+
+logger = logging.getLogger("profilerkit")
+
+
+def log(shown: Report | Comparison, print_mode: str, short_print: bool) -> None:
+    """Log a report as a table at the level ``print_mode``.
+
+    Where the program configured no logging, the table goes to standard output at any level: it was asked for.
+    """
+    level = logging.getLevelName(print_mode.upper()) if isinstance(print_mode, str) else None
+    if not isinstance(level, int):
+        raise ValueError(f"print_mode={print_mode!r} is no logging level; use 'debug', 'info', 'warning' or 'error'")
+    text = shown.to_text(details=not short_print)
+    if logger.hasHandlers():
+        logger.log(level, "\n%s", text)
+    else:
+        print(text, file=sys.stdout)

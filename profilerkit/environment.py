@@ -1,0 +1,40 @@
+"""Where a measurement was made: what a reader must know to repeat it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from pathlib import Path
+
+__all__ = ["machine"]
+
+
+def machine() -> dict[str, str]:
+    """Return host, operating system, processor, cores, memory and Python version, as text."""
+    facts = {
+        "host": platform.node(),
+        "os": f"{platform.system()} {platform.release()}",
+        "cpu": _cpu_model(),
+        "cores": str(os.cpu_count() or "unknown"),
+        "python": platform.python_version(),
+    }
+    memory = _memory_bytes()
+    if memory is not None:
+        facts["memory_bytes"] = str(memory)
+    return facts
+
+
+def _cpu_model() -> str:
+    try:
+        found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
+    except OSError:
+        found = None
+    return found.group(1).strip() if found else platform.processor() or platform.machine()
+
+
+def _memory_bytes() -> int | None:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return None

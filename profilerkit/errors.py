@@ -1,0 +1,116 @@
+"""Every exception and warning a user of profilerkit can meet.
+
+Each message says what was asked, what was wrong, and what to do about it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = [
+    "ArgumentWarning",
+    "BackendNotFoundError",
+    "BackendNotInstalledError",
+    "DependencyCycleError",
+    "DeviceNotAvailableError",
+    "IncompleteStatusError",
+    "InputError",
+    "MissingArgumentError",
+    "ModelChangedWarning",
+    "ModelFailedError",
+    "PluginWarning",
+    "ProfilerKitError",
+    "ProfilerKitWarning",
+    "RegistrationConflictError",
+    "RegistrationWarning",
+    "UnknownStatusError",
+]
+
+
+class ProfilerKitError(Exception):
+    """Base class of every error that profilerkit raises on purpose."""
+
+
+class UnknownStatusError(ProfilerKitError, KeyError):
+    """A status key was asked for that no registered function computes."""
+
+    def __init__(self, name: str, known: Iterable[str], *, owner: str = "this profiler") -> None:
+        self.name = name
+        self.known = tuple(by_likeness(name, known))
+        listing = ", ".join(self.known) if self.known else "none: register a ProfilerFunction first"
+        super().__init__(f"unknown status {name!r}; {owner} knows, nearest first: {listing}")
+
+    def __str__(self) -> str:  # KeyError would show the repr of the message
+        return str(self.args[0])
+
+
+class MissingArgumentError(ProfilerKitError, TypeError):
+    """A profiler function names a parameter that nothing provides."""
+
+
+class DependencyCycleError(ProfilerKitError, RuntimeError):
+    """Status keys need each other in a circle."""
+
+
+class RegistrationConflictError(ProfilerKitError, RuntimeError):
+    """Two functions claim the same status key, both with ``override=True``."""
+
+
+class BackendNotFoundError(ProfilerKitError, LookupError):
+    """No backend recognises the model, or none has the name that was asked for."""
+
+
+class BackendNotInstalledError(ProfilerKitError, ImportError):
+    """A backend is known, but its framework cannot be imported here."""
+
+
+class DeviceNotAvailableError(ProfilerKitError, RuntimeError):
+    """The device that was asked for does not exist on this machine."""
+
+
+class InputError(ProfilerKitError, ValueError):
+    """The model's inputs are missing, or do not fit what was said about them."""
+
+
+class ModelFailedError(ProfilerKitError, RuntimeError):
+    """The model raised while it was being profiled; the cause is chained."""
+
+
+class IncompleteStatusError(ProfilerKitError, RuntimeError):
+    """With ``strict=True``: a value is partial or unavailable."""
+
+
+class ProfilerKitWarning(UserWarning):
+    """Base class of every warning that profilerkit gives."""
+
+
+class RegistrationWarning(ProfilerKitWarning):
+    """A registration replaced the function of a status key."""
+
+
+class ArgumentWarning(ProfilerKitWarning):
+    """An argument that no registered function takes, most often a typo."""
+
+
+class PluginWarning(ProfilerKitWarning):
+    """A plugin could not be loaded, or does not do what its hooks promise."""
+
+
+class ModelChangedWarning(ProfilerKitWarning):
+    """Code of the user's changed the model's parameters while it was profiled."""
+
+
+def by_likeness(name: str, known: Iterable[str]) -> list[str]:
+    """Return the known names, the ones most like ``name`` first."""
+
+    def unlikeness(other: str) -> float:
+        return -difflib.SequenceMatcher(None, name.lower(), other.lower()).ratio()
+
+    return sorted(dict.fromkeys(known), key=lambda other: (unlikeness(other), other))
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name most like ``name``, or None where none is like it."""
+    matches = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return matches[0] if matches else None

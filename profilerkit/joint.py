@@ -1,0 +1,49 @@
+"""Measuring several models together: whatever a `JointFunction` computes for every profiler of a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from .computation import Computation
+from .function import JointFunction
+
+__all__ = ["measure_jointly"]
+
+
+def measure_jointly(computations: Sequence[Computation], names: Collection[str] | None = None) -> None:
+    """Measure together what all of the computations have a `JointFunction` of the same type for (of ``names`` only).
+
+    What is remembered from an earlier measurement of the same models with the same arguments is kept. What cannot be
+    measured so (a model that fails) is left to each one's own turn, where its failure is kept.
+    """
+    done: set[str] = set()
+    for binding in computations[0].registry:
+        function, name = binding.function, binding.key.NAME
+        if not isinstance(function, JointFunction) or name in done or (names is not None and name not in names):
+            continue
+        if all(_has_same(computation, name, function) for computation in computations):
+            _measure(computations, name, function)
+            done |= {key.NAME for key in function.bounded_keys()}
+
+
+def _has_same(computation: Computation, name: str, function: JointFunction) -> bool:
+    return name in computation.registry and type(computation.registry[name].function) is type(function)
+
+
+def _measure(computations: Sequence[Computation], name: str, function: JointFunction) -> None:
+    bindings = [computation.registry[name] for computation in computations]
+    try:
+        resolved = [computation.resolve(binding) for computation, binding in zip(computations, bindings, strict=True)]
+        known = [
+            computation.remembered(binding, arguments)
+            for computation, binding, arguments in zip(computations, bindings, resolved, strict=True)
+        ]
+        groups = {id(memory.group) if memory and memory.group else None for memory in known}
+        if len(groups) == 1 and None not in groups:
+            return
+        returned = function.measure_together([arguments.values for arguments in resolved])
+    except Exception:  # said again, and kept, when the failing model is measured alone
+        return
+    group = object()
+    for computation, binding, arguments, value in zip(computations, bindings, resolved, returned, strict=True):
+        computation.store(binding, computation.outcomes(binding, value), arguments, group)

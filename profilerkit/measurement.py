@@ -1,0 +1,279 @@
+"""Time, measured so that people can believe it: every sample kept, one model or several taken in turn.
+
+Several calls are sampled interleaved (A B B A ...), so that a drifting or shared machine cannot favour one of them;
+their ratio comes from the pairs.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+__all__ = ["Measurement", "Ratio", "Sampling", "measure", "measure_interleaved"]
+
+_sessions = count(1)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Samples of one quantity in its base unit (seconds for a time), and what follows from them.
+
+    A measurement stands for its median wherever a number is wanted: ``float(m)``, ``macs / m``.
+    Samples that were taken in turn with those of another measurement share its ``session``.
+
+    >>> Measurement((2.0, 1.0, 3.0)).median
+    2.0
+    """
+
+    samples: tuple[float, ...]
+    confidence: float = 0.95
+    warmup: tuple[float, ...] = ()
+    session: int | None = None
+    precision: float | None = None
+
+    def __post_init__(self) -> None:
+        if not self.samples:
+            raise ValueError("a Measurement needs at least one sample")
+
+    @property
+    def median(self) -> float:
+        """The middle sample: half of the samples are below it."""
+        return self.percentile(50)
+
+    @property
+    def mean(self) -> float:
+        """The arithmetic mean of the samples."""
+        return math.fsum(self.samples) / len(self.samples)
+
+    @property
+    def min(self) -> float:
+        """The smallest sample."""
+        return min(self.samples)
+
+    @property
+    def max(self) -> float:
+        """The largest sample."""
+        return max(self.samples)
+
+    @property
+    def iqr(self) -> float:
+        """The interquartile range: the width of the middle half of the samples."""
+        return self.percentile(75) - self.percentile(25)
+
+    def percentile(self, percent: float) -> float:
+        """Return the sample below which ``percent`` per cent of the samples lie, interpolated linearly."""
+        import numpy as np
+
+        return float(np.percentile(self.samples, percent))
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The confidence interval of the median, free of any assumption on the distribution.
+
+        Its ends are order statistics of the samples (binomial sign-test interval; Conover, Practical
+        Nonparametric Statistics, section 3.2). Fewer than six samples cannot give 95 %: then it is their whole range.
+        """
+        return _median_interval(sorted(self.samples), self.confidence)
+
+    @property
+    def noise(self) -> float:
+        """Half the width of the interval over the median: 0.02 is plus or minus 2 %."""
+        low, high = self.interval
+        return (high - low) / 2 / self.median if self.median else math.inf
+
+    @property
+    def warning(self) -> str | None:
+        """Why the number should not be trusted too far, or None."""
+        if self.precision is None or self.noise <= self.precision:
+            return None
+        return f"noisy: the median is known to ±{self.noise:.1%}, ±{self.precision:.1%} was asked for"
+
+    def map(self, function: Callable[[float], float]) -> Measurement:
+        """Return the measurement of a quantity that follows from each sample: ``m.map(lambda s: batch / s)``."""
+        return replace(self, samples=tuple(map(function, self.samples)), warmup=tuple(map(function, self.warmup)))
+
+    def __float__(self) -> float:
+        return self.median
+
+    def __truediv__(self, other: float) -> float:
+        return self.median / float(other)
+
+    def __rtruediv__(self, other: float) -> float:
+        return float(other) / self.median
+
+    def __mul__(self, other: float) -> float:
+        return self.median * float(other)
+
+    __rmul__ = __mul__
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """One value over another, with its confidence interval: ``value``, ``low``, ``high``.
+
+    ``paired`` says whether it comes from samples taken in turn; where it is False the interval is the widest that
+    both measurements allow. Two exact values have an interval of no width.
+    """
+
+    value: float
+    low: float
+    high: float
+    paired: bool = False
+
+    @property
+    def is_real(self) -> bool:
+        """Whether the interval leaves out 1, that is, whether there is a difference."""
+        return not self.low <= 1 <= self.high
+
+    @classmethod
+    def of(cls, reference: float | Measurement, other: float | Measurement) -> Ratio:
+        """Return ``other`` over ``reference``; from the pairs where the two were sampled in turn."""
+        if isinstance(reference, Measurement) and isinstance(other, Measurement):
+            if reference.session is not None and reference.session == other.session:
+                return _paired_ratio(reference, other)
+        (ref_low, ref_high), (low, high) = _bounds(reference), _bounds(other)
+        return cls(_divide(float(other), float(reference)), _divide(low, ref_high), _divide(high, ref_low))
+
+
+def _bounds(value: float | Measurement) -> tuple[float, float]:
+    return value.interval if isinstance(value, Measurement) else (float(value), float(value))
+
+
+def _divide(value: float, reference: float) -> float:
+    if reference:
+        return value / reference
+    return math.nan if value == 0 else math.copysign(math.inf, value)
+
+
+def _paired_ratio(reference: Measurement, other: Measurement) -> Ratio:
+    pairs = zip(reference.samples, other.samples, strict=True)
+    logs = Measurement(tuple(math.log(b) - math.log(a) for a, b in pairs), confidence=reference.confidence)
+    low, high = logs.interval
+    return Ratio(math.exp(logs.median), math.exp(low), math.exp(high), paired=True)
+
+
+def _median_interval(ordered: Sequence[float], confidence: float) -> tuple[float, float]:
+    n = len(ordered)
+    tail = (1 - confidence) / 2
+    if n > 1000:  # the normal approximation is exact to a sample here
+        from statistics import NormalDist
+
+        rank = math.floor(n / 2 + NormalDist().inv_cdf(tail) * math.sqrt(n) / 2)
+    else:
+        rank, below = 0, 0.5**n
+        while below <= tail:
+            rank += 1
+            below += math.comb(n, rank) * 0.5**n
+    rank = max(rank, 1)
+    return ordered[rank - 1], ordered[n - rank]
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """When to stop: at a fixed number of samples, or once the median is known well enough.
+
+    Times are in seconds. With ``num_iters`` that many samples are taken, no more and no fewer. Without, sampling
+    stops when the interval (of the median; of every ratio where several calls are sampled) is within
+    ``relative_precision``, or at ``max_seconds``. ``warmup`` fixes the calls left out first; without it they go on
+    until the times settle.
+    """
+
+    num_iters: int | None = None
+    warmup: int | None = None
+    relative_precision: float = 0.02
+    max_seconds: float = 3.0
+    min_samples: int = 12
+    confidence: float = 0.95
+    clock: Callable[[], float] = field(default=time.perf_counter, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.num_iters is not None and self.num_iters < 1:
+            raise ValueError(f"num_iters={self.num_iters}: at least one iteration is needed to measure anything")
+        if self.warmup is not None and self.warmup < 0:
+            raise ValueError(f"warmup={self.warmup}: give zero or more calls, or None to let the times settle")
+        if not 0 < self.confidence < 1:
+            raise ValueError(f"confidence={self.confidence}: give a probability between 0 and 1, such as 0.95")
+        for name in ("relative_precision", "max_seconds"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name}={getattr(self, name)}: give a number above zero")
+
+
+def measure(call: Callable[[], object], sampling: Sampling | None = None) -> Measurement:
+    """Time one call, which must return only when its work is done; the result is in seconds."""
+    return measure_interleaved([call], sampling)[0]
+
+
+def measure_interleaved(
+    calls: Sequence[Callable[[], object]], sampling: Sampling | None = None
+) -> list[Measurement]:
+    """Time several calls in turn (A B B A ...): as many samples of each, in seconds, paired by round."""
+    plan = sampling or Sampling()
+    session = next(_sessions)
+    with _collector_paused():
+        warmups = [_warm_up(call, plan, len(calls)) for call in calls]
+        samples: list[list[float]] = [[] for _ in calls]
+        deadline = plan.clock() + plan.max_seconds
+        check_at = plan.num_iters or plan.min_samples
+        while True:
+            while len(samples[0]) < check_at:
+                _one_round(calls, samples, plan.clock)
+                if plan.num_iters is None and len(samples[0]) >= 3 and plan.clock() >= deadline:
+                    check_at = len(samples[0])
+            results = [
+                Measurement(tuple(taken), plan.confidence, tuple(warmup), session, plan.relative_precision)
+                for taken, warmup in zip(samples, warmups, strict=True)
+            ]
+            if plan.num_iters is not None or plan.clock() >= deadline or _precise(results, plan.relative_precision):
+                return results
+            check_at = math.ceil(check_at * 1.2)
+
+
+def _one_round(
+    calls: Sequence[Callable[[], object]], samples: list[list[float]], clock: Callable[[], float]
+) -> None:
+    order = range(len(calls)) if len(samples[0]) % 2 == 0 else range(len(calls) - 1, -1, -1)
+    for index in order:
+        start = clock()
+        calls[index]()
+        samples[index].append(clock() - start)
+
+
+def _precise(results: Sequence[Measurement], precision: float) -> bool:
+    reference, *others = results
+    if not others:
+        return reference.noise <= precision
+    ratios = [Ratio.of(reference, other) for other in others]
+    return all((ratio.high - ratio.low) / 2 <= precision * ratio.value for ratio in ratios)
+
+
+def _warm_up(call: Callable[[], object], plan: Sampling, share: int) -> list[float]:
+    """Call until three calls in a row bring nothing new, for a quarter of the time at most."""
+    times: list[float] = []
+    stale, best = 0, math.inf
+    deadline = plan.clock() + plan.max_seconds / 4 / share
+    while len(times) < plan.warmup if plan.warmup is not None else stale < 3:
+        start = plan.clock()
+        call()
+        now = plan.clock()
+        times.append(now - start)
+        stale = 0 if times[-1] < best * 0.95 else stale + 1
+        best = min(best, times[-1])
+        if plan.warmup is None and now >= deadline:
+            break
+    return times
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

@@ -1,0 +1,362 @@
+"""`Profiler`: a model, its data, and the functions that compute what is to be known about it."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from . import plugins
+from .backend import Backend
+from .computation import Computation, Remembered
+from .data import DataLoader, ForwardPass
+from .display import log
+from .errors import ArgumentWarning, IncompleteStatusError, nearest
+from .function import ProfilerFunction, describe
+from .intrinsic import ComputeInputs, ComputeTrace, InputSource
+from .joint import measure_jointly
+from .progress import track
+from .registry import Registry
+from .status import Comparative, Completeness, Outcome, StatusKey
+
+if TYPE_CHECKING:
+    from .report import Comparison, Report
+
+__all__ = ["Profiler"]
+
+P = TypeVar("P", bound="Profiler")
+
+
+class Profiler:
+    """Computes status keys of one model by the functions registered for them.
+
+    Args:
+        model: The model, of any framework a backend is installed for. It comes back exactly as it was.
+        data_splits: Loaders by name, ``{"train": ..., "test": ...}``; wrapped in `DataLoader` where they are not yet.
+        name: What reports call the model; the name of its class unless given.
+        inputs: Example inputs (a tensor, a tuple of positional ones, a mapping of keyword ones, `ModelInputs`), or a
+            callable that builds them from a batch size. They take precedence over the data splits.
+        input_shape: Shapes of one sample instead, as `profilerkit.data.parse_input_shape` reads them.
+        backend: A `Backend` or the name of one; found from the model unless given.
+    """
+
+    #: The backend of a subclass for one framework; the base class finds it from the model.
+    backend_class: ClassVar[type[Backend] | None] = None
+
+    def __init__(
+        self,
+        model: Any,
+        data_splits: Mapping[str, Any] | None = None,
+        name: str | None = None,
+        *,
+        inputs: Any = None,
+        input_shape: Any = None,
+        backend: Backend | str | None = None,
+    ) -> None:
+        self.model = model
+        self.name = name or type(model).__name__
+        self.backend = self._find_backend(model, backend)
+        self.data_splits = self._wrap(data_splits or {})
+        self._registry = Registry()
+        self._memory: dict[str, Remembered] = {}
+        compute_inputs = ComputeInputs(InputSource.of(inputs, input_shape))
+        self._registry.register(compute_inputs, on_demand=True)
+        self._registry.register(ComputeTrace(compute_inputs), on_demand=True)
+
+    @classmethod
+    def _find_backend(cls, model: Any, backend: Backend | str | None) -> Backend:
+        if isinstance(backend, Backend):
+            return backend
+        if isinstance(backend, str):
+            return plugins.backend_named(backend)
+        found = cls.backend_class() if cls.backend_class else plugins.find_backend(model)
+        if not found.accepts(model):
+            raise TypeError(f"the {found.name} backend cannot profile a {type(model).__name__}; give it a model of its own")
+        return found
+
+    @classmethod
+    def enable_forward_pass_data_splits(
+        cls, data_splits: Mapping[str, Any], forward_pass: ForwardPass | Mapping[str, ForwardPass] | None = None
+    ) -> dict[str, DataLoader]:
+        """Wrap native loaders so that inputs can be read from them.
+
+        ``forward_pass`` says how a batch is taken apart, for all splits or by split; (inputs, targets) unless given.
+        """
+        backend = cls.backend_class
+        return _wrapped(data_splits, forward_pass, *_data_classes(backend))
+
+    def _wrap(self, data_splits: Mapping[str, Any]) -> dict[str, DataLoader]:
+        return _wrapped(data_splits, None, *_data_classes(type(self.backend)))
+
+    # Registration -----------------------------------------------------------------------------------------------
+
+    def register_profiler_function(self, function: ProfilerFunction, override: bool = False) -> ProfilerFunction:
+        """Register a function for its status keys and return it.
+
+        Over a key that another function holds it replaces that one with a warning; ``override=True`` takes precedence
+        over any plain registration, made before or after. Raises `RegistrationConflictError` where two functions want
+        that for one key, and `TypeError` for a function whose arguments cannot be handed over by name.
+        """
+        self._registry.register(function, override)
+        return function
+
+    def register_defaults(self: P, *, leave_out: Iterable[str] = ()) -> P:
+        """Register what all installed plugins offer for this backend, except for the keys left out; return self."""
+        left_out = set(leave_out)
+        for function in plugins.default_functions(self.backend):
+            held = {key.NAME for key in function.bounded_keys()}
+            if held <= left_out or held <= set(self.status_keys()):
+                continue
+            self._registry.register(function)
+            for name in held & left_out:
+                self._registry.unregister(name)
+        return self
+
+    def add_secondary_eval_metric(
+        self,
+        key: str,
+        unit_name: str | None = None,
+        description: str | None = None,
+        comparative: Comparative | str | None = None,
+    ) -> None:
+        """Show one more entry of the dict that the evaluation function returns as a metric of its own."""
+        for function in self._registry.functions():
+            extend = getattr(function, "with_secondary_metric", None)
+            if extend is not None:
+                self._registry.replace_function(function, extend(key, unit_name, description, comparative))
+                return
+        raise ValueError(
+            f"cannot add the secondary metric {key!r}: no evaluation function is registered; register "
+            "ComputeEvalMetric(function, ...) first"
+        )
+
+    # Computing --------------------------------------------------------------------------------------------------
+
+    def compute_status(self, name: str, recompute: bool = False, **kwargs: Any) -> Any:
+        """Return the value of a status key, computed from ``kwargs`` or remembered from the same ones.
+
+        Raises `UnknownStatusError` for a name no function is registered for, `MissingArgumentError` where an argument
+        is missing, and whatever the function raises. A value that is not to be had here is None; ``status_get(name,
+        to_value=False)`` says why.
+        """
+        self._registry[name]  # an unknown name is said before a misspelt argument
+        warn_of_unknown_arguments(kwargs, [self])
+        status = self._computation(kwargs, recompute).status(name)
+        if status.outcome.error is not None:
+            raise status.outcome.error
+        return status.value
+
+    def compute_network_status(
+        self,
+        print_mode: str | None = None,
+        recompute: bool = False,
+        short_print: bool = True,
+        *,
+        strict: bool = False,
+        **kwargs: Any,
+    ) -> dict[str, Any]:
+        """Compute every registered status key and return their values by name.
+
+        A function that raises loses its own keys alone; the failure is kept on them. With ``strict=True`` it raises,
+        and so does a value that is partial or unavailable (`IncompleteStatusError`). With a ``print_mode`` ("debug",
+        "info", ...) the result goes to the logger ``profilerkit`` at that level.
+        """
+        warn_of_unknown_arguments(kwargs, [self])
+        self.compute(self.status_keys(), recompute=recompute, strict=strict, **kwargs)
+        if print_mode:
+            self.display_status(print_mode=print_mode, short_print=short_print)
+        return self.status_to_dict()
+
+    def compute(self, names: Iterable[str], *, recompute: bool = False, strict: bool = False, **kwargs: Any) -> None:
+        """Compute the named status keys, keeping failures on them unless ``strict``."""
+        chosen = list(names)
+        computation = self._computation(kwargs, recompute)
+        for name in track(chosen, f"Profiling {self.name}"):
+            binding = self._registry[name]
+            try:
+                status = computation.status(name)
+                if strict and status.outcome.error is not None:
+                    raise status.outcome.error
+            except Exception as error:
+                if strict:
+                    raise
+                computation.fail(binding, error)
+                continue
+            if strict and status.outcome.completeness is not Completeness.COMPLETE:
+                raise IncompleteStatusError(
+                    f"{name} of {self.name} is {status.outcome.completeness.value}: {'; '.join(status.outcome.missing)}"
+                )
+
+    def _computation(self, kwargs: Mapping[str, Any], recompute: bool = False) -> Computation:
+        provided = {"model": self.model, "data_splits": self.data_splits, "backend": self.backend, "profiler": self}
+        return Computation(self._registry, provided, self._memory, kwargs, recompute)
+
+    # Comparing and showing --------------------------------------------------------------------------------------
+
+    def compare(
+        self,
+        other: Profiler,
+        print_mode: str | None = "info",
+        recompute: bool = False,
+        short_print: bool = True,
+        *,
+        strict: bool = False,
+        **kwargs: Any,
+    ) -> Comparison:
+        """Compute both profilers and show the enhancement of this one over ``other``, the reference.
+
+        Times are measured in turn. A metric that only one of the two has is shown as such.
+        """
+        if not isinstance(other, Profiler):
+            raise TypeError(f"can only compare with another Profiler, not with a {type(other).__name__}")
+        comparison = compare_profilers(other, [self], recompute=recompute, strict=strict, **kwargs)
+        if print_mode:
+            log(comparison, print_mode, short_print)
+        return comparison
+
+    def display_status(
+        self, other: Profiler | None = None, print_mode: str = "info", short_print: bool = True
+    ) -> None:
+        """Show what is computed, beside the reference ``other`` if there is one; ``short_print=False`` shows layers."""
+        from .report import Comparison
+
+        shown = Comparison(other.report(), (self.report(),)) if other else self.report()
+        log(shown, print_mode, short_print)
+
+    def report(self) -> Report:
+        """Return what is computed so far as plain data."""
+        from .report import report_of
+
+        return report_of(self)
+
+    # The computed statuses --------------------------------------------------------------------------------------
+
+    def clone(
+        self: P, model: Any = None, data_splits: Mapping[str, Any] | None = None, retain_status: bool = False
+    ) -> P:
+        """Return a profiler with the same functions for another model or other data; nothing of either is copied.
+
+        Values are left behind unless ``retain_status``; they never change, so both may hold them.
+        """
+        twin = copy.copy(self)
+        if model is not None:
+            backend = None if type(self).backend_class is None else self.backend
+            twin.model, twin.backend = model, self._find_backend(model, backend)
+            if self.name == type(self.model).__name__:
+                twin.name = type(model).__name__
+        if data_splits is not None:
+            twin.data_splits = twin._wrap(data_splits)
+        twin._registry = self._registry.copy()
+        twin._memory = dict(self._memory) if retain_status else {}
+        return twin
+
+    def status_get(self, name: str, to_value: bool = True) -> Any:
+        """Return the value of a status key, None where it is not computed; ``to_value=False`` returns its instance."""
+        binding = self._registry[name]
+        known = self._memory.get(name)
+        status = known.status if known and known.function is binding.function else binding.key
+        return status.value if to_value else status
+
+    def status_contains(self, name: str) -> bool:
+        """Say whether a function is registered for a status key."""
+        return name in self._registry
+
+    def status_keys(self) -> Iterator[str]:
+        """Iterate over the names of all registered status keys."""
+        return iter(self._registry.names())
+
+    def status_values(self, to_value: bool = True) -> Iterator[Any]:
+        """Iterate over the values, in the order of `status_keys`."""
+        return iter([self.status_get(name, to_value) for name in self.status_keys()])
+
+    def status_items(self, to_value: bool = True) -> Iterator[tuple[str, Any]]:
+        """Iterate over names and values."""
+        return zip(self.status_keys(), self.status_values(to_value), strict=True)
+
+    def status_to_dict(self, to_value: bool = True) -> dict[str, Any]:
+        """Return the values by name."""
+        return dict(self.status_items(to_value))
+
+    def load_from_dict(self, status_dict: Mapping[str, Any], to_value: bool = True) -> None:
+        """Take values (or, with ``to_value=False``, status instances) from a dict instead of computing them.
+
+        All other values are forgotten; an entry that is None stands for a value not computed. An unknown name raises
+        `UnknownStatusError`, and nothing changes.
+        """
+        loaded: dict[str, Remembered] = {}
+        for name, value in status_dict.items():
+            binding = self._registry[name]
+            if to_value and value is None:
+                continue
+            if not to_value and not isinstance(value, StatusKey):
+                raise TypeError(f"{name!r} holds {value!r}, no status instance; pass to_value=True to load values")
+            status = binding.key.computed(Outcome.of(value)) if to_value else value
+            if status.is_computed:
+                loaded[name] = Remembered(status, binding.function, None)
+        self._memory = loaded
+
+    def reset_status(self) -> None:
+        """Forget every computed value."""
+        self._memory = {}
+
+    def __repr__(self) -> str:
+        functions = ", ".join(describe(function) for function in self._registry.functions())
+        return f"{type(self).__name__}({self.name!r}, backend={self.backend.name!r}, functions=[{functions}])"
+
+
+def compare_profilers(
+    reference: Profiler,
+    others: Iterable[Profiler],
+    names: Iterable[str] | None = None,
+    *,
+    recompute: bool = False,
+    strict: bool = False,
+    **kwargs: Any,
+) -> Comparison:
+    """Compute all profilers, measuring in turn what can be, and return their comparison.
+
+    ``names`` are the status keys to compute; all that each profiler has where it is None.
+    """
+    from .report import Comparison
+
+    everyone = [reference, *others]
+    warn_of_unknown_arguments(kwargs, everyone)
+    wanted = None if names is None else list(names)
+    if recompute:
+        for profiler in everyone:
+            profiler.reset_status()
+    measure_jointly([profiler._computation(kwargs) for profiler in everyone], wanted)
+    for profiler in everyone:
+        profiler.compute(profiler.status_keys() if wanted is None else wanted, strict=strict, **kwargs)
+    first, *rest = (profiler.report() for profiler in everyone)
+    return Comparison(first, tuple(rest))
+
+
+def warn_of_unknown_arguments(kwargs: Mapping[str, Any], profilers: Iterable[Profiler]) -> None:
+    """Warn of arguments that no function of any of the profilers takes: most often a typo."""
+    taken = {name for profiler in profilers for name in profiler._registry.parameters()}
+    for name in sorted(kwargs.keys() - taken):
+        meant = nearest(name, taken)
+        hint = f"did you mean {meant!r}?" if meant else f"they take: {', '.join(sorted(taken))}"
+        warnings.warn(f"no registered function takes an argument {name!r}; {hint}", ArgumentWarning, stacklevel=3)
+
+
+def _data_classes(backend: type[Backend] | None) -> tuple[type[DataLoader], type[ForwardPass]]:
+    return (backend.data_loader, backend.forward_pass) if backend else (DataLoader, ForwardPass)
+
+
+def _wrapped(
+    data_splits: Mapping[str, Any],
+    forward_pass: ForwardPass | Mapping[str, ForwardPass] | None,
+    loader_class: type[DataLoader],
+    forward_pass_class: type[ForwardPass],
+) -> dict[str, DataLoader]:
+    if not isinstance(data_splits, Mapping):
+        raise TypeError(f"data_splits must be loaders by name, {{'train': loader}}, not {type(data_splits).__name__}")
+    default = forward_pass_class(model_input_pattern=(0, "_"))
+    wrapped = {}
+    for name, native in data_splits.items():
+        chosen = forward_pass.get(name) if isinstance(forward_pass, Mapping) else forward_pass
+        wrapped[name] = native if isinstance(native, DataLoader) else loader_class(native, chosen or default)
+    return wrapped

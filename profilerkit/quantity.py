@@ -1,0 +1,85 @@
+"""Base units in, readable numbers out: 12.3 M, 4.09 GMACs, 97.5 MiB, 2.65 ms.
+
+Values are kept in base units everywhere (counts, bytes, seconds); this page is the only one that scales them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+
+__all__ = ["Quantity", "Scale", "scale_value"]
+
+
+class Scale(Enum):
+    """How a base unit grows and shrinks when it is shown."""
+
+    NONE = "none"
+    #: Powers of 1000 with SI prefixes, upwards: 4.09 GMACs.
+    SI = "si"
+    #: Powers of 1024 with IEC prefixes, upwards: 97.5 MiB.
+    IEC = "iec"
+    #: Powers of 1000 downwards from one second: 2.65 ms.
+    TIME = "time"
+
+
+_UPWARD = {
+    Scale.SI: (1000.0, ("", "k", "M", "G", "T", "P", "E")),
+    Scale.IEC: (1024.0, ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")),
+}
+_DOWNWARD = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number with the unit it is shown in: ``Quantity(4.09, "GMACs", 1e9)``.
+
+    ``factor`` is what one shown unit is worth in base units.
+    """
+
+    number: float
+    unit: str
+    factor: float
+
+    def __str__(self) -> str:
+        return f"{format_number(self.number)} {self.unit}".rstrip()
+
+
+def scale_value(value: float, unit: str = "", scale: Scale = Scale.NONE) -> Quantity:
+    """Scale a value in base units to the prefix that reads best.
+
+    >>> str(scale_value(4_089_184_256, "MACs", Scale.SI))
+    '4.089 GMACs'
+    >>> str(scale_value(102_228_128, "B", Scale.IEC))
+    '97.49 MiB'
+    >>> str(scale_value(0.00265, "s", Scale.TIME))
+    '2.65 ms'
+    """
+    factor, prefix = _factor(value, scale)
+    return Quantity(value / factor, f"{prefix}{unit}", factor)
+
+
+def _factor(value: float, scale: Scale) -> tuple[float, str]:
+    size = abs(value)
+    if scale is Scale.NONE or size == 0 or not math.isfinite(size):
+        return 1.0, ""
+    if scale is Scale.TIME:
+        return next((step for step in _DOWNWARD if size >= step[0]), _DOWNWARD[-1])
+    base, prefixes = _UPWARD[scale]
+    # The last digit shown may round up to the next prefix: 999,999 reads 1 M, not 1000 k.
+    power = sum(size >= base**exponent * (1 - 5e-5) for exponent in range(1, len(prefixes)))
+    return base**power, prefixes[power]
+
+
+def format_number(number: float) -> str:
+    """Write a number with four significant digits; whole numbers below 10,000 in full."""
+    if not math.isfinite(number):
+        return str(number)
+    if float(number).is_integer() and abs(number) < 10_000:
+        return str(int(number))
+    if abs(number) >= 10_000:
+        return f"{number:,.0f}"
+    digits = max(0, 3 - math.floor(math.log10(abs(number))))
+    text = f"{number:.{min(digits, 12)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -1,0 +1,126 @@
+"""Which function computes which status key, and who wins where two claim the same one.
+
+- Registering over a key that another function holds replaces it, with a warning.
+- ``override=True`` takes precedence over any plain registration, made before or after.
+- Two ``override=True`` on one key are an error. A failed registration leaves no trace.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from .errors import RegistrationConflictError, RegistrationWarning, UnknownStatusError
+from .function import ProfilerFunction, describe
+from .status import StatusKey
+
+__all__ = ["PROVIDED", "Binding", "Registry"]
+
+#: What every profiler provides by name; no status key may be called so.
+PROVIDED = ("model", "data_splits", "backend", "profiler")
+
+
+@dataclass(frozen=True)
+class Binding:
+    """A status key's template with the function that computes it.
+
+    A binding ``on_demand`` is computed only where something needs it; it belongs to no table.
+    """
+
+    key: StatusKey
+    function: ProfilerFunction
+    override: bool = False
+    on_demand: bool = False
+
+
+class Registry:
+    """Maps the name of each status key to its binding."""
+
+    def __init__(self) -> None:
+        self._bindings: dict[str, Binding] = {}
+
+    def register(self, function: ProfilerFunction, override: bool = False, on_demand: bool = False) -> None:
+        """Bind a function to all its keys, or to none if anything is wrong with it."""
+        if not isinstance(function, ProfilerFunction):
+            hint = f"; register an instance, {function.__name__}()" if isinstance(function, type) else ""
+            raise TypeError(f"cannot register {function!r}: it is no ProfilerFunction{hint}")
+        if not function.can_pipe():
+            raise TypeError(
+                f"cannot register {describe(function)}: arguments are handed over by name, which *args and **kwargs "
+                "in its signature make ambiguous; spell its parameters out"
+            )
+        wanted = {key.NAME: Binding(key, function, override, on_demand) for key in function.bounded_keys()}
+        for name in wanted:
+            self._check(name, function, override)
+        for name, binding in wanted.items():
+            self._bind(name, binding)
+
+    def replace_function(self, old: ProfilerFunction, new: ProfilerFunction) -> None:
+        """Put ``new`` in the place of ``old`` for the keys it holds, and bind it to the keys that are new."""
+        held = {name: binding for name, binding in self._bindings.items() if binding.function is old}
+        override = any(binding.override for binding in held.values())
+        added = {key.NAME: Binding(key, new, override) for key in new.bounded_keys() if key.NAME not in held}
+        for name in added:
+            self._check(name, new, override)
+        self._bindings.update({name: replace(binding, function=new) for name, binding in held.items()})
+        for name, binding in added.items():
+            self._bind(name, binding)
+
+    def _check(self, name: str, function: ProfilerFunction, override: bool) -> None:
+        if name in PROVIDED:
+            raise TypeError(f"{describe(function)}: a status key cannot be called {name!r}, every profiler provides that")
+        held = self._bindings.get(name)
+        if held and held.override and override:
+            raise RegistrationConflictError(
+                f"{describe(held.function)} and {describe(function)} are both registered with override=True for "
+                f"status key {name!r}; register only one of them so"
+            )
+
+    def _bind(self, name: str, binding: Binding) -> None:
+        held = self._bindings.get(name)
+        if held and held.override and not binding.override:
+            return
+        if held and not held.on_demand and held.override == binding.override:
+            warnings.warn(
+                f"{describe(held.function)} no longer computes {name!r}: {describe(binding.function)} replaces it; "
+                "pass override=True to say that this is meant",
+                RegistrationWarning,
+                stacklevel=4,
+            )
+        self._bindings[name] = binding
+
+    def unregister(self, name: str) -> None:
+        """Forget a status key; the function keeps its others."""
+        if name not in self:
+            raise UnknownStatusError(name, self.names())
+        del self._bindings[name]
+
+    def __getitem__(self, name: str) -> Binding:
+        if name not in self._bindings:
+            raise UnknownStatusError(name, self.names())
+        return self._bindings[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._bindings
+
+    def __iter__(self) -> Iterator[Binding]:
+        return iter(tuple(self._bindings.values()))
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the keys that belong to tables, in the order of registration."""
+        return tuple(name for name, binding in self._bindings.items() if not binding.on_demand)
+
+    def functions(self) -> list[ProfilerFunction]:
+        """Return every bound function once."""
+        return list({id(binding.function): binding.function for binding in self}.values())
+
+    def parameters(self) -> set[str]:
+        """Return every argument name that some bound function takes."""
+        return {name for function in self.functions() for name in function.parameters()}
+
+    def copy(self) -> Registry:
+        """Return a registry with the same bindings that changes on its own."""
+        twin = Registry()
+        twin._bindings = dict(self._bindings)
+        return twin

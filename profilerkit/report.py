@@ -1,0 +1,269 @@
+"""The results as plain data: a `Report` of one model, a `Comparison` of several.
+
+Nothing here measures and nothing here draws; `profilerkit.render` turns both into what people look at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from .environment import machine
+from .errors import UnknownStatusError
+from .intrinsic import Inputs, batch_size_of
+from .measurement import Measurement, Ratio
+from .status import Comparative, Completeness, Metric, StatusKey
+from .trace import LayerTable, ModelTrace, Trace
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from .profiler import Profiler
+
+__all__ = ["Comparison", "Report", "StatusRecord"]
+
+
+@dataclass(frozen=True)
+class StatusRecord:
+    """One metric of a report: its value in base units, what is shown, and how complete it is.
+
+    ``missing`` names what a partial value leaves out, or says why there is no value.
+    """
+
+    key: str
+    friendly_name: str
+    description: str
+    value: Any
+    shown: str
+    unit: str
+    comparative: Comparative
+    completeness: Completeness
+    missing: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, metric: Metric) -> StatusRecord:
+        """Read a computed metric."""
+        outcome = metric.outcome
+        return cls(
+            key=metric.NAME,
+            friendly_name=metric.friendly_name(),
+            description=metric.description(),
+            value=outcome.value,
+            shown=metric.show() if outcome.value is not None else "",
+            unit=metric.get_units() if outcome.value is not None else "",
+            comparative=Comparative.parse(metric.get_comparative()),
+            completeness=outcome.completeness,
+            missing=outcome.missing,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as values that JSON can hold; a measurement as its statistics and samples."""
+        return {
+            "key": self.key,
+            "friendly_name": self.friendly_name,
+            "description": self.description,
+            "value": _plain(self.value),
+            "shown": self.shown,
+            "comparative": self.comparative.value,
+            "completeness": self.completeness.value,
+            "missing": list(self.missing),
+        }
+
+
+@dataclass(frozen=True)
+class Report:
+    """What is known about one model.
+
+    ``report["macs"]`` is a value in base units, ``report.statuses["macs"]`` all about it, ``print(report)`` a table.
+    """
+
+    name: str
+    backend: str
+    model_type: str
+    statuses: Mapping[str, StatusRecord]
+    batch_size: int | None = None
+    inputs: str = ""
+    layers: LayerTable | None = None
+    notes: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    created: str = ""
+
+    def __getitem__(self, key: str) -> Any:
+        return self.status(key).value
+
+    def status(self, key: str) -> StatusRecord:
+        """Return the record of a metric; an unknown one raises `UnknownStatusError`."""
+        if key not in self.statuses:
+            raise UnknownStatusError(key, self.statuses, owner="this report")
+        return self.statuses[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.statuses
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.statuses)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as values that JSON can hold."""
+        return {
+            "name": self.name,
+            "backend": self.backend,
+            "model_type": self.model_type,
+            "batch_size": self.batch_size,
+            "inputs": self.inputs,
+            "statuses": [record.to_dict() for record in self.statuses.values()],
+            "layers": [_plain(dict(row)) for row in self.layers or ()],
+            "notes": list(self.notes),
+            "environment": dict(self.environment),
+            "created": self.created,
+        }
+
+    def to_text(self, details: bool = False) -> str:
+        """Return the console table as text; ``details`` adds descriptions and the layers."""
+        from .render.console import report_table, to_text
+
+        return to_text(report_table(self, details))
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def __rich__(self) -> RenderableType:
+        from .render.console import report_table
+
+        return report_table(self)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Reports side by side; the first is the reference that the others are measured by."""
+
+    reference: Report
+    others: tuple[Report, ...]
+
+    def __post_init__(self) -> None:
+        if not self.others:
+            raise ValueError("a Comparison needs at least one report beside the reference")
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Every metric that any of the reports has, in the order of the reference."""
+        return tuple(dict.fromkeys(key for report in (self.reference, *self.others) for key in report))
+
+    def ratio(self, key: str, other: str | int | None = None) -> Ratio:
+        """Return a metric of another model over the reference's: ``value``, ``low``, ``high``.
+
+        Args:
+            key: The metric; both must have a value for it that is a number.
+            other: Which of several models, by name or by place; not needed where there is one.
+        """
+        report = self.other(other)
+        reference, value = (self._number(which, key) for which in (self.reference, report))
+        return Ratio.of(reference, value)
+
+    def enhancement(self, key: str, other: str | int | None = None) -> float | None:
+        """Return how far a model's metric is better than the reference's, by the metric's own comparative.
+
+        None where one of the two has no value, or the metric is not comparable.
+        """
+        report = self.other(other)
+        records = [which.statuses.get(key) for which in (self.reference, report)]
+        if all(record is None for record in records):
+            raise UnknownStatusError(key, self.keys, owner="this comparison")
+        reference, value = records
+        if reference is None or value is None or not (_is_number(reference.value) and _is_number(value.value)):
+            return None
+        paired = isinstance(reference.value, Measurement) and isinstance(value.value, Measurement)
+        if paired and reference.comparative in (Comparative.DIV, Comparative.RECIPROCAL):
+            ratio = Ratio.of(reference.value, value.value).value
+            return reference.comparative.enhancement(1.0, ratio)
+        return reference.comparative.enhancement(float(reference.value), float(value.value))
+
+    def other(self, which: str | int | None = None) -> Report:
+        """Return one of the models beside the reference, by name or by place."""
+        names = [report.name for report in self.others]
+        if which is None:
+            if len(self.others) > 1:
+                raise ValueError(f"this comparison has several models: {', '.join(names)}; say which one is meant")
+            return self.others[0]
+        if isinstance(which, str):
+            if which not in names:
+                raise ValueError(f"no model {which!r} in this comparison; it has: {', '.join(names)}")
+            return self.others[names.index(which)]
+        return self.others[which]
+
+    def _number(self, report: Report, key: str) -> float | Measurement:
+        value = report[key]
+        if not _is_number(value):
+            record = report.status(key)
+            why = "; ".join(record.missing) or "it is no number"
+            raise ValueError(f"{key} of {report.name} has no ratio ({record.completeness.value}): {why}")
+        return value if isinstance(value, Measurement) else float(value)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all reports as values that JSON can hold."""
+        return {"reference": self.reference.to_dict(), "others": [report.to_dict() for report in self.others]}
+
+    def to_text(self, details: bool = False) -> str:
+        """Return the console table as text; ``details`` adds descriptions and the layers."""
+        from .render.console import comparison_table, to_text
+
+        return to_text(comparison_table(self, details))
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def __rich__(self) -> RenderableType:
+        from .render.console import comparison_table
+
+        return comparison_table(self)
+
+
+def report_of(profiler: Profiler) -> Report:
+    """Return what a profiler has computed so far as plain data."""
+    computed = [status for _, status in profiler.status_items(to_value=False) if status.is_computed]
+    inputs = _value(profiler.status_get(Inputs.NAME, to_value=False))
+    trace: ModelTrace | None = _value(profiler.status_get(Trace.NAME, to_value=False))
+    notes = list(trace.notes) if trace else []
+    records = [StatusRecord.of(status) for status in computed if isinstance(status, Metric)]
+    notes += [
+        f"{record.friendly_name}: {record.value.warning}"
+        for record in records
+        if isinstance(record.value, Measurement) and record.value.warning
+    ]
+    return Report(
+        name=profiler.name,
+        backend=profiler.backend.name,
+        model_type=f"{type(profiler.model).__module__}.{type(profiler.model).__qualname__}",
+        statuses={record.key: record for record in records},
+        batch_size=batch_size_of(inputs, profiler.backend) if inputs is not None else None,
+        inputs=repr(inputs) if inputs is not None else "",
+        layers=trace.table if trace else None,
+        notes=tuple(dict.fromkeys(notes)),
+        environment={**machine(), **profiler.backend.environment()},
+        created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+    )
+
+
+def _value(status: StatusKey) -> Any:
+    return status.value
+
+
+def _is_number(value: Any) -> bool:
+    return value is not None and not isinstance(value, (str, bytes, bool)) and hasattr(value, "__float__")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Measurement):
+        low, high = value.interval
+        return {"median": value.median, "low": low, "high": high, "samples": list(value.samples)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, LayerTable):
+        return [_plain(dict(row)) for row in value]
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    return float(value) if _is_number(value) else str(value)
