@@ -1,0 +1,55 @@
+# `make` alone prints this help. Each target sets up its own environment first, once.
+
+PYTHON ?= python3
+VENV ?= .venv
+# `make QUIET= demo` shows what pip does.
+QUIET ?= --quiet --quiet
+
+BIN := $(VENV)/bin
+PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install $(QUIET) -c constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint docs bench clean
+
+help: ## print this help
+	@echo "usage: make <target> [PYTHON=python3] [VENV=.venv]"
+	@echo
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-7s %s\n", $$1, $$2 }' Makefile
+
+demo: $(VENV)/.installed ## compare two PyTorch models trained on handwritten digits
+	@$(BIN)/python examples/compare_digits.py
+
+test: $(VENV)/.installed ## run the tests and doctests; the core must be covered to 95 %
+	@$(BIN)/python -m pytest --cov --cov-report=
+	@echo
+	@echo "Coverage of the core:"
+	@$(BIN)/python -m coverage report --include='profilerkit/*' --fail-under=95
+
+lint: $(VENV)/.installed ## check style (ruff), format (ruff) and types (mypy)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+docs: $(VENV)/.installed-docs ## build the documentation; a warning is an error
+	@$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "Open docs/_build/html/index.html"
+
+bench: $(VENV)/.installed ## run the benchmarks
+	@$(BIN)/python benchmarks/run.py
+
+clean: ## remove the environment and everything that was built
+	rm -rf $(VENV) build dist docs/_build htmlcov *.egg-info .coverage .coverage.* coverage.xml
+	rm -rf .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -type d -name __pycache__ -prune -exec rm -rf {} +
+
+# The stamps keep pip from running again until a file that it reads has changed.
+$(VENV)/.installed: setup.cfg pyproject.toml constraints.txt
+	@echo "Installing profilerkit and its development tools into $(VENV); the first time takes some minutes"
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP_INSTALL) -e '.[torch,test,lint]'
+	@touch $@
+
+$(VENV)/.installed-docs: $(VENV)/.installed
+	@echo "Installing Sphinx into $(VENV)"
+	@$(PIP_INSTALL) -e '.[docs]'
+	@touch $@

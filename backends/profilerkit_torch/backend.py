@@ -1,0 +1,82 @@
+"""The PyTorch backend: `Backend` spelt out for ``torch.nn.Module``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import Any, ClassVar, TypeVar
+
+import torch
+
+from profilerkit import Backend, ModelInputs, ModelTrace, TensorSpec
+from profilerkit.backend import DeviceLike
+
+from . import data, timing
+from .data import TorchDataLoader, TorchForwardPass
+from .preservation import preserved, set_inference_flags
+from .tracing import trace_model
+
+__all__ = ["TorchBackend"]
+
+T = TypeVar("T")
+
+
+class TorchBackend(Backend):
+    """Profiles any ``torch.nn.Module``."""
+
+    name: ClassVar[str] = "torch"
+    data_loader = TorchDataLoader
+    forward_pass = TorchForwardPass
+
+    def accepts(self, model: Any) -> bool:
+        """Say whether the model is a ``torch.nn.Module``."""
+        return isinstance(model, torch.nn.Module)
+
+    def resolve_device(self, model: torch.nn.Module, device: DeviceLike) -> str:
+        """Return torch's string for a device that exists here."""
+        return str(timing.resolve_device(model, device))
+
+    def is_tensor(self, value: Any) -> bool:
+        """Say whether a value is a torch tensor."""
+        return isinstance(value, torch.Tensor)
+
+    def random_tensor(self, spec: TensorSpec, batch_size: int) -> torch.Tensor:
+        """Return a tensor for a spec: normal for floats, zeros for integers."""
+        return data.random_tensor(spec, batch_size)
+
+    def with_batch_size(self, tensor: torch.Tensor, batch_size: int) -> torch.Tensor:
+        """Return the tensor cut or repeated to a batch size."""
+        return data.with_batch_size(tensor, batch_size)
+
+    def trace(self, model: torch.nn.Module, inputs: ModelInputs | None) -> ModelTrace:
+        """Trace the model on shapes alone, or for real where it refuses."""
+        return trace_model(model, None if inputs is None else inputs.map(data.as_tensor))
+
+    def forward(
+        self, model: torch.nn.Module, inputs: ModelInputs, device: DeviceLike = None
+    ) -> AbstractContextManager[Callable[[], Any]]:
+        """Yield a call that runs one forward pass in inference mode."""
+        return timing.running(model, inputs.map(data.as_tensor), device)
+
+    def evaluate(self, model: torch.nn.Module, call: Callable[[], T], device: DeviceLike = None) -> T:
+        """Return ``call()``, made with the model in inference mode, without gradients, on the device."""
+        target = timing.resolve_device(model, device)
+        with preserved(model, buffer_values=True), timing.placed(model, target), torch.no_grad():
+            set_inference_flags(model)
+            return call()
+
+    def preserved(self, model: torch.nn.Module) -> AbstractContextManager[None]:
+        """Hand the model and the process back as they came."""
+        return preserved(model)
+
+    def environment(self) -> Mapping[str, str]:
+        """Return torch's version and threads, and the accelerators it sees."""
+        facts = {
+            "torch": torch.__version__,
+            "intra_op_threads": str(torch.get_num_threads()),
+            "inter_op_threads": str(torch.get_num_interop_threads()),
+        }
+        if torch.cuda.is_available():
+            names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+            facts["accelerators"] = ", ".join(names)
+        return facts

@@ -1,0 +1,21 @@
+"""Cost formulas by family of operators: one operator, one pure function of shapes."""
+
+from __future__ import annotations
+
+from . import activation, attention, convolution, matmul, movement, normalisation, pooling, recurrent, reduction
+from .registry import Cost, Kind, Shape, classify, module_cost, op_cost, register_module_cost, register_op_cost
+
+#: The families, each a module of formulas.
+FAMILIES = (activation, attention, convolution, matmul, movement, normalisation, pooling, recurrent, reduction)
+
+__all__ = [
+    "FAMILIES",
+    "Cost",
+    "Kind",
+    "Shape",
+    "classify",
+    "module_cost",
+    "op_cost",
+    "register_module_cost",
+    "register_op_cost",
+]

@@ -1,0 +1,57 @@
+"""Activations that take more than one operation for each element.
+
+They count as what their definition is made of, each elementary function (exp, tanh, erf, ...) as one operation, so that
+a framework which spells them out comes to the same number. ReLU, sigmoid and tanh are one operation, as every
+element-wise operator that is not listed here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .registry import Cost, Shape, register_op_cost
+
+#: Operations for each element, by operator; an in-place variant costs the same.
+_PER_ELEMENT = {
+    "clamp": 2,  # two comparisons
+    "hardtanh": 2,
+    "relu6": 2,
+    "leaky_relu": 2,  # compare, multiply
+    "_prelu_kernel": 2,
+    "threshold": 1,
+    "silu": 2,  # x * sigmoid(x)
+    "softplus": 3,  # log(1 + exp(x))
+    "mish": 5,  # x * tanh(softplus(x))
+    "hardsigmoid": 4,  # clip(x + 3, 0, 6) / 6
+    "hardswish": 5,  # x * hardsigmoid(x)
+    "elu": 4,  # compare, exp, subtract, multiply
+    "addcmul": 3,
+    "addcdiv": 3,
+    "lerp": 3,
+}
+
+
+def _register(name: str, operations: int) -> None:
+    for variant in (name, f"{name}_"):
+
+        @register_op_cost(f"aten::{variant}")
+        def activation(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+            """Return the operations of the definition for each element."""
+            return Cost(0, operations * out.numel)
+
+
+for _name, _operations in _PER_ELEMENT.items():
+    _register(_name, _operations)
+
+
+@register_op_cost("aten::gelu")
+@register_op_cost("aten::gelu_")
+def gelu(x: Shape, *, approximate: str = "none", out: Shape) -> Cost:
+    """``0.5 * x * (1 + erf(x / sqrt(2)))``: 5; ``0.5 * x * (1 + tanh(c * (x + 0.044715 * x**3)))``: 8."""
+    return Cost(0, (5 if approximate == "none" else 8) * out.numel)
+
+
+@register_op_cost("aten::glu")
+def glu(x: Shape, *_: Any, out: Shape) -> Cost:
+    """``a * sigmoid(b)``: two operations for each output element."""
+    return Cost(0, 2 * out.numel)

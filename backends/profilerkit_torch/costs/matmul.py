@@ -1,0 +1,74 @@
+"""Matrix products: one multiply-accumulate for each output element and each element summed over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .registry import Cost, Shape, register_op_cost
+
+
+@register_op_cost("aten::mm")
+def mm(a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+    """``(m, k) @ (k, n)``: m * k * n."""
+    return Cost.of_macs(a.numel * b[-1])
+
+
+@register_op_cost("aten::bmm")
+def bmm(a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+    """``(b, m, k) @ (b, k, n)``: b * m * k * n."""
+    return Cost.of_macs(a.numel * b[-1])
+
+
+@register_op_cost("aten::addmm")
+def addmm(bias: Shape, a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+    """``bias + a @ b``: m * k * n, and an addition for each output element."""
+    return Cost.of_macs(a.numel * b[-1], out.numel)
+
+
+@register_op_cost("aten::baddbmm")
+def baddbmm(bias: Shape, a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+    """``bias + a @ b`` in batches: b * m * k * n, and an addition for each output element."""
+    return Cost.of_macs(a.numel * b[-1], out.numel)
+
+
+@register_op_cost("aten::linear")
+def linear(x: Shape, weight: Shape, bias: Shape | None = None, *, out: Shape) -> Cost:
+    """``x @ weight.T + bias``: out * in_features, and an addition for each output element where there is a bias."""
+    return Cost.of_macs(x.numel * (weight[0] if len(weight) == 2 else 1), out.numel if bias is not None else 0)
+
+
+@register_op_cost("aten::mv")
+def mv(a: Shape, x: Shape, *, out: Shape) -> Cost:
+    """``(m, k) @ (k,)``: m * k."""
+    return Cost.of_macs(a.numel)
+
+
+@register_op_cost("aten::dot")
+def dot(x: Shape, y: Shape, *, out: Shape) -> Cost:
+    """``(k,) . (k,)``: k."""
+    return Cost.of_macs(x.numel)
+
+
+@register_op_cost("aten::addmv")
+def addmv(bias: Shape, a: Shape, x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+    """``bias + a @ x``: m * k, and an addition for each output element."""
+    return Cost.of_macs(a.numel, out.numel)
+
+
+@register_op_cost("aten::_trilinear")
+def trilinear(a: Shape, b: Shape, c: Shape, ea: Any, eb: Any, ec: Any, sumdim: Any, *_: Any, out: Shape) -> Cost:
+    """The bilinear layer's product of three: each of the ``a * b`` products, of all elements they range over, with c.
+
+    For ``x1 (n, i)``, ``weight (o, i, j)`` and ``x2 (n, j)`` that is n * o * i * j multiply-accumulates, and as many
+    multiplications again for the second factor.
+    """
+    ranged = _with_ones(a, ea), _with_ones(b, eb), _with_ones(c, ec)
+    macs = Shape(max(sizes) for sizes in zip(*ranged, strict=True)).numel
+    return Cost.of_macs(macs, macs)
+
+
+def _with_ones(shape: Shape, expanded: Any) -> list[int]:
+    sizes = list(shape)
+    for position in sorted(expanded):
+        sizes.insert(position, 1)
+    return sizes

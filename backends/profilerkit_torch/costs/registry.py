@@ -1,0 +1,204 @@
+"""Which formula gives the cost of which operator or module.
+
+A formula is a pure function of shapes. Operators without one are recognised by what torch says of them: views and
+copies cost nothing, element-wise operators one operation for each output element, reductions one for each input
+element. Whatever is left is reported as not counted, never as zero.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+import torch
+from torch import nn
+
+from profilerkit import RegistrationConflictError
+
+__all__ = [
+    "Cost",
+    "Formula",
+    "Kind",
+    "Shape",
+    "classify",
+    "module_cost",
+    "op_cost",
+    "register_free",
+    "register_module_cost",
+    "register_op_cost",
+]
+
+
+class Cost(NamedTuple):
+    """Multiply-accumulates and floating-point operations, two of them for each multiply-accumulate."""
+
+    macs: int
+    flops: int
+
+    @classmethod
+    def of_macs(cls, macs: int, further_flops: int = 0) -> Cost:
+        """Return the cost of that many multiply-accumulates, and further operations."""
+        return cls(macs, 2 * macs + further_flops)
+
+
+class Shape(tuple[int, ...]):
+    """The shape of a tensor, as formulas get it; ``numel`` is the number of its elements."""
+
+    __slots__ = ()
+
+    @property
+    def numel(self) -> int:
+        """Return the number of elements: 1 for an empty shape, a scalar's."""
+        return math.prod(self)
+
+
+class Kind(Enum):
+    """What is known of an operator's cost."""
+
+    FORMULA = "formula"
+    VIEW = "view"
+    FREE = "free"
+    POINTWISE = "pointwise"
+    REDUCTION = "reduction"
+    #: Made of other operators, which are recorded instead.
+    COMPOSITE = "composite"
+    UNKNOWN = "unknown"
+
+
+Formula: TypeAlias = "Callable[..., Cost]"
+F = TypeVar("F", bound="Callable[..., Cost]")
+
+_formulas: dict[str, Formula] = {}
+_free: set[str] = set()
+_modules: dict[type[nn.Module], Formula] = {}
+_kinds: dict[Any, Kind] = {}
+
+
+def register_op_cost(op: Any, formula: F | None = None, *, override: bool = False) -> Any:
+    """Give the cost of an operator as a pure function of shapes; also usable as a decorator.
+
+    Args:
+        op: The operator: ``torch.ops.mylib.attend``, one overload of it, or its name ``"mylib::attend"``.
+        formula: Called with the operator's arguments, every tensor replaced by its `Shape`, and ``out``, the shape of
+            its output (a tuple of shapes where there are several); returns a `Cost`.
+        override: Replace a formula that is there already; without it that raises `RegistrationConflictError`.
+
+    >>> import torch
+    >>> @register_op_cost("mylib::attend")
+    ... def attend(q, k, v, *, out):
+    ...     return Cost.of_macs(2 * q.numel * k[-2])
+    """
+
+    def register(function: F) -> F:
+        name = _operator_name(op)
+        if name in _formulas and not override:
+            raise RegistrationConflictError(f"operator {name} has a cost formula already; pass override=True to replace it")
+        _formulas[name] = function
+        _kinds.clear()
+        return function
+
+    return register if formula is None else register(formula)
+
+
+def register_module_cost(module_type: type[nn.Module], formula: F | None = None, *, override: bool = False) -> Any:
+    """Give the cost of a whole module, everything inside it included; also usable as a decorator.
+
+    Args:
+        module_type: The class; subclasses do not inherit the formula.
+        formula: Called with the module, the shapes of its input tensors and those of its outputs; returns a `Cost`.
+        override: Replace a formula that is there already; without it that raises `RegistrationConflictError`.
+    """
+
+    def register(function: F) -> F:
+        if not (isinstance(module_type, type) and issubclass(module_type, nn.Module)):
+            raise TypeError(f"register_module_cost takes a subclass of torch.nn.Module, not {module_type!r}")
+        if module_type in _modules and not override:
+            raise RegistrationConflictError(
+                f"module {module_type.__name__} has a cost formula already; pass override=True to replace it"
+            )
+        _modules[module_type] = function
+        return function
+
+    return register if formula is None else register(formula)
+
+
+def register_free(*names: str) -> None:
+    """Declare operators that move or choose data and do no arithmetic."""
+    _free.update(names)
+
+
+def module_cost(module: nn.Module) -> Formula | None:
+    """Return the formula for a module, if its class has one."""
+    return _modules.get(type(module))
+
+
+def classify(func: Any) -> Kind:
+    """Say what is known of an operator."""
+    kind = _kinds.get(func)
+    if kind is None:
+        kind = _kinds[func] = _classified(func)
+    return kind
+
+
+def _classified(func: Any) -> Kind:
+    schema = func._schema
+    if _formula(func) is not None:
+        return Kind.FORMULA
+    if schema.name in _free:
+        return Kind.FREE
+    returned = [value.alias_info for value in schema.returns]
+    if returned and all(alias is not None and not alias.is_write for alias in returned):
+        return Kind.VIEW
+    if func.has_kernel_for_dispatch_key(torch._C.DispatchKey.CompositeImplicitAutograd):
+        return Kind.COMPOSITE
+    if torch.Tag.pointwise in func.tags:
+        return Kind.POINTWISE
+    if torch.Tag.reduction in func.tags:
+        return Kind.REDUCTION
+    makes_data = not any("Tensor" in str(argument.type) for argument in schema.arguments)
+    return Kind.FREE if makes_data else Kind.UNKNOWN
+
+
+def op_cost(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> Cost | None:
+    """Return the cost of one call, or None where it is not known."""
+    if kind is Kind.FREE:
+        return Cost(0, 0)
+    if kind is Kind.POINTWISE:
+        return Cost(0, result.numel() if _is_float(result) else 0)
+    if kind is Kind.REDUCTION:
+        return Cost(0, args[0].numel() if _is_float(args[0]) else 0)
+    formula = _formula(func)
+    if formula is None:
+        return None
+    named = {name: _shapes(value) for name, value in kwargs.items()}
+    return formula(*_shapes(args), **named, out=_shapes(result))
+
+
+def _formula(func: Any) -> Formula | None:
+    schema = func._schema
+    overload = f"{schema.name}.{schema.overload_name or 'default'}"
+    return _formulas.get(overload) or _formulas.get(schema.name)
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
+
+
+def _shapes(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return Shape(value.shape)
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_shapes, value))
+    return value
+
+
+def _operator_name(op: Any) -> str:
+    if isinstance(op, torch._ops.OpOverload):
+        return f"{op._schema.name}.{op._schema.overload_name or 'default'}"
+    if isinstance(op, torch._ops.OpOverloadPacket):
+        return str(op._qualified_op_name)
+    if isinstance(op, str) and "::" in op:
+        return op
+    raise TypeError(f"cannot tell which operator {op!r} is; give torch.ops.mylib.op, an overload of it, or 'mylib::op'")

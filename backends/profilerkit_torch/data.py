@@ -1,0 +1,55 @@
+"""Torch's batches: tensors, and numpy arrays turned into tensors."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import torch
+
+from profilerkit import DataLoader, ForwardPass, InputError, TensorSpec
+from profilerkit.data import map_leaves
+
+__all__ = ["TorchDataLoader", "TorchForwardPass", "as_tensor", "random_tensor", "with_batch_size"]
+
+
+class TorchForwardPass(ForwardPass):
+    """Takes a batch apart into the model's inputs and the targets; numpy arrays become tensors."""
+
+    def extract_model_inputs(self, batch: Any) -> Any:
+        """Return what the model is called with for a batch."""
+        return super().extract_model_inputs(map_leaves(batch, as_tensor))
+
+
+class TorchDataLoader(DataLoader):
+    """Wraps a ``torch.utils.data.DataLoader``, or any iterable of batches."""
+
+
+def as_tensor(value: Any) -> Any:
+    """Return a tensor for a numpy array, and anything else as it is."""
+    numpy = sys.modules.get("numpy")
+    return torch.from_numpy(value) if numpy is not None and isinstance(value, numpy.ndarray) else value
+
+
+def random_tensor(spec: TensorSpec, batch_size: int) -> torch.Tensor:
+    """Return normal values for floats and zeros for integers: valid for an embedding of any size."""
+    dtype = getattr(torch, spec.dtype, None)
+    if not isinstance(dtype, torch.dtype):
+        raise InputError(f"torch has no dtype {spec.dtype!r}; use a name such as 'float32', 'int64' or 'bool'")
+    shape = (batch_size, *spec.shape)
+    if dtype.is_floating_point or dtype.is_complex:
+        generator = torch.Generator().manual_seed(0)
+        working = torch.complex64 if dtype.is_complex else torch.float32
+        return torch.randn(shape, generator=generator, dtype=working).to(dtype)
+    return torch.zeros(shape, dtype=dtype)
+
+
+def with_batch_size(tensor: torch.Tensor, batch_size: int) -> torch.Tensor:
+    """Return the tensor with its first dimension cut, or repeated, to ``batch_size``."""
+    length = tensor.shape[0]
+    if length >= batch_size:
+        return tensor[:batch_size]
+    if length == 0:
+        raise InputError("an input has an empty batch, which cannot be repeated to a batch size")
+    repeats = -(-batch_size // length)
+    return tensor.repeat(repeats, *([1] * (tensor.dim() - 1)))[:batch_size]

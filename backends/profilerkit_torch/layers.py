@@ -1,0 +1,157 @@
+"""The model's modules as layers: what each owns, and which one is running."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from torch.nn.parameter import UninitializedTensorMixin
+
+from profilerkit.data import map_leaves
+from profilerkit.trace import LayerCall, LayerRecord, TensorInfo, WeightRecord
+
+__all__ = ["LayerStack", "is_lazy", "layer_records", "tensor_info"]
+
+
+def tensor_info(tensor: torch.Tensor) -> TensorInfo:
+    """Return shape and dtype of a tensor."""
+    return TensorInfo(tuple(map(int, tensor.shape)), str(tensor.dtype).removeprefix("torch."))
+
+
+def infos_in(structure: Any) -> tuple[TensorInfo, ...]:
+    """Return shape and dtype of every tensor in a nested structure: tuples, mappings and dataclasses."""
+    found: list[TensorInfo] = []
+
+    def visit(leaf: Any) -> Any:
+        if isinstance(leaf, torch.Tensor):
+            found.append(tensor_info(leaf))
+        elif hasattr(leaf, "__dataclass_fields__"):
+            for name in leaf.__dataclass_fields__:
+                map_leaves(getattr(leaf, name, None), visit)
+        return leaf
+
+    map_leaves(structure, visit)
+    return tuple(found)
+
+
+def is_lazy(model: nn.Module) -> bool:
+    """Say whether the model has parameters or buffers that no forward pass has sized yet."""
+    return any(isinstance(tensor, UninitializedTensorMixin) for tensor in (*model.parameters(), *model.buffers()))
+
+
+class LayerStack:
+    """Follows which module runs: the path of the innermost one, and how often each was called.
+
+    A shared module has several paths; a call belongs to the path inside the module that calls it. While it is active
+    two hooks for all modules are registered; the model itself gets none.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self.paths: dict[int, list[str]] = {}
+        for path, module in model.named_modules(remove_duplicate=False):
+            self.paths.setdefault(id(module), []).append(path)
+        self.calls: dict[str, list[LayerCall]] = {}
+        self.current = ""
+        self.current_call = 0
+        self._stack: list[tuple[str, int, int]] = []
+        self._counts: Counter[str] = Counter()
+        self._thread = threading.get_ident()
+        #: Called with (module, path, call index) when a module begins, and with its tensors when it ends.
+        self.on_enter: Callable[[nn.Module, str, int], None] = lambda module, path, call: None
+        self.on_leave: Callable[[nn.Module, LayerCall], None] = lambda module, call: None
+
+    @contextmanager
+    def following(self) -> Iterator[None]:
+        """Follow the calls of the model's modules in this thread."""
+        handles = [
+            register_module_forward_pre_hook(self._enter),
+            register_module_forward_hook(self._leave, with_kwargs=True, always_call=True),
+        ]
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def _enter(self, module: nn.Module, args: Any) -> None:
+        if id(module) not in self.paths or threading.get_ident() != self._thread:
+            return
+        path = self._path_of(module)
+        self._stack.append((self.current, self.current_call, id(module)))
+        self.current, self.current_call = path, self._counts[path]
+        self._counts[path] += 1
+        self.on_enter(module, path, self.current_call)
+
+    def _leave(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+        if not self._stack or self._stack[-1][2] != id(module) or threading.get_ident() != self._thread:
+            return
+        call = LayerCall(infos_in((args, kwargs)), infos_in(output))
+        self.calls.setdefault(self.current, []).append(call)
+        self.on_leave(module, call)
+        self.current, self.current_call, _ = self._stack.pop()
+
+    def _path_of(self, module: nn.Module) -> str:
+        candidates = self.paths[id(module)]
+        if len(candidates) == 1:
+            return candidates[0]
+        inside = f"{self.current}." if self.current else ""
+        here = [path for path in candidates if path.startswith(inside) and "." not in path[len(inside) :] and path]
+        return here[0] if here else candidates[0]
+
+
+def layer_records(model: nn.Module, calls: dict[str, list[LayerCall]]) -> tuple[LayerRecord, ...]:
+    """Return a record for each module, and for each further path under which a shared one was called."""
+    identities: dict[Any, int] = {}
+    met: set[int] = set()
+    records = []
+    for path, module in model.named_modules(remove_duplicate=False):
+        if id(module) in met and path not in calls:
+            continue
+        met.add(id(module))
+        not_saved = module._non_persistent_buffers_set
+        parameters = (_weight(name, tensor, identities) for name, tensor in module._parameters.items() if tensor is not None)
+        buffers = (
+            _weight(name, tensor, identities, persistent=name not in not_saved)
+            for name, tensor in module._buffers.items()
+            if tensor is not None
+        )
+        records.append(
+            LayerRecord(
+                path=path,
+                type=type(module).__name__,
+                depth=path.count(".") + 1 if path else 0,
+                parameters=tuple(parameters),
+                buffers=tuple(buffers),
+                calls=tuple(calls.get(path, ())),
+            )
+        )
+    return tuple(records)
+
+
+def _weight(name: str, tensor: torch.Tensor, identities: dict[Any, int], persistent: bool = True) -> WeightRecord:
+    lazy = isinstance(tensor, UninitializedTensorMixin)
+    return WeightRecord(
+        name=name,
+        identity=identities.setdefault(_identity(tensor, lazy), len(identities)),
+        count=0 if lazy else tensor.numel(),
+        bytes=0 if lazy else tensor.numel() * tensor.element_size(),
+        dtype=str(tensor.dtype).removeprefix("torch."),
+        trainable=tensor.requires_grad,
+        persistent=persistent,
+    )
+
+
+def _identity(tensor: torch.Tensor, lazy: bool) -> Any:
+    """Return what two parameters share exactly where they are tied: the same elements of the same storage."""
+    if lazy or tensor.numel() == 0:
+        return id(tensor)
+    try:
+        return tensor.untyped_storage()._cdata, tensor.storage_offset(), tuple(tensor.shape), tensor.stride()
+    except (NotImplementedError, RuntimeError):
+        return id(tensor)

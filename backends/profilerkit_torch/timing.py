@@ -1,0 +1,135 @@
+"""Running a model for real: on a device, in inference mode, and handed back untouched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+
+from profilerkit import Device, DeviceNotAvailableError, InputError, ModelInputs
+from profilerkit.backend import DeviceLike
+
+from .layers import is_lazy
+from .preservation import WriteGuard, preserved, set_inference_flags, substitute, tensors_of
+
+__all__ = ["device_of", "placed", "resolve_device", "running", "synchronize"]
+
+
+def device_of(model: nn.Module) -> torch.device:
+    """Return where the model is: the device of its first parameter or buffer, the CPU where it has none."""
+    return next((tensor.device for tensor in tensors_of(model)), torch.device("cpu"))
+
+
+def resolve_device(model: nn.Module, device: DeviceLike) -> torch.device:
+    """Return the torch device for a member of `Device`, a string of torch's, or None (where the model is).
+
+    Raises `DeviceNotAvailableError` for one that does not exist here.
+    """
+    if device is None:
+        return device_of(model)
+    if device is Device.CPU:
+        return torch.device("cpu")
+    wanted = _accelerator_name() if device is Device.GPU else device
+    try:
+        resolved = torch.device(wanted)
+    except (RuntimeError, TypeError) as error:
+        raise DeviceNotAvailableError(
+            f"torch knows no device {device!r}; use Device.CPU, Device.GPU or a string such as 'cpu', 'cuda:1', 'mps'"
+        ) from error
+    if resolved.type in ("cpu", "meta"):
+        return resolved
+    accelerator = torch.accelerator.current_accelerator(check_available=True)
+    count = torch.accelerator.device_count() if accelerator is not None else 0
+    if accelerator is None or accelerator.type != resolved.type or (resolved.index or 0) >= count:
+        here = ", ".join(["cpu", *(f"{accelerator.type}:{index}" for index in range(count) if accelerator)])
+        raise DeviceNotAvailableError(f"device {device!r} is not there; torch {torch.__version__} sees here: {here}")
+    return resolved
+
+
+def _accelerator_name() -> str:
+    accelerator = torch.accelerator.current_accelerator(check_available=True)
+    if accelerator is None:
+        raise DeviceNotAvailableError(
+            f"Device.GPU was asked for, but torch {torch.__version__} sees no accelerator here; use Device.CPU, or a "
+            "build of torch and a driver for the GPU"
+        )
+    return accelerator.type
+
+
+def synchronize(device: torch.device) -> None:
+    """Return when all work given to the device is done."""
+    if device.type not in ("cpu", "meta"):
+        torch.accelerator.synchronize(device)
+
+
+@contextmanager
+def placed(model: nn.Module, device: torch.device) -> Iterator[None]:
+    """Let the model stand on a device: copies stand in for the tensors that are elsewhere, itself it stays.
+
+    Use inside `preserved`, which takes the stand-ins away.
+    """
+    if is_lazy(model):
+        raise InputError("the model has lazy parameters without values; call it once with real inputs before running it")
+    if device.type == "meta" or any(tensor.is_meta for tensor in tensors_of(model)):
+        raise InputError(
+            "the model is on the meta device and its weights have no values: it cannot be run or timed, only its static "
+            "metrics can be had; materialise it with model.to_empty(device='cpu') to time it"
+        )
+    if any(tensor.device != device for tensor in tensors_of(model)):
+        substitute(model, lambda tensor: _moved(tensor, device))
+    yield
+
+
+def _moved(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+    twin = tensor.detach().to(device)
+    return nn.Parameter(twin, requires_grad=tensor.requires_grad) if isinstance(tensor, nn.Parameter) else twin
+
+
+@contextmanager
+def running(model: nn.Module, inputs: ModelInputs, device: DeviceLike) -> Iterator[Callable[[], Any]]:
+    """Yield a call that runs one forward pass in inference mode and returns when the device is done.
+
+    The first pass runs under a guard that keeps whatever the model writes to; it gets that back at the end. Without a
+    device the model stays where it is, on several devices too.
+    """
+    target = resolve_device(model, device)
+    sharded = device is None and len({tensor.device for tensor in tensors_of(model)}) > 1
+    with preserved(model):
+        with placed(model, target) if not sharded else _as_it_is():
+            set_inference_flags(model)
+            fed = inputs.map(lambda leaf: leaf.to(target) if isinstance(leaf, torch.Tensor) else leaf)
+            guard = WriteGuard([*tensors_of(model), *(leaf for leaf in fed.leaves() if isinstance(leaf, torch.Tensor))])
+            try:
+                mode = _first_pass(model, fed, guard)
+
+                def call() -> None:
+                    with mode():
+                        model(*fed.args, **fed.kwargs)
+                    synchronize(target)
+
+                synchronize(target)
+                yield call
+            finally:
+                guard.restore()
+
+
+@contextmanager
+def _as_it_is() -> Iterator[None]:
+    yield
+
+
+def _first_pass(model: nn.Module, inputs: ModelInputs, guard: WriteGuard) -> Callable[[], Any]:
+    """Run once under the guard; return inference mode, or no-grad for a model that inference mode breaks."""
+    try:
+        with torch.inference_mode(), guard:
+            model(*inputs.args, **inputs.kwargs)
+        return torch.inference_mode
+    except RuntimeError as error:
+        if "nference" not in str(error):
+            raise
+    with torch.no_grad(), guard:
+        model(*inputs.args, **inputs.kwargs)
+    return torch.no_grad

@@ -1,0 +1,144 @@
+"""One static pass over a model, on shapes alone wherever torch can.
+
+Meta tensors stand in for parameters and buffers; fake tensors where the model asks for its device or lacks a meta
+kernel; a real run only where both fail, and the trace says so. The pass runs in inference mode, where torch shows its
+operators before it takes them apart, so that a count does not depend on device, kernels or grad mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from typing import Any
+
+import torch
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.nn.parameter import UninitializedParameter, UninitializedTensorMixin
+
+from profilerkit import ModelFailedError, ModelInputs
+from profilerkit.trace import LayerRecord, ModelTrace, distinct
+
+from .layers import LayerStack, is_lazy, layer_records
+from .preservation import WriteGuard, preserved, set_inference_flags, substitute, tensors_of
+from .recorder import Recorder
+
+__all__ = ["trace_model"]
+
+
+def trace_model(model: nn.Module, inputs: ModelInputs | None) -> ModelTrace:
+    """Return the trace of one forward pass; a model that raises leaves its layers, and the error as ``failure``."""
+    model = getattr(model, "_orig_mod", model)  # a compiled model: its original is what is counted
+    if inputs is None:
+        return ModelTrace(layers=layer_records(model, {}))
+    errors: list[Exception] = []
+    for attempt in (_on_meta, _on_fake, _for_real):
+        try:
+            return attempt(model, inputs, errors)
+        except Exception as error:  # whatever a model raises, the next way may work
+            errors.append(error)
+    error = errors[-1]
+    failure = ModelFailedError(
+        f"the model raised {type(error).__name__}: {error}; it was called with {inputs!r}, do these inputs fit it?"
+    )
+    failure.__cause__ = error
+    return ModelTrace(layers=layer_records(model, {}), failure=failure)
+
+
+def _on_meta(model: nn.Module, inputs: ModelInputs, errors: list[Exception]) -> ModelTrace:
+    """Trace with meta tensors in place of weights and floating-point inputs; integers keep their values."""
+
+    def stand_in(leaf: Any) -> Any:
+        valued = isinstance(leaf, torch.Tensor) and not (leaf.is_floating_point() or leaf.is_complex())
+        return _meta(leaf) if isinstance(leaf, torch.Tensor) and not valued else leaf
+
+    return _traced(model, inputs, _meta, stand_in, nullcontext(), "meta tensors")
+
+
+def _on_fake(model: nn.Module, inputs: ModelInputs, errors: list[Exception]) -> ModelTrace:
+    """Trace with fake tensors, which know the device they stand for."""
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+
+    def stand_in(leaf: Any) -> Any:
+        return mode.from_tensor(leaf) if isinstance(leaf, torch.Tensor) else leaf
+
+    return _traced(model, inputs, mode.from_tensor, stand_in, mode, "fake tensors")
+
+
+def _for_real(model: nn.Module, inputs: ModelInputs, errors: list[Exception]) -> ModelTrace:
+    """Trace a real run, which no model can refuse; what it writes to is written back."""
+    if any(parameter.is_meta for parameter in model.parameters()):
+        raise errors[0]
+    guard = WriteGuard([*tensors_of(model), *(leaf for leaf in inputs.leaves() if isinstance(leaf, torch.Tensor))])
+    try:
+        with preserved(model), guard:
+            device = next((tensor.device for tensor in tensors_of(model)), torch.device("cpu"))
+            placed = inputs.map(lambda leaf: leaf.to(device) if isinstance(leaf, torch.Tensor) else leaf)
+            trace = _traced(model, placed, None, lambda leaf: leaf, nullcontext(), "a real run")
+    finally:
+        guard.restore()
+    note = f"counted in a real run: on shapes alone the model raised {type(errors[0]).__name__}: {_line(errors[0])}"
+    return ModelTrace(**{**_fields(trace), "notes": (*trace.notes, note)})
+
+
+def _traced(
+    model: nn.Module,
+    inputs: ModelInputs,
+    convert: Callable[[torch.Tensor], torch.Tensor] | None,
+    convert_leaf: Callable[[Any], Any],
+    mode: AbstractContextManager[Any],
+    method: str,
+) -> ModelTrace:
+    notes: tuple[str, ...] = ()
+    lazy = is_lazy(model)
+    records: tuple[LayerRecord, ...] = ()
+    with preserved(model), ExitStack() as active:
+        torch.backends.mha.set_fastpath_enabled(False)
+        set_inference_flags(model)
+        if convert is not None:
+            substitute(model, convert)
+        standing_in = inputs.map(convert_leaf)
+        layers = LayerStack(model)
+        recorder = Recorder(layers, on_meta=method == "meta tensors")
+        for weight in tensors_of(model):
+            recorder.live.add(weight, size=0)
+        for leaf in standing_in.leaves():
+            if isinstance(leaf, torch.Tensor):
+                recorder.live.add(leaf)
+        input_bytes = recorder.live.total
+        for context in (torch.inference_mode(), layers.following(), mode, recorder):
+            active.enter_context(context)
+        model(*standing_in.args, **standing_in.kwargs)
+        active.close()
+        if lazy:
+            records = layer_records(model, layers.calls)
+    if not lazy:
+        records = layer_records(model, layers.calls)
+    else:
+        notes = ("the model has lazy parameters without a size yet; they are counted with the size these inputs give",)
+    weights = distinct(weight for record in records for weight in (*record.parameters, *record.buffers))
+    return ModelTrace(
+        layers=records,
+        operators=tuple(recorder.operators),
+        memory=recorder.timeline(sum(weight.bytes for weight in weights), input_bytes),
+        uncounted=dict(recorder.uncounted),
+        method=method,
+        notes=notes,
+    )
+
+
+def _meta(tensor: torch.Tensor) -> torch.Tensor:
+    if isinstance(tensor, UninitializedTensorMixin):
+        return UninitializedParameter(requires_grad=tensor.requires_grad, device="meta", dtype=tensor.dtype)
+    if tensor.is_meta:
+        return tensor
+    twin = torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device="meta")
+    return nn.Parameter(twin, requires_grad=tensor.requires_grad) if isinstance(tensor, nn.Parameter) else twin
+
+
+def _fields(trace: ModelTrace) -> dict[str, Any]:
+    return {name: getattr(trace, name) for name in trace.__dataclass_fields__}
+
+
+def _line(error: Exception) -> str:
+    return str(error).strip().split("\n", 1)[0][:200]

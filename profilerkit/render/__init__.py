@@ -1,0 +1,1 @@
+"""Reports as what people look at: one form, one file."""

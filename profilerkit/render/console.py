@@ -1,0 +1,164 @@
+"""A report or comparison as a console table, through rich."""
+
+from __future__ import annotations
+
+import io
+import shutil
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from ..measurement import Measurement, Ratio
+from ..quantity import Scale, format_number, scale_value
+from ..status import Comparative, Completeness
+
+if TYPE_CHECKING:
+    from ..report import Comparison, Report, StatusRecord
+    from ..trace import LayerTable
+
+__all__ = ["comparison_table", "layer_table", "report_table", "to_text"]
+
+NARROWEST, WIDEST = 80, 160
+
+
+def to_text(renderable: RenderableType, width: int | None = None) -> str:
+    """Return what a renderable looks like without colours, at the terminal's width or the given one."""
+    columns = width or min(max(shutil.get_terminal_size((100, 24)).columns, NARROWEST), WIDEST)
+    target = io.StringIO()
+    console = Console(file=target, width=columns, color_system=None, force_terminal=False, legacy_windows=False)
+    console.print(renderable)
+    return "\n".join(line.rstrip() for line in target.getvalue().rstrip().splitlines())
+
+
+def report_table(report: Report, details: bool = False) -> RenderableType:
+    """Return the table of one model: metric, value and completeness; ``details`` adds descriptions and layers."""
+    table = _table(f"{report.name}  ({report.backend})")
+    table.add_column("Metric", no_wrap=True)
+    table.add_column("Value", justify="right", no_wrap=True)
+    table.add_column("Unit", no_wrap=True)
+    table.add_column("Completeness")
+    if details:
+        table.add_column("Description")
+    for record in report.statuses.values():
+        value, unit = _value_and_unit(record)
+        row = [escape(record.friendly_name), value, escape(unit), record.completeness.value]
+        table.add_row(*row, *([escape(record.description)] if details else []))
+    parts: list[RenderableType] = [table, _footer(_notes(report, named=False))]
+    if details and report.layers is not None:
+        parts.append(layer_table(report.layers))
+    return Group(*parts)
+
+
+def comparison_table(comparison: Comparison, details: bool = False) -> RenderableType:
+    """Return the models side by side, with the enhancement of each over the first."""
+    reports = [comparison.reference, *comparison.others]
+    table = _table("Comparison")
+    table.add_column("Metric", no_wrap=True)
+    for report in reports:
+        table.add_column(f"{escape(report.name)}\n({escape(report.backend)})", justify="right")
+    for report in comparison.others:
+        several = f"\n{escape(report.name)}" if len(comparison.others) > 1 else ""
+        table.add_column(f"Enhancement{several}", justify="right")
+    if details:
+        table.add_column("Description")
+    for key in comparison.keys:
+        records = [report.statuses.get(key) for report in reports]
+        first = next(record for record in records if record is not None)
+        row = [escape(first.friendly_name), *map(_cell, records)]
+        row += [_enhancement(comparison, key, place) for place in range(len(comparison.others))]
+        table.add_row(*row, *([escape(first.description)] if details else []))
+    notes = [note for report in reports for note in _notes(report, named=True)]
+    parts: list[RenderableType] = [table, _footer([*dict.fromkeys(notes), *_legend(comparison)])]
+    if details:
+        parts += [layer_table(report.layers, report.name) for report in reports if report.layers is not None]
+    return Group(*parts)
+
+
+def layer_table(layers: LayerTable, name: str = "") -> RenderableType:
+    """Return the per-layer table: paths indented by depth, counts with the layers inside included."""
+    table = _table(f"Layers of {escape(name)}" if name else "Layers")
+    table.add_column("Layer")
+    table.add_column("Type")
+    table.add_column("Output shape")
+    for title in ("Calls", "Params", "MACs", "FLOPs"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for row in layers:
+        label = "  " * row["depth"] + (row["path"].rpartition(".")[2] or "(model)")
+        shapes = ", ".join(str(list(shape)) for shape in row["output_shapes"])
+        counts = [_count(row[column]) for column in ("params", "macs", "flops")]
+        called = str(row["calls"]) if row["calls"] else "-"
+        table.add_row(escape(label), escape(row["type"]), escape(shapes), called, *counts)
+    return table
+
+
+def _table(title: str) -> Table:
+    return Table(title=Text(title, style="bold"), box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+
+
+def _count(value: int) -> str:
+    return str(scale_value(value, scale=Scale.SI)) if value else "-"
+
+
+def _value_and_unit(record: StatusRecord) -> tuple[str, str]:
+    if record.value is None:
+        return "-", ""
+    bound = "≥ " if record.completeness is Completeness.PARTIAL else ""
+    shown = record.shown
+    if not record.unit or record.unit not in shown:
+        return escape(bound + shown), record.unit
+    number, _, interval = shown.partition(f" {record.unit}")
+    return escape(f"{bound}{number}{interval}"), record.unit
+
+
+def _cell(record: StatusRecord | None) -> str:
+    if record is None:
+        return "not measured"
+    if record.value is None:
+        return record.completeness.value
+    if isinstance(record.value, Measurement):  # the interval belongs to the ratio, beside it
+        shown = record.shown.partition(" [")[0]
+    else:
+        shown = record.shown
+    return escape(f"{'≥ ' if record.completeness is Completeness.PARTIAL else ''}{shown}")
+
+
+def _enhancement(comparison: Comparison, key: str, place: int) -> str:
+    value = comparison.enhancement(key, place)
+    if value is None:
+        return "-"
+    reference, other = (report.status(key) for report in (comparison.reference, comparison.others[place]))
+    if reference.comparative is Comparative.DIFF:
+        sign = "+" if value >= 0 else "-"
+        return escape(f"{sign}{format_number(abs(value))} {reference.unit}".rstrip())
+    text = f"{format_number(value)}x"
+    if isinstance(reference.value, Measurement) and isinstance(other.value, Measurement):
+        ratio = Ratio.of(reference.value, other.value)
+        bounds = sorted(filter(None, (reference.comparative.enhancement(1.0, bound) for bound in (ratio.low, ratio.high))))
+        text += f" [{', '.join(map(format_number, bounds))}]" if ratio.is_real else " (no real difference)"
+    return escape(text)
+
+
+def _notes(report: Report, named: bool) -> Iterable[str]:
+    prefix = f"{report.name}: " if named else ""
+    for record in report.statuses.values():
+        if record.completeness is Completeness.PARTIAL:
+            yield f"{prefix}{record.friendly_name} is a lower bound; not counted: {', '.join(record.missing)}"
+        elif record.completeness is not Completeness.COMPLETE:
+            yield f"{prefix}{record.friendly_name} {record.completeness.value}: {'; '.join(record.missing)}"
+    yield from (f"{prefix}{note}" for note in report.notes)
+    if report.batch_size is not None:
+        yield f"{'' if named else ''}Values are for one forward pass of a batch of {report.batch_size}."
+
+
+def _legend(comparison: Comparison) -> Iterable[str]:
+    if any(isinstance(record.value, Measurement) for record in comparison.reference.statuses.values()):
+        yield "Times are medians, measured in turn; brackets hold the 95 % confidence interval of the ratio."
+
+
+def _footer(notes: Iterable[str]) -> Text:
+    return Text("\n".join(notes), style="dim")
