@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
-from models import lenet5, resnet18
-from sklearn.datasets import load_digits  # type: ignore[import-untyped]
-from sklearn.model_selection import train_test_split  # type: ignore[import-untyped]
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
+
+from models import lenet5, resnet18
 
 Batches = DataLoader[tuple[Tensor, ...]]
 Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -119,9 +120,9 @@ def main() -> None:
     """Train the teacher and two students, alone and distilled, and print what each scores on the test images."""
     splits = load_digits_splits()
     teacher, student, distilled = digits_teacher(), digits_student(), digits_student()
-    train(teacher, splits["train"], epochs=6, lr=3e-3)
-    train(student, splits["train"], epochs=10, lr=3e-3)
-    distil(distilled, teacher, splits["train"], epochs=10, lr=3e-3)
+    train(teacher, splits["train"], epochs=8, lr=1e-3)
+    train(student, splits["train"], epochs=8, lr=3e-3)
+    distil(distilled, teacher, splits["train"], epochs=8, lr=3e-3)
     for name, model in {"teacher": teacher, "student": student, "distilled student": distilled}.items():
         print(f"{name}: {accuracy(model, splits['test']):.1%}")
 

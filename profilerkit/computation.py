@@ -93,7 +93,9 @@ class Computation:
         name = binding.key.NAME
         if name in self._path:
             circle = " -> ".join([*self._path[self._path.index(name) :], name])
-            raise DependencyCycleError(f"these status keys need each other in a circle: {circle}; break it at one of them")
+            raise DependencyCycleError(
+                f"these status keys need each other in a circle: {circle}; break it at one of them"
+            )
         self._path.append(name)
         try:
             return self._resolve(binding.function)
@@ -192,8 +194,8 @@ class Computation:
         undeclared = [key for key in returned if key not in declared]
         if undeclared:
             raise TypeError(
-                f"{describe(function)} returned {_listing(undeclared)}, which get_bounded_status_keys() does not declare; "
-                f"it declares {_listing(declared)}"
+                f"{describe(function)} returned {_listing(undeclared)}, which get_bounded_status_keys() does not "
+                f"declare; it declares {_listing(declared)}"
             )
         return {key: Outcome.of(value) for key, value in returned.items()}
 

@@ -65,7 +65,12 @@ class ModelInputs:
     def leaves(self) -> Iterator[Any]:
         """Yield every leaf of the structure: positional inputs first, then keyword ones."""
         found: list[Any] = []
-        self.map(lambda leaf: found.append(leaf) or leaf)
+
+        def collect(leaf: Any) -> Any:
+            found.append(leaf)
+            return leaf
+
+        self.map(collect)
         return iter(found)
 
     def __repr__(self) -> str:
@@ -114,7 +119,9 @@ class TensorSpec:
     def __post_init__(self) -> None:
         wrong = [size for size in self.shape if not isinstance(size, int) or isinstance(size, bool) or size < 1]
         if wrong:
-            raise InputError(f"input shape {self.shape!r} has {wrong!r}; give positive integers, without the batch size")
+            raise InputError(
+                f"input shape {self.shape!r} has {wrong!r}; give positive integers, without the batch size"
+            )
 
 
 def parse_input_shape(value: Any) -> tuple[tuple[TensorSpec, ...], dict[str, TensorSpec]]:
@@ -216,8 +223,8 @@ class ForwardPass:
         overridden = type(self).extract_model_inputs is not ForwardPass.extract_model_inputs
         if model_input_pattern is None and not overridden:
             raise TypeError(
-                f"{type(self).__name__} needs a model_input_pattern, such as (0, '_') for batches of (inputs, targets), "
-                "or a subclass that overrides extract_model_inputs"
+                f"{type(self).__name__} needs a model_input_pattern, such as (0, '_') for batches of (inputs, "
+                "targets), or a subclass that overrides extract_model_inputs"
             )
         creates = type(self).create_random_model_inputs is not ForwardPass.create_random_model_inputs
         if not expecting_common_inputs and not creates:

@@ -119,11 +119,12 @@ class ExternalProfilerFunction(ProfilerFunction):
 
     def invoke(self, arguments: Mapping[str, Any]) -> Any:
         """Call the function; model and data go first, in this order."""
-        return self(**arguments)
+        others = {name: value for name, value in arguments.items() if name not in ("model", "data_splits")}
+        return self(arguments["model"], arguments["data_splits"], **others)
 
-    def __call__(self, model: Any, data_splits: Any, **others: Any) -> Any:
-        """Call the wrapped callable."""
-        return self.func(model, data_splits, **others)
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the wrapped callable with model, data and its further arguments."""
+        return self.func(*args, **kwargs)
 
 
 class JointFunction(ProfilerFunction):
@@ -142,7 +143,9 @@ def _template(function: ProfilerFunction, key: Any) -> StatusKey:
     if not isinstance(template, StatusKey):
         raise TypeError(f"{describe(function)} is bound to {key!r}, which is no StatusKey class or instance")
     if not isinstance(template.NAME, str) or not template.NAME:
-        raise TypeError(f"status key {type(template).__name__} of {describe(function)} has no NAME: set a non-empty string")
+        raise TypeError(
+            f"status key {type(template).__name__} of {describe(function)} has no NAME: set a non-empty string"
+        )
     return template
 
 

@@ -1,7 +1,7 @@
 """Every hook of profilerkit on one page.
 
-A plugin is a module, named by an entry point of the group ``profilerkit``, with functions marked `profilerkit.hookimpl`.
-What profilerkit itself offers comes through the same hooks.
+A plugin is a module, named by an entry point of the group ``profilerkit``, with functions marked
+`profilerkit.hookimpl`. What profilerkit itself offers comes through the same hooks.
 """
 
 from __future__ import annotations

@@ -98,7 +98,9 @@ class ComputeInputs(ProfilerFunction):
         split: str | None = None,
     ) -> ModelInputs:
         """Return inputs of ``batch_size`` samples; a split's are 1 unless it is given, examples are as they are."""
-        if batch_size is not None and (isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1):
+        if batch_size is not None and (
+            isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1
+        ):
             raise InputError(f"batch_size={batch_size!r}: give a whole number from 1")
         with backend.preserved(model):
             if self.source is not None:

@@ -86,6 +86,10 @@ class Measurement:
         low, high = self.interval
         return (high - low) / 2 / self.median if self.median else math.inf
 
+    def taken_with(self, other: Measurement) -> bool:
+        """Say whether the two were sampled in turn, so that their samples pair up."""
+        return self.session is not None and self.session == other.session
+
     @property
     def warning(self) -> str | None:
         """Why the number should not be trusted too far, or None."""
@@ -94,8 +98,12 @@ class Measurement:
         return f"noisy: the median is known to ±{self.noise:.1%}, ±{self.precision:.1%} was asked for"
 
     def map(self, function: Callable[[float], float]) -> Measurement:
-        """Return the measurement of a quantity that follows from each sample: ``m.map(lambda s: batch / s)``."""
-        return replace(self, samples=tuple(map(function, self.samples)), warmup=tuple(map(function, self.warmup)))
+        """Return the measurement of a quantity that follows from each sample: ``m.map(lambda s: batch / s)``.
+
+        The warning stays with the original, of which it is true.
+        """
+        samples, warmup = (tuple(map(function, taken)) for taken in (self.samples, self.warmup))
+        return replace(self, samples=samples, warmup=warmup, precision=None)
 
     def __float__(self) -> float:
         return self.median
@@ -133,9 +141,8 @@ class Ratio:
     @classmethod
     def of(cls, reference: float | Measurement, other: float | Measurement) -> Ratio:
         """Return ``other`` over ``reference``; from the pairs where the two were sampled in turn."""
-        if isinstance(reference, Measurement) and isinstance(other, Measurement):
-            if reference.session is not None and reference.session == other.session:
-                return _paired_ratio(reference, other)
+        if isinstance(reference, Measurement) and isinstance(other, Measurement) and reference.taken_with(other):
+            return _paired_ratio(reference, other)
         (ref_low, ref_high), (low, high) = _bounds(reference), _bounds(other)
         return cls(_divide(float(other), float(reference)), _divide(low, ref_high), _divide(high, ref_low))
 
@@ -208,12 +215,12 @@ def measure(call: Callable[[], object], sampling: Sampling | None = None) -> Mea
     return measure_interleaved([call], sampling)[0]
 
 
-def measure_interleaved(
-    calls: Sequence[Callable[[], object]], sampling: Sampling | None = None
-) -> list[Measurement]:
+def measure_interleaved(calls: Sequence[Callable[[], object]], sampling: Sampling | None = None) -> list[Measurement]:
     """Time several calls in turn (A B B A ...): as many samples of each, in seconds, paired by round."""
     plan = sampling or Sampling()
     session = next(_sessions)
+    # Of several calls only the ratios are asked to be precise, so a single one is not warned of.
+    wanted = plan.relative_precision if len(calls) == 1 and plan.num_iters is None else None
     with _collector_paused():
         warmups = [_warm_up(call, plan, len(calls)) for call in calls]
         samples: list[list[float]] = [[] for _ in calls]
@@ -225,7 +232,7 @@ def measure_interleaved(
                 if plan.num_iters is None and len(samples[0]) >= 3 and plan.clock() >= deadline:
                     check_at = len(samples[0])
             results = [
-                Measurement(tuple(taken), plan.confidence, tuple(warmup), session, plan.relative_precision)
+                Measurement(tuple(taken), plan.confidence, tuple(warmup), session, wanted)
                 for taken, warmup in zip(samples, warmups, strict=True)
             ]
             if plan.num_iters is not None or plan.clock() >= deadline or _precise(results, plan.relative_precision):
@@ -233,9 +240,7 @@ def measure_interleaved(
             check_at = math.ceil(check_at * 1.2)
 
 
-def _one_round(
-    calls: Sequence[Callable[[], object]], samples: list[list[float]], clock: Callable[[], float]
-) -> None:
+def _one_round(calls: Sequence[Callable[[], object]], samples: list[list[float]], clock: Callable[[], float]) -> None:
     order = range(len(calls)) if len(samples[0]) % 2 == 0 else range(len(calls) - 1, -1, -1)
     for index in order:
         start = clock()

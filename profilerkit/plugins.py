@@ -18,7 +18,15 @@ from .function import ProfilerFunction
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["BackendInfo", "backend_named", "backends", "default_functions", "find_backend", "installed_plugins", "manager"]
+__all__ = [
+    "BackendInfo",
+    "backend_named",
+    "backends",
+    "default_functions",
+    "find_backend",
+    "installed_plugins",
+    "manager",
+]
 
 GROUP = "profilerkit"
 

@@ -72,7 +72,9 @@ class Profiler:
             return plugins.backend_named(backend)
         found = cls.backend_class() if cls.backend_class else plugins.find_backend(model)
         if not found.accepts(model):
-            raise TypeError(f"the {found.name} backend cannot profile a {type(model).__name__}; give it a model of its own")
+            raise TypeError(
+                f"the {found.name} backend cannot profile a {type(model).__name__}; give it a model of its own"
+            )
         return found
 
     @classmethod
@@ -215,9 +217,7 @@ class Profiler:
             log(comparison, print_mode, short_print)
         return comparison
 
-    def display_status(
-        self, other: Profiler | None = None, print_mode: str = "info", short_print: bool = True
-    ) -> None:
+    def display_status(self, other: Profiler | None = None, print_mode: str = "info", short_print: bool = True) -> None:
         """Show what is computed, beside the reference ``other`` if there is one; ``short_print=False`` shows layers."""
         from .report import Comparison
 

@@ -69,7 +69,9 @@ class Registry:
 
     def _check(self, name: str, function: ProfilerFunction, override: bool) -> None:
         if name in PROVIDED:
-            raise TypeError(f"{describe(function)}: a status key cannot be called {name!r}, every profiler provides that")
+            raise TypeError(
+                f"{describe(function)}: a status key cannot be called {name!r}, every profiler provides that"
+            )
         held = self._bindings.get(name)
         if held and held.override and override:
             raise RegistrationConflictError(

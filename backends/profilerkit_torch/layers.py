@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
-from torch.nn.parameter import UninitializedTensorMixin
+from torch.nn.parameter import is_lazy as is_unsized
 
 from profilerkit.data import map_leaves
 from profilerkit.trace import LayerCall, LayerRecord, TensorInfo, WeightRecord
@@ -42,7 +42,7 @@ def infos_in(structure: Any) -> tuple[TensorInfo, ...]:
 
 def is_lazy(model: nn.Module) -> bool:
     """Say whether the model has parameters or buffers that no forward pass has sized yet."""
-    return any(isinstance(tensor, UninitializedTensorMixin) for tensor in (*model.parameters(), *model.buffers()))
+    return any(is_unsized(tensor) for tensor in (*model.parameters(), *model.buffers()))
 
 
 class LayerStack:
@@ -115,7 +115,9 @@ def layer_records(model: nn.Module, calls: dict[str, list[LayerCall]]) -> tuple[
             continue
         met.add(id(module))
         not_saved = module._non_persistent_buffers_set
-        parameters = (_weight(name, tensor, identities) for name, tensor in module._parameters.items() if tensor is not None)
+        parameters = (
+            _weight(name, tensor, identities) for name, tensor in module._parameters.items() if tensor is not None
+        )
         buffers = (
             _weight(name, tensor, identities, persistent=name not in not_saved)
             for name, tensor in module._buffers.items()
@@ -135,7 +137,7 @@ def layer_records(model: nn.Module, calls: dict[str, list[LayerCall]]) -> tuple[
 
 
 def _weight(name: str, tensor: torch.Tensor, identities: dict[Any, int], persistent: bool = True) -> WeightRecord:
-    lazy = isinstance(tensor, UninitializedTensorMixin)
+    lazy = is_unsized(tensor)
     return WeightRecord(
         name=name,
         identity=identities.setdefault(_identity(tensor, lazy), len(identities)),

@@ -19,6 +19,7 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from profilerkit import ModelChangedWarning
+from profilerkit.data import map_leaves
 
 __all__ = ["WriteGuard", "preserved", "set_inference_flags", "substitute", "tensors_of"]
 
@@ -79,7 +80,9 @@ class _Snapshot:
         self.training = module.training
         self.attributes = dict(module.__dict__)
         self.contents = [
-            (container, _copied(container)) for container in self.attributes.values() if isinstance(container, _CONTAINERS)
+            (container, _copied(container))
+            for container in self.attributes.values()
+            if isinstance(container, _CONTAINERS)
         ]
 
     def restore(self) -> None:
@@ -152,7 +155,7 @@ _SETTINGS: list[tuple[Callable[[], Any], Callable[[Any], Any]]] = [
 
 
 def set_inference_flags(model: nn.Module) -> None:
-    """Put every module into inference mode, by its flag alone: an overridden ``train()`` may have effects of its own."""
+    """Put every module into inference mode by its flag alone: an overridden ``train()`` may have effects of its own."""
     for module in model.modules():
         if module.training:
             module.training = False
@@ -176,20 +179,21 @@ def substitute(model: nn.Module, convert: Callable[[torch.Tensor], torch.Tensor]
 
     for module in model.modules():
         for held in (module._parameters, module._buffers):
-            for name, tensor in list(held.items()):
-                if tensor is not None:
-                    held[name] = stand_in(tensor)
+            held.update({name: stand_in(tensor) for name, tensor in held.items()})
         for name, value in list(module.__dict__.items()):
-            if isinstance(value, torch.Tensor):
-                module.__dict__[name] = stand_in(value)
-            elif type(value) in (list, tuple) and any(isinstance(item, torch.Tensor) for item in value):
-                module.__dict__[name] = type(value)(stand_in(item) for item in value)
-            elif type(value) is dict and name not in _OWN and any(isinstance(v, torch.Tensor) for v in value.values()):
-                module.__dict__[name] = {key: stand_in(item) for key, item in value.items()}
+            if name not in _OWN and _holds_tensors(value):
+                module.__dict__[name] = map_leaves(value, stand_in)
     return known
 
 
 _OWN = ("_parameters", "_buffers", "_modules")
+
+
+def _holds_tensors(value: Any) -> bool:
+    if type(value) in (list, tuple, dict):
+        items = value.values() if type(value) is dict else value
+        return any(isinstance(item, torch.Tensor) for item in items)
+    return isinstance(value, torch.Tensor)
 
 
 def tensors_of(model: nn.Module) -> Iterator[torch.Tensor]:
@@ -204,7 +208,7 @@ class WriteGuard(TorchDispatchMode):
     """While it is active, the first write to one of the tensors keeps the value it had; `restore` writes it back."""
 
     def __init__(self, tensors: Iterable[torch.Tensor]) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._guarded: dict[int, torch.Tensor] = {}
         for tensor in tensors:
             self._guarded.setdefault(_storage_key(tensor), tensor)

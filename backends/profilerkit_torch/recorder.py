@@ -71,7 +71,7 @@ class Recorder(TorchDispatchMode):
     """A dispatch mode that records the operators of one forward pass."""
 
     def __init__(self, layers: LayerStack, *, on_meta: bool) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.layers = layers
         self.on_meta = on_meta
         self.operators: list[OpRecord] = []

@@ -72,11 +72,13 @@ def placed(model: nn.Module, device: torch.device) -> Iterator[None]:
     Use inside `preserved`, which takes the stand-ins away.
     """
     if is_lazy(model):
-        raise InputError("the model has lazy parameters without values; call it once with real inputs before running it")
+        raise InputError(
+            "the model has lazy parameters without values; call it once with real inputs before running it"
+        )
     if device.type == "meta" or any(tensor.is_meta for tensor in tensors_of(model)):
         raise InputError(
-            "the model is on the meta device and its weights have no values: it cannot be run or timed, only its static "
-            "metrics can be had; materialise it with model.to_empty(device='cpu') to time it"
+            "the model is on the meta device and its weights have no values: it cannot be run, only its static metrics "
+            "can be had; materialise it with model.to_empty(device='cpu') to time it"
         )
     if any(tensor.device != device for tensor in tensors_of(model)):
         substitute(model, lambda tensor: _moved(tensor, device))
@@ -97,23 +99,22 @@ def running(model: nn.Module, inputs: ModelInputs, device: DeviceLike) -> Iterat
     """
     target = resolve_device(model, device)
     sharded = device is None and len({tensor.device for tensor in tensors_of(model)}) > 1
-    with preserved(model):
-        with placed(model, target) if not sharded else _as_it_is():
-            set_inference_flags(model)
-            fed = inputs.map(lambda leaf: leaf.to(target) if isinstance(leaf, torch.Tensor) else leaf)
-            guard = WriteGuard([*tensors_of(model), *(leaf for leaf in fed.leaves() if isinstance(leaf, torch.Tensor))])
-            try:
-                mode = _first_pass(model, fed, guard)
+    with preserved(model), placed(model, target) if not sharded else _as_it_is():
+        set_inference_flags(model)
+        fed = inputs.map(lambda leaf: leaf.to(target) if isinstance(leaf, torch.Tensor) else leaf)
+        guard = WriteGuard([*tensors_of(model), *(leaf for leaf in fed.leaves() if isinstance(leaf, torch.Tensor))])
+        try:
+            mode = _first_pass(model, fed, guard)
 
-                def call() -> None:
-                    with mode():
-                        model(*fed.args, **fed.kwargs)
-                    synchronize(target)
-
+            def call() -> None:
+                with mode():
+                    model(*fed.args, **fed.kwargs)
                 synchronize(target)
-                yield call
-            finally:
-                guard.restore()
+
+            synchronize(target)
+            yield call
+        finally:
+            guard.restore()
 
 
 @contextmanager

@@ -14,7 +14,8 @@ from typing import Any
 import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.nn.parameter import UninitializedParameter, UninitializedTensorMixin
+from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
+from torch.nn.parameter import is_lazy as is_unsized
 
 from profilerkit import ModelFailedError, ModelInputs
 from profilerkit.trace import LayerRecord, ModelTrace, distinct
@@ -37,11 +38,11 @@ def trace_model(model: nn.Module, inputs: ModelInputs | None) -> ModelTrace:
             return attempt(model, inputs, errors)
         except Exception as error:  # whatever a model raises, the next way may work
             errors.append(error)
-    error = errors[-1]
+    last = errors[-1]
     failure = ModelFailedError(
-        f"the model raised {type(error).__name__}: {error}; it was called with {inputs!r}, do these inputs fit it?"
+        f"the model raised {type(last).__name__}: {last}; it was called with {inputs!r}, do these inputs fit it?"
     )
-    failure.__cause__ = error
+    failure.__cause__ = last
     return ModelTrace(layers=layer_records(model, {}), failure=failure)
 
 
@@ -128,8 +129,10 @@ def _traced(
 
 
 def _meta(tensor: torch.Tensor) -> torch.Tensor:
-    if isinstance(tensor, UninitializedTensorMixin):
-        return UninitializedParameter(requires_grad=tensor.requires_grad, device="meta", dtype=tensor.dtype)
+    if is_unsized(tensor):
+        lazy: Any = UninitializedParameter if isinstance(tensor, nn.Parameter) else UninitializedBuffer
+        twin: torch.Tensor = lazy(requires_grad=tensor.requires_grad, device="meta", dtype=tensor.dtype)
+        return twin
     if tensor.is_meta:
         return tensor
     twin = torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device="meta")

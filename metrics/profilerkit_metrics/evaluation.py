@@ -154,15 +154,17 @@ class ComputeEvalMetric(ExternalProfilerFunction):
 
     def _entry(self, returned: Any, key: str | None) -> Any:
         if not isinstance(returned, Mapping):
-            if key is not None and any(metric.NAME == key for metric in self.secondary):
-                raise TypeError(f"the evaluation function returned {returned!r}, no dict with the secondary metric {key!r}")
+            if key is not None and any(key == metric.NAME for metric in self.secondary):
+                raise TypeError(
+                    f"the evaluation function returned {returned!r}, no dict with the secondary metric {key!r}"
+                )
             return _number(returned)
         if len(returned) == 1 and key is None:
             return _number(next(iter(returned.values())))
         if key not in returned:
             raise KeyError(
-                f"the evaluation function returned a dict with {', '.join(map(repr, returned))}; say which entry is the "
-                f"metric with ComputeEvalMetric(..., key=...), which is {key!r}"
+                f"the evaluation function returned a dict with {', '.join(map(repr, returned))}, and none of them is "
+                f"{key!r}; say which entry is the metric with ComputeEvalMetric(..., key=...)"
             )
         return _number(returned[key])
 

@@ -32,7 +32,7 @@ def command() -> None:
             facts = ", ".join(f"{name} {value}" for name, value in backend.environment().items())
             console.print(f"  {info.name:<12} {facts}", markup=False)
     for backend in usable:
-        console.print(f"\n[bold]Metrics of the {backend.name} backend[/bold]")
+        console.print(f"\n[bold]Status keys of the {backend.name} backend[/bold]")
         registry = Registry()
         for function in default_functions(backend):
             registry.register(function)

@@ -42,15 +42,14 @@ def report_table(report: Report, details: bool = False) -> RenderableType:
     table.add_column("Value", justify="right", no_wrap=True)
     table.add_column("Unit", no_wrap=True)
     table.add_column("Completeness")
-    if details:
-        table.add_column("Description")
     for record in report.statuses.values():
         value, unit = _value_and_unit(record)
-        row = [escape(record.friendly_name), value, escape(unit), record.completeness.value]
-        table.add_row(*row, *([escape(record.description)] if details else []))
+        table.add_row(escape(record.friendly_name), value, escape(unit), record.completeness.value)
     parts: list[RenderableType] = [table, _footer(_notes(report, named=False))]
-    if details and report.layers is not None:
-        parts.append(layer_table(report.layers))
+    if details:
+        parts.append(_descriptions(report.statuses.values()))
+        if report.layers is not None:
+            parts.append(layer_table(report.layers))
     return Group(*parts)
 
 
@@ -64,17 +63,18 @@ def comparison_table(comparison: Comparison, details: bool = False) -> Renderabl
     for report in comparison.others:
         several = f"\n{escape(report.name)}" if len(comparison.others) > 1 else ""
         table.add_column(f"Enhancement{several}", justify="right")
-    if details:
-        table.add_column("Description")
+    firsts = []
     for key in comparison.keys:
         records = [report.statuses.get(key) for report in reports]
         first = next(record for record in records if record is not None)
         row = [escape(first.friendly_name), *map(_cell, records)]
         row += [_enhancement(comparison, key, place) for place in range(len(comparison.others))]
-        table.add_row(*row, *([escape(first.description)] if details else []))
+        table.add_row(*row)
+        firsts.append(first)
     notes = [note for report in reports for note in _notes(report, named=True)]
     parts: list[RenderableType] = [table, _footer([*dict.fromkeys(notes), *_legend(comparison)])]
     if details:
+        parts.append(_descriptions(firsts))
         parts += [layer_table(report.layers, report.name) for report in reports if report.layers is not None]
     return Group(*parts)
 
@@ -96,8 +96,19 @@ def layer_table(layers: LayerTable, name: str = "") -> RenderableType:
     return table
 
 
+def _descriptions(records: Iterable[StatusRecord]) -> RenderableType:
+    grid = Table(
+        box=None, show_header=False, pad_edge=False, title=Text("\nMetrics", style="bold"), title_justify="left"
+    )
+    grid.add_column(no_wrap=True)
+    grid.add_column()
+    for record in records:
+        grid.add_row(escape(record.friendly_name), escape(record.description))
+    return grid
+
+
 def _table(title: str) -> Table:
-    return Table(title=Text(title, style="bold"), box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    return Table(title=Text(f"\n{title}", style="bold"), box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
 
 
 def _count(value: int) -> str:
@@ -120,10 +131,8 @@ def _cell(record: StatusRecord | None) -> str:
         return "not measured"
     if record.value is None:
         return record.completeness.value
-    if isinstance(record.value, Measurement):  # the interval belongs to the ratio, beside it
-        shown = record.shown.partition(" [")[0]
-    else:
-        shown = record.shown
+    # A measurement's interval is left out: the one of the ratio stands beside it.
+    shown = record.shown.partition(" [")[0] if isinstance(record.value, Measurement) else record.shown
     return escape(f"{'≥ ' if record.completeness is Completeness.PARTIAL else ''}{shown}")
 
 
@@ -138,7 +147,9 @@ def _enhancement(comparison: Comparison, key: str, place: int) -> str:
     text = f"{format_number(value)}x"
     if isinstance(reference.value, Measurement) and isinstance(other.value, Measurement):
         ratio = Ratio.of(reference.value, other.value)
-        bounds = sorted(filter(None, (reference.comparative.enhancement(1.0, bound) for bound in (ratio.low, ratio.high))))
+        bounds = sorted(
+            filter(None, (reference.comparative.enhancement(1.0, bound) for bound in (ratio.low, ratio.high)))
+        )
         text += f" [{', '.join(map(format_number, bounds))}]" if ratio.is_real else " (no real difference)"
     return escape(text)
 
@@ -152,7 +163,7 @@ def _notes(report: Report, named: bool) -> Iterable[str]:
             yield f"{prefix}{record.friendly_name} {record.completeness.value}: {'; '.join(record.missing)}"
     yield from (f"{prefix}{note}" for note in report.notes)
     if report.batch_size is not None:
-        yield f"{'' if named else ''}Values are for one forward pass of a batch of {report.batch_size}."
+        yield f"Values are for one forward pass of a batch of {report.batch_size}."
 
 
 def _legend(comparison: Comparison) -> Iterable[str]:

@@ -1,7 +1,8 @@
 """Normalisation layers.
 
 Normalising takes five operations for each element: the mean (one), the variance (subtract, square, add), the product
-with the inverse deviation. A weight and a bias take one each. With known statistics a batch norm is a scale and a shift.
+with the inverse deviation. A weight and a bias take one each. With known statistics a batch norm is a scale and a
+shift.
 """
 
 from __future__ import annotations
@@ -20,7 +21,15 @@ def _normalisation(x: Shape, *affine: Shape | None) -> Cost:
 @register_op_cost("aten::_native_batch_norm_legit")
 @register_op_cost("aten::cudnn_batch_norm")
 def batch_norm(
-    x: Shape, weight: Shape | None, bias: Shape | None, mean: Any, var: Any, training: bool, *_: Any, out: Any, **__: Any
+    x: Shape,
+    weight: Shape | None,
+    bias: Shape | None,
+    mean: Any,
+    var: Any,
+    training: bool,
+    *_: Any,
+    out: Any,
+    **__: Any,
 ) -> Cost:
     """Two operations for each element with known statistics; five, and one each for weight and bias, in training."""
     return _normalisation(x, weight, bias) if training else Cost(0, 2 * x.numel)

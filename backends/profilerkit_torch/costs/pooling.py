@@ -14,17 +14,23 @@ def _window(kernel: int | Sequence[int], dimensions: int) -> int:
     return math.prod(sizes * dimensions if len(sizes) == 1 else sizes)
 
 
+def _first(out: Any) -> Shape:
+    """Return the pooled values' shape where the operator returns their indices too."""
+    first: Shape = out if isinstance(out, Shape) else out[0]
+    return first
+
+
 def _register_pooling(dimensions: int) -> None:
     def pool(x: Shape, kernel: Any, *_: Any, out: Any, **__: Any) -> Cost:
         """One comparison or addition for each element of the window, the average's division included."""
-        pooled = out[0] if out and isinstance(out[0], tuple) else out
-        return Cost(0, pooled.numel * _window(kernel, dimensions))
+        return Cost(0, _first(out).numel * _window(kernel, dimensions))
 
     def adaptive_pool(x: Shape, size: Any, *_: Any, out: Any, **__: Any) -> Cost:
-        """One comparison or addition for each element of each window; window i of n over a length covers
-        ``floor(i * length / n)`` to ``ceil((i + 1) * length / n)``.
+        """One comparison or addition for each element of each window.
+
+        Window i of n over a length covers ``floor(i * length / n)`` to ``ceil((i + 1) * length / n)``.
         """
-        pooled = out[0] if out and isinstance(out[0], tuple) else out
+        pooled = _first(out)
         covered = math.prod(
             sum(-(-(i + 1) * length // n) - i * length // n for i in range(n))
             for length, n in zip(x[-dimensions:], pooled[-dimensions:], strict=True)

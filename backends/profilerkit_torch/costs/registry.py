@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from enum import Enum
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
 
 import torch
 from torch import nn
@@ -76,6 +76,14 @@ _modules: dict[type[nn.Module], Formula] = {}
 _kinds: dict[Any, Kind] = {}
 
 
+@overload
+def register_op_cost(op: Any, formula: None = None, *, override: bool = False) -> Callable[[F], F]: ...
+
+
+@overload
+def register_op_cost(op: Any, formula: F, *, override: bool = False) -> F: ...
+
+
 def register_op_cost(op: Any, formula: F | None = None, *, override: bool = False) -> Any:
     """Give the cost of an operator as a pure function of shapes; also usable as a decorator.
 
@@ -94,12 +102,24 @@ def register_op_cost(op: Any, formula: F | None = None, *, override: bool = Fals
     def register(function: F) -> F:
         name = _operator_name(op)
         if name in _formulas and not override:
-            raise RegistrationConflictError(f"operator {name} has a cost formula already; pass override=True to replace it")
+            raise RegistrationConflictError(
+                f"operator {name} has a cost formula already; pass override=True to replace it"
+            )
         _formulas[name] = function
         _kinds.clear()
         return function
 
     return register if formula is None else register(formula)
+
+
+@overload
+def register_module_cost(
+    module_type: type[nn.Module], formula: None = None, *, override: bool = False
+) -> Callable[[F], F]: ...
+
+
+@overload
+def register_module_cost(module_type: type[nn.Module], formula: F, *, override: bool = False) -> F: ...
 
 
 def register_module_cost(module_type: type[nn.Module], formula: F | None = None, *, override: bool = False) -> Any:
