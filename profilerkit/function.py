@@ -51,7 +51,7 @@ class ProfilerFunction(ABC):
     def bounded_keys(self) -> tuple[StatusKey, ...]:
         """Return the status keys this function computes as templates, checked."""
         bounded = self.get_bounded_status_keys()
-        single = isinstance(bounded, StatusKey) or inspect.isclass(bounded)
+        single = isinstance(bounded, (StatusKey, str)) or inspect.isclass(bounded)
         keys: Iterable[Any] = (bounded,) if single else bounded  # type: ignore[assignment]
         templates = tuple(_template(self, key) for key in keys)
         names = [template.NAME for template in templates]

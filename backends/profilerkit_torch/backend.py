@@ -61,6 +61,7 @@ class TorchBackend(Backend):
     def evaluate(self, model: torch.nn.Module, call: Callable[[], T], device: DeviceLike = None) -> T:
         """Return ``call()``, made with the model in inference mode, without gradients, on the device."""
         target = timing.resolve_device(model, device)
+        timing.require_values(model, target)
         with preserved(model, buffer_values=True), timing.placed(model, target), torch.no_grad():
             set_inference_flags(model)
             return call()

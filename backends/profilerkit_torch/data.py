@@ -24,6 +24,11 @@ class TorchForwardPass(ForwardPass):
 class TorchDataLoader(DataLoader):
     """Wraps a ``torch.utils.data.DataLoader``, or any iterable of batches."""
 
+    @property
+    def dataset(self) -> Any:
+        """The native loader's data set, which evaluation functions like to ask for its length."""
+        return self.native_dl.dataset  # type: ignore[attr-defined]
+
 
 def as_tensor(value: Any) -> Any:
     """Return a tensor for a numpy array, and anything else as it is."""

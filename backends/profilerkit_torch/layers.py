@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,7 +13,6 @@ from torch import nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.nn.parameter import is_lazy as is_unsized
 
-from profilerkit.data import map_leaves
 from profilerkit.trace import LayerCall, LayerRecord, TensorInfo, WeightRecord
 
 __all__ = ["LayerStack", "is_lazy", "layer_records", "tensor_info"]
@@ -26,18 +25,22 @@ def tensor_info(tensor: torch.Tensor) -> TensorInfo:
 
 def infos_in(structure: Any) -> tuple[TensorInfo, ...]:
     """Return shape and dtype of every tensor in a nested structure: tuples, mappings and dataclasses."""
-    found: list[TensorInfo] = []
+    return tuple(map(tensor_info, _tensors_in(structure)))
 
-    def visit(leaf: Any) -> Any:
-        if isinstance(leaf, torch.Tensor):
-            found.append(tensor_info(leaf))
-        elif hasattr(leaf, "__dataclass_fields__"):
-            for name in leaf.__dataclass_fields__:
-                map_leaves(getattr(leaf, name, None), visit)
-        return leaf
 
-    map_leaves(structure, visit)
-    return tuple(found)
+def _tensors_in(structure: Any) -> Iterator[torch.Tensor]:
+    if isinstance(structure, torch.Tensor):
+        yield structure
+        return
+    parts: Iterable[Any] = ()
+    if isinstance(structure, Mapping):
+        parts = structure.values()
+    elif isinstance(structure, (list, tuple, set)):
+        parts = structure
+    elif hasattr(structure, "__dataclass_fields__"):
+        parts = [getattr(structure, name, None) for name in structure.__dataclass_fields__]
+    for part in parts:
+        yield from _tensors_in(part)
 
 
 def is_lazy(model: nn.Module) -> bool:
@@ -62,6 +65,8 @@ class LayerStack:
         self._stack: list[tuple[str, int, int]] = []
         self._counts: Counter[str] = Counter()
         self._thread = threading.get_ident()
+        #: Types of modules with parameters that are not the model's: it makes them while it runs.
+        self.strangers: list[str] = []
         #: Called with (module, path, call index) when a module begins, and with its tensors when it ends.
         self.on_enter: Callable[[nn.Module, str, int], None] = lambda module, path, call: None
         self.on_leave: Callable[[nn.Module, LayerCall], None] = lambda module, call: None
@@ -80,7 +85,11 @@ class LayerStack:
                 handle.remove()
 
     def _enter(self, module: nn.Module, args: Any) -> None:
-        if id(module) not in self.paths or threading.get_ident() != self._thread:
+        if threading.get_ident() != self._thread:
+            return
+        if id(module) not in self.paths:
+            if module._parameters:
+                self.strangers.append(type(module).__name__)
             return
         path = self._path_of(module)
         self._stack.append((self.current, self.current_call, id(module)))
@@ -101,17 +110,18 @@ class LayerStack:
         if len(candidates) == 1:
             return candidates[0]
         inside = f"{self.current}." if self.current else ""
-        here = [path for path in candidates if path.startswith(inside) and "." not in path[len(inside) :] and path]
-        return here[0] if here else candidates[0]
+        here = [path for path in candidates if path.startswith(inside) and path]
+        return min(here or candidates, key=lambda path: path.count("."))
 
 
 def layer_records(model: nn.Module, calls: dict[str, list[LayerCall]]) -> tuple[LayerRecord, ...]:
     """Return a record for each module, and for each further path under which a shared one was called."""
     identities: dict[Any, int] = {}
     met: set[int] = set()
+    passed = {path[:end] for path in calls for end, sign in enumerate(path) if sign == "."} | calls.keys()
     records = []
     for path, module in model.named_modules(remove_duplicate=False):
-        if id(module) in met and path not in calls:
+        if id(module) in met and path not in passed:
             continue
         met.add(id(module))
         not_saved = module._non_persistent_buffers_set

@@ -12,10 +12,12 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from profilerkit import ModelChangedWarning
@@ -33,7 +35,8 @@ def preserved(model: nn.Module, *, buffer_values: bool = False) -> Iterator[None
     """
     snapshots = [_Snapshot(module) for module in model.modules()]
     gradients = [(parameter, parameter.grad, parameter.requires_grad) for parameter in model.parameters()]
-    values = [(buffer, buffer.detach().clone()) for buffer in model.buffers()] if buffer_values else []
+    buffers = [buffer for buffer in model.buffers() if _has_values(buffer)] if buffer_values else []
+    values = [(buffer, buffer.detach().clone()) for buffer in buffers]
     versions = [(name, parameter, parameter._version) for name, parameter in _watched(model, buffer_values)]
     restore_process = _process_state()
     try:
@@ -64,6 +67,10 @@ def _watched(model: nn.Module, wanted: bool) -> Iterable[tuple[str, nn.Parameter
     return [(name, parameter) for name, parameter in model.named_parameters() if not parameter.is_inference()]
 
 
+def _has_values(tensor: torch.Tensor) -> bool:
+    return not (tensor.is_meta or is_lazy(tensor))
+
+
 def _write_back(values: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> None:
     with torch.no_grad():
         for tensor, value in values:
@@ -72,18 +79,15 @@ def _write_back(values: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> None:
 
 
 class _Snapshot:
-    """The attributes of one module, with the contents of the containers among them."""
+    """The attributes of one module, with the contents of the containers and plain objects they reach."""
 
     def __init__(self, module: nn.Module) -> None:
         self.module = module
         self.type = type(module)
         self.training = module.training
         self.attributes = dict(module.__dict__)
-        self.contents = [
-            (container, _copied(container))
-            for container in self.attributes.values()
-            if isinstance(container, _CONTAINERS)
-        ]
+        reached = _reached(self.attributes)
+        self.contents = [(found, _copied(found)) for found in reached if isinstance(found, _CONTAINERS)]
 
     def restore(self) -> None:
         if type(self.module) is not self.type:
@@ -99,6 +103,30 @@ class _Snapshot:
 
 
 _CONTAINERS = (dict, list, set, deque)
+#: What has attributes, but is not the model's to change, or is looked after elsewhere.
+_NOT_FOLLOWED = (nn.Module, torch.Tensor, type, ModuleType, FunctionType, MethodType, torch.jit.ScriptModule)
+#: How far a cache may be nested: a dict of lists of objects, say.
+_DEPTH = 4
+
+
+def _reached(container: Any, depth: int = _DEPTH, met: set[int] | None = None) -> Iterator[Any]:
+    """Yield the containers and tensors that a module's attributes lead to; of plain objects, their ``__dict__``."""
+    met = set() if met is None else met
+    for value in container.values() if isinstance(container, dict) else container:
+        if isinstance(value, torch.Tensor):
+            yield value
+            continue
+        held = value if isinstance(value, (*_CONTAINERS, tuple)) else _attributes(value)
+        if held is None or id(held) in met:
+            continue
+        met.add(id(held))
+        yield held
+        if depth > 1:
+            yield from _reached(held, depth - 1, met)
+
+
+def _attributes(value: Any) -> Any:
+    return None if isinstance(value, _NOT_FOLLOWED) else getattr(value, "__dict__", None)
 
 
 def _copied(container: Any) -> Any:
@@ -178,6 +206,8 @@ def substitute(model: nn.Module, convert: Callable[[torch.Tensor], torch.Tensor]
         return known[id(value)]
 
     for module in model.modules():
+        if isinstance(module, torch.jit.ScriptModule):
+            raise TypeError("a scripted module keeps its weights where nothing can stand in for them")
         for held in (module._parameters, module._buffers):
             held.update({name: stand_in(tensor) for name, tensor in held.items()})
         for name, value in list(module.__dict__.items()):
@@ -197,11 +227,12 @@ def _holds_tensors(value: Any) -> bool:
 
 
 def tensors_of(model: nn.Module) -> Iterator[torch.Tensor]:
-    """Yield the parameters, buffers and plain tensor attributes of the model's modules."""
+    """Yield the parameters, the buffers, and the tensors that other attributes of the modules lead to."""
     yield from model.parameters()
     yield from model.buffers()
     for module in model.modules():
-        yield from (value for value in module.__dict__.values() if isinstance(value, torch.Tensor))
+        others = {name: value for name, value in module.__dict__.items() if name not in _OWN}
+        yield from (value for value in _reached(others) if isinstance(value, torch.Tensor))
 
 
 class WriteGuard(TorchDispatchMode):
@@ -209,24 +240,22 @@ class WriteGuard(TorchDispatchMode):
 
     def __init__(self, tensors: Iterable[torch.Tensor]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._guarded: dict[int, torch.Tensor] = {}
+        self._guarded: dict[int, list[torch.Tensor]] = {}
         for tensor in tensors:
-            self._guarded.setdefault(_storage_key(tensor), tensor)
-        self._saved: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+            self._guarded.setdefault(_storage_key(tensor), []).append(tensor.detach())
+        self._saved: list[tuple[torch.Tensor, torch.Tensor]] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run the operator, keeping what it is about to overwrite."""
         kwargs = kwargs or {}
         for tensor in _written(func, args, kwargs):
-            key = _storage_key(tensor)
-            if key in self._guarded and key not in self._saved:
-                whole = self._guarded[key].detach()
-                self._saved[key] = (whole, whole.clone())
+            sharing = self._guarded.pop(_storage_key(tensor), ())
+            self._saved += [(guarded, guarded.clone()) for guarded in sharing]
         return func(*args, **kwargs)
 
     def restore(self) -> None:
         """Write the kept values back."""
-        _write_back(self._saved.values())
+        _write_back(self._saved)
 
 
 def _storage_key(tensor: torch.Tensor) -> int:

@@ -42,7 +42,7 @@ class LiveBytes:
         key = storage._cdata
         if key in self._watched:
             return
-        counted = storage.nbytes() if size is None else size
+        counted = storage.nbytes() if size is None else min(size, storage.nbytes())
         self.total += counted
 
         def freed(_: Any) -> None:
@@ -137,7 +137,8 @@ class Recorder(TorchDispatchMode):
         read = sum(_bytes(tensor) for tensor in _tensors((args, tuple(kwargs.values()))))
         in_place = isinstance(result, torch.Tensor) and bool(args) and result is args[0]
         metadata = None
-        if in_place or (not _aliases(func) and all(tensor.is_meta for tensor in outputs)):
+        reshaped = torch.Tag.inplace_view in func.tags
+        if (in_place and not reshaped) or (not _aliases(func) and all(tensor.is_meta for tensor in outputs)):
             flat = (result,) if isinstance(result, torch.Tensor) else result
             if isinstance(flat, tuple) and all(item is None or isinstance(item, torch.Tensor) for item in flat):
                 metadata = tuple(None if item is None else (item.shape, item.stride(), item.dtype) for item in flat)

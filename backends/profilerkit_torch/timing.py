@@ -15,7 +15,7 @@ from profilerkit.backend import DeviceLike
 from .layers import is_lazy
 from .preservation import WriteGuard, preserved, set_inference_flags, substitute, tensors_of
 
-__all__ = ["device_of", "placed", "resolve_device", "running", "synchronize"]
+__all__ = ["device_of", "placed", "require_values", "resolve_device", "running", "synchronize"]
 
 
 def device_of(model: nn.Module) -> torch.device:
@@ -65,12 +65,8 @@ def synchronize(device: torch.device) -> None:
         torch.accelerator.synchronize(device)
 
 
-@contextmanager
-def placed(model: nn.Module, device: torch.device) -> Iterator[None]:
-    """Let the model stand on a device: copies stand in for the tensors that are elsewhere, itself it stays.
-
-    Use inside `preserved`, which takes the stand-ins away.
-    """
+def require_values(model: nn.Module, device: torch.device) -> None:
+    """Raise `InputError` where there is nothing to run with: lazy parameters, or the meta device."""
     if is_lazy(model):
         raise InputError(
             "the model has lazy parameters without values; call it once with real inputs before running it"
@@ -80,6 +76,14 @@ def placed(model: nn.Module, device: torch.device) -> Iterator[None]:
             "the model is on the meta device and its weights have no values: it cannot be run, only its static metrics "
             "can be had; materialise it with model.to_empty(device='cpu') to time it"
         )
+
+
+@contextmanager
+def placed(model: nn.Module, device: torch.device) -> Iterator[None]:
+    """Let the model stand on a device: copies stand in for the tensors that are elsewhere, itself it stays.
+
+    Use inside `preserved`, which takes the stand-ins away.
+    """
     if any(tensor.device != device for tensor in tensors_of(model)):
         substitute(model, lambda tensor: _moved(tensor, device))
     yield
@@ -98,6 +102,7 @@ def running(model: nn.Module, inputs: ModelInputs, device: DeviceLike) -> Iterat
     device the model stays where it is, on several devices too.
     """
     target = resolve_device(model, device)
+    require_values(model, target)
     sharded = device is None and len({tensor.device for tensor in tensors_of(model)}) > 1
     with preserved(model), placed(model, target) if not sharded else _as_it_is():
         set_inference_flags(model)

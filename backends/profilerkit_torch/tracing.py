@@ -7,9 +7,9 @@ operators before it takes them apart, so that a count does not depend on device,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import nn
@@ -26,6 +26,8 @@ from .recorder import Recorder
 
 __all__ = ["trace_model"]
 
+GradMode: TypeAlias = Callable[[], AbstractContextManager[Any]]
+
 
 def trace_model(model: nn.Module, inputs: ModelInputs | None) -> ModelTrace:
     """Return the trace of one forward pass; a model that raises leaves its layers, and the error as ``failure``."""
@@ -33,11 +35,14 @@ def trace_model(model: nn.Module, inputs: ModelInputs | None) -> ModelTrace:
     if inputs is None:
         return ModelTrace(layers=layer_records(model, {}))
     errors: list[Exception] = []
-    for attempt in (_on_meta, _on_fake, _for_real):
-        try:
-            return attempt(model, inputs, errors)
-        except Exception as error:  # whatever a model raises, the next way may work
-            errors.append(error)
+    for grad_mode in (torch.inference_mode, torch.no_grad):
+        for attempt in (_on_meta, _on_fake, _for_real):
+            try:
+                return attempt(model, inputs, grad_mode, errors)
+            except Exception as error:  # whatever a model raises, the next way may work
+                errors.append(error)
+        if not any(_needs_autograd(error) for error in errors):
+            break
     last = errors[-1]
     failure = ModelFailedError(
         f"the model raised {type(last).__name__}: {last}; it was called with {inputs!r}, do these inputs fit it?"
@@ -46,36 +51,46 @@ def trace_model(model: nn.Module, inputs: ModelInputs | None) -> ModelTrace:
     return ModelTrace(layers=layer_records(model, {}), failure=failure)
 
 
-def _on_meta(model: nn.Module, inputs: ModelInputs, errors: list[Exception]) -> ModelTrace:
+def _needs_autograd(error: Exception) -> bool:
+    """Say whether a model seems to compute gradients while it runs, which inference mode does not let it."""
+    return isinstance(error, RuntimeError) and any(word in str(error) for word in ("grad", "nference"))
+
+
+def _on_meta(model: nn.Module, inputs: ModelInputs, grad_mode: GradMode, errors: list[Exception]) -> ModelTrace:
     """Trace with meta tensors in place of weights and floating-point inputs; integers keep their values."""
+    known: dict[int, torch.Tensor] = {}
 
     def stand_in(leaf: Any) -> Any:
         valued = isinstance(leaf, torch.Tensor) and not (leaf.is_floating_point() or leaf.is_complex())
-        return _meta(leaf) if isinstance(leaf, torch.Tensor) and not valued else leaf
+        if valued or not isinstance(leaf, torch.Tensor):
+            return leaf
+        if id(leaf) not in known:  # an input given twice stays one tensor
+            known[id(leaf)] = _meta(leaf)
+        return known[id(leaf)]
 
-    return _traced(model, inputs, _meta, stand_in, nullcontext(), "meta tensors")
+    return _traced(model, inputs, _meta, stand_in, nullcontext(), "meta tensors", grad_mode)
 
 
-def _on_fake(model: nn.Module, inputs: ModelInputs, errors: list[Exception]) -> ModelTrace:
+def _on_fake(model: nn.Module, inputs: ModelInputs, grad_mode: GradMode, errors: list[Exception]) -> ModelTrace:
     """Trace with fake tensors, which know the device they stand for."""
     mode = FakeTensorMode(allow_non_fake_inputs=True)
 
     def stand_in(leaf: Any) -> Any:
         return mode.from_tensor(leaf) if isinstance(leaf, torch.Tensor) else leaf
 
-    return _traced(model, inputs, mode.from_tensor, stand_in, mode, "fake tensors")
+    return _traced(model, inputs, mode.from_tensor, stand_in, mode, "fake tensors", grad_mode)
 
 
-def _for_real(model: nn.Module, inputs: ModelInputs, errors: list[Exception]) -> ModelTrace:
+def _for_real(model: nn.Module, inputs: ModelInputs, grad_mode: GradMode, errors: list[Exception]) -> ModelTrace:
     """Trace a real run, which no model can refuse; what it writes to is written back."""
-    if any(parameter.is_meta for parameter in model.parameters()):
+    if is_lazy(model) or any(parameter.is_meta for parameter in model.parameters()):
         raise errors[0]
     guard = WriteGuard([*tensors_of(model), *(leaf for leaf in inputs.leaves() if isinstance(leaf, torch.Tensor))])
     try:
         with preserved(model), guard:
             device = next((tensor.device for tensor in tensors_of(model)), torch.device("cpu"))
             placed = inputs.map(lambda leaf: leaf.to(device) if isinstance(leaf, torch.Tensor) else leaf)
-            trace = _traced(model, placed, None, lambda leaf: leaf, nullcontext(), "a real run")
+            trace = _traced(model, placed, None, lambda leaf: leaf, nullcontext(), "a real run", grad_mode)
     finally:
         guard.restore()
     note = f"counted in a real run: on shapes alone the model raised {type(errors[0]).__name__}: {_line(errors[0])}"
@@ -89,8 +104,8 @@ def _traced(
     convert_leaf: Callable[[Any], Any],
     mode: AbstractContextManager[Any],
     method: str,
+    grad_mode: GradMode,
 ) -> ModelTrace:
-    notes: tuple[str, ...] = ()
     lazy = is_lazy(model)
     records: tuple[LayerRecord, ...] = ()
     with preserved(model), ExitStack() as active:
@@ -99,15 +114,19 @@ def _traced(
         if convert is not None:
             substitute(model, convert)
         standing_in = inputs.map(convert_leaf)
+        on_meta = method == "meta tensors"
+        if lazy:  # a first call gives the lazy parameters their sizes
+            with grad_mode(), mode, Recorder(LayerStack(model), on_meta=on_meta):
+                model(*standing_in.args, **standing_in.kwargs)
         layers = LayerStack(model)
-        recorder = Recorder(layers, on_meta=method == "meta tensors")
+        recorder = Recorder(layers, on_meta=on_meta)
         for weight in tensors_of(model):
             recorder.live.add(weight, size=0)
         for leaf in standing_in.leaves():
             if isinstance(leaf, torch.Tensor):
-                recorder.live.add(leaf)
+                recorder.live.add(leaf, size=leaf.numel() * leaf.element_size())
         input_bytes = recorder.live.total
-        for context in (torch.inference_mode(), layers.following(), mode, recorder):
+        for context in (grad_mode(), layers.following(), mode, recorder):
             active.enter_context(context)
         model(*standing_in.args, **standing_in.kwargs)
         active.close()
@@ -115,8 +134,6 @@ def _traced(
             records = layer_records(model, layers.calls)
     if not lazy:
         records = layer_records(model, layers.calls)
-    else:
-        notes = ("the model has lazy parameters without a size yet; they are counted with the size these inputs give",)
     weights = distinct(weight for record in records for weight in (*record.parameters, *record.buffers))
     return ModelTrace(
         layers=records,
@@ -124,8 +141,16 @@ def _traced(
         memory=recorder.timeline(sum(weight.bytes for weight in weights), input_bytes),
         uncounted=dict(recorder.uncounted),
         method=method,
-        notes=notes,
+        notes=tuple(_notes(lazy, layers.strangers)),
     )
+
+
+def _notes(lazy: bool, strangers: Iterable[str]) -> Iterator[str]:
+    if lazy:
+        yield "the model has lazy parameters without a size yet; they are counted with the size these inputs give"
+    made = ", ".join(sorted(set(strangers)))
+    if made:
+        yield f"the model makes layers while it runs ({made}); their work is counted, their parameters are not"
 
 
 def _meta(tensor: torch.Tensor) -> torch.Tensor:

@@ -121,10 +121,12 @@ class ComputeEvalMetric(ExternalProfilerFunction):
 
     def parameters(self) -> Mapping[str, Parameter]:
         """Return what the function names, and what it takes to run it: backend, split and device."""
-        own = {"backend": Parameter("backend", Parameter.KEYWORD_ONLY)}
-        for name in ("split", "device"):
-            own[name] = Parameter(name, Parameter.KEYWORD_ONLY, default=None)
-        return {**super().parameters(), **own}
+        named = dict(super().parameters())
+        named["backend"] = Parameter("backend", Parameter.KEYWORD_ONLY)
+        for name in ("split", "device"):  # the function's own default counts, if it has one
+            if name not in named or named[name].default is Parameter.empty:
+                named[name] = Parameter(name, Parameter.KEYWORD_ONLY, default=None)
+        return named
 
     def __call__(
         self,
@@ -141,7 +143,10 @@ class ComputeEvalMetric(ExternalProfilerFunction):
             raise InputError("there is no data to evaluate on; give data_splits={'test': loader}")
         name = split or self.default_split
         loader = split_named(data_splits, name).tracked(f"Evaluating on {name}")
-        arguments = {name: value for name, value in {"device": device, **others}.items() if name in self._others}
+        own = {"backend": backend, "split": name, "device": device, **others}
+        arguments = {name: value for name, value in own.items() if name in self._others}
+        if device is None and "device" in arguments and self._others["device"].default is Parameter.empty:
+            arguments["device"] = backend.resolve_device(model, None)
 
         def run() -> tuple[Any, float]:
             start = time.perf_counter()

@@ -7,7 +7,10 @@ element-wise operator that is not listed here.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
+
+import torch
 
 from .registry import Cost, Shape, register_op_cost
 
@@ -32,7 +35,7 @@ _PER_ELEMENT = {
 
 
 def _register(name: str, operations: int) -> None:
-    for variant in (name, f"{name}_"):
+    for variant in filter(partial(hasattr, torch.ops.aten), (name, f"{name}_")):
 
         @register_op_cost(f"aten::{variant}")
         def activation(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:

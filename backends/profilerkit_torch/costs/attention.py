@@ -16,7 +16,7 @@ def scaled_dot_product_attention(
     Each of the batch * heads * L * S scores is scaled, masked where there is a mask, and goes through the softmax
     (five operations). The dense product is counted whatever the mask, causal ones included.
     """
-    scores = Shape(query[:-1]).numel * key[-2]
+    scores = Shape(out[:-1]).numel * key[-2]  # the output's dimensions: query and key may broadcast
     return Cost.of_macs(scores * (query[-1] + value[-1]), scores * (6 + (attn_mask is not None)))
 
 

@@ -39,9 +39,10 @@ def _register_pooling(dimensions: int) -> None:
 
     for name in (f"max_pool{dimensions}d", f"max_pool{dimensions}d_with_indices", f"avg_pool{dimensions}d"):
         register_op_cost(f"aten::{name}", pool)
-    names = (f"adaptive_avg_pool{dimensions}d", f"_adaptive_avg_pool{dimensions}d", f"adaptive_max_pool{dimensions}d")
-    for name in names:
+    for name in (f"adaptive_avg_pool{dimensions}d", f"adaptive_max_pool{dimensions}d"):
         register_op_cost(f"aten::{name}", adaptive_pool)
+    if dimensions > 1:
+        register_op_cost(f"aten::_adaptive_avg_pool{dimensions}d", adaptive_pool)
 
 
 for _dimensions in (1, 2, 3):

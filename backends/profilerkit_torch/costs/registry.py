@@ -171,6 +171,8 @@ def _classified(func: Any) -> Kind:
     returned = [value.alias_info for value in schema.returns]
     if returned and all(alias is not None and not alias.is_write for alias in returned):
         return Kind.VIEW
+    if torch.Tag.inplace_view in func.tags:
+        return Kind.FREE
     if func.has_kernel_for_dispatch_key(torch._C.DispatchKey.CompositeImplicitAutograd):
         return Kind.COMPOSITE
     if torch.Tag.pointwise in func.tags:

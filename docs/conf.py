@@ -1,0 +1,28 @@
+"""Sphinx's settings: ``make docs``."""
+
+from importlib.metadata import version as installed_version
+
+project = "profilerkit"
+author = "The profilerkit developers"
+copyright = f"2026, {author}"
+release = version = installed_version("profilerkit")
+
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+exclude_patterns = ["_build"]
+# Docstrings name things in single backticks.
+default_role = "py:obj"
+
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+autodoc_preserve_defaults = True
+# Signatures say it already.
+autodoc_typehints = "signature"
+autoclass_content = "class"
+python_maximum_signature_line_length = 100
+python_use_unqualified_type_names = True
+
+html_theme = "furo"
+html_title = f"profilerkit {release}"
+# Nobody needs the sources twice.
+html_copy_source = False
+highlight_language = "none"

@@ -1,0 +1,211 @@
+"""Statistics and the stopping rule, against a fake clock."""
+
+import gc
+import math
+import random
+
+import pytest
+
+from profilerkit import Measurement, Ratio
+from profilerkit.measurement import Sampling, measure, measure_interleaved
+from profilerkit.testing import FakeClock
+
+
+def sampling(clock: FakeClock, **options: float) -> Sampling:
+    return Sampling(clock=clock, **options)  # type: ignore[arg-type]
+
+
+def test_statistics_of_known_samples() -> None:
+    measurement = Measurement((4.0, 1.0, 3.0, 2.0))
+    assert (measurement.median, measurement.mean) == (2.5, 2.5)
+    assert (measurement.min, measurement.max) == (1.0, 4.0)
+    assert measurement.iqr == pytest.approx(1.5)  # 3.25 - 1.75, linear interpolation
+    assert measurement.percentile(90) == pytest.approx(3.7)
+
+
+def test_no_samples_are_no_measurement() -> None:
+    with pytest.raises(ValueError, match="at least one sample"):
+        Measurement(())
+
+
+@pytest.mark.parametrize(
+    ("count", "interval"),
+    [
+        (1, (1, 1)),
+        (5, (1, 5)),  # five samples: P(all on one side) = 2 / 32 > 5 %, the whole range is all there is
+        (6, (1, 6)),  # 2 / 64 = 3.1 %
+        (10, (2, 9)),  # P(Bin(10, 1/2) <= 1) = 11 / 1024 = 1.07 %, <= 2 would be 5.5 %
+        (20, (6, 15)),  # P(Bin(20, 1/2) <= 5) = 2.07 %, <= 6 would be 5.8 %
+    ],
+)
+def test_the_interval_of_the_median_is_the_sign_tests(count: int, interval: tuple[int, int]) -> None:
+    assert Measurement(tuple(float(value) for value in range(1, count + 1))).interval == interval
+
+
+def test_the_interval_of_many_samples() -> None:
+    low, high = Measurement(tuple(float(value) for value in range(1, 2002))).interval
+    # Normal approximation: 2001 / 2 -+ 1.96 * sqrt(2001) / 2 = 956.7 and 1044.3
+    assert (low, high) == (956.0, 1046.0)
+
+
+def test_the_interval_covers_the_median_as_often_as_it_says() -> None:
+    draw = random.Random(0)
+    trials = 400
+    covered = 0
+    for _ in range(trials):
+        low, high = Measurement(tuple(draw.expovariate(1.0) for _ in range(25))).interval
+        covered += low <= math.log(2) <= high  # the median of an exponential distribution
+    assert covered / trials > 0.93
+
+
+def test_a_measurement_stands_for_its_median() -> None:
+    measurement = Measurement((2.0, 2.0, 2.0))
+    assert float(measurement) == 2.0
+    assert measurement / 4 == 0.5
+    assert 6 / measurement == 3.0
+    assert 3 * measurement == measurement * 3 == 6.0
+
+
+def test_mapping_keeps_pairs_and_drops_the_warning() -> None:
+    measurement = Measurement((1.0, 4.0), warmup=(8.0,), session=3, precision=0.01)
+    rate = measurement.map(lambda seconds: 8 / seconds)
+    assert (rate.samples, rate.warmup, rate.session) == ((8.0, 2.0), (1.0,), 3)
+    assert measurement.warning is not None
+    assert rate.warning is None
+
+
+def test_a_noisy_measurement_says_so() -> None:
+    noisy = Measurement((1.0, 2.0, 3.0), precision=0.02)
+    assert noisy.noise == pytest.approx(0.5)  # (3 - 1) / 2 / 2
+    assert noisy.warning == "noisy: the median is known to ±50.0%, ±2.0% was asked for"
+    assert Measurement((1.0, 2.0, 3.0)).warning is None
+
+
+def test_steady_calls_stop_at_the_fewest_samples() -> None:
+    clock = FakeClock()
+    result = measure(clock.taking([0.001]), sampling(clock))
+    assert len(result.samples) == 12
+    assert result.samples == pytest.approx((0.001,) * 12)
+    # The first call is the best so far, the next three bring nothing new.
+    assert len(result.warmup) == 4
+
+
+def test_warm_up_goes_on_while_calls_get_faster() -> None:
+    clock = FakeClock()
+    times = [0.008, 0.004, 0.002, 0.001, 0.001, 0.001, 0.001]
+    result = measure(clock.taking(times + [0.001] * 100), sampling(clock))
+    assert result.warmup == pytest.approx(times)
+
+
+def test_warm_up_ends_after_a_quarter_of_the_time() -> None:
+    clock = FakeClock()
+    shrinking = [2.0**-n for n in range(40)]
+    result = measure(clock.taking(shrinking), sampling(clock, max_seconds=4.0))
+    assert result.warmup == (1.0,)
+
+
+def test_noisy_calls_stop_at_the_time_limit() -> None:
+    clock = FakeClock()
+    draw = random.Random(1)
+    result = measure(clock.taking([draw.uniform(0.01, 0.1) for _ in range(997)]), sampling(clock, max_seconds=1.0))
+    assert 1.0 <= sum(result.samples) + sum(result.warmup) < 1.3
+    assert result.warning is not None
+
+
+def test_slow_calls_are_sampled_three_times_at_least() -> None:
+    clock = FakeClock()
+    assert len(measure(clock.taking([10.0]), sampling(clock, max_seconds=1.0)).samples) == 3
+
+
+def test_fixed_numbers_are_kept() -> None:
+    clock = FakeClock()
+    result = measure(clock.taking([5.0, 1.0]), sampling(clock, num_iters=7, warmup=2, max_seconds=0.1))
+    assert (len(result.samples), len(result.warmup)) == (7, 2)
+    assert result.warning is None, "who fixes the number of samples knows what he gets"
+    assert measure(clock.taking([1.0]), sampling(clock, num_iters=1, warmup=0)).warmup == ()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_iters": 0}, "num_iters=0: at least one"),
+        ({"warmup": -1}, "warmup=-1: give zero or more"),
+        ({"confidence": 95}, "confidence=95: give a probability"),
+        ({"relative_precision": 0}, "relative_precision=0: give a number above zero"),
+        ({"max_seconds": -2}, "max_seconds=-2: give a number above zero"),
+    ],
+)
+def test_a_plan_that_cannot_be_followed(options: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Sampling(**options)  # type: ignore[arg-type]
+
+
+def test_several_calls_take_turns_there_and_back() -> None:
+    clock = FakeClock()
+    order: list[str] = []
+
+    def named(name: str) -> None:
+        order.append(name)
+        clock.advance(0.001)
+
+    measure_interleaved([lambda: named("a"), lambda: named("b")], sampling(clock, num_iters=4, warmup=0))
+    assert "".join(order) == "abbaabba"
+
+
+def test_the_ratio_comes_from_the_pairs() -> None:
+    """A machine that slows down tenfold half-way changes neither model's share of each round."""
+    clock = FakeClock()
+    drift = [1.0] * 10 + [10.0] * 10
+    first = clock.taking([0.002 * slow for slow in drift])
+    second = clock.taking([0.001 * slow for slow in drift])
+    a, b = measure_interleaved([first, second], sampling(clock, num_iters=20, warmup=0))
+    ratio = Ratio.of(a, b)
+    assert (ratio.value, ratio.low, ratio.high) == pytest.approx((0.5, 0.5, 0.5))
+    assert ratio.paired
+    assert ratio.is_real
+
+
+def test_several_calls_stop_when_their_ratio_is_known() -> None:
+    clock = FakeClock()
+    draw = random.Random(2)
+    speeds = [draw.uniform(0.5, 2.0) for _ in range(997)]
+    a, b = measure_interleaved(
+        [clock.taking([0.002 * s for s in speeds]), clock.taking([0.001 * s for s in speeds])], sampling(clock)
+    )
+    assert len(a.samples) == len(b.samples)
+    assert a.warning is None, "each alone is noisy, the ratio is not"
+
+
+def test_ratio_of_exact_values_and_of_unpaired_measurements() -> None:
+    assert Ratio.of(4.0, 2.0) == Ratio(0.5, 0.5, 0.5)
+    assert math.isnan(Ratio.of(0.0, 0.0).value)
+    assert Ratio.of(0.0, 2.0).value == math.inf
+    a, b = Measurement((1.0, 2.0, 3.0)), Measurement((10.0, 20.0, 30.0))
+    ratio = Ratio.of(a, b)
+    assert (ratio.value, ratio.low, ratio.high) == (10.0, 10 / 3, 30.0)
+    assert not ratio.paired
+
+
+def test_no_difference_is_not_called_real() -> None:
+    assert not Ratio(1.01, 0.99, 1.03).is_real
+    assert Ratio(1.05, 1.01, 1.09).is_real
+
+
+def test_the_collector_is_paused_and_comes_back_after_errors() -> None:
+    seen = []
+
+    def fail() -> None:
+        seen.append(gc.isenabled())
+        raise RuntimeError("the model failed")
+
+    assert gc.isenabled()
+    with pytest.raises(RuntimeError, match="the model failed"):
+        measure(fail)
+    assert seen == [False]
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        measure(lambda: None, Sampling(num_iters=1))
+        assert not gc.isenabled(), "it was off before"
+    finally:
+        gc.enable()

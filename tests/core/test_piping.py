@@ -1,0 +1,283 @@
+"""How a function gets its arguments, and what is remembered of a value."""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from profilerkit import (
+    ArgumentWarning,
+    Completeness,
+    DependencyCycleError,
+    Failure,
+    Metric,
+    MissingArgumentError,
+    Partial,
+    Profiler,
+    ProfilerFunction,
+    Unavailable,
+    UnknownStatusError,
+)
+from profilerkit.testing import FakeModel
+
+MakeProfiler = Callable[..., Profiler]
+
+
+def function_of(call: Callable[..., Any], *names: str) -> ProfilerFunction:
+    """Make a profiler function of a plain one, with its signature, for metrics of these names."""
+    keys = [type(name.title(), (Metric,), {"NAME": name}) for name in names]
+
+    class Computes(ProfilerFunction):
+        def get_bounded_status_keys(self) -> Any:
+            return keys
+
+        def parameters(self) -> Mapping[str, inspect.Parameter]:
+            return inspect.signature(call).parameters
+
+        def __call__(self, **arguments: Any) -> Any:
+            return call(**arguments)
+
+        def invoke(self, arguments: Mapping[str, Any]) -> Any:
+            return self(**arguments)
+
+    return Computes()
+
+
+def test_the_caller_comes_first_then_the_profiler_then_statuses_then_defaults(
+    model: FakeModel, make_profiler: MakeProfiler
+) -> None:
+    def collect(model: Any, backend: Any, profiler: Any, data_splits: Any, base: Any, scale: Any = 3) -> Any:
+        return model, backend.name, profiler.name, dict(data_splits), base, scale
+
+    profiler = make_profiler(model, function_of(lambda: 5, "base"), function_of(collect, "collected"))
+    assert profiler.compute_status("collected") == (model, "fake", "FakeModel", {}, 5, 3)
+    given = profiler.compute_status("collected", model="other", base=7, scale=1)
+    assert given == ("other", "fake", "FakeModel", {}, 7, 1)
+
+
+def test_a_parameter_named_like_a_status_gets_its_value(model: FakeModel, make_profiler: MakeProfiler) -> None:
+    profiler = make_profiler(
+        model,
+        function_of(lambda trace: {"macs": trace.macs, "params": trace.total_params}, "macs", "params"),
+        function_of(lambda macs, params: macs / params, "intensity"),
+        function_of(lambda intensity: -intensity, "negated"),
+    )
+    assert profiler.compute_status("negated") == -10.0  # 300 MACs over 30 parameters
+    assert profiler.status_get("macs") == 300, "what it was computed from is there too"
+
+
+def test_arguments_reach_the_statuses_a_function_needs(model: FakeModel, make_profiler: MakeProfiler) -> None:
+    profiler = make_profiler(
+        model, function_of(lambda trace: trace.macs, "macs"), function_of(lambda macs: macs + 1, "more")
+    )
+    assert profiler.compute_status("more", batch_size=4) == 1201
+    assert profiler.compute_status("more") == 301
+
+
+def test_a_missing_argument_names_function_parameter_and_both_ways(
+    model: FakeModel, make_profiler: MakeProfiler
+) -> None:
+    profiler = make_profiler(model, function_of(lambda threshold: threshold, "thresholded"))
+    with pytest.raises(MissingArgumentError) as caught:
+        profiler.compute_status("thresholded")
+    assert str(caught.value) == (
+        "Computes needs an argument 'threshold' that nothing provides: pass it (compute_status(..., threshold=...)), "
+        "or register a function that computes the status key 'threshold'"
+    )
+    assert isinstance(caught.value, TypeError)
+    assert profiler.compute_status("thresholded", threshold=0.5) == 0.5
+
+
+def test_a_circle_is_printed(model: FakeModel, make_profiler: MakeProfiler) -> None:
+    profiler = make_profiler(
+        model,
+        function_of(lambda b: b, "a"),
+        function_of(lambda c: c, "b"),
+        function_of(lambda a: a, "c"),
+        function_of(lambda itself: itself, "itself"),
+    )
+    with pytest.raises(DependencyCycleError, match="in a circle: a -> b -> c -> a; break it"):
+        profiler.compute_status("a")
+    with pytest.raises(DependencyCycleError, match="itself -> itself"):
+        profiler.compute_status("itself")
+    assert profiler.compute_status("a", b=1) == 1, "an argument breaks the circle"
+
+
+def test_a_typo_is_warned_of_with_the_nearest_name(model: FakeModel, make_profiler: MakeProfiler) -> None:
+    profiler = make_profiler(model, function_of(lambda trace, factor=1: factor, "f"))
+    with pytest.warns(ArgumentWarning, match="no registered function takes an argument 'batchsize'; did you mean 'bat"):
+        profiler.compute_status("f", batchsize=2)
+    with pytest.warns(ArgumentWarning, match="'zzz'; they take: backend, batch_size, data_splits, factor"):
+        profiler.compute_network_status(zzz=2)
+
+
+def test_an_unknown_status_is_said_before_a_typo(model: FakeModel, make_profiler: MakeProfiler) -> None:
+    profiler = make_profiler(model, function_of(lambda: 1, "macs"), function_of(lambda: 1, "size"))
+    with pytest.raises(UnknownStatusError, match="unknown status 'mac'; this profiler knows, nearest first: macs, size"):
+        profiler.compute_status("mac", typo=1)
+
+
+def counting() -> tuple[Callable[..., int], list[Any]]:
+    calls: list[Any] = []
+
+    def count(trace: Any, factor: Any = 1) -> int:
+        calls.append(factor)
+        return len(calls)
+
+    return count, calls
+
+
+def test_the_same_arguments_are_free_others_are_computed_anew(model: FakeModel, make_profiler: MakeProfiler) -> None:
+    count, calls = counting()
+    profiler = make_profiler(model, function_of(count, "counted"))
+    assert [profiler.compute_status("counted"), profiler.compute_status("counted")] == [1, 1]
+    assert profiler.compute_status("counted", factor=2) == 2
+    assert profiler.compute_status("counted", factor=2) == 2
+    assert profiler.compute_status("counted", batch_size=4) == 3, "another trace is another argument"
+    assert profiler.compute_status("counted", batch_size=4, recompute=True) == 4
+    assert calls == [1, 2, 1, 1]
+
+
+def test_arguments_are_compared_by_identity_where_equality_says_nothing(
+    model: FakeModel, make_profiler: MakeProfiler
+) -> None:
+    class Array:
+        def __eq__(self, other: object) -> Any:
+            raise ValueError("the truth of an array is ambiguous")
+
+        __hash__ = None  # type: ignore[assignment]
+
+    count, calls = counting()
+    profiler = make_profiler(model, function_of(count, "counted"))
+    one, other = Array(), Array()
+    for array in (one, one, other):
+        profiler.compute_status("counted", factor=array)
+    assert len(calls) == 2
+
+
+def test_another_model_is_another_argument(model: FakeModel, make_profiler: MakeProfiler) -> None:
+    profiler = make_profiler(model, function_of(lambda trace: trace.macs, "macs"))
+    assert profiler.compute_status("macs") == 300
+    profiler.model = FakeModel(model.layers[:1])
+    assert profiler.compute_status("macs") == 100
+
+
+def test_one_call_serves_all_keys_of_a_function(model: FakeModel, make_profiler: MakeProfiler) -> None:
+    calls = []
+
+    def both(trace: Any) -> dict[str, int]:
+        calls.append(1)
+        return {"left": 1, "right": 2}
+
+    profiler = make_profiler(model, function_of(both, "left", "right"))
+    profiler.compute_network_status()
+    assert len(calls) == 1
+    profiler.compute_network_status(recompute=True)
+    assert len(calls) == 2
+    assert (profiler.compute_status("left"), profiler.compute_status("right")) == (1, 2)
+    assert len(calls) == 2
+
+
+def test_a_trace_is_made_once_for_all_metrics(model: FakeModel, make_profiler: MakeProfiler) -> None:
+    profiler = make_profiler(
+        model, function_of(lambda trace: trace.macs, "macs"), function_of(lambda trace: trace.flops, "flops")
+    )
+    profiler.compute_network_status()
+    assert profiler.backend.traced == 1  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("returned", "names", "message"),
+    [
+        ({"other": 1}, ("mine",), "asked for 'mine' but returned a dict without it, with the keys: 'other'"),
+        ({}, ("mine",), "with the keys: none"),
+        ({"mine": 1, "other": 2}, ("mine",), "returned 'other', which get_bounded_status_keys.. does not declare; it de"),
+        (3, ("mine", "yours"), "computes mine, yours but returned int: with several status keys, return a dict"),
+    ],
+)
+def test_what_a_function_must_not_return(
+    returned: Any, names: tuple[str, ...], message: str, model: FakeModel, make_profiler: MakeProfiler
+) -> None:
+    profiler = make_profiler(model, function_of(lambda: returned, *names))
+    with pytest.raises(TypeError, match=message):
+        profiler.compute_status("mine")
+    assert profiler.status_get("mine") is None
+
+
+def test_a_failing_function_loses_its_own_keys_alone(model: FakeModel, make_profiler: MakeProfiler) -> None:
+    def fail(trace: Any) -> Any:
+        raise ZeroDivisionError("no batch")
+
+    profiler = make_profiler(
+        model, function_of(fail, "left", "right"), function_of(lambda trace: 1, "fine"), function_of(lambda left: 1, "up")
+    )
+    status = profiler.compute_network_status()
+    assert status == {"left": None, "right": None, "fine": 1, "up": None}
+    for name in ("left", "right", "up"):
+        outcome = profiler.status_get(name, to_value=False).outcome
+        assert (outcome.completeness, outcome.missing) == (Completeness.FAILED, ("no batch",))
+    with pytest.raises(ZeroDivisionError, match="no batch"):
+        profiler.compute_network_status(strict=True)
+    with pytest.raises(ZeroDivisionError):
+        profiler.compute_status("left")
+
+
+def test_a_failing_function_is_called_once_for_all_that_need_it(model: FakeModel, make_profiler: MakeProfiler) -> None:
+    calls = []
+
+    def fail() -> Any:
+        calls.append(1)
+        raise RuntimeError("boom")
+
+    profiler = make_profiler(model, function_of(fail, "base"), *(function_of(lambda base: 1, name) for name in "xyz"))
+    profiler.compute_network_status()
+    assert len(calls) == 1
+
+
+def test_one_key_may_fail_while_the_others_are_fine(model: FakeModel, make_profiler: MakeProfiler) -> None:
+    profiler = make_profiler(
+        model, function_of(lambda: {"good": 1, "bad": Failure(OSError("no counter"))}, "good", "bad")
+    )
+    assert profiler.compute_network_status() == {"good": 1, "bad": None}
+    with pytest.raises(OSError, match="no counter"):
+        profiler.compute_status("bad")
+    with pytest.raises(OSError, match="no counter"):
+        profiler.compute_network_status(strict=True)
+
+
+def test_incompleteness_is_inherited(model: FakeModel, make_profiler: MakeProfiler) -> None:
+    profiler = make_profiler(
+        model,
+        function_of(lambda: Partial(5, ("my::op (1 call)",)), "bound"),
+        function_of(lambda: Unavailable("no sensor"), "energy"),
+        function_of(lambda bound: 2 * bound, "twice"),
+        function_of(lambda energy: energy / 2, "half"),
+    )
+    profiler.compute_network_status()
+    outcomes = {name: profiler.status_get(name, to_value=False).outcome for name in ("twice", "half")}
+    assert outcomes["twice"].value == 10
+    assert outcomes["twice"].completeness is Completeness.PARTIAL
+    assert outcomes["twice"].missing == ("my::op (1 call)",)
+    assert outcomes["half"].completeness is Completeness.UNAVAILABLE
+    assert outcomes["half"].missing == ("needs energy, which is unavailable: no sensor",)
+    assert profiler.compute_status("half") is None
+
+
+@pytest.mark.parametrize("returned", [Partial(5, ("my::op",)), Unavailable("no sensor")])
+def test_strict_refuses_what_is_not_complete(returned: Any, model: FakeModel, make_profiler: MakeProfiler) -> None:
+    from profilerkit import IncompleteStatusError
+
+    profiler = make_profiler(model, function_of(lambda: returned, "value"))
+    with pytest.raises(IncompleteStatusError, match="value of FakeModel is (partial: my::op|unavailable: no sensor)"):
+        profiler.compute_network_status(strict=True)
+
+
+def test_what_is_computed_is_never_changed(model: FakeModel, make_profiler: MakeProfiler) -> None:
+    values: Iterator[int] = iter(range(10))
+    profiler = make_profiler(model, function_of(lambda factor=1: next(values), "value"))
+    profiler.compute_status("value")
+    before = profiler.status_get("value", to_value=False)
+    profiler.compute_status("value", factor=2)
+    assert before.value == 0
+    assert profiler.status_get("value") == 1

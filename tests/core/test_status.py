@@ -1,0 +1,152 @@
+"""Status keys, metrics and how they compare."""
+
+import math
+from typing import Any
+
+import pytest
+
+from profilerkit import Comparative, Completeness, Failure, Measurement, Metric, Partial, Scale, StatusKey, Unavailable
+from profilerkit.status import Outcome
+
+
+class Size(Metric):
+    """Bytes of something.
+
+    A second paragraph that no table shows.
+    """
+
+    NAME = "some_size"
+    UNIT = "B"
+    SCALE = Scale.IEC
+    COMPARATIVE = Comparative.RECIPROCAL
+
+
+class Classic(Metric):
+    """A metric as the deeplite document writes them: methods, static or not, that read ``self.value``."""
+
+    NAME = "classic"
+
+    @staticmethod
+    def description() -> str:  # type: ignore[override]
+        return "Said by a static method"
+
+    @staticmethod
+    def friendly_name() -> str:  # type: ignore[override]
+        return "Classic Metric"
+
+    def get_comparative(self) -> str:
+        return "recip"
+
+    def get_value(self) -> float:
+        return float(self.value / 1e9)
+
+    def get_units(self) -> str:
+        return "GigaThings"
+
+
+@pytest.mark.parametrize("text", ["diff", "DIFF", " Diff "])
+def test_comparative_is_parsed_from_its_string(text: str) -> None:
+    assert Comparative.parse(text) is Comparative.DIFF
+    assert Comparative(text) is Comparative.DIFF
+
+
+@pytest.mark.parametrize("text", ["recip", "RECIPROCAL"])
+def test_reciprocal_has_a_short_spelling(text: str) -> None:
+    assert Comparative.parse(text) is Comparative.RECIPROCAL
+
+
+def test_an_unknown_comparative_lists_the_known_ones() -> None:
+    with pytest.raises(ValueError, match="unknown comparative 'ratio'; use Comparative or one of 'diff', 'div'"):
+        Comparative.parse("ratio")
+    with pytest.raises(ValueError, match="3 is not a valid Comparative"):
+        Comparative(3)
+
+
+@pytest.mark.parametrize(
+    ("comparative", "enhancement"),
+    [
+        (Comparative.DIFF, -6.0),  # 2 - 8: higher is better, and it is lower
+        (Comparative.DIV, 0.25),  # 2 / 8
+        (Comparative.RECIPROCAL, 4.0),  # 8 / 2: a quarter of the size is four times better
+        (Comparative.NONE, None),
+    ],
+)
+def test_enhancement_of_two_over_eight(comparative: Comparative, enhancement: float | None) -> None:
+    assert comparative.enhancement(reference=8, value=2) == enhancement
+
+
+def test_enhancement_over_zero() -> None:
+    assert Comparative.RECIPROCAL.enhancement(reference=5, value=0) == math.inf
+    assert Comparative.RECIPROCAL.enhancement(reference=0, value=0) is None
+    assert Comparative.DIV.enhancement(reference=0, value=3) == math.inf
+
+
+def test_a_computed_status_is_a_fresh_instance_that_cannot_be_set() -> None:
+    template = Size()
+    computed = template.computed(Outcome.of(2048))
+    assert (template.value, computed.value) == (None, 2048)
+    assert template.is_computed is False
+    assert computed.is_computed is True
+    with pytest.raises(AttributeError):
+        computed.value = 3  # type: ignore[misc]
+
+
+def test_a_metric_needs_class_attributes_alone() -> None:
+    size = Size().computed(Outcome.of(2048))
+    assert size.friendly_name() == "Some Size"
+    assert size.description() == "Bytes of something."
+    assert (size.get_value(), size.get_units()) == (2.0, "KiB")
+    assert size.show() == "2 KiB"
+    assert repr(size) == "Size(some_size=2048)"
+
+
+def test_a_metric_written_as_methods() -> None:
+    metric = Classic().computed(Outcome.of(2_500_000_000))
+    assert metric.show() == "2.5 GigaThings"
+    assert (metric.friendly_name(), metric.description()) == ("Classic Metric", "Said by a static method")
+    assert metric.value == 2_500_000_000, "what is compared stays in base units"
+
+
+def test_a_measurement_is_shown_as_median_with_interval() -> None:
+    class Time(Metric):
+        NAME = "time"
+        UNIT = "s"
+        SCALE = Scale.TIME
+
+    samples = tuple(milliseconds / 1000 for milliseconds in (1, 2, 3, 4, 5, 6))
+    shown = Time().computed(Outcome.of(Measurement(samples))).show()
+    assert shown == "3.5 ms [1, 6]"
+
+
+@pytest.mark.parametrize("value", ["text", [1, 2]])
+def test_a_value_that_is_no_number_is_shown_as_it_is(value: Any) -> None:
+    assert Size().computed(Outcome.of(value)).show().startswith(str(value))
+
+
+def test_a_metric_without_value_shows_nothing() -> None:
+    assert Size().show() == ""
+    assert Size().get_units() == "B"
+
+
+@pytest.mark.parametrize(
+    ("returned", "completeness", "missing"),
+    [
+        (3, Completeness.COMPLETE, ()),
+        (0, Completeness.COMPLETE, ()),
+        (Partial(3, ("my::op (2 calls)",)), Completeness.PARTIAL, ("my::op (2 calls)",)),
+        (Unavailable("no counter here"), Completeness.UNAVAILABLE, ("no counter here",)),
+        (None, Completeness.UNAVAILABLE, ("the function returned nothing",)),
+        (Failure(RuntimeError("boom")), Completeness.FAILED, ("boom",)),
+        (Failure(RuntimeError()), Completeness.FAILED, ("RuntimeError",)),
+    ],
+)
+def test_what_a_function_returns_becomes_an_outcome(
+    returned: Any, completeness: Completeness, missing: tuple[str, ...]
+) -> None:
+    outcome = Outcome.of(returned)
+    assert (outcome.completeness, outcome.missing) == (completeness, missing)
+    assert Outcome.of(outcome) is outcome
+
+
+def test_a_template_says_that_it_is_not_computed() -> None:
+    assert StatusKey().outcome.missing == ("not computed",)

@@ -1,0 +1,190 @@
+"""The documentation tells the truth: its examples run and print what it says, and nothing public is left out of it.
+
+All python blocks of a file run in order, in one namespace and in a folder of their own. A comment before a block says
+more about it: ``.. output`` is what the python block above it prints, ``.. file: NAME`` is written to that file instead
+of run. In a console block every line ``$ profilerkit ...`` runs; what follows it is what it prints.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import shlex
+import sys
+import textwrap
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from importlib import import_module
+from io import StringIO
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from profilerkit import hookspecs
+from profilerkit.cli import cli
+from profilerkit.plugins import backends, default_functions, load
+from profilerkit_metrics import ComputeEvalMetric
+
+pytest.importorskip("torch")
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.rst", *sorted(DOCS.glob("*.rst"))]
+
+#: A line with one of these differs from run to run; only the words before its first number are compared.
+VARYING = re.compile(r"\d ?(ns|µs|ms|s|samples/s)\b|Time  |Throughput|samples/s|noisy|±|0\.\d+ of the|torch \d|profilerkit \d")
+
+
+class Block(NamedTuple):
+    """A code block of a page: its language, the comment before it, its first line and its code."""
+
+    language: str
+    comment: str
+    line: int
+    code: str
+
+
+def blocks_of(text: str) -> Iterator[Block]:
+    """Yield the code blocks of a page in reStructuredText."""
+    lines = text.splitlines()
+    for number, line in enumerate(lines):
+        found = re.fullmatch(r"( *)\.\. code-block:: *(\w+)", line)
+        if not found:
+            continue
+        inside = f"{found[1]} "
+        end = number + 1
+        while end < len(lines) and (not lines[end].strip() or lines[end].startswith(inside)):
+            end += 1
+        body = [each for each in lines[number + 1 : end] if not re.match(r" +:[\w-]+:", each)]
+        before = next((each.strip() for each in reversed(lines[:number]) if each.strip()), "")
+        comment = before.removeprefix(".. ") if re.match(r"\.\. (output|file: \S+)$", before) else ""
+        yield Block(found[2], comment, number + 2, textwrap.dedent("\n".join(body)).strip("\n") + "\n")
+
+
+def essence(output: str) -> list[str]:
+    """Return the lines of an output without what may differ from run to run: times, widths of columns."""
+    kept = []
+    for line in output.splitlines():
+        words = re.split(r"[\d≥-]", line)[0] if VARYING.search(line) else line
+        if words.strip() and not re.fullmatch(r"[\s─-]+", words):
+            kept.append(" ".join(words.split()))
+    return [line for line in kept if line]
+
+
+class Page:
+    """Runs the blocks of one page."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.namespace: dict[str, Any] = {"__name__": "__main__"}
+        self.printed = ""
+
+    def run(self, block: Block) -> None:
+        if block.comment.startswith("file: "):
+            Path(block.comment.removeprefix("file: ")).write_text(block.code, encoding="utf-8")
+        elif block.comment == "output":
+            assert essence(self.printed) == essence(block.code), f"{self.path.name}:{block.line} prints something else"
+        elif block.language == "python":
+            code = compile("\n" * (block.line - 1) + block.code, str(self.path), "exec")
+            with redirect_stdout(StringIO()) as printed:
+                exec(code, self.namespace)
+            self.printed = printed.getvalue()
+        elif block.language == "console":
+            self.console(block)
+
+    def console(self, block: Block) -> None:
+        for part in re.split(r"^\$ ", block.code, flags=re.MULTILINE):
+            command, _, expected = part.partition("\n")
+            if not command.startswith("profilerkit"):
+                continue
+            arguments, _, target = command.partition(" > ")
+            result = CliRunner().invoke(cli, shlex.split(arguments)[1:], prog_name="profilerkit")
+            assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+            if target:
+                Path(target).write_text(result.stdout, encoding="utf-8")
+            if expected.strip():
+                assert essence(result.output) == essence(expected), f"{self.path.name}: $ {command}"
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_examples_run_and_print_what_the_page_says(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(sys, "modules", sys.modules | {"__main__": sys.modules["__main__"]})
+    page = Page(path)
+    for block in blocks_of(path.read_text(encoding="utf-8")):
+        page.run(block)
+
+
+def test_readme_is_plain_restructuredtext() -> None:
+    core = pytest.importorskip("docutils.core")
+    text = (ROOT / "README.rst").read_text(encoding="utf-8")
+    core.publish_doctree(text, settings_overrides={"halt_level": 2, "report_level": 2, "raw_enabled": False})
+
+
+def documented_names() -> set[str]:
+    """Return the names that the reference of the public names has an entry for."""
+    text = "\n".join(path.read_text(encoding="utf-8") for path in DOCS.glob("api*.rst"))
+    entries = re.findall(r"^\.\. auto(?:class|function|exception|data|decorator):: ([\w.]+)", text, re.MULTILINE)
+    return {entry.rpartition(".")[2] for entry in entries}
+
+
+@pytest.mark.parametrize("package", ["profilerkit", "profilerkit_metrics", "profilerkit_torch"])
+def test_every_public_name_is_in_the_reference(package: str) -> None:
+    assert set(import_module(package).__all__) - documented_names() == set()
+
+
+def test_every_hook_is_documented_with_its_signature() -> None:
+    text = (DOCS / "plugins.rst").read_text(encoding="utf-8")
+    hooks = {name: hook for name, hook in vars(hookspecs).items() if hasattr(hook, "profilerkit_spec")}
+    assert hooks
+    for name, hook in hooks.items():
+        signature = str(inspect.signature(hook)).replace("'", "")
+        assert f".. function:: {name}{signature}" in text
+
+
+def offered_keys() -> list[str]:
+    """Return the status keys that the plugins offer, and those of an evaluation."""
+    functions = [function for info in backends() for function in default_functions(load(info))]
+    evaluation = ComputeEvalMetric(lambda model, loader: 0.0)
+    return sorted({key.NAME for function in [*functions, evaluation] for key in function.bounded_keys()})
+
+
+@pytest.mark.parametrize("key", offered_keys())
+def test_every_status_key_has_a_definition(key: str) -> None:
+    definitions = (DOCS / "metrics.rst").read_text(encoding="utf-8")
+    assert re.search(rf"^``{key}``(, ``\w+``)*\n +\S", definitions, re.MULTILINE)
+    assert re.search(rf"^ *``{key}`` +\S|``, ``{key}``", (ROOT / "README.rst").read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def test_operations_for_each_element_are_those_of_the_formulas() -> None:
+    from profilerkit_torch.costs import activation, reduction
+
+    text = (DOCS / "metrics.rst").read_text(encoding="utf-8")
+    for name, operations in {**activation._PER_ELEMENT, **reduction._PER_INPUT}.items():
+        assert re.search(rf"^ *``{name}`` +{operations}\b", text, re.MULTILINE), f"{name} costs {operations}"
+
+
+def test_every_option_of_the_command_line_is_documented_and_no_other() -> None:
+    text = (DOCS / "command-line.rst").read_text(encoding="utf-8")
+    documented = set(re.findall(r"--[a-z][a-z-]+", "\n".join(re.findall(r"^\.\. option:: (.+)$", text, re.MULTILINE))))
+    context = click.Context(cli)
+    commands = [cli, *(cli.get_command(context, name) for name in cli.list_commands(context))]
+    known = {
+        option
+        for command in commands
+        if command is not None
+        for parameter in command.get_params(context)
+        if isinstance(parameter, click.Option)
+        for option in parameter.opts
+        if option.startswith("--")
+    }
+    assert documented == known
+    for name in cli.list_commands(context):
+        assert f"profilerkit {name}" in text
