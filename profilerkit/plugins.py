@@ -73,7 +73,21 @@ def manager() -> pluggy.PluginManager:
                 PluginWarning,
                 stacklevel=2,
             )
+    _report_misspelt_hooks(plugins)
     return plugins
+
+
+def _report_misspelt_hooks(plugins: pluggy.PluginManager) -> None:
+    known = {name for name in vars(hookspecs) if name.startswith(f"{GROUP}_")}
+    for name, plugin in plugins.list_name_plugin():
+        for attribute in vars(plugin):
+            if attribute not in known and plugins.parse_hookimpl_opts(plugin, attribute) is not None:
+                warnings.warn(
+                    f"plugin {name!r} has a hook {attribute!r} that does not exist; did you mean "
+                    f"{by_likeness(attribute, known)[0]!r}?",
+                    PluginWarning,
+                    stacklevel=3,
+                )
 
 
 @cache

@@ -67,10 +67,11 @@ class Profiler:
     @classmethod
     def _find_backend(cls, model: Any, backend: Backend | str | None) -> Backend:
         if isinstance(backend, Backend):
-            return backend
-        if isinstance(backend, str):
-            return plugins.backend_named(backend)
-        found = cls.backend_class() if cls.backend_class else plugins.find_backend(model)
+            found = backend
+        elif isinstance(backend, str):
+            found = plugins.backend_named(backend)
+        else:
+            found = cls.backend_class() if cls.backend_class else plugins.find_backend(model)
         if not found.accepts(model):
             raise TypeError(
                 f"the {found.name} backend cannot profile a {type(model).__name__}; give it a model of its own"
@@ -241,7 +242,8 @@ class Profiler:
         """
         twin = copy.copy(self)
         if model is not None:
-            backend = None if type(self).backend_class is None else self.backend
+            bound = type(self).backend_class is not None or self.backend.accepts(model)
+            backend = self.backend if bound else None
             twin.model, twin.backend = model, self._find_backend(model, backend)
             if self.name == type(self.model).__name__:
                 twin.name = type(model).__name__

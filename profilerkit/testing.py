@@ -169,4 +169,5 @@ class FakeBackend(Backend):
 def _record(index: int, layer: FakeLayer) -> LayerRecord:
     weight = WeightRecord("weight", index, layer.params, 4 * layer.params, "float32", layer.trainable)
     call = LayerCall((TensorInfo((1,), "float32"),), (TensorInfo((1,), "float32"),))
-    return LayerRecord(layer.name, "FakeLayer", 1, (weight,) if layer.params else (), (), (call,))
+    depth = layer.name.count(".") + 1
+    return LayerRecord(layer.name, "FakeLayer", depth, (weight,) if layer.params else (), (), (call,))

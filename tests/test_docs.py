@@ -35,7 +35,9 @@ DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.rst", *sorted(DOCS.glob("*.rst"))]
 
 #: A line with one of these differs from run to run; only the words before its first number are compared.
-VARYING = re.compile(r"\d ?(ns|µs|ms|s|samples/s)\b|Time  |Throughput|samples/s|noisy|±|0\.\d+ of the|torch \d|profilerkit \d")
+VARYING = re.compile(
+    r"\d ?(ns|µs|ms|s|samples/s)\b|Time  |Throughput|samples/s|noisy|±|0\.\d+ of the|torch \d|profilerkit \d"
+)
 
 
 class Block(NamedTuple):
@@ -110,9 +112,7 @@ class Page:
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
-def test_examples_run_and_print_what_the_page_says(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_examples_run_and_print_what_the_page_says(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setattr(sys, "path", list(sys.path))
@@ -160,7 +160,9 @@ def offered_keys() -> list[str]:
 def test_every_status_key_has_a_definition(key: str) -> None:
     definitions = (DOCS / "metrics.rst").read_text(encoding="utf-8")
     assert re.search(rf"^``{key}``(, ``\w+``)*\n +\S", definitions, re.MULTILINE)
-    assert re.search(rf"^ *``{key}`` +\S|``, ``{key}``", (ROOT / "README.rst").read_text(encoding="utf-8"), re.MULTILINE)
+    assert re.search(
+        rf"^ *``{key}`` +\S|``, ``{key}``", (ROOT / "README.rst").read_text(encoding="utf-8"), re.MULTILINE
+    )
 
 
 def test_operations_for_each_element_are_those_of_the_formulas() -> None:

@@ -115,8 +115,8 @@ def _traced(
             substitute(model, convert)
         standing_in = inputs.map(convert_leaf)
         on_meta = method == "meta tensors"
-        if lazy:  # a first call gives the lazy parameters their sizes
-            with grad_mode(), mode, Recorder(LayerStack(model), on_meta=on_meta):
+        if lazy:  # a first call gives the lazy parameters their sizes, which inference mode would not let it
+            with torch.no_grad(), mode, Recorder(LayerStack(model), on_meta=on_meta):
                 model(*standing_in.args, **standing_in.kwargs)
         layers = LayerStack(model)
         recorder = Recorder(layers, on_meta=on_meta)

@@ -32,7 +32,7 @@ def to_text(renderable: RenderableType, width: int | None = None) -> str:
     target = io.StringIO()
     console = Console(file=target, width=columns, color_system=None, force_terminal=False, legacy_windows=False)
     console.print(renderable)
-    return "\n".join(line.rstrip() for line in target.getvalue().rstrip().splitlines())
+    return "\n".join(line.rstrip() for line in target.getvalue().splitlines()).strip("\n")
 
 
 def report_table(report: Report, details: bool = False) -> RenderableType:
@@ -45,7 +45,7 @@ def report_table(report: Report, details: bool = False) -> RenderableType:
     for record in report.statuses.values():
         value, unit = _value_and_unit(record)
         table.add_row(escape(record.friendly_name), value, escape(unit), record.completeness.value)
-    parts: list[RenderableType] = [table, _footer(_notes(report, named=False))]
+    parts: list[RenderableType] = [table, _footer([*_notes(report, named=False), *_batch(report)])]
     if details:
         parts.append(_descriptions(report.statuses.values()))
         if report.layers is not None:
@@ -72,7 +72,8 @@ def comparison_table(comparison: Comparison, details: bool = False) -> Renderabl
         table.add_row(*row)
         firsts.append(first)
     notes = [note for report in reports for note in _notes(report, named=True)]
-    parts: list[RenderableType] = [table, _footer([*dict.fromkeys(notes), *_legend(comparison)])]
+    notes += dict.fromkeys(note for report in reports for note in _batch(report))
+    parts: list[RenderableType] = [table, _footer([*notes, *_legend(comparison)])]
     if details:
         parts.append(_descriptions(firsts))
         parts += [layer_table(report.layers, report.name) for report in reports if report.layers is not None]
@@ -141,10 +142,11 @@ def _enhancement(comparison: Comparison, key: str, place: int) -> str:
     if value is None:
         return "-"
     reference, other = (report.status(key) for report in (comparison.reference, comparison.others[place]))
+    bound = _bound(reference, other)
     if reference.comparative is Comparative.DIFF:
         sign = "+" if value >= 0 else "-"
-        return escape(f"{sign}{format_number(abs(value))} {reference.unit}".rstrip())
-    text = f"{format_number(value)}x"
+        return escape(f"{bound}{sign}{format_number(abs(value))} {reference.unit}".rstrip())
+    text = f"{bound}{format_number(value)}x"
     if isinstance(reference.value, Measurement) and isinstance(other.value, Measurement):
         ratio = Ratio.of(reference.value, other.value)
         bounds = sorted(
@@ -152,6 +154,17 @@ def _enhancement(comparison: Comparison, key: str, place: int) -> str:
         )
         text += f" [{', '.join(map(format_number, bounds))}]" if ratio.is_real else " (no real difference)"
     return escape(text)
+
+
+def _bound(reference: StatusRecord, other: StatusRecord) -> str:
+    """Say which side of the truth an enhancement lies on where a value is a lower bound."""
+    partial = [record.completeness is Completeness.PARTIAL for record in (reference, other)]
+    if not any(partial):
+        return ""
+    if all(partial):
+        return "~ "
+    lower_is_better = reference.comparative is Comparative.RECIPROCAL
+    return "≤ " if partial[1] == lower_is_better else "≥ "
 
 
 def _notes(report: Report, named: bool) -> Iterable[str]:
@@ -162,6 +175,9 @@ def _notes(report: Report, named: bool) -> Iterable[str]:
         elif record.completeness is not Completeness.COMPLETE:
             yield f"{prefix}{record.friendly_name} {record.completeness.value}: {'; '.join(record.missing)}"
     yield from (f"{prefix}{note}" for note in report.notes)
+
+
+def _batch(report: Report) -> Iterable[str]:
     if report.batch_size is not None:
         yield f"Values are for one forward pass of a batch of {report.batch_size}."
 

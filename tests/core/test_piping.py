@@ -114,7 +114,9 @@ def test_a_typo_is_warned_of_with_the_nearest_name(model: FakeModel, make_profil
 
 def test_an_unknown_status_is_said_before_a_typo(model: FakeModel, make_profiler: MakeProfiler) -> None:
     profiler = make_profiler(model, function_of(lambda: 1, "macs"), function_of(lambda: 1, "size"))
-    with pytest.raises(UnknownStatusError, match="unknown status 'mac'; this profiler knows, nearest first: macs, size"):
+    with pytest.raises(
+        UnknownStatusError, match="unknown status 'mac'; this profiler knows, nearest first: macs, size"
+    ):
         profiler.compute_status("mac", typo=1)
 
 
@@ -192,7 +194,11 @@ def test_a_trace_is_made_once_for_all_metrics(model: FakeModel, make_profiler: M
     [
         ({"other": 1}, ("mine",), "asked for 'mine' but returned a dict without it, with the keys: 'other'"),
         ({}, ("mine",), "with the keys: none"),
-        ({"mine": 1, "other": 2}, ("mine",), "returned 'other', which get_bounded_status_keys.. does not declare; it de"),
+        (
+            {"mine": 1, "other": 2},
+            ("mine",),
+            "returned 'other', which get_bounded_status_keys.. does not declare; it de",
+        ),
         (3, ("mine", "yours"), "computes mine, yours but returned int: with several status keys, return a dict"),
     ],
 )
@@ -210,7 +216,10 @@ def test_a_failing_function_loses_its_own_keys_alone(model: FakeModel, make_prof
         raise ZeroDivisionError("no batch")
 
     profiler = make_profiler(
-        model, function_of(fail, "left", "right"), function_of(lambda trace: 1, "fine"), function_of(lambda left: 1, "up")
+        model,
+        function_of(fail, "left", "right"),
+        function_of(lambda trace: 1, "fine"),
+        function_of(lambda left: 1, "up"),
     )
     status = profiler.compute_network_status()
     assert status == {"left": None, "right": None, "fine": 1, "up": None}

@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
-from . import activation, attention, convolution, matmul, movement, normalisation, pooling, recurrent, reduction
-from .registry import Cost, Kind, Shape, classify, module_cost, op_cost, register_module_cost, register_op_cost
+from . import (
+    activation,
+    attention,
+    convolution,
+    fourier,
+    matmul,
+    movement,
+    normalisation,
+    pooling,
+    recurrent,
+    reduction,
+)
+from .registry import (
+    Cost,
+    Kind,
+    Shape,
+    classify,
+    module_cost,
+    op_cost,
+    register_module_cost,
+    register_op_cost,
+    scoped_costs,
+)
 
 #: The families, each a module of formulas.
-FAMILIES = (activation, attention, convolution, matmul, movement, normalisation, pooling, recurrent, reduction)
+FAMILIES = (activation, attention, convolution, fourier, matmul, movement, normalisation, pooling, recurrent, reduction)
 
 __all__ = [
     "FAMILIES",
@@ -18,4 +39,5 @@ __all__ = [
     "op_cost",
     "register_module_cost",
     "register_op_cost",
+    "scoped_costs",
 ]

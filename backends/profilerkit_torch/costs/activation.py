@@ -31,6 +31,8 @@ _PER_ELEMENT = {
     "addcmul": 3,
     "addcdiv": 3,
     "lerp": 3,
+    "floor_divide": 1,
+    "rrelu_with_noise": 2,  # compare, multiply
 }
 
 
@@ -58,3 +60,15 @@ def gelu(x: Shape, *, approximate: str = "none", out: Shape) -> Cost:
 def glu(x: Shape, *_: Any, out: Shape) -> Cost:
     """``a * sigmoid(b)``: two operations for each output element."""
     return Cost(0, 2 * out.numel)
+
+
+@register_op_cost("aten::log_sigmoid_forward")
+def log_sigmoid(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
+    """``-log(1 + exp(-x))``: three operations for each element, as softplus."""
+    return Cost(0, 3 * x.numel)
+
+
+@register_op_cost("aten::native_dropout")
+def dropout(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
+    """Mask and scale: two operations for each element, where a model keeps its dropout on."""
+    return Cost(0, 2 * x.numel)

@@ -50,3 +50,25 @@ def convolution(
 ) -> Cost:
     """Return the cost of either kind, as the ``transposed`` flag says."""
     return _convolution(x, weight, bias, out, transposed)
+
+
+@register_op_cost("aten::convolution_backward")
+def convolution_backward(
+    gradient: Shape,
+    x: Shape,
+    weight: Shape,
+    bias_sizes: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    transposed: bool,
+    output_padding: Any,
+    groups: int,
+    wanted: tuple[bool, bool, bool],
+    *_: Any,
+    out: Any,
+    **__: Any,
+) -> Cost:
+    """As much as the forward pass for the input's gradient, and again for the weight's; the bias takes the sum."""
+    forward = _convolution(x, weight, None, gradient, transposed)
+    return Cost.of_macs(forward.macs * sum(wanted[:2]), gradient.numel if wanted[2] else 0)

@@ -8,6 +8,8 @@ from .registry import Cost, Shape, register_op_cost
 
 
 @register_op_cost("aten::mm")
+@register_op_cost("aten::_int_mm")
+@register_op_cost("aten::_scaled_mm")
 def mm(a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """``(m, k) @ (k, n)``: m * k * n."""
     return Cost.of_macs(a.numel * b[-1])
@@ -31,6 +33,12 @@ def baddbmm(bias: Shape, a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> 
     return Cost.of_macs(a.numel * b[-1], out.numel)
 
 
+@register_op_cost("aten::addbmm")
+def addbmm(bias: Shape, a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+    """``bias + sum of a @ b over the batch``: b * m * k * n, and an addition for each output element."""
+    return Cost.of_macs(a.numel * b[-1], out.numel)
+
+
 @register_op_cost("aten::linear")
 def linear(x: Shape, weight: Shape, bias: Shape | None = None, *, out: Shape) -> Cost:
     """``x @ weight.T + bias``: out * in_features, and an addition for each output element where there is a bias."""
@@ -44,6 +52,7 @@ def mv(a: Shape, x: Shape, *, out: Shape) -> Cost:
 
 
 @register_op_cost("aten::dot")
+@register_op_cost("aten::vdot")
 def dot(x: Shape, y: Shape, *, out: Shape) -> Cost:
     """``(k,) . (k,)``: k."""
     return Cost.of_macs(x.numel)
@@ -53,6 +62,19 @@ def dot(x: Shape, y: Shape, *, out: Shape) -> Cost:
 def addmv(bias: Shape, a: Shape, x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """``bias + a @ x``: m * k, and an addition for each output element."""
     return Cost.of_macs(a.numel, out.numel)
+
+
+@register_op_cost("aten::addr")
+def addr(bias: Shape, x: Shape, y: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+    """``bias + outer(x, y)``: one multiply-accumulate for each output element."""
+    return Cost.of_macs(out.numel)
+
+
+@register_op_cost("aten::_cdist_forward")
+@register_op_cost("aten::_pdist_forward")
+def cdist(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+    """Subtract, power and add for each pair of points and each of their coordinates."""
+    return Cost(0, 3 * out.numel * x[-1])
 
 
 @register_op_cost("aten::_trilinear")

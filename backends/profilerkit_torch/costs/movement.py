@@ -46,6 +46,13 @@ register_free(
     "aten::native_channel_shuffle",
     "aten::channel_shuffle",
     "aten::im2col",
+    "aten::unsafe_split",
+    "aten::unsafe_split_with_sizes",
+    "aten::_unsafe_view",
+    "aten::block_diag",
+    "aten::diag_embed",
+    "aten::diagonal_copy",
+    "aten::complex",
     "aten::_pack_padded_sequence",
 )
 
@@ -68,6 +75,9 @@ register_free(
     "aten::random_",
     "aten::uniform_",
     "aten::normal_",
+    "aten::normal",
+    "aten::exponential_",
+    "aten::multinomial",
     "aten::bernoulli_",
     "aten::bernoulli",
 )
@@ -81,8 +91,10 @@ register_free(
     "aten::masked_scatter",
     "aten::index",
     "aten::index_select",
-    "aten::index_put",
-    "aten::index_put_",
+    "aten::index_copy",
+    "aten::index_copy_",
+    "aten::index_fill",
+    "aten::index_fill_",
     "aten::gather",
     "aten::scatter",
     "aten::scatter_",
@@ -104,6 +116,13 @@ register_free(
     "aten::slice_scatter",
     "aten::select_scatter",
     "aten::max_unpool2d",
+    "aten::max_unpool3d",
+    "aten::kthvalue",
+    "aten::median",
+    "aten::nanmedian",
+    "aten::mode",
+    "aten::isin",
+    "aten::bincount",
 )
 
 # reading and asserting
@@ -113,5 +132,6 @@ register_free(
     "aten::equal",
     "aten::is_nonzero",
     "aten::_assert_async",
+    "aten::_linalg_check_errors",
     "aten::_assert_tensor_metadata",
 )

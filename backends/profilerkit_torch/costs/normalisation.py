@@ -57,6 +57,12 @@ def native_group_norm(x: Shape, weight: Shape | None, bias: Shape | None, *_: An
     return _normalisation(x, weight, bias)
 
 
+@register_op_cost("aten::_weight_norm_interface")
+def weight_norm(v: Shape, g: Shape, *_: Any, out: Any, **__: Any) -> Cost:
+    """``v * (g / norm(v))``: square, add and multiply for each element of v, one division for each of g."""
+    return Cost(0, 3 * v.numel + g.numel)
+
+
 @register_op_cost("aten::rms_norm")
 @register_op_cost("aten::_fused_rms_norm")
 def rms_norm(x: Shape, shape: Any, weight: Shape | None = None, *_: Any, out: Any, **__: Any) -> Cost:

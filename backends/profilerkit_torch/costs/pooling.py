@@ -59,4 +59,30 @@ def _register_resampling(name: str, per_output: int) -> None:
 for _name, _neighbours in (("linear1d", 2), ("bilinear2d", 4), ("trilinear3d", 8), ("bicubic2d", 16)):
     _register_resampling(f"upsample_{_name}", 2 * _neighbours - 1)
 
+
+def _register_sampling(dimensions: int) -> None:
+    @register_op_cost(f"aten::grid_sampler_{dimensions}d")
+    def grid_sampler(x: Shape, grid: Shape, mode: int, *_: Any, out: Shape, **__: Any) -> Cost:
+        """A weighted sum of the neighbours: 2 in each dimension (linear), 4 (cubic); the nearest takes none."""
+        neighbours = {0: 2, 1: 1, 2: 4}[mode] ** dimensions
+        return Cost(0, (2 * neighbours - 1) * out.numel if neighbours > 1 else 0)
+
+
+for _dimensions in (2, 3):
+    _register_sampling(_dimensions)
+
+
+@register_op_cost("aten::affine_grid_generator")
+def affine_grid(theta: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+    """Each point of the grid, with a 1 added, by a ``(d, d + 1)`` matrix: d * (d + 1) multiply-accumulates."""
+    return Cost.of_macs(out.numel * theta[-1])
+
+
+@register_op_cost("aten::_embedding_bag")
+@register_op_cost("aten::_embedding_bag_forward_only")
+def embedding_bag(weight: Shape, indices: Shape, *_: Any, out: Any, **__: Any) -> Cost:
+    """One addition (or comparison) for each element of each row that is looked up."""
+    return Cost(0, indices.numel * weight[-1])
+
+
 register_free(*(f"aten::{kind}{d}d" for kind in ("upsample_nearest", "_upsample_nearest_exact") for d in (1, 2, 3)))

@@ -8,7 +8,8 @@ element. Whatever is left is reported as not counted, never as zero.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import Enum
 from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
 
@@ -28,6 +29,7 @@ __all__ = [
     "register_free",
     "register_module_cost",
     "register_op_cost",
+    "scoped_costs",
 ]
 
 
@@ -142,6 +144,19 @@ def register_module_cost(module_type: type[nn.Module], formula: F | None = None,
         return function
 
     return register if formula is None else register(formula)
+
+
+@contextmanager
+def scoped_costs() -> Iterator[None]:
+    """Forget at the end whatever formulas were registered inside: for tests, and for trying one out."""
+    saved = dict(_formulas), dict(_modules), set(_free)
+    try:
+        yield
+    finally:
+        for registered, before in zip((_formulas, _modules, _free), saved, strict=True):
+            registered.clear()
+            registered.update(before)  # type: ignore[attr-defined]
+        _kinds.clear()
 
 
 def register_free(*names: str) -> None:

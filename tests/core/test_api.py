@@ -1,0 +1,96 @@
+"""One line for most people."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from conftest import ComputeWeight
+
+from profilerkit import ArgumentWarning, Profiler, ProfilerFunction, compare, profile
+from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
+from profilerkit_metrics import TotalParams
+
+X = FakeTensor((2, 3))
+
+
+def test_profile_computes_what_the_plugins_offer(model: FakeModel, backend: FakeBackend) -> None:
+    report = profile(model, X, backend=backend, name="Mine", num_iters=3, warmup=0)
+    assert report.name == "Mine"
+    assert report["macs"] == 600
+    assert report["execution_time"].median > 0
+    assert report.batch_size == 2
+    assert backend.traced == 1
+
+
+def test_profile_restricted_and_extended(model: FakeModel, backend: FakeBackend) -> None:
+    report = profile(model, input_shape=(3,), backend=backend, metrics=["macs", "weight"], functions=[ComputeWeight()])
+    assert report["weight"] == 30
+    assert "execution_time" not in report
+    assert report.batch_size == 1
+
+
+def test_further_functions_take_precedence(model: FakeModel, backend: FakeBackend) -> None:
+    class Mine(ProfilerFunction):
+        def get_bounded_status_keys(self) -> Any:
+            return TotalParams
+
+        def __call__(self) -> int:
+            return -5
+
+    assert profile(model, X, backend=backend, metrics=["total_params"], functions=[Mine()])["total_params"] == -5
+
+
+def test_without_inputs_the_reason_is_said_everywhere(model: FakeModel, backend: FakeBackend) -> None:
+    report = profile(model, backend=backend)
+    assert report["macs"] is None
+    assert "nothing to run the model with" in report.status("macs").missing[0]
+
+
+def test_a_typo_is_warned_of(model: FakeModel, backend: FakeBackend) -> None:
+    with pytest.warns(ArgumentWarning, match="did you mean 'num_iters'"):
+        profile(model, X, backend=backend, metrics=["macs"], num_iter=3)
+
+
+def test_profiling_strictly_raises(backend: FakeBackend) -> None:
+    partial = FakeModel([FakeLayer("a", macs=1, uncounted="my::op")])
+    report = profile(partial, X, backend=backend, metrics=["macs"])
+    assert report.status("macs").missing == ("my::op (1 call)",)
+    from profilerkit import IncompleteStatusError
+
+    with pytest.raises(IncompleteStatusError, match="macs of FakeModel is partial: my::op"):
+        profile(partial, X, backend=backend, metrics=["macs"], strict=True)
+
+
+def test_a_model_that_raises_keeps_its_parameters(model: FakeModel, backend: FakeBackend) -> None:
+    def fail() -> None:
+        raise ValueError("bad shape")
+
+    model.on_call = fail
+    report = profile(model, X, backend=backend)
+    assert report["total_params"] == 30
+    assert report["model_size"] == 120
+    for key in ("macs", "flops", "memory_footprint", "execution_time"):
+        assert "bad shape" in report.status(key).missing[0]
+
+
+def test_compare_takes_models_or_profilers(model: FakeModel, make_profiler: Callable[..., Profiler]) -> None:
+    teacher = make_profiler(model, name="Teacher").register_defaults()
+    student = make_profiler(FakeModel(model.layers[:1]), name="Student").register_defaults()
+    comparison = compare(teacher, student, metrics=["macs", "total_params"], batch_size=4)
+    assert comparison.reference.name == "Teacher"
+    assert comparison.ratio("macs").value == pytest.approx(1 / 3)
+    assert list(comparison.reference) == ["total_params", "macs"]
+
+
+def test_models_of_one_name_are_told_apart(model: FakeModel, make_profiler: Callable[..., Profiler]) -> None:
+    profilers = [make_profiler(model).register_defaults() for _ in range(2)]
+    comparison = compare(*profilers, metrics=["macs"])
+    assert [comparison.reference.name, comparison.others[0].name] == ["FakeModel (1)", "FakeModel (2)"]
+    assert [profiler.name for profiler in profilers] == ["FakeModel", "FakeModel"], "the profilers keep theirs"
+
+
+def test_compare_needs_two_models_and_as_many_names(model: FakeModel, make_profiler: Callable[..., Profiler]) -> None:
+    with pytest.raises(TypeError, match="needs a reference and at least one other model"):
+        compare(model)
+    with pytest.raises(ValueError, match="names has 1 entries for 2 models"):
+        compare(model, model, names=["a"])
