@@ -48,8 +48,9 @@ def profile(
     profiler = _profiler(model, data_splits, name, inputs, input_shape, backend, functions)
     arguments = _arguments(kwargs, batch_size, device)
     warn_of_unknown_arguments(arguments, [profiler])
-    profiler.compute(profiler.status_keys() if metrics is None else metrics, strict=strict, **arguments)
-    return profiler.report()
+    wanted = None if metrics is None else list(metrics)
+    profiler.compute(profiler.status_keys() if wanted is None else wanted, strict=strict, **arguments)
+    return profiler.report(wanted)
 
 
 def compare(

@@ -225,11 +225,11 @@ class Profiler:
         shown = Comparison(other.report(), (self.report(),)) if other else self.report()
         log(shown, print_mode, short_print)
 
-    def report(self) -> Report:
-        """Return what is computed so far as plain data."""
+    def report(self, names: Iterable[str] | None = None) -> Report:
+        """Return what is computed so far as plain data: all of it, or the named metrics."""
         from .report import report_of
 
-        return report_of(self)
+        return report_of(self, None if names is None else set(names))
 
     # The computed statuses --------------------------------------------------------------------------------------
 
@@ -331,7 +331,7 @@ def compare_profilers(
     measure_jointly([profiler._computation(kwargs) for profiler in everyone], wanted)
     for profiler in everyone:
         profiler.compute(profiler.status_keys() if wanted is None else wanted, strict=strict, **kwargs)
-    first, *rest = (profiler.report() for profiler in everyone)
+    first, *rest = (profiler.report(wanted) for profiler in everyone)
     return Comparison(first, tuple(rest))
 
 

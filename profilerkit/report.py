@@ -5,7 +5,7 @@ Nothing here measures and nothing here draws; `profilerkit.render` turns both in
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
@@ -220,13 +220,14 @@ class Comparison:
         return comparison_table(self)
 
 
-def report_of(profiler: Profiler) -> Report:
-    """Return what a profiler has computed so far as plain data."""
+def report_of(profiler: Profiler, names: Container[str] | None = None) -> Report:
+    """Return what a profiler has computed so far as plain data, of the named metrics only if there are names."""
     computed = [status for _, status in profiler.status_items(to_value=False) if status.is_computed]
     inputs = _value(profiler.status_get(Inputs.NAME, to_value=False))
     trace: ModelTrace | None = _value(profiler.status_get(Trace.NAME, to_value=False))
     notes = list(trace.notes) if trace else []
-    records = [StatusRecord.of(status) for status in computed if isinstance(status, Metric)]
+    metrics = [status for status in computed if isinstance(status, Metric)]
+    records = [StatusRecord.of(metric) for metric in metrics if names is None or metric.NAME in names]
     notes += [
         f"{record.friendly_name}: {record.value.warning}"
         for record in records

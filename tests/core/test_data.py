@@ -10,7 +10,7 @@ from profilerkit.data import map_leaves, parse_input_shape
 from profilerkit.intrinsic import ComputeInputs, InputSource, batch_size_of
 from profilerkit.testing import FakeBackend, FakeModel, FakeTensor
 
-Point = namedtuple("Point", "x y")  # noqa: PYI024
+Point = namedtuple("Point", "x y")
 
 
 @pytest.mark.parametrize(

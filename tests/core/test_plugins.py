@@ -101,7 +101,7 @@ def test_a_backend_whose_framework_is_missing_says_what_to_install(
 
     broken = BackendInfo("jaxlike", ("profilerkit",), load, "profilerkit[jaxlike]")
     install(monkeypatch, entry_points, "jaxlike", profilerkit_backends=offering(broken))
-    with pytest.raises(BackendNotInstalledError, match=r"the jaxlike backend cannot be used: No module .*pip install 'p"):
+    with pytest.raises(BackendNotInstalledError, match=r"the jaxlike backend cannot be used: No module .*pip install"):
         plugins.find_backend(FakeModel())
     with pytest.raises(BackendNotInstalledError):
         plugins.backend_named("jaxlike")

@@ -9,7 +9,6 @@ from conftest import ComputeWeight, Weight
 
 from profilerkit import (
     BackendNotFoundError,
-    Comparison,
     DataLoader,
     InputError,
     Metric,

@@ -1,0 +1,146 @@
+"""The rules of the house, held by machine: which way imports run, what is imported, what is shipped."""
+
+import ast
+import configparser
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+HEAVY = ("torch", "tensorflow", "keras", "jax", "numpy", "pandas", "rich", "matplotlib", "click")
+
+#: What each import package may import of this project. Arrows run one way: backends -> metrics -> profilerkit.
+MAY_IMPORT = {
+    "profilerkit": {"profilerkit"},
+    "profilerkit_metrics": {"profilerkit", "profilerkit_metrics"},
+    "profilerkit_torch": {"profilerkit", "profilerkit_metrics", "profilerkit_torch"},
+}
+FRAMEWORKS = {"torch", "tensorflow", "keras", "jax"}
+MAY_IMPORT_FRAMEWORKS = {"profilerkit_torch": {"torch"}}
+
+
+def packages() -> dict[str, Path]:
+    """Return every import package of the project that lies in its source roots."""
+    roots = [ROOT, ROOT / "metrics", ROOT / "backends"]
+    found = {path.parent.name: path.parent for root in roots for path in root.glob("profilerkit*/__init__.py")}
+    assert found
+    return found
+
+
+def imports(folder: Path) -> Iterator[tuple[Path, str]]:
+    for path in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                yield from ((path, alias.name.partition(".")[0]) for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+                yield path, node.module.partition(".")[0]
+
+
+@pytest.mark.parametrize("package", sorted(packages()))
+def test_imports_run_one_way(package: str) -> None:
+    ours = set(packages())
+    for path, imported in imports(packages()[package]):
+        if imported in ours:
+            assert imported in MAY_IMPORT[package], f"{path.name} of {package} imports {imported}"
+        if imported in FRAMEWORKS:
+            allowed = MAY_IMPORT_FRAMEWORKS.get(package, set())
+            assert imported in allowed, f"{path.name} of {package} imports {imported}"
+
+
+def loaded_after(statement: str) -> set[str]:
+    code = f"import sys; {statement}; print(*{{name.partition('.')[0] for name in sys.modules}})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import profilerkit",
+        "import profilerkit_metrics",
+        "import profilerkit_torch",
+        "import profilerkit_torch.plugin, profilerkit_metrics.plugin",
+        "import profilerkit; profilerkit.plugins.backends()",
+    ],
+)
+def test_importing_is_light(statement: str) -> None:
+    assert loaded_after(statement).isdisjoint(HEAVY)
+
+
+def test_the_torch_backend_loads_no_other_framework() -> None:
+    loaded = loaded_after("import profilerkit_torch; profilerkit_torch.TorchProfiler")
+    assert "torch" in loaded
+    assert loaded.isdisjoint(FRAMEWORKS - {"torch"})
+
+
+def test_a_misspelt_lazy_name_is_an_attribute_error() -> None:
+    import profilerkit_torch
+
+    with pytest.raises(AttributeError, match="module 'profilerkit_torch' has no attribute 'TorchProfilr'"):
+        profilerkit_torch.TorchProfilr  # noqa: B018
+    assert {"TorchProfiler", "get_accuracy"} <= set(dir(profilerkit_torch))
+    for name in profilerkit_torch.__all__:
+        assert getattr(profilerkit_torch, name) is not None
+
+
+def configuration() -> configparser.ConfigParser:
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / "setup.cfg", encoding="utf-8")
+    return parser
+
+
+def test_every_package_is_listed_for_the_wheel() -> None:
+    listed = set(configuration()["options"]["packages"].split())
+    present = set()
+    for name, folder in packages().items():
+        for init in folder.rglob("__init__.py"):
+            present.add(".".join([name, *init.parent.relative_to(folder).parts]))
+    assert listed == present
+    for name, folder in packages().items():
+        assert (folder / "py.typed").is_file(), f"{name} ships no py.typed"
+
+
+def test_every_package_is_measured_and_checked() -> None:
+    parser = configuration()
+    assert set(parser["coverage:run"]["source_pkgs"].split()) == set(packages())
+    assert {"backends", "metrics"} <= set(parser["mypy"]["mypy_path"].replace(",", " ").split())
+
+
+def python_files() -> list[Path]:
+    return [path for folder in packages().values() for path in folder.rglob("*.py")]
+
+
+def test_files_and_functions_have_one_subject() -> None:
+    for path in python_files():
+        text = path.read_text(encoding="utf-8")
+        assert len(text.splitlines()) <= 400, f"{path.relative_to(ROOT)} has grown too long"
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                length = (node.end_lineno or node.lineno) - node.lineno + 1
+                documented = ast.get_docstring(node, clean=False) or ""
+                assert length - documented.count("\n") <= 48, f"{path.relative_to(ROOT)}: {node.name} is too long"
+
+
+def test_public_names_are_what_the_modules_say() -> None:
+    import profilerkit
+    import profilerkit_metrics
+
+    for module in (profilerkit, profilerkit_metrics):
+        assert list(module.__all__) == sorted(module.__all__)
+        for name in module.__all__:
+            assert getattr(module, name).__doc__, f"{module.__name__}.{name} has no docstring"
+
+
+def test_nothing_names_a_place_of_this_machine() -> None:
+    done = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip("not a git checkout")
+    for name in done.stdout.split():
+        path = ROOT / name
+        if path.suffix in {".py", ".rst", ".cfg", ".toml", ".txt", ".yaml", ""} and path.is_file():
+            text = path.read_text(encoding="utf-8")
+            for place in ("/home/" + "user", "/work/" + "main", "pypi" + ".org"):
+                assert place not in text, f"{name} names {place}"

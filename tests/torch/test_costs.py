@@ -1,0 +1,537 @@
+"""Every cost formula, by numbers worked out by hand from the definition of the operator."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from tiny import Call, cost, ones, traced
+from torch import nn
+
+from profilerkit_torch.costs import registry
+
+Function = Callable[..., Any]
+
+INDEX = torch.tensor([0, 2])
+
+
+def registered_names() -> list[str]:
+    return sorted(name for name in (*registry._formulas, *registry._free) if name.startswith("aten::"))
+
+
+@pytest.mark.parametrize("name", registered_names())
+def test_every_registered_operator_exists(name: str) -> None:
+    operator, _, overload = name.removeprefix("aten::").partition(".")
+    assert hasattr(torch.ops.aten, operator)
+    if overload:
+        assert hasattr(getattr(torch.ops.aten, operator), overload)
+
+
+# Matrix products: (function, inputs, MACs, FLOPs beyond two for each MAC).
+PRODUCTS: dict[str, tuple[Function, tuple[torch.Tensor, ...], int, int]] = {
+    "mm": (torch.mm, (ones(2, 3), ones(3, 4)), 2 * 3 * 4, 0),
+    "matmul of matrices": (torch.matmul, (ones(2, 3), ones(3, 4)), 2 * 3 * 4, 0),
+    "matmul in batches": (torch.matmul, (ones(5, 2, 3), ones(3, 4)), 5 * 2 * 3 * 4, 0),
+    "matmul that broadcasts": (torch.matmul, (ones(6, 1, 2, 3), ones(5, 3, 4)), 6 * 5 * 2 * 3 * 4, 0),
+    "bmm": (torch.bmm, (ones(5, 2, 3), ones(5, 3, 4)), 5 * 2 * 3 * 4, 0),
+    "addmm": (torch.addmm, (ones(4), ones(2, 3), ones(3, 4)), 2 * 3 * 4, 2 * 4),
+    "baddbmm": (torch.baddbmm, (ones(5, 2, 4), ones(5, 2, 3), ones(5, 3, 4)), 5 * 2 * 3 * 4, 5 * 2 * 4),
+    "addbmm": (torch.addbmm, (ones(2, 4), ones(5, 2, 3), ones(5, 3, 4)), 5 * 2 * 3 * 4, 2 * 4),
+    "linear": (F.linear, (ones(2, 3), ones(4, 3)), 2 * 3 * 4, 0),
+    "linear with bias": (F.linear, (ones(2, 3), ones(4, 3), ones(4)), 2 * 3 * 4, 2 * 4),
+    "linear of a sequence": (F.linear, (ones(2, 7, 3), ones(4, 3), ones(4)), 2 * 7 * 3 * 4, 2 * 7 * 4),
+    "linear to a scalar": (F.linear, (ones(2, 3), ones(3)), 2 * 3, 0),
+    "mv": (torch.mv, (ones(2, 3), ones(3)), 2 * 3, 0),
+    "addmv": (torch.addmv, (ones(2), ones(2, 3), ones(3)), 2 * 3, 2),
+    "dot": (torch.dot, (ones(3), ones(3)), 3, 0),
+    "vdot": (torch.vdot, (ones(3), ones(3)), 3, 0),
+    "addr": (torch.addr, (ones(2, 3), ones(2), ones(3)), 2 * 3, 0),
+    "outer": (torch.outer, (ones(2), ones(3)), 0, 2 * 3),
+    "tensordot": (lambda a, b: torch.tensordot(a, b, dims=2), (ones(2, 3, 4), ones(3, 4, 5)), 2 * 3 * 4 * 5, 0),
+    "bilinear": (F.bilinear, (ones(2, 3), ones(2, 4), ones(5, 3, 4)), 2 * 5 * 3 * 4, 2 * 5 * 3 * 4),
+    "int8": (torch._int_mm, (ones(32, 16, dtype=torch.int8), ones(16, 8, dtype=torch.int8)), 32 * 16 * 8, 0),
+    "cdist": (torch.cdist, (ones(2, 3), ones(4, 3)), 0, 3 * (2 * 4 * 3)),
+    "pdist": (F.pdist, (ones(4, 3),), 0, 3 * (6 * 3)),  # four points make six pairs
+}
+
+
+@pytest.mark.parametrize("case", PRODUCTS)
+def test_matrix_product(case: str) -> None:
+    function, inputs, macs, further = PRODUCTS[case]
+    assert cost(function, *inputs) == (macs, 2 * macs + further)
+
+
+def test_product_of_scaled_eight_bit_floats() -> None:
+    a, b = (torch.zeros(32, 16).to(torch.float8_e4m3fn) for _ in range(2))
+    scale = torch.ones(())
+
+    def product(a: torch.Tensor, b: torch.Tensor, scale: torch.Tensor) -> Any:
+        return torch._scaled_mm(a, b.t(), scale, scale, out_dtype=torch.bfloat16)
+
+    assert cost(product, a, b, scale) == (32 * 16 * 32, 2 * 32 * 16 * 32)
+
+
+# Operations for each element of six, from the definition.
+PER_ELEMENT: dict[str, tuple[Function, int]] = {
+    "relu": (F.relu, 1),
+    "relu in place": (lambda x: F.relu(x.clone(), inplace=True), 1),
+    "sigmoid": (torch.sigmoid, 1),
+    "tanh": (torch.tanh, 1),
+    "exp": (torch.exp, 1),
+    "addition": (lambda x: x + 1, 1),
+    "division by a tensor": (lambda x: x / x, 1),
+    "clamp: two comparisons": (lambda x: x.clamp(0, 1), 2),
+    "hardtanh: two comparisons": (F.hardtanh, 2),
+    "relu6: two comparisons": (F.relu6, 2),
+    "leaky relu: compare, multiply": (F.leaky_relu, 2),
+    "leaky relu in place": (lambda x: F.leaky_relu(x.clone(), inplace=True), 2),
+    "prelu: compare, multiply": (lambda x: F.prelu(x, torch.ones(1)), 2),
+    "threshold: compare": (lambda x: F.threshold(x, 0.1, 0.0), 1),
+    "rrelu in evaluation is a leaky relu": (F.rrelu, 2),
+    "rrelu in training": (lambda x: F.rrelu(x, training=True), 2),
+    "silu: sigmoid, multiply": (F.silu, 2),
+    "silu in place": (lambda x: F.silu(x.clone(), inplace=True), 2),
+    "softplus: exp, add, log": (F.softplus, 3),
+    "log sigmoid: exp, add, log": (F.logsigmoid, 3),
+    "mish: softplus, tanh, multiply": (F.mish, 5),
+    "hardsigmoid: add, two comparisons, divide": (F.hardsigmoid, 4),
+    "hardswish: hardsigmoid, multiply": (F.hardswish, 5),
+    "elu: compare, exp, subtract, multiply": (F.elu, 4),
+    "gelu: divide, erf, add, two products": (F.gelu, 5),
+    "gelu by tanh": (lambda x: F.gelu(x, approximate="tanh"), 8),
+    "addcmul: two products, add": (lambda x: x.addcmul(x, x), 3),
+    "addcdiv": (lambda x: x.addcdiv(x, x), 3),
+    "lerp: subtract, multiply, add": (lambda x: x.lerp(x, 0.5), 3),
+    "floor_divide": (lambda x: x // 2, 1),
+    "dropout that is on: mask, scale": (lambda x: F.dropout(x, 0.5, training=True), 2),
+    "dropout that is off": (lambda x: F.dropout(x, 0.5, training=False), 0),
+    "softmax": (lambda x: x.softmax(-1), 5),
+    "log softmax": (lambda x: x.log_softmax(-1), 5),
+    "sum": (torch.sum, 1),
+    "mean": (lambda x: x.mean(0), 1),
+    "maximum": (lambda x: x.amax(1), 1),
+    "var: mean, subtract, square, add": (torch.var, 4),
+    "std": (torch.std, 4),
+    "var_mean": (torch.var_mean, 4),
+    "std_mean": (torch.std_mean, 4),
+    "norm: square, add": (torch.linalg.vector_norm, 2),
+    "logsumexp: maximum, subtract, exp, add": (lambda x: x.logsumexp(0), 4),
+    "cumsum": (lambda x: x.cumsum(0), 1),
+    "cumprod": (lambda x: x.cumprod(0), 1),
+    "cummax": (lambda x: x.cummax(0), 1),
+    "cummin": (lambda x: x.cummin(0), 1),
+    "mean squared error: subtract, square, add": (lambda x: F.mse_loss(x, x), 3),
+    "batch norm with known statistics": (lambda x: F.batch_norm(x, torch.zeros(3), torch.ones(3)), 2),
+    "batch norm in training": (lambda x: F.batch_norm(x, None, None, training=True), 5),
+    "layer norm": (lambda x: F.layer_norm(x, (3,)), 5),
+    "layer norm with weight and bias": (lambda x: F.layer_norm(x, (3,), ones(3), ones(3)), 7),
+    "group norm with weight": (lambda x: F.group_norm(x, 3, ones(3)), 6),
+    "instance norm": (lambda x: F.instance_norm(x[None]), 5),
+    "rms norm: square, mean, multiply": (lambda x: F.rms_norm(x, (3,)), 3),
+    "rms norm with weight": (lambda x: F.rms_norm(x, (3,), ones(3)), 4),
+}
+
+
+@pytest.mark.parametrize("case", PER_ELEMENT)
+def test_operations_for_each_element(case: str) -> None:
+    function, operations = PER_ELEMENT[case]
+    assert cost(function, ones(2, 3)) == (0, 6 * operations)
+
+
+def test_glu_costs_a_sigmoid_and_a_product_for_each_output() -> None:
+    assert cost(F.glu, ones(2, 8)) == (0, 2 * (2 * 4))
+
+
+def test_weight_norm_squares_adds_and_scales_each_weight_and_divides_each_row() -> None:
+    layer = nn.utils.parametrizations.weight_norm(nn.Linear(3, 4, bias=False))
+    found = traced(layer, ones(2, 3))
+    assert (found.macs, found.flops) == (2 * 3 * 4, 2 * (2 * 3 * 4) + 3 * (4 * 3) + 4)
+
+
+# What goes into each output element: pooling windows, neighbours, accumulated sources.
+WINDOWS: dict[str, tuple[Function, tuple[torch.Tensor, ...], int]] = {
+    "max pool 1d": (lambda x: F.max_pool1d(x, 2), (ones(1, 3, 8),), 3 * 4 * 2),
+    "max pool 2d": (lambda x: F.max_pool2d(x, 2), (ones(1, 3, 4, 4),), 3 * 4 * 4),
+    "max pool 2d with stride": (lambda x: F.max_pool2d(x, 3, stride=1), (ones(1, 1, 4, 4),), 4 * 9),
+    "max pool 2d with indices": (lambda x: F.max_pool2d(x, 2, return_indices=True), (ones(1, 3, 4, 4),), 3 * 4 * 4),
+    "max pool 3d": (lambda x: F.max_pool3d(x, 2), (ones(1, 1, 4, 4, 4),), 8 * 8),
+    "average pool 1d": (lambda x: F.avg_pool1d(x, 2), (ones(1, 3, 8),), 3 * 4 * 2),
+    "average pool 2d of a flat window": (lambda x: F.avg_pool2d(x, (1, 2)), (ones(1, 1, 4, 4),), 8 * 2),
+    "average pool 3d": (lambda x: F.avg_pool3d(x, 2), (ones(1, 1, 4, 4, 4),), 8 * 8),
+    "adaptive to one": (lambda x: F.adaptive_avg_pool2d(x, 1), (ones(2, 3, 4, 4),), 2 * 3 * 16),
+    # Three windows over a length of 4 cover 0-1, 1-2 and 2-3: two elements each.
+    "adaptive with overlap": (lambda x: F.adaptive_avg_pool1d(x, 3), (ones(1, 2, 4),), 2 * (2 + 2 + 2)),
+    "adaptive in two dimensions": (lambda x: F.adaptive_max_pool2d(x, (2, 3)), (ones(1, 1, 4, 4),), (2 + 2) * 6),
+    "adaptive max 1d": (lambda x: F.adaptive_max_pool1d(x, 2), (ones(1, 1, 4),), 4),
+    "adaptive in three dimensions": (lambda x: F.adaptive_avg_pool3d(x, 1), (ones(1, 2, 2, 2, 2),), 2 * 8),
+    "linear upsampling": (lambda x: F.interpolate(x, 8, mode="linear"), (ones(1, 1, 4),), 8 * 3),
+    "bilinear upsampling": (lambda x: F.interpolate(x, (8, 8), mode="bilinear"), (ones(1, 1, 4, 4),), 64 * 7),
+    "bicubic upsampling": (lambda x: F.interpolate(x, (8, 8), mode="bicubic"), (ones(1, 1, 4, 4),), 64 * 31),
+    "trilinear upsampling": (lambda x: F.interpolate(x, (4, 4, 4), mode="trilinear"), (ones(1, 1, 2, 2, 2),), 64 * 15),
+    "nearest upsampling": (lambda x: F.interpolate(x, (8, 8)), (ones(1, 1, 4, 4),), 0),
+    "grid sample": (
+        lambda x, g: F.grid_sample(x, g, align_corners=False),
+        (ones(1, 2, 4, 4), ones(1, 3, 3, 2)),
+        18 * 7,
+    ),
+    "grid sample, nearest": (
+        lambda x, g: F.grid_sample(x, g, mode="nearest", align_corners=False),
+        (ones(1, 2, 4, 4), ones(1, 3, 3, 2)),
+        0,
+    ),
+    "grid sample, cubic": (
+        lambda x, g: F.grid_sample(x, g, mode="bicubic", align_corners=False),
+        (ones(1, 2, 4, 4), ones(1, 3, 3, 2)),
+        18 * 31,
+    ),
+    "grid sample 3d": (
+        lambda x, g: F.grid_sample(x, g, align_corners=False),
+        (ones(1, 1, 2, 2, 2), ones(1, 2, 2, 2, 3)),
+        8 * 15,
+    ),
+    "embedding bag": (F.embedding_bag, (torch.zeros(2, 3, dtype=torch.int64), ones(5, 4)), 2 * 3 * 4),
+    "fold": (lambda x: F.fold(x, (3, 3), 2), (ones(1, 4, 4),), 16),
+    "index_add": (lambda x, y: x.index_add(0, INDEX, y), (ones(5, 4), ones(2, 4)), 8),
+    "index_add in place": (lambda x, y: x.index_add_(0, INDEX, y), (ones(5, 4), ones(2, 4)), 8),
+    "index_reduce": (lambda x, y: x.index_reduce(0, INDEX, y, "prod"), (ones(5, 4), ones(2, 4)), 8),
+    "scatter_add": (lambda x, y: x.scatter_add(0, INDEX[:, None].expand(2, 4), y), (ones(5, 4), ones(2, 4)), 8),
+    "scatter_reduce": (
+        lambda x, y: x.scatter_reduce(0, INDEX[:, None].expand(2, 4), y, "amax"),
+        (ones(5, 4), ones(2, 4)),
+        8,
+    ),
+    "index_put that accumulates": (
+        lambda x, y: x.index_put_((INDEX,), y, accumulate=True),
+        (ones(5, 4), ones(2, 4)),
+        8,
+    ),
+    "index_put that replaces": (lambda x, y: x.index_put_((INDEX,), y), (ones(5, 4), ones(2, 4)), 0),
+    "negative log-likelihood": (F.nll_loss, (ones(2, 4), torch.zeros(2, dtype=torch.int64)), 2),
+    "nll of images": (F.nll_loss, (ones(2, 4, 3, 3), torch.zeros(2, 3, 3, dtype=torch.int64)), 18),
+}
+
+
+@pytest.mark.filterwarnings("ignore:index_reduce")
+@pytest.mark.parametrize("case", WINDOWS)
+def test_operations_for_each_window_or_source(case: str) -> None:
+    function, inputs, flops = WINDOWS[case]
+    assert cost(function, *inputs) == (0, flops)
+
+
+def test_affine_grid_multiplies_each_point_by_a_matrix() -> None:
+    macs = (2 * 3) * (2 * 3)  # six points, each with a 1 added, by a 2 x 3 matrix
+    assert cost(lambda t: F.affine_grid(t, [1, 1, 2, 3], align_corners=False), ones(1, 2, 3)) == (macs, 2 * macs)
+
+
+@pytest.mark.parametrize(
+    ("function", "x", "flops"),
+    [
+        (torch.fft.fft, ones(2, 8, dtype=torch.complex64), 2 * 5 * 8 * 3),
+        (torch.fft.rfft, ones(2, 8), 2 * 5 * 8 * 3 // 2),
+        (lambda z: torch.fft.irfft(z, n=8), ones(2, 5, dtype=torch.complex64), 2 * 5 * 8 * 3 // 2),
+        (torch.fft.fft2, ones(4, 4, dtype=torch.complex64), 5 * 16 * 4),
+    ],
+    ids=["fft", "rfft", "irfft", "fft2"],
+)
+def test_fourier_transform(function: Function, x: torch.Tensor, flops: int) -> None:
+    assert cost(function, x) == (0, flops)
+
+
+MOVES: dict[str, Function] = {
+    "view": lambda x: x.view(3, 2),
+    "transpose and copy": lambda x: x.t().contiguous(),
+    "reshape that copies": lambda x: x.t().reshape(6),
+    "cast": lambda x: x.to(torch.float64),
+    "cat": lambda x: torch.cat([x, x]),
+    "stack": lambda x: torch.stack([x, x]),
+    "pad": lambda x: F.pad(x, (1, 1)),
+    "roll": lambda x: x.roll(1, 0),
+    "flip": lambda x: x.flip(0),
+    "index": lambda x: x[:, INDEX],
+    "gather": lambda x: x.gather(1, torch.zeros(2, 1, dtype=torch.int64)),
+    "where": lambda x: torch.where(x > 0, x, x),
+    "masked fill": lambda x: x.masked_fill(x > 0, 0.0),
+    "topk": lambda x: x.topk(2),
+    "argmax": lambda x: x.argmax(1),
+    "one-hot": lambda x: F.one_hot(torch.zeros(2, dtype=torch.int64), 4),
+    "new tensors": lambda x: (torch.zeros_like(x), x.new_ones(3), torch.randn(3), torch.arange(3)),
+    "views in place": lambda x: x.clone().unsqueeze_(0).squeeze_(0).t_(),
+    "chunk": lambda x: x.chunk(3, dim=1),
+    "integer arithmetic": lambda x: torch.arange(6) + 1,
+    "comparison": lambda x: x > 0,
+    "tril": lambda x: x.tril(),
+    "embedding": lambda x: F.embedding(torch.zeros(2, dtype=torch.int64), x),
+    "pixel shuffle": lambda x: F.pixel_shuffle(x.new_ones(1, 4, 2, 2), 2),
+    "unfold": lambda x: F.unfold(x.new_ones(1, 1, 3, 3), 2),
+}
+
+
+@pytest.mark.parametrize("case", MOVES)
+def test_moving_choosing_and_making_data_costs_nothing(case: str) -> None:
+    assert cost(MOVES[case], ones(2, 3)) == (0, 0)
+
+
+# Convolutions ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dimensions", [1, 2, 3])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize(
+    ("channels", "filters", "options"),
+    [
+        (4, 6, {"kernel_size": 3}),
+        (4, 6, {"kernel_size": 3, "stride": 2, "padding": 1}),
+        (4, 6, {"kernel_size": 3, "dilation": 2}),
+        (4, 6, {"kernel_size": 3, "groups": 2}),
+        (4, 4, {"kernel_size": 3, "groups": 4, "padding": 1}),
+        (4, 6, {"kernel_size": 1}),
+        (4, 6, {"kernel_size": 3, "padding": "same"}),
+        (4, 6, {"kernel_size": 3, "padding": 1, "padding_mode": "circular"}),
+    ],
+    ids=["plain", "strided", "dilated", "grouped", "depthwise", "pointwise", "same", "circular"],
+)
+def test_convolution(dimensions: int, bias: bool, channels: int, filters: int, options: dict[str, Any]) -> None:
+    length, batch = 8, 2
+    layer = getattr(nn, f"Conv{dimensions}d")(channels, filters, bias=bias, **options)
+    kernel, stride, dilation = options["kernel_size"], options.get("stride", 1), options.get("dilation", 1)
+    padding = (kernel - 1) // 2 if options.get("padding") == "same" else options.get("padding", 0)
+    side = (length + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
+    outputs = batch * filters * side**dimensions
+    macs = outputs * (channels // options.get("groups", 1)) * kernel**dimensions
+    found = traced(layer, ones(batch, channels, *[length] * dimensions))
+    assert (found.macs, found.flops) == (macs, 2 * macs + bias * outputs)
+
+
+@pytest.mark.parametrize("dimensions", [1, 2, 3])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"kernel_size": 2, "stride": 2},
+        {"kernel_size": 3, "stride": 2, "padding": 1, "output_padding": 1},
+        {"kernel_size": 3, "groups": 2},
+        {"kernel_size": 3, "dilation": 2},
+    ],
+    ids=["upsampling", "padded", "grouped", "dilated"],
+)
+def test_transposed_convolution(dimensions: int, options: dict[str, Any]) -> None:
+    channels, filters, length = 4, 6, 5
+    layer = getattr(nn, f"ConvTranspose{dimensions}d")(channels, filters, **options)
+    kernel, stride, dilation = options["kernel_size"], options.get("stride", 1), options.get("dilation", 1)
+    side = (length - 1) * stride - 2 * options.get("padding", 0) + dilation * (kernel - 1) + 1
+    side += options.get("output_padding", 0)
+    macs = channels * length**dimensions * (filters // options.get("groups", 1)) * kernel**dimensions
+    found = traced(layer, ones(1, channels, *[length] * dimensions))
+    assert (found.macs, found.flops) == (macs, 2 * macs + filters * side**dimensions)
+
+
+def test_transposed_convolution_by_hand() -> None:
+    """3 x 4 x 4 inputs, each by 16 filters of 4 x 4: 12,288; another tool says 62,208."""
+    assert traced(nn.ConvTranspose2d(3, 16, 4, 2, 1, bias=False), ones(1, 3, 4, 4)).macs == 12_288
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_the_operator_below_the_convolutions(transposed: bool) -> None:
+    def convolve(x: torch.Tensor, weight: torch.Tensor) -> Any:
+        return torch.convolution(x, weight, None, [1], [0], [1], transposed, [0], 1)
+
+    macs = (2 * 8 if transposed else 5 * 6) * (5 if transposed else 2) * 3
+    weight = ones(2, 5, 3) if transposed else ones(5, 2, 3)
+    assert cost(convolve, ones(1, 2, 8), weight) == (macs, 2 * macs)
+
+
+def test_gradients_inside_a_model_are_work_too() -> None:
+    """A force field: the gradient of an energy. Only the input's gradient is asked for, as much as the forward pass."""
+
+    def force(self: Any, x: torch.Tensor) -> Any:
+        with torch.enable_grad():
+            x = x.detach().requires_grad_()
+            return torch.autograd.grad(self.second(self.first(x).flatten(1)).sum(), x)[0]
+
+    model = Call(force, first=nn.Conv1d(1, 4, 3, bias=False), second=nn.Linear(4 * 6, 1))
+    found = trace_with_gradients(model, ones(2, 1, 8))
+    forward = 2 * (4 * 6) * 3 + 2 * (4 * 6)
+    assert found == 2 * forward
+
+
+def trace_with_gradients(model: nn.Module, x: torch.Tensor) -> int:
+    return traced(model, x).macs
+
+
+# Attention, however it is spelled ----------------------------------------------------------------------------------
+
+BATCH, HEADS, LENGTH, KEYS, WIDTH, VALUES = 2, 3, 4, 5, 8, 6
+
+
+def by_matmul(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Any:
+    return (q @ k.transpose(-1, -2)).softmax(-1) @ v
+
+
+def by_bmm(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Any:
+    q, k, v = (x.flatten(0, 1) for x in (q, k, v))
+    return torch.bmm(torch.bmm(q, k.transpose(1, 2)).softmax(-1), v)
+
+
+def by_einsum(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Any:
+    weights = torch.einsum("bhle,bhse->bhls", q, k).softmax(-1)
+    return torch.einsum("bhls,bhsv->blhv", weights, v)
+
+
+def by_baddbmm(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Any:
+    q, k, v = (x.flatten(0, 1) for x in (q, k, v))
+    scores = torch.baddbmm(q.new_zeros(BATCH * HEADS, LENGTH, KEYS), q, k.transpose(1, 2), alpha=0.5)
+    return torch.bmm(scores.softmax(-1), v)
+
+
+def by_keywords(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Any:
+    return F.scaled_dot_product_attention(query=q, key=k, value=v)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize(
+    "attend", [by_matmul, by_bmm, by_einsum, by_baddbmm, by_keywords, F.scaled_dot_product_attention]
+)
+def test_attention_counts_the_same_however_it_is_spelled(attend: Function, dtype: torch.dtype) -> None:
+    sizes = (LENGTH, WIDTH), (KEYS, WIDTH), (KEYS, VALUES)
+    q, k, v = (ones(BATCH, HEADS, *size, dtype=dtype) for size in sizes)
+    assert cost(attend, q, k, v)[0] == BATCH * HEADS * LENGTH * KEYS * (WIDTH + VALUES)
+
+
+@pytest.mark.parametrize(("options", "per_score"), [({}, 6), ({"is_causal": True}, 6), ({"attn_mask": ones(4, 4)}, 7)])
+def test_fused_attention_scales_masks_and_normalises_each_score(options: dict[str, Any], per_score: int) -> None:
+    x = ones(1, 2, 4, 8)
+    scores = 2 * 4 * 4
+    found = cost(lambda x: F.scaled_dot_product_attention(x, x, x, **options), x)
+    assert found == (scores * 16, 2 * scores * 16 + scores * per_score)
+
+
+def test_grouped_queries_count_by_the_query_heads() -> None:
+    q, k = ones(1, 4, 5, 8), ones(1, 2, 5, 8)
+    found = cost(lambda q, k: F.scaled_dot_product_attention(q, k, k, enable_gqa=True), q, k)
+    assert found[0] == 4 * 5 * 5 * (8 + 8)
+
+
+def test_attention_that_broadcasts_its_queries_counts_for_the_whole_batch() -> None:
+    q, k = ones(1, 2, 4, 8), ones(3, 2, 4, 8)
+    assert cost(F.scaled_dot_product_attention, q, k, k)[0] == 3 * 2 * 4 * 4 * (8 + 8)
+
+
+def multihead_macs(batch: int, length: int, keys: int, width: int) -> int:
+    projections = batch * width * width * (2 * length + 2 * keys)  # query and output; key and value
+    return projections + batch * length * keys * 2 * width
+
+
+@pytest.mark.parametrize("need_weights", [True, False])
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("batch_first", [True, False])
+def test_multihead_attention(need_weights: bool, training: bool, batch_first: bool) -> None:
+    layer = nn.MultiheadAttention(16, 2, batch_first=batch_first).train(training)
+    x = ones(2, 5, 16) if batch_first else ones(5, 2, 16)
+    assert traced(layer, x, x, x, need_weights=need_weights).macs == multihead_macs(2, 5, 5, 16)
+
+
+def test_multihead_attention_across_sequences() -> None:
+    layer = nn.MultiheadAttention(16, 4, batch_first=True)
+    assert traced(layer, ones(2, 5, 16), ones(2, 7, 16), ones(2, 7, 16)).macs == multihead_macs(2, 5, 7, 16)
+
+
+@pytest.mark.parametrize("training", [True, False], ids=["train", "eval, where torch has a fast path"])
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_transformer_encoder_layer(training: bool, norm_first: bool) -> None:
+    layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, norm_first=norm_first).train(training)
+    assert traced(layer, ones(2, 5, 16)).macs == multihead_macs(2, 5, 5, 16) + 2 * (2 * 5 * 16 * 32)
+
+
+def test_transformer_encoder_with_a_padding_mask() -> None:
+    """In evaluation torch would pack it into a nested tensor; the dense work is counted."""
+    layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+    encoder = nn.TransformerEncoder(layer, 3, enable_nested_tensor=True).eval()
+    mask = torch.tensor([[False] * 5, [False] * 3 + [True] * 2])
+    one = multihead_macs(2, 5, 5, 16) + 2 * (2 * 5 * 16 * 32)
+    assert traced(encoder, ones(2, 5, 16), src_key_padding_mask=mask).macs == 3 * one
+
+
+def test_whole_transformer() -> None:
+    model = nn.Transformer(16, 2, 1, 1, 32, batch_first=True)
+    feed_forward = 2 * 16 * 32
+    encoder = multihead_macs(2, 5, 5, 16) + 2 * 5 * feed_forward
+    decoder = multihead_macs(2, 4, 4, 16) + multihead_macs(2, 4, 5, 16) + 2 * 4 * feed_forward
+    assert traced(model, ones(2, 5, 16), ones(2, 4, 16)).macs == encoder + decoder
+
+
+# Recurrent layers --------------------------------------------------------------------------------------------------
+
+GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
+UNIT_FLOPS = {"RNN": 2, "GRU": 11, "LSTM": 13}
+
+
+def recurrent_cost(
+    kind: str, size: int, hidden: int, layers: int, directions: int, positions: int, proj: int = 0, bias: bool = True
+) -> tuple[int, int]:
+    gates, output = GATES[kind], proj or hidden
+    macs = flops = 0
+    for layer in range(layers):
+        inputs = size if layer == 0 else output * directions
+        one = gates * hidden * (inputs + output) + hidden * proj
+        macs += directions * positions * one
+        flops += directions * positions * (bias * 2 * gates * hidden + UNIT_FLOPS[kind] * hidden)
+    return macs, 2 * macs + flops
+
+
+@pytest.mark.parametrize("kind", GATES)
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.parametrize("batch_first", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+def test_recurrent(kind: str, layers: int, bidirectional: bool, batch_first: bool, bias: bool) -> None:
+    layer = getattr(nn, kind)(4, 6, layers, bidirectional=bidirectional, batch_first=batch_first, bias=bias)
+    found = traced(layer, ones(2, 7, 4))
+    assert (found.macs, found.flops) == recurrent_cost(kind, 4, 6, layers, 1 + bidirectional, 14, bias=bias)
+
+
+def test_lstm_by_hand() -> None:
+    """Four gates of 6 units, 4 inputs and 6 states each, for 7 steps of 2 samples."""
+    assert traced(nn.LSTM(4, 6), ones(7, 2, 4)).macs == 4 * 6 * (4 + 6) * 7 * 2 == 3360
+
+
+@pytest.mark.parametrize("nonlinearity", ["tanh", "relu"])
+def test_simple_recurrence_with_either_nonlinearity(nonlinearity: str) -> None:
+    found = traced(nn.RNN(4, 6, nonlinearity=nonlinearity), ones(7, 2, 4))
+    assert (found.macs, found.flops) == recurrent_cost("RNN", 4, 6, 1, 1, 14)
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_lstm_with_projections(bidirectional: bool) -> None:
+    layer = nn.LSTM(4, 6, 2, proj_size=3, bidirectional=bidirectional)
+    found = traced(layer, ones(7, 2, 4))
+    assert (found.macs, found.flops) == recurrent_cost("LSTM", 4, 6, 2, 1 + bidirectional, 14, proj=3)
+
+
+@pytest.mark.parametrize("kind", GATES)
+def test_packed_sequences_count_their_own_steps_alone(kind: str) -> None:
+    def run(self: Any, x: torch.Tensor) -> Any:
+        packed = nn.utils.rnn.pack_sequence([x[:5], x[:3], x[:1]])
+        return self.layer(packed)[0].data
+
+    found = traced(Call(run, layer=getattr(nn, kind)(4, 6)), ones(5, 4))
+    assert (found.macs, found.flops) == recurrent_cost(kind, 4, 6, 1, 1, 5 + 3 + 1)
+
+
+@pytest.mark.parametrize("kind", GATES)
+def test_recurrent_cells_have_the_same_macs_as_one_step(kind: str) -> None:
+    found = traced(getattr(nn, f"{kind}Cell")(4, 6), ones(2, 4))
+    assert found.macs == recurrent_cost(kind, 4, 6, 1, 1, 2)[0]
+
+
+# Exactness ---------------------------------------------------------------------------------------------------------
+
+
+def test_counts_are_whole_numbers_of_any_size() -> None:
+    with torch.device("meta"):
+        layer = nn.Linear(2**20, 2**20, bias=False)
+        x = torch.empty(2**24, 2**20)
+    assert traced(layer, x).macs == 2**64
+    assert math.log2(traced(layer, x).flops) == 65

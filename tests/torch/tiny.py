@@ -1,0 +1,50 @@
+"""What the tests of the PyTorch backend share: tiny models, and a trace in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+
+from profilerkit import ModelInputs, ModelTrace
+from profilerkit_torch import TorchBackend
+
+BACKEND = TorchBackend()
+
+
+class Call(nn.Module):
+    """Runs a function of itself and its inputs, over the modules it is given by name."""
+
+    def __init__(self, function: Callable[..., Any], **modules: nn.Module) -> None:
+        super().__init__()
+        self.function = function
+        for name, module in modules.items():
+            setattr(self, name, module)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(self, *args, **kwargs)
+
+
+def trace(model: nn.Module, *args: Any, **kwargs: Any) -> ModelTrace:
+    """Trace one call of the model."""
+    return BACKEND.trace(model, ModelInputs(*args, **kwargs))
+
+
+def traced(model: nn.Module, *args: Any, **kwargs: Any) -> ModelTrace:
+    """Trace one call of the model, which must neither fail nor leave anything uncounted."""
+    found = trace(model, *args, **kwargs)
+    assert found.failure is None, found.failure
+    assert found.missing == ()
+    return found
+
+
+def cost(function: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[int, int]:
+    """Return MACs and FLOPs of a function of tensors."""
+    found = traced(Call(lambda self, *a, **k: function(*a, **k)), *args, **kwargs)
+    return found.macs, found.flops
+
+
+def ones(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    return torch.ones(*shape, dtype=dtype)
