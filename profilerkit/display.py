@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from typing import TYPE_CHECKING
 
@@ -11,14 +10,15 @@ if TYPE_CHECKING:
 
 __all__ = ["log"]
 
-logger = logging.getLogger("profilerkit")
-
 
 def log(shown: Report | Comparison, print_mode: str, short_print: bool) -> None:
     """Log a report as a table at the level ``print_mode``.
 
     Where the program configured no logging, the table goes to standard output at any level: it was asked for.
     """
+    import logging  # slow to import, and needed only where something is shown
+
+    logger = logging.getLogger("profilerkit")
     level = logging.getLevelName(print_mode.upper()) if isinstance(print_mode, str) else None
     if not isinstance(level, int):
         raise ValueError(f"print_mode={print_mode!r} is no logging level; use 'debug', 'info', 'warning' or 'error'")

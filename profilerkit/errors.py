@@ -5,7 +5,6 @@ Each message says what was asked, what was wrong, and what to do about it.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 __all__ = [
@@ -103,6 +102,7 @@ class ModelChangedWarning(ProfilerKitWarning):
 
 def by_likeness(name: str, known: Iterable[str]) -> list[str]:
     """Return the known names, the ones most like ``name`` first."""
+    import difflib  # only an error needs it
 
     def unlikeness(other: str) -> float:
         return -difflib.SequenceMatcher(None, name.lower(), other.lower()).ratio()
@@ -112,5 +112,7 @@ def by_likeness(name: str, known: Iterable[str]) -> list[str]:
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Return the known name most like ``name``, or None where none is like it."""
+    import difflib
+
     matches = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return matches[0] if matches else None

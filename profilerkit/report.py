@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from .environment import machine
 from .errors import UnknownStatusError
 from .intrinsic import Inputs, batch_size_of
 from .measurement import Measurement, Ratio
@@ -222,6 +220,10 @@ class Comparison:
 
 def report_of(profiler: Profiler, names: Container[str] | None = None) -> Report:
     """Return what a profiler has computed so far as plain data, of the named metrics only if there are names."""
+    from datetime import datetime, timezone
+
+    from .environment import machine
+
     computed = [status for _, status in profiler.status_items(to_value=False) if status.is_computed]
     inputs = _value(profiler.status_get(Inputs.NAME, to_value=False))
     trace: ModelTrace | None = _value(profiler.status_get(Trace.NAME, to_value=False))

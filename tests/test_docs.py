@@ -23,12 +23,13 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from profilerkit import hookspecs
-from profilerkit.cli import cli
+from profilerkit import compare, hookspecs
+from profilerkit.cli import COMMANDS, cli
 from profilerkit.plugins import backends, default_functions, load
 from profilerkit_metrics import ComputeEvalMetric
 
 pytest.importorskip("torch")
+from profilerkit_torch.costs import activation, reduction, scoped_costs
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -120,8 +121,9 @@ def test_examples_run_and_print_what_the_page_says(path: Path, tmp_path: Path, m
     monkeypatch.setattr(sys, "path", list(sys.path))
     page = Page(path)
     try:
-        for block in blocks_of(path.read_text(encoding="utf-8")):
-            page.run(block)
+        with scoped_costs():
+            for block in blocks_of(path.read_text(encoding="utf-8")):
+                page.run(block)
     finally:
         for written in tmp_path.glob("*.py"):
             sys.modules.pop(written.stem, None)
@@ -131,6 +133,23 @@ def test_readme_is_plain_restructuredtext() -> None:
     core = pytest.importorskip("docutils.core")
     text = (ROOT / "README.rst").read_text(encoding="utf-8")
     core.publish_doctree(text, settings_overrides={"halt_level": 2, "report_level": 2, "raw_enabled": False})
+
+
+def test_readme_shows_what_the_demo_prints(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sklearn")
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    digits = import_module("digits")
+    static = ["total_params", "trainable_params", "model_size", "macs", "flops", "memory_footprint"]
+    demo = compare(
+        digits.digits_teacher(),
+        digits.digits_student(),
+        input_shape=(1, 32, 32),
+        names=("Teacher", "Student"),
+        metrics=static,
+    )
+    counts = [line for line in essence(str(demo)) if re.search(r"\dx$", line)]
+    assert len(counts) == len(static)
+    assert set(counts) <= set(essence((ROOT / "README.rst").read_text(encoding="utf-8")))
 
 
 def documented_names() -> set[str]:
@@ -171,8 +190,6 @@ def test_every_status_key_has_a_definition(key: str) -> None:
 
 
 def test_operations_for_each_element_are_those_of_the_formulas() -> None:
-    from profilerkit_torch.costs import activation, reduction
-
     text = (DOCS / "metrics.rst").read_text(encoding="utf-8")
     for name, operations in {**activation._PER_ELEMENT, **reduction._PER_INPUT}.items():
         assert re.search(rf"^ *``{name}`` +{operations}\b", text, re.MULTILINE), f"{name} costs {operations}"
@@ -182,7 +199,7 @@ def test_every_option_of_the_command_line_is_documented_and_no_other() -> None:
     text = (DOCS / "command-line.rst").read_text(encoding="utf-8")
     documented = set(re.findall(r"--[a-z][a-z-]+", "\n".join(re.findall(r"^\.\. option:: (.+)$", text, re.MULTILINE))))
     context = click.Context(cli)
-    commands = [cli, *(cli.get_command(context, name) for name in cli.list_commands(context))]
+    commands = [cli, *(cli.get_command(context, name) for name in COMMANDS)]
     known = {
         option
         for command in commands
@@ -193,5 +210,5 @@ def test_every_option_of_the_command_line_is_documented_and_no_other() -> None:
         if option.startswith("--")
     }
     assert documented == known
-    for name in cli.list_commands(context):
+    for name in COMMANDS:
         assert f"profilerkit {name}" in text

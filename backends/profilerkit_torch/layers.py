@@ -97,10 +97,11 @@ class LayerStack:
         self._counts[path] += 1
         self.on_enter(module, path, self.current_call)
 
-    def _leave(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+    def _leave(self, module: nn.Module, *seen: Any) -> None:
         if not self._stack or self._stack[-1][2] != id(module) or threading.get_ident() != self._thread:
             return
-        call = LayerCall(infos_in((args, kwargs)), infos_in(output))
+        *inputs, output = seen  # args, kwargs, output; torch leaves out kwargs where the module raised
+        call = LayerCall(infos_in(inputs), infos_in(output))
         self.calls.setdefault(self.current, []).append(call)
         self.on_leave(module, call)
         self.current, self.current_call, _ = self._stack.pop()

@@ -7,6 +7,8 @@ operators before it takes them apart, so that a count does not depend on device,
 
 from __future__ import annotations
 
+import logging
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import Any, TypeAlias
@@ -78,7 +80,12 @@ def _on_fake(model: nn.Module, inputs: ModelInputs, grad_mode: GradMode, errors:
     def stand_in(leaf: Any) -> Any:
         return mode.from_tensor(leaf) if isinstance(leaf, torch.Tensor) else leaf
 
-    return _traced(model, inputs, mode.from_tensor, stand_in, mode, "fake tensors", grad_mode)
+    log = logging.getLogger("torch._subclasses.fake_tensor")  # it logs whatever fails, which is dealt with here
+    was_disabled, log.disabled = log.disabled, True
+    try:
+        return _traced(model, inputs, mode.from_tensor, stand_in, mode, "fake tensors", grad_mode)
+    finally:
+        log.disabled = was_disabled
 
 
 def _for_real(model: nn.Module, inputs: ModelInputs, grad_mode: GradMode, errors: list[Exception]) -> ModelTrace:
@@ -126,6 +133,8 @@ def _traced(
             if isinstance(leaf, torch.Tensor):
                 recorder.live.add(leaf, size=leaf.numel() * leaf.element_size())
         input_bytes = recorder.live.total
+        active.enter_context(warnings.catch_warnings())
+        warnings.filterwarnings("ignore", message=r"Using `torch\.compile\(module\)` when there are global hooks")
         for context in (grad_mode(), layers.following(), mode, recorder):
             active.enter_context(context)
         model(*standing_in.args, **standing_in.kwargs)

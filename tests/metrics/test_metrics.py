@@ -1,0 +1,167 @@
+"""The metrics over a fake backend: definitions, evaluation functions, and what is said when one cannot be had."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from profilerkit import (
+    Completeness,
+    Device,
+    DeviceNotAvailableError,
+    InputError,
+    Metric,
+    MissingArgumentError,
+    Profiler,
+)
+from profilerkit.plugins import default_functions
+from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
+from profilerkit_metrics import (
+    ComputeEvalMetric,
+    ComputeExecutionTime,
+    ComputeFlops,
+    ComputeLayerwiseSummary,
+    ComputeParams,
+    ComputeSize,
+    DynamicEvalMetric,
+)
+
+MakeProfiler = Callable[..., Profiler]
+
+
+def test_single_functions_compute_what_the_complete_one_does(model: FakeModel, make_profiler: MakeProfiler) -> None:
+    """The TensorFlow example of the deeplite document registers them one by one."""
+    profiler = make_profiler(model, ComputeFlops(), ComputeSize(), ComputeParams(), ComputeLayerwiseSummary())
+    status = profiler.compute_network_status(include_weights=True)
+    assert (status["macs"], status["flops"]) == (300, 700)
+    assert (status["model_size"], status["memory_footprint"]) == (120, 184)
+    assert (status["total_params"], status["trainable_params"]) == (30, 10)
+    assert len(status["layerwise_data"]) == 3
+
+
+def test_every_default_metric_says_what_it_is(backend: FakeBackend) -> None:
+    metrics = [key for function in default_functions(backend) for key in function.bounded_keys()]
+    assert metrics
+    for metric in metrics:
+        if isinstance(metric, Metric):
+            assert len(metric.description()) > 20
+            assert metric.friendly_name()
+            assert metric.get_comparative() is not None
+
+
+@pytest.mark.parametrize("key", ["macs", "flops"])
+def test_an_operator_of_unknown_cost_makes_a_lower_bound(key: str, make_profiler: MakeProfiler) -> None:
+    model = FakeModel([FakeLayer("a", macs=5, flops=10, uncounted="my::op")])
+    profiler = make_profiler(model, ComputeFlops())
+    assert profiler.compute_status(key) == {"macs": 5, "flops": 10}[key]
+    outcome = profiler.status_get(key, to_value=False).outcome
+    assert (outcome.completeness, outcome.missing) == (Completeness.PARTIAL, ("my::op (1 call)",))
+
+
+def test_throughput_follows_from_the_time_of_the_batch(model: FakeModel, make_profiler: MakeProfiler) -> None:
+    profiler = make_profiler(model, ComputeExecutionTime())
+    profiler.compute_network_status(batch_size=8, num_iters=5, warmup=1)
+    time, throughput = profiler.status_get("execution_time"), profiler.status_get("throughput")
+    assert throughput.samples == pytest.approx([8 / sample for sample in time.samples])
+    assert model.calls == 6
+
+
+def test_without_a_batch_dimension_there_is_no_throughput(model: FakeModel, make_profiler: MakeProfiler) -> None:
+    profiler = make_profiler(model, ComputeExecutionTime(), inputs="text")
+    status = profiler.compute_network_status(num_iters=2, warmup=0)
+    assert status["execution_time"] is not None
+    assert status["throughput"] is None
+    assert "share no first dimension" in profiler.report().status("throughput").missing[0]
+
+
+def test_a_device_that_is_not_there_is_said_before_anything_runs(model: FakeModel, make_profiler: MakeProfiler) -> None:
+    profiler = make_profiler(model, ComputeExecutionTime())
+    with pytest.raises(DeviceNotAvailableError, match="the fake backend has the cpu alone"):
+        profiler.compute_status("execution_time", device=Device.GPU)
+    assert model.calls == 0
+
+
+def test_a_plan_that_cannot_be_followed_is_said(model: FakeModel, make_profiler: MakeProfiler) -> None:
+    with pytest.raises(ValueError, match="num_iters=0"):
+        make_profiler(model, ComputeExecutionTime()).compute_status("execution_time", num_iters=0)
+
+
+def evaluator(model: FakeModel, make_profiler: MakeProfiler, func: Any, *args: Any, **kwargs: Any) -> Profiler:
+    splits = {"train": [(FakeTensor((2, 1)), 0)], "test": [(FakeTensor((2, 1)), 1)], "val": [1, 2, 3]}
+    return make_profiler(model, ComputeEvalMetric(func, *args, **kwargs), data_splits=splits)
+
+
+def test_the_evaluation_function_gets_model_and_split(model: FakeModel, make_profiler: MakeProfiler) -> None:
+    seen: list[Any] = []
+
+    def evaluate(network: Any, loader: Any) -> int:
+        seen.append((network, list(loader)))
+        return len(seen[-1][1])
+
+    profiler = evaluator(model, make_profiler, evaluate)
+    assert profiler.compute_status("eval_metric") == 1
+    assert seen == [(model, [(FakeTensor((2, 1)), 1)])], "the test split, unless told otherwise"
+    assert profiler.compute_status("eval_metric", split="val") == 3
+    assert profiler.status_get("inference_time") > 0
+    with pytest.raises(InputError, match="no data split 'dev'; the splits are: 'train', 'test', 'val'"):
+        profiler.compute_status("eval_metric", split="dev")
+
+
+def test_further_parameters_are_piped_and_its_own_defaults_count(model: FakeModel, make_profiler: MakeProfiler) -> None:
+    def evaluate(network: Any, loader: Any, threshold: float, device: Any = "cpu", split: str = "val") -> Any:
+        return [threshold, device, split, len(loader)]
+
+    profiler = evaluator(model, make_profiler, evaluate)
+    assert profiler.compute_status("eval_metric", threshold=0.5) == [0.5, "cpu", "val", 3]
+    with pytest.raises(MissingArgumentError, match="'threshold'"):
+        profiler.compute_status("eval_metric")
+
+
+def test_a_device_without_default_is_where_the_model_is(model: FakeModel, make_profiler: MakeProfiler) -> None:
+    assert (
+        evaluator(model, make_profiler, lambda network, loader, device: device).compute_status("eval_metric") == "cpu"
+    )
+
+
+def test_units_and_names_of_the_evaluation(model: FakeModel, make_profiler: MakeProfiler) -> None:
+    facts = {"unit_name": "%", "comparative": "DIV", "description": "Share of right answers"}
+    profiler = evaluator(model, make_profiler, lambda network, loader: 76.5, "accuracy", **facts)
+    profiler.compute_network_status()
+    record = profiler.report().status("eval_metric")
+    assert (record.shown, record.friendly_name) == ("76.5 %", "Evaluation: accuracy")
+    assert (record.comparative.value, record.description) == ("div", "Share of right answers")
+
+
+def test_a_dict_needs_a_key_unless_it_has_one_entry(model: FakeModel, make_profiler: MakeProfiler) -> None:
+    assert evaluator(model, make_profiler, lambda network, loader: {"only": 3}).compute_status("eval_metric") == 3
+    both = {"top-1": 70.0, "top-5": 90.0}
+    with pytest.raises(KeyError, match="returned a dict with 'top-1', 'top-5', and none of them is None; say which"):
+        evaluator(model, make_profiler, lambda network, loader: both).compute_status("eval_metric")
+    secondary = [DynamicEvalMetric("top-5", "%")]
+    profiler = evaluator(model, make_profiler, lambda network, loader: both, "top-1", secondary=secondary)
+    assert profiler.compute_status("top-5") == 90.0
+    assert profiler.compute_status("eval_metric") == 70.0
+    assert profiler.status_get("top-5", to_value=False).friendly_name() == "Evaluation: top-5"
+
+
+def test_a_number_has_no_secondary_metrics(model: FakeModel, make_profiler: MakeProfiler) -> None:
+    profiler = evaluator(model, make_profiler, lambda network, loader: 1.0, secondary=[DynamicEvalMetric("f1")])
+    with pytest.raises(TypeError, match="returned 1.0, no dict with the secondary metric"):
+        profiler.compute_status("f1")
+
+
+def test_evaluation_needs_data(model: FakeModel, make_profiler: MakeProfiler) -> None:
+    profiler = make_profiler(model, ComputeEvalMetric(lambda network, loader: 1))
+    with pytest.raises(InputError, match="there is no data to evaluate on; give data_splits="):
+        profiler.compute_status("eval_metric")
+
+
+def test_an_evaluation_that_fails_costs_its_own_keys_alone(model: FakeModel, make_profiler: MakeProfiler) -> None:
+    def evaluate(network: Any, loader: Any) -> int:
+        raise RuntimeError("no labels")
+
+    profiler = evaluator(model, make_profiler, evaluate)
+    profiler.register_profiler_function(ComputeParams())
+    status = profiler.compute_network_status()
+    assert status == {"eval_metric": None, "inference_time": None, "total_params": 30, "trainable_params": 10}
+    assert "failed" in str(profiler.report())
