@@ -26,3 +26,18 @@ html_title = f"profilerkit {release}"
 # Nobody needs the sources twice.
 html_copy_source = False
 highlight_language = "none"
+
+
+def setup(app):
+    """Keep Napoleon from reading "Lower is better: ..." in the docstring of an attribute as its type."""
+    written = {}
+
+    def remember(app, what, name, obj, options, lines):
+        written[name] = list(lines)
+
+    def restore(app, what, name, obj, options, lines):
+        if what in ("attribute", "data", "property"):
+            lines[:] = written[name]
+
+    app.connect("autodoc-process-docstring", remember, priority=400)
+    app.connect("autodoc-process-docstring", restore, priority=600)

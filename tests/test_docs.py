@@ -155,7 +155,7 @@ def test_readme_shows_what_the_demo_prints(monkeypatch: pytest.MonkeyPatch) -> N
 def documented_names() -> set[str]:
     """Return the names that the reference of the public names has an entry for."""
     text = "\n".join(path.read_text(encoding="utf-8") for path in DOCS.glob("api*.rst"))
-    entries = re.findall(r"^\.\. auto(?:class|function|exception|data|decorator):: ([\w.]+)", text, re.MULTILINE)
+    entries = re.findall(r"^\.\. (?:auto)?(?:class|function|exception|data):: ([\w.]+)", text, re.MULTILINE)
     return {entry.rpartition(".")[2] for entry in entries}
 
 

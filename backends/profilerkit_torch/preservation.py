@@ -236,12 +236,12 @@ def tensors_of(model: nn.Module) -> Iterator[torch.Tensor]:
 
 
 class WriteGuard(TorchDispatchMode):
-    """While it is active, the first write to one of the tensors keeps the value it had; `restore` writes it back."""
+    """While it is active, the first write to one of the tensors keeps the value it had; see `restoring`."""
 
     def __init__(self, tensors: Iterable[torch.Tensor]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._guarded: dict[int, list[torch.Tensor]] = {}
-        for tensor in tensors:
+        for tensor in filter(_has_values, tensors):
             self._guarded.setdefault(_storage_key(tensor), []).append(tensor.detach())
         self._saved: list[tuple[torch.Tensor, torch.Tensor]] = []
 
@@ -249,13 +249,25 @@ class WriteGuard(TorchDispatchMode):
         """Run the operator, keeping what it is about to overwrite."""
         kwargs = kwargs or {}
         for tensor in _written(func, args, kwargs):
-            sharing = self._guarded.pop(_storage_key(tensor), ())
-            self._saved += [(guarded, guarded.clone()) for guarded in sharing]
+            self._keep(tensor)
         return func(*args, **kwargs)
 
-    def restore(self) -> None:
-        """Write the kept values back."""
-        _write_back(self._saved)
+    def keep(self, tensors: Iterable[torch.Tensor]) -> None:
+        """Keep the values of these now: for what may be written after the guard has gone."""
+        for tensor in tensors:
+            self._keep(tensor)
+
+    def _keep(self, tensor: torch.Tensor) -> None:
+        sharing = self._guarded.pop(_storage_key(tensor), ())
+        self._saved += [(guarded, guarded.clone()) for guarded in sharing]
+
+    @contextmanager
+    def restoring(self) -> Iterator[None]:
+        """Write the kept values back at the end, after errors too."""
+        try:
+            yield
+        finally:
+            _write_back(self._saved)
 
 
 def _storage_key(tensor: torch.Tensor) -> int:

@@ -98,8 +98,8 @@ def _moved(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
 def running(model: nn.Module, inputs: ModelInputs, device: DeviceLike) -> Iterator[Callable[[], Any]]:
     """Yield a call that runs one forward pass in inference mode and returns when the device is done.
 
-    The first pass runs under a guard that keeps whatever the model writes to; it gets that back at the end. Without a
-    device the model stays where it is, on several devices too.
+    The first pass runs under a guard that keeps whatever the model writes to; it gets that back at the end, and its
+    buffers in any case. Without a device the model stays where it is, on several devices too.
     """
     target = resolve_device(model, device)
     require_values(model, target)
@@ -108,7 +108,8 @@ def running(model: nn.Module, inputs: ModelInputs, device: DeviceLike) -> Iterat
         set_inference_flags(model)
         fed = inputs.map(lambda leaf: leaf.to(target) if isinstance(leaf, torch.Tensor) else leaf)
         guard = WriteGuard([*tensors_of(model), *(leaf for leaf in fed.leaves() if isinstance(leaf, torch.Tensor))])
-        try:
+        with guard.restoring():
+            guard.keep(model.buffers())
             mode = _first_pass(model, fed, guard)
 
             def call() -> None:
@@ -118,8 +119,6 @@ def running(model: nn.Module, inputs: ModelInputs, device: DeviceLike) -> Iterat
 
             synchronize(target)
             yield call
-        finally:
-            guard.restore()
 
 
 @contextmanager

@@ -92,14 +92,9 @@ def _for_real(model: nn.Module, inputs: ModelInputs, grad_mode: GradMode, errors
     """Trace a real run, which no model can refuse; what it writes to is written back."""
     if is_lazy(model) or any(parameter.is_meta for parameter in model.parameters()):
         raise errors[0]
-    guard = WriteGuard([*tensors_of(model), *(leaf for leaf in inputs.leaves() if isinstance(leaf, torch.Tensor))])
-    try:
-        with preserved(model), guard:
-            device = next((tensor.device for tensor in tensors_of(model)), torch.device("cpu"))
-            placed = inputs.map(lambda leaf: leaf.to(device) if isinstance(leaf, torch.Tensor) else leaf)
-            trace = _traced(model, placed, None, lambda leaf: leaf, nullcontext(), "a real run", grad_mode)
-    finally:
-        guard.restore()
+    device = next((tensor.device for tensor in tensors_of(model)), torch.device("cpu"))
+    placed = inputs.map(lambda leaf: leaf.to(device) if isinstance(leaf, torch.Tensor) else leaf)
+    trace = _traced(model, placed, None, lambda leaf: leaf, nullcontext(), "a real run", grad_mode)
     note = f"counted in a real run: on shapes alone the model raised {type(errors[0]).__name__}: {_line(errors[0])}"
     return ModelTrace(**{**_fields(trace), "notes": (*trace.notes, note)})
 
@@ -113,9 +108,10 @@ def _traced(
     method: str,
     grad_mode: GradMode,
 ) -> ModelTrace:
+    guard = WriteGuard([*tensors_of(model), *(leaf for leaf in inputs.leaves() if isinstance(leaf, torch.Tensor))])
     lazy = is_lazy(model)
     records: tuple[LayerRecord, ...] = ()
-    with preserved(model), ExitStack() as active:
+    with guard.restoring(), preserved(model), ExitStack() as active:
         torch.backends.mha.set_fastpath_enabled(False)
         set_inference_flags(model)
         if convert is not None:
@@ -123,7 +119,7 @@ def _traced(
         standing_in = inputs.map(convert_leaf)
         on_meta = method == "meta tensors"
         if lazy:  # a first call gives the lazy parameters their sizes, which inference mode would not let it
-            with torch.no_grad(), mode, Recorder(LayerStack(model), on_meta=on_meta):
+            with torch.no_grad(), guard, mode, Recorder(LayerStack(model), on_meta=on_meta):
                 model(*standing_in.args, **standing_in.kwargs)
         layers = LayerStack(model)
         recorder = Recorder(layers, on_meta=on_meta)
@@ -135,7 +131,7 @@ def _traced(
         input_bytes = recorder.live.total
         active.enter_context(warnings.catch_warnings())
         warnings.filterwarnings("ignore", message=r"Using `torch\.compile\(module\)` when there are global hooks")
-        for context in (grad_mode(), layers.following(), mode, recorder):
+        for context in (grad_mode(), guard, layers.following(), mode, recorder):
             active.enter_context(context)
         model(*standing_in.args, **standing_in.kwargs)
         active.close()

@@ -12,7 +12,7 @@ from ..errors import ProfilerKitError
 
 __all__ = ["cli", "main"]
 
-#: Each command's module, with what the help says of it before that is imported.
+#: Each command (in the module NAME_command), with what the help says of it before that is imported.
 COMMANDS = {
     "list": "List backends and metrics, and the package each comes from.",
     "profile": "Profile a model: MODEL is package.module:name or path/to/file.py:name.",
@@ -28,7 +28,7 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f".{cmd_name}", __name__).command
+        command: click.Command = import_module(f".{cmd_name}_command", __name__).command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -40,13 +40,13 @@ def model_file(tmp_path: Path) -> str:
 
 
 def run(*arguments: str) -> tuple[int, str]:
-    result = CliRunner().invoke(cli, list(arguments))
+    result = CliRunner().invoke(cli, list(arguments), catch_exceptions=False)
     return result.exit_code, result.output
 
 
 def test_help_names_every_command() -> None:
     code, output = run("--help")
-    assert code == 0
+    assert code == 0, output
     assert all(command in output for command in COMMANDS)
     for command in COMMANDS:
         assert run(command, "--help")[0] == 0

@@ -215,7 +215,7 @@ def test_a_model_that_fails_is_said_and_the_other_is_measured(make_profiler: Mak
 
 def test_only_profilers_can_be_compared(model: FakeModel, make_profiler: MakeProfiler) -> None:
     with pytest.raises(TypeError, match="can only compare with another Profiler, not with a FakeModel"):
-        make_profiler(model).compare(model)
+        make_profiler(model).compare(model)  # type: ignore[arg-type]
 
 
 def test_print_mode_sends_the_table_to_the_logger(

@@ -27,11 +27,11 @@ class Classic(Metric):
     NAME = "classic"
 
     @staticmethod
-    def description() -> str:  # type: ignore[override]
+    def description() -> str:
         return "Said by a static method"
 
     @staticmethod
-    def friendly_name() -> str:  # type: ignore[override]
+    def friendly_name() -> str:
         return "Classic Metric"
 
     def get_comparative(self) -> str:

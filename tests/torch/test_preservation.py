@@ -1,0 +1,332 @@
+"""The model and the process come back as they were, whatever was measured and whether or not the model raised."""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tiny import BACKEND, ones, trace
+from torch import nn
+
+from profilerkit import ModelChangedWarning, ModelInputs, profile
+from profilerkit_torch import ComputeEvalMetric, TorchProfiler, get_accuracy
+
+
+class Cache:
+    """A plain object, as models keep their key-value caches in."""
+
+    def __init__(self) -> None:
+        self.keys: list[torch.Tensor] = []
+        self.length = 0
+
+
+class Restless(nn.Module):
+    """Changes whatever a model can change while it runs; raises half-way if it is told to."""
+
+    def __init__(self, raises: bool = False) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.frozen = nn.BatchNorm1d(4)
+        self.bn = nn.BatchNorm1d(4)
+        self.head = nn.Linear(4, 3)
+        self.register_buffer("steps", torch.zeros(1))
+        self.register_buffer("scratch", torch.zeros(2), persistent=False)
+        self.rotary = torch.arange(4.0)  # a plain attribute
+        self.kept: torch.Tensor | None = None
+        self.history: list[Any] = []
+        self.nested: dict[str, list[torch.Tensor]] = {"seen": []}
+        self.cache = Cache()
+        self.raises = raises
+        self.layer.weight.grad = torch.full((4, 4), 2.0)
+        self.head.requires_grad_(False)
+        self.layer.register_forward_hook(lambda module, args, output: None)
+        self.layer.register_forward_pre_hook(lambda module, args: None)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.steps += 1
+        self.rotary.mul_(2)
+        x.add_(1)
+        y = self.bn(self.frozen(self.layer(x * self.rotary)))
+        self.kept = y
+        self.history.append(y)
+        self.nested["seen"].append(y)
+        self.cache.keys.append(y)
+        self.cache.length += 1
+        self.added = nn.Linear(4, 4)
+        self.register_buffer("late", torch.zeros(1))
+        self.layer.register_forward_hook(lambda module, args, output: None)
+        self.eval() if self.training else self.train()
+        self.head.requires_grad_(True)
+        torch.rand(1), random.random(), np.random.rand()
+        torch.set_grad_enabled(False)
+        if self.raises:
+            raise RuntimeError("half-way")
+        out: torch.Tensor = self.head(y)
+        return out
+
+
+def restless(raises: bool = False) -> Restless:
+    model = Restless(raises).train()
+    model.frozen.eval()
+    return model
+
+
+Fact = tuple[str, Any]
+
+
+def facts(model: nn.Module) -> list[Fact]:
+    """Note what must stay: identities as ids, values as copies."""
+    found: list[Fact] = [("keys", tuple(model.state_dict()))]
+    for path, module in model.named_modules():
+        found.append((f"{path} is", (id(module), type(module), module.training)))
+        for name, value in module.__dict__.items():
+            if isinstance(value, (dict, list, set)):
+                items = value.items() if isinstance(value, dict) else enumerate(value)
+                found.append((f"{path}.{name} holds", [(key, id(item)) for key, item in items]))
+            found.append((f"{path}.{name}", id(value)))
+    if isinstance(model, Restless):
+        found.append(("nested", [*model.nested["seen"], *model.cache.keys, model.cache.length]))
+        found.append(("plain attribute", model.rotary.tolist()))
+    for path, tensor in (*model.named_parameters(), *model.named_buffers()):
+        found.append(
+            (f"{path} tensor", (id(tensor), tensor.requires_grad, tensor.dtype, tensor.device, tensor.tolist()))
+        )
+        gradient = tensor.grad
+        found.append((f"{path} grad", None if gradient is None else (id(gradient), gradient.tolist())))
+    return found
+
+
+def process() -> list[Fact]:
+    """Note the state of the process around the model."""
+    hooks = torch.nn.modules.module
+    return [
+        ("torch rng", torch.get_rng_state().tolist()),
+        ("numpy rng", np.random.get_state()[1].tolist()),  # type: ignore[index, union-attr]
+        ("python rng", random.getstate()),
+        ("dtype", torch.get_default_dtype()),
+        ("threads", torch.get_num_threads()),
+        ("grad mode", torch.is_grad_enabled()),
+        ("inference mode", torch.is_inference_mode_enabled()),
+        ("cudnn", [getattr(torch.backends.cudnn, name) for name in ("enabled", "benchmark", "deterministic")]),
+        ("fast path", torch.backends.mha.get_fastpath_enabled()),
+        ("hooks", (dict(hooks._global_forward_hooks), dict(hooks._global_forward_pre_hooks))),
+        ("always", dict(hooks._global_forward_hooks_always_called)),
+        (
+            "unpatched",
+            (nn.Module.__call__, nn.Linear.forward, Restless.forward, torch.matmul, torch.nn.functional.linear),
+        ),
+        ("modes", torch._C._len_torch_dispatch_stack()),
+    ]
+
+
+@pytest.fixture(autouse=True)
+def grad_mode() -> Iterator[None]:
+    """A test that fails here must not spoil the ones after it."""
+    yield
+    torch.set_grad_enabled(True)
+
+
+def run_trace(model: nn.Module, x: torch.Tensor) -> None:
+    trace(model, x)
+
+
+def run_profile(model: nn.Module, x: torch.Tensor) -> None:
+    profile(model, x, num_iters=2, warmup=0)
+
+
+def run_timing(model: nn.Module, x: torch.Tensor) -> None:
+    with BACKEND.forward(model, ModelInputs(x)) as call:
+        for _ in range(3):
+            call()
+
+
+def run_evaluation(model: nn.Module, x: torch.Tensor) -> None:
+    # The batches are the user's: a model that writes to its inputs would change his data set without us too.
+    profiler = TorchProfiler(model, {"test": [(x.clone(), torch.zeros(2, dtype=torch.int64))]})
+    profiler.register_profiler_function(ComputeEvalMetric(get_accuracy))
+    profiler.compute_network_status()
+
+
+Run = Callable[[nn.Module, torch.Tensor], None]
+RUNS: list[Run] = [run_trace, run_profile, run_timing, run_evaluation]
+
+
+@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("raises", [False, True], ids=["runs", "raises"])
+def test_a_restless_model_comes_back_as_it_was(run: Run, raises: bool) -> None:
+    model, x = restless(raises), torch.full((2, 4), 3.0)
+    model_before, process_before, state = facts(model), process(), copy.deepcopy(model.state_dict())
+    with suppress(RuntimeError):
+        run(model, x)
+    if run is not run_evaluation:
+        assert facts(model) == model_before
+    else:  # it promises parameters, buffers and structure; what plain tensor attributes hold is the model's own
+        assert [fact for fact in facts(model) if fact[0] != "plain attribute"] == [
+            fact for fact in model_before if fact[0] != "plain attribute"
+        ]
+    assert process() == process_before
+    assert x.tolist() == torch.full((2, 4), 3.0).tolist()
+    for key, value in model.state_dict().items():
+        assert torch.equal(value, state[key]), key
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_running_statistics_of_a_training_model_do_not_move(run: Run) -> None:
+    model = nn.Sequential(nn.BatchNorm1d(4), nn.Linear(4, 3)).train()
+    before = facts(model)
+    run(model, torch.randn(2, 4))
+    assert facts(model) == before
+
+
+@pytest.mark.parametrize("run", [run_trace, run_timing])
+def test_batch_norm_that_a_model_puts_into_training_itself_has_its_statistics_back(run: Run) -> None:
+    class Thawing(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.bn = nn.BatchNorm1d(4)
+
+        def forward(self, x: torch.Tensor) -> Any:
+            float(x.sum())  # no meta tensor can answer: a real run
+            self.bn.train()
+            return self.bn(x)
+
+    model = Thawing().eval()
+    before = facts(model)
+    run(model, torch.randn(2, 4))
+    assert facts(model) == before
+
+
+class WritesParameter(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(ones(4))
+        self.cached = torch.zeros(4)
+        self.caches = [torch.zeros(4)]
+        self.named = {"a": torch.zeros(4)}
+        self.deep = Cache()
+        self.deep.keys = [torch.zeros(4)]
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            self.weight.mul_(2)
+        for tensor in (self.cached, self.caches[0], self.named["a"], self.deep.keys[0]):
+            tensor.add_(1)
+        return x * self.weight
+
+    def values(self) -> list[Any]:
+        held = (self.weight, self.cached, self.caches[0], self.named["a"], self.deep.keys[0])
+        return [(id(tensor), tensor.tolist()) for tensor in held]
+
+
+@pytest.mark.parametrize("run", [run_trace, run_timing, run_profile])
+def test_what_a_model_writes_is_written_back(run: Run) -> None:
+    model = WritesParameter()
+    before = model.values()
+    run(model, ones(2, 4))
+    assert model.values() == before
+
+
+def test_what_a_model_writes_in_a_real_run_of_the_trace_is_written_back() -> None:
+    class Reads(WritesParameter):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            float(x.sum())
+            return super().forward(x)
+
+    model = Reads()
+    before = model.values()
+    assert trace(model, ones(2, 4)).method == "a real run"
+    assert model.values() == before
+
+
+def test_every_part_of_a_storage_that_is_written_is_written_back() -> None:
+    class Halves(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            whole = torch.zeros(8)
+            self.first, self.second = nn.Parameter(whole[:4]), nn.Parameter(whole[4:])
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            with torch.no_grad():
+                self.second += 1
+                self.first += 1
+            return x
+
+    model = Halves()
+    run_timing(model, ones(2, 4))
+    assert (model.first.tolist(), model.second.tolist()) == ([0.0] * 4, [0.0] * 4)
+
+
+def test_evaluation_warns_of_parameters_that_were_changed() -> None:
+    with pytest.warns(ModelChangedWarning, match="changed the parameters weight in place"):
+        run_evaluation(WritesParameter(), ones(2, 4))
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_hooks_of_the_user_stay_and_are_called(run: Run) -> None:
+    calls = []
+    model = nn.Linear(4, 3)
+    model.register_forward_hook(lambda module, args, output: calls.append("after"))
+    model.register_forward_pre_hook(lambda module, args: calls.append("before"))
+    model.register_full_backward_hook(lambda module, grad_input, grad_output: None)
+    before = facts(model)
+    run(model, ones(2, 4))
+    assert facts(model) == before
+    assert calls[:2] == ["before", "after"]
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_a_hook_that_the_user_registered_for_all_modules_stays(run: Run) -> None:
+    handle = nn.modules.module.register_module_forward_hook(lambda module, args, output: None)
+    model = nn.Linear(4, 3)
+    try:
+        before = process()
+        run(model, ones(2, 4))
+        assert process() == before
+    finally:
+        handle.remove()
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit")
+@pytest.mark.parametrize("run", RUNS)
+def test_a_scripted_model_comes_back_as_it_was(run: Run) -> None:
+    model = torch.jit.script(nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3)))
+    before = copy.deepcopy(model.state_dict())
+    pointers = [tensor.data_ptr() for tensor in model.state_dict().values()]
+    run(model, torch.randn(2, 4))
+    assert [tensor.data_ptr() for tensor in model.state_dict().values()] == pointers
+    assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
+    assert model.training
+    assert all(module.training for module in model.modules())
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_tied_and_parametrised_weights_stay_so(run: Run) -> None:
+    model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 3))
+    model[1].weight = model[0].weight
+    nn.utils.parametrizations.weight_norm(model[2])
+    before = facts(model)
+    run(model, ones(2, 4))
+    assert facts(model) == before
+    assert model[1].weight is model[0].weight
+
+
+def test_a_trained_step_is_the_same_with_profiling_in_between() -> None:
+    def step(measured: bool) -> list[float]:
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Dropout(), nn.Linear(4, 1))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(2):
+            loss = model(torch.randn(8, 4)).sum()
+            if measured:
+                run_profile(model, ones(2, 4))
+            loss.backward()
+            optimizer.step()
+        return [parameter.sum().item() for parameter in model.parameters()]
+
+    assert step(measured=True) == step(measured=False)
