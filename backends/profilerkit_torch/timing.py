@@ -15,7 +15,7 @@ from profilerkit.backend import DeviceLike
 from .layers import is_lazy
 from .preservation import WriteGuard, preserved, set_inference_flags, substitute, tensors_of
 
-__all__ = ["device_of", "placed", "require_values", "resolve_device", "running", "synchronize"]
+__all__ = ["device_of", "needs_autograd", "placed", "require_values", "resolve_device", "running", "synchronize"]
 
 
 def device_of(model: nn.Module) -> torch.device:
@@ -126,6 +126,11 @@ def _as_it_is() -> Iterator[None]:
     yield
 
 
+def needs_autograd(error: Exception) -> bool:
+    """Say whether a model seems to compute gradients while it runs, which inference mode does not let it."""
+    return isinstance(error, RuntimeError) and any(word in str(error) for word in ("grad", "nference"))
+
+
 def _first_pass(model: nn.Module, inputs: ModelInputs, guard: WriteGuard) -> Callable[[], Any]:
     """Run once under the guard; return inference mode, or no-grad for a model that inference mode breaks."""
     try:
@@ -133,7 +138,7 @@ def _first_pass(model: nn.Module, inputs: ModelInputs, guard: WriteGuard) -> Cal
             model(*inputs.args, **inputs.kwargs)
         return torch.inference_mode
     except RuntimeError as error:
-        if "nference" not in str(error):
+        if not needs_autograd(error):
             raise
     with torch.no_grad(), guard:
         model(*inputs.args, **inputs.kwargs)

@@ -25,6 +25,7 @@ from profilerkit.trace import LayerRecord, ModelTrace, distinct
 from .layers import LayerStack, is_lazy, layer_records
 from .preservation import WriteGuard, preserved, set_inference_flags, substitute, tensors_of
 from .recorder import Recorder
+from .timing import needs_autograd
 
 __all__ = ["trace_model"]
 
@@ -43,7 +44,7 @@ def trace_model(model: nn.Module, inputs: ModelInputs | None) -> ModelTrace:
                 return attempt(model, inputs, grad_mode, errors)
             except Exception as error:  # whatever a model raises, the next way may work
                 errors.append(error)
-        if not any(_needs_autograd(error) for error in errors):
+        if not any(needs_autograd(error) for error in errors):
             break
     last = errors[-1]
     failure = ModelFailedError(
@@ -51,11 +52,6 @@ def trace_model(model: nn.Module, inputs: ModelInputs | None) -> ModelTrace:
     )
     failure.__cause__ = last
     return ModelTrace(layers=layer_records(model, {}), failure=failure)
-
-
-def _needs_autograd(error: Exception) -> bool:
-    """Say whether a model seems to compute gradients while it runs, which inference mode does not let it."""
-    return isinstance(error, RuntimeError) and any(word in str(error) for word in ("grad", "nference"))
 
 
 def _on_meta(model: nn.Module, inputs: ModelInputs, grad_mode: GradMode, errors: list[Exception]) -> ModelTrace:

@@ -14,6 +14,7 @@ import torch
 from tiny import BACKEND, ones, trace
 from torch import nn
 
+import profilerkit.render.console  # noqa: F401 - importing rich draws a random number, once in a process
 from profilerkit import ModelChangedWarning, ModelInputs, profile
 from profilerkit_torch import ComputeEvalMetric, TorchProfiler, get_accuracy
 
@@ -28,6 +29,8 @@ class Cache:
 
 class Restless(nn.Module):
     """Changes whatever a model can change while it runs; raises half-way if it is told to."""
+
+    steps: torch.Tensor
 
     def __init__(self, raises: bool = False) -> None:
         super().__init__()
@@ -107,7 +110,7 @@ def process() -> list[Fact]:
     hooks = torch.nn.modules.module
     return [
         ("torch rng", torch.get_rng_state().tolist()),
-        ("numpy rng", np.random.get_state()[1].tolist()),  # type: ignore[index, union-attr]
+        ("numpy rng", np.random.get_state()[1].tolist()),  # type: ignore[index]
         ("python rng", random.getstate()),
         ("dtype", torch.get_default_dtype()),
         ("threads", torch.get_num_threads()),
@@ -253,8 +256,8 @@ def test_every_part_of_a_storage_that_is_written_is_written_back() -> None:
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             with torch.no_grad():
-                self.second += 1
-                self.first += 1
+                self.second.add_(1)
+                self.first.add_(1)
             return x
 
     model = Halves()

@@ -12,7 +12,7 @@ from torch import nn
 from models import lenet5, mobilenet_v2, resnet18, resnet50, vit_b_16
 
 IMAGE = (3, 224, 224)
-PUBLISHED = {
+PUBLISHED: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], int, int]] = {
     "lenet5": (lenet5, (1, 32, 32), 61_706, 416_520),
     "resnet18": (resnet18, IMAGE, 11_689_512, 1_814_073_344),
     "resnet50": (resnet50, IMAGE, 25_557_032, 4_089_184_256),
@@ -23,7 +23,6 @@ PUBLISHED = {
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_parameters_and_macs(name: str) -> None:
-    build: Callable[[], nn.Module]
     build, shape, params, macs = PUBLISHED[name]
     with torch.device("meta"):
         model = build()

@@ -1,0 +1,173 @@
+"""Running a model for real, and where. How long it takes is nobody's to assert; that it took any time is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from tiny import BACKEND, Call, ones
+from torch import nn
+
+from profilerkit import Device, DeviceNotAvailableError, InputError, Measurement, ModelInputs, profile
+from profilerkit_torch import ComputeExecutionTime, TorchProfiler
+
+NO_GPU = not torch.cuda.is_available()
+
+
+def calls_of(model: nn.Module, x: torch.Tensor, times: int = 3, device: Any = None) -> None:
+    with BACKEND.forward(model, ModelInputs(x), device) as call:
+        for _ in range(times):
+            call()
+
+
+class Counting(nn.Module):
+    """Counts its calls in a list of the test's, and notes the modes it runs in."""
+
+    def __init__(self, seen: list[tuple[bool, bool, bool]]) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.note = seen.append
+
+    def forward(self, x: torch.Tensor) -> Any:
+        self.note((self.training, torch.is_grad_enabled(), torch.is_inference_mode_enabled()))
+        return self.layer(x)
+
+
+def test_a_measurement_is_in_seconds_and_above_zero() -> None:
+    profiler = TorchProfiler(nn.Linear(4, 4), inputs=ones(2, 4))
+    profiler.register_profiler_function(ComputeExecutionTime())
+    measured = profiler.compute_status("execution_time", num_iters=5, warmup=1)
+    assert isinstance(measured, Measurement)
+    assert len(measured.samples) == 5
+    assert min(measured.samples) > 0
+    throughput = profiler.compute_status("throughput", num_iters=5, warmup=1)
+    assert throughput.samples == tuple(2 / seconds for seconds in measured.samples)
+
+
+def test_the_model_runs_in_inference_mode_once_more_than_it_is_called() -> None:
+    seen: list[tuple[bool, bool, bool]] = []
+    model = Counting(seen).train()
+    calls_of(model, ones(2, 4))
+    assert seen == [(False, False, True)] * 4
+    assert model.training
+
+
+def test_a_model_that_inference_mode_breaks_runs_without_gradients() -> None:
+    seen: list[bool] = []
+
+    def force(self: Any, x: torch.Tensor) -> Any:
+        seen.append(torch.is_inference_mode_enabled())
+        if torch.is_inference_mode_enabled():
+            raise RuntimeError("Inference tensors do not track version counter.")
+        with torch.enable_grad():
+            x = x.detach().requires_grad_()
+            return torch.autograd.grad(self.layer(x).sum(), x)[0]
+
+    model = Call(force, layer=nn.Linear(4, 4))
+    calls_of(model, ones(2, 4), times=2)
+    assert seen == [True, False, False, False]
+
+
+def test_gradients_in_the_forward_pass_can_be_timed_and_counted() -> None:
+    def force(self: Any, x: torch.Tensor) -> Any:
+        with torch.enable_grad():
+            x = x.detach().requires_grad_()
+            return torch.autograd.grad(self.layer(x).sum(), x)[0]
+
+    report = profile(Call(force, layer=nn.Linear(4, 4)), ones(2, 4), num_iters=2, warmup=0)
+    assert report["macs"] == 2 * (2 * 4 * 4)
+    assert float(report["execution_time"]) > 0
+
+
+def test_an_error_of_the_model_is_the_error() -> None:
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        calls_of(nn.Linear(4, 4), ones(2, 5))
+
+
+@pytest.mark.parametrize(
+    ("device", "resolved"), [(None, "cpu"), (Device.CPU, "cpu"), ("cpu", "cpu"), ("cpu:0", "cpu:0"), ("meta", "meta")]
+)
+def test_device_strings(device: Any, resolved: str) -> None:
+    assert BACKEND.resolve_device(nn.Linear(1, 1), device) == resolved
+
+
+def test_without_a_device_the_model_runs_where_it_is() -> None:
+    with torch.device("meta"):
+        assert BACKEND.resolve_device(nn.Linear(1, 1), None) == "meta"
+        assert BACKEND.resolve_device(nn.ReLU(), None) == "cpu"
+        assert BACKEND.resolve_device(nn.BatchNorm1d(2, affine=False), None) == "meta"
+
+
+@pytest.mark.parametrize("device", ["abacus", "cuda:99", "cpu:x", ""])
+def test_a_device_that_is_not_there(device: str) -> None:
+    with pytest.raises(DeviceNotAvailableError, match=r"torch knows no device|is not there; torch .* sees here: cpu"):
+        BACKEND.resolve_device(nn.Linear(1, 1), device)
+
+
+@pytest.mark.skipif(not NO_GPU, reason="there is a GPU here")
+@pytest.mark.parametrize("device", [Device.GPU, "cuda", "cuda:0", "mps"])
+def test_without_a_gpu_nothing_runs_before_that_is_said(device: Any) -> None:
+    seen: list[tuple[bool, bool, bool]] = []
+    model = Counting(seen)
+    with pytest.raises(DeviceNotAvailableError, match=r"sees no accelerator here; use Device\.CPU|is not there; torch"):
+        calls_of(model, ones(2, 4), device=device)
+    with pytest.raises(DeviceNotAvailableError):
+        BACKEND.evaluate(model, lambda: model(ones(2, 4)), device)
+    assert seen == []
+
+
+def test_a_model_on_the_meta_device_has_static_metrics_alone() -> None:
+    with torch.device("meta"):
+        model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))
+    report = profile(model, ones(2, 4), num_iters=2, warmup=0)
+    assert (report["macs"], report["total_params"]) == (32, 28)
+    assert "the model is on the meta device" in str(report.status("execution_time").missing)
+    with pytest.raises(InputError, match=r"materialise it with model\.to_empty"):
+        BACKEND.evaluate(model, lambda: 0)
+
+
+def test_one_weight_on_the_meta_device_is_enough_to_say_so() -> None:
+    model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4, device="meta"))
+    with pytest.raises(InputError, match="the model is on the meta device"):
+        calls_of(model, ones(2, 4))
+
+
+def test_lazy_layers_must_be_sized_before_a_run() -> None:
+    model = nn.Sequential(nn.LazyLinear(4), nn.LazyBatchNorm1d())
+    for run in (lambda: calls_of(model, ones(2, 4)), lambda: BACKEND.evaluate(model, lambda: 0)):
+        with pytest.raises(InputError, match="lazy parameters without values; call it once"):
+            run()
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(NO_GPU, reason="no GPU here")
+def test_a_run_on_the_gpu_leaves_the_model_on_the_cpu() -> None:
+    seen: list[torch.device] = []
+
+    def run(self: Any, x: torch.Tensor) -> Any:
+        seen.extend((x.device, self.layer.weight.device))
+        return self.layer(x)
+
+    layer = nn.Linear(4, 4)
+    model, weight = Call(run, layer=layer), layer.weight
+    calls_of(model, ones(2, 4), times=1, device=Device.GPU)
+    assert {device.type for device in seen} == {"cuda"}
+    assert layer.weight is weight
+    assert weight.device.type == "cpu"
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(NO_GPU, reason="no GPU here")
+def test_counts_on_the_gpu_are_those_of_the_cpu() -> None:
+    model = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True).half()
+    x = ones(2, 5, 16, dtype=torch.float16)
+    on_cpu = BACKEND.trace(model, ModelInputs(x))
+    on_gpu = BACKEND.trace(model.cuda(), ModelInputs(x.cuda()))
+    assert (on_gpu.macs, on_gpu.flops) == (on_cpu.macs, on_cpu.flops)
+
+
+def test_the_environment_says_what_a_repetition_needs() -> None:
+    facts = BACKEND.environment()
+    assert facts["torch"] == torch.__version__
+    assert facts["intra_op_threads"] == str(torch.get_num_threads())
