@@ -27,6 +27,7 @@ from .errors import (
     RegistrationConflictError,
     RegistrationWarning,
     UnknownStatusError,
+    WithoutValuesError,
 )
 from .function import ExternalProfilerFunction, JointFunction, ProfilerFunction
 from .hookspecs import hookimpl
@@ -80,6 +81,7 @@ __all__ = [
     "TensorSpec",
     "Unavailable",
     "UnknownStatusError",
+    "WithoutValuesError",
     "compare",
     "hookimpl",
     "profile",

@@ -20,6 +20,7 @@ __all__ = [
     "ForwardPass",
     "ModelInputPattern",
     "ModelInputs",
+    "NoInputs",
     "TensorSpec",
     "parse_input_shape",
 ]
@@ -46,6 +47,8 @@ class ModelInputs:
         """Read inputs: a tuple or list are the positional ones, a mapping the keyword ones, all else is one input."""
         if isinstance(value, ModelInputs):
             return value
+        if isinstance(value, NoInputs):
+            raise value.error
         if isinstance(value, Mapping):
             strange = [key for key in value if not isinstance(key, str)]
             if strange:
@@ -77,6 +80,13 @@ class ModelInputs:
         parts = [_brief(arg) for arg in self.args]
         parts += [f"{name}={_brief(value)}" for name, value in self.kwargs.items()]
         return f"ModelInputs({', '.join(parts)})"
+
+
+@dataclass(frozen=True)
+class NoInputs:
+    """What stands for inputs that are not to be had: the reason. Reading inputs from it raises it."""
+
+    error: Exception
 
 
 def map_leaves(value: Any, function: Callable[[Any], Any]) -> Any:

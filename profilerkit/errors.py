@@ -24,6 +24,7 @@ __all__ = [
     "RegistrationConflictError",
     "RegistrationWarning",
     "UnknownStatusError",
+    "WithoutValuesError",
 ]
 
 
@@ -70,6 +71,10 @@ class DeviceNotAvailableError(ProfilerKitError, RuntimeError):
 
 class InputError(ProfilerKitError, ValueError):
     """The model's inputs are missing, or do not fit what was said about them."""
+
+
+class WithoutValuesError(InputError):
+    """The model's weights have no values yet, so that it cannot be run; it can be counted all the same."""
 
 
 class ModelFailedError(ProfilerKitError, RuntimeError):

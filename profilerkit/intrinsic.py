@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .backend import Backend
-from .data import DataLoader, ModelInputs, TensorSpec, parse_input_shape
+from .data import DataLoader, ModelInputs, NoInputs, TensorSpec, parse_input_shape
 from .errors import InputError
 from .function import ProfilerFunction
 from .status import StatusKey
@@ -73,8 +73,10 @@ def resized(inputs: ModelInputs, backend: Backend, batch_size: int) -> ModelInpu
     return inputs.map(resize)
 
 
-def batch_size_of(inputs: ModelInputs, backend: Backend) -> int | None:
+def batch_size_of(inputs: ModelInputs | NoInputs, backend: Backend) -> int | None:
     """Return the length of the first dimension that all input tensors share, or None where they share none."""
+    if isinstance(inputs, NoInputs):
+        return None
     lengths = {int(leaf.shape[0]) for leaf in inputs.leaves() if backend.is_tensor(leaf) and len(leaf.shape)}
     return lengths.pop() if len(lengths) == 1 else None
 
@@ -96,8 +98,24 @@ class ComputeInputs(ProfilerFunction):
         data_splits: Mapping[str, DataLoader],
         batch_size: int | None = None,
         split: str | None = None,
+    ) -> ModelInputs | NoInputs:
+        """Return inputs of ``batch_size`` samples; a split's are 1 unless it is given, examples are as they are.
+
+        What keeps them from being had is returned, not raised: some metrics need no inputs.
+        """
+        try:
+            return self._build(model, backend, data_splits, batch_size, split)
+        except Exception as error:
+            return NoInputs(error)
+
+    def _build(
+        self,
+        model: Any,
+        backend: Backend,
+        data_splits: Mapping[str, DataLoader],
+        batch_size: int | None,
+        split: str | None,
     ) -> ModelInputs:
-        """Return inputs of ``batch_size`` samples; a split's are 1 unless it is given, examples are as they are."""
         if batch_size is not None and (
             isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1
         ):
@@ -142,5 +160,7 @@ class ComputeTrace(ProfilerFunction):
         return Trace
 
     def __call__(self, model: Any, backend: Backend, inputs: Any) -> ModelTrace:
-        """Return the trace of one forward pass."""
+        """Return the trace of one forward pass; without inputs that of the layers, with the reason as its failure."""
+        if isinstance(inputs, NoInputs):
+            return replace(backend.trace(model, None), failure=inputs.error)
         return backend.trace(model, ModelInputs.of(inputs))

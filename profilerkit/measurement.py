@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
+from typing import Any
 
 __all__ = ["Measurement", "Ratio", "Sampling", "measure", "measure_interleaved"]
 
@@ -23,8 +24,9 @@ _sessions = count(1)
 class Measurement:
     """Samples of one quantity in its base unit (seconds for a time), and what follows from them.
 
-    A measurement stands for its median wherever a number is wanted: ``float(m)``, ``macs / m``.
-    Samples that were taken in turn with those of another measurement share its ``session``.
+    A measurement stands for its median wherever a number is wanted: ``float(m)``, ``m < 0.1``, ``f"{m:.3f}"``. A
+    number times or over it, ``macs / m``, is again a measurement, with an interval of its own. Samples that were taken
+    in turn with those of another measurement share its ``session``.
 
     >>> Measurement((2.0, 1.0, 3.0)).median
     2.0
@@ -108,16 +110,32 @@ class Measurement:
     def __float__(self) -> float:
         return self.median
 
-    def __truediv__(self, other: float) -> float:
-        return self.median / float(other)
+    def __truediv__(self, other: float | Measurement) -> Any:
+        return self._with(other, lambda own, number: own / number)
 
-    def __rtruediv__(self, other: float) -> float:
-        return float(other) / self.median
+    def __rtruediv__(self, other: float) -> Any:
+        return self._with(other, lambda own, number: number / own)
 
-    def __mul__(self, other: float) -> float:
-        return self.median * float(other)
+    def __mul__(self, other: float | Measurement) -> Any:
+        return self._with(other, lambda own, number: own * number)
 
     __rmul__ = __mul__
+
+    def __lt__(self, other: float | Measurement) -> bool:
+        return float(self) < float(other)
+
+    def __gt__(self, other: float | Measurement) -> bool:
+        return float(self) > float(other)
+
+    def __format__(self, specification: str) -> str:
+        return format(float(self), specification) if specification else str(self)
+
+    def _with(self, other: float | Measurement, operation: Callable[[float, float], float]) -> Any:
+        """Apply an operation to every sample and a number; of two measurements, to their medians."""
+        if isinstance(other, Measurement):
+            return operation(self.median, other.median)
+        number = float(other)
+        return self.map(lambda sample: operation(sample, number))
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from .data import ModelInputs
 from .errors import UnknownStatusError
 from .intrinsic import Inputs, batch_size_of
 from .measurement import Measurement, Ratio
@@ -241,7 +242,7 @@ def report_of(profiler: Profiler, names: Container[str] | None = None) -> Report
         model_type=f"{type(profiler.model).__module__}.{type(profiler.model).__qualname__}",
         statuses={record.key: record for record in records},
         batch_size=batch_size_of(inputs, profiler.backend) if inputs is not None else None,
-        inputs=repr(inputs) if inputs is not None else "",
+        inputs=repr(inputs) if isinstance(inputs, ModelInputs) else "",
         layers=trace.table if trace else None,
         notes=tuple(dict.fromkeys(notes)),
         environment={**machine(), **profiler.backend.environment()},

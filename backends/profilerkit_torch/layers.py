@@ -67,6 +67,8 @@ class LayerStack:
         self._thread = threading.get_ident()
         #: Types of modules with parameters that are not the model's: it makes them while it runs.
         self.strangers: list[str] = []
+        #: Layers that the model runs in threads of its own, where its operators are not seen.
+        self.elsewhere: Counter[str] = Counter()
         #: Called with (module, path, call index) when a module begins, and with its tensors when it ends.
         self.on_enter: Callable[[nn.Module, str, int], None] = lambda module, path, call: None
         self.on_leave: Callable[[nn.Module, LayerCall], None] = lambda module, call: None
@@ -86,6 +88,8 @@ class LayerStack:
 
     def _enter(self, module: nn.Module, args: Any) -> None:
         if threading.get_ident() != self._thread:
+            if id(module) in self.paths:
+                self.elsewhere[f"{type(module).__name__} in another thread"] += 1
             return
         if id(module) not in self.paths:
             if module._parameters:

@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch._ops import HigherOrderOperator
 from torch.nn.parameter import is_lazy
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -238,6 +239,8 @@ def tensors_of(model: nn.Module) -> Iterator[torch.Tensor]:
 class WriteGuard(TorchDispatchMode):
     """While it is active, the first write to one of the tensors keeps the value it had; see `restoring`."""
 
+    supports_higher_order_operators = True
+
     def __init__(self, tensors: Iterable[torch.Tensor]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._guarded: dict[int, list[torch.Tensor]] = {}
@@ -248,7 +251,7 @@ class WriteGuard(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run the operator, keeping what it is about to overwrite."""
         kwargs = kwargs or {}
-        for tensor in _written(func, args, kwargs):
+        for tensor in () if isinstance(func, HigherOrderOperator) else _written(func, args, kwargs):
             self._keep(tensor)
         return func(*args, **kwargs)
 

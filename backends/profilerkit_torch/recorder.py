@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch._ops import HigherOrderOperator
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from profilerkit.trace import LayerCall, MemoryTimeline, OpRecord, TensorInfo
@@ -70,6 +71,8 @@ class _Plan:
 class Recorder(TorchDispatchMode):
     """A dispatch mode that records the operators of one forward pass."""
 
+    supports_higher_order_operators = True
+
     def __init__(self, layers: LayerStack, *, on_meta: bool) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.layers = layers
@@ -90,7 +93,23 @@ class Recorder(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run or remember the operator, and record it."""
-        kwargs = kwargs or {}
+        if isinstance(func, HigherOrderOperator):
+            return self._opaque(func, args, kwargs or {})
+        return self._operator(func, args, kwargs or {})
+
+    def _opaque(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Run an operator that takes functions, such as flex attention or a condition: its work is not seen."""
+        result = func(*args, **kwargs)
+        outputs = list(_tensors(result))
+        for tensor in outputs:
+            self.live.add(tensor)
+        name = f"{func.namespace}::{func.name()}"
+        if not self._covered:
+            self.uncounted[name] += 1
+        self._record(name, _NOTHING, 0, sum(map(_bytes, outputs)), tuple(map(tensor_info, outputs)))
+        return result
+
+    def _operator(self, func: Any, args: Any, kwargs: Any) -> Any:
         kind = classify(func)
         if kind is Kind.COMPOSITE:
             with self:

@@ -140,7 +140,7 @@ def _traced(
         layers=records,
         operators=tuple(recorder.operators),
         memory=recorder.timeline(sum(weight.bytes for weight in weights), input_bytes),
-        uncounted=dict(recorder.uncounted),
+        uncounted={**recorder.uncounted, **layers.elsewhere},
         method=method,
         notes=tuple(_notes(lazy, layers.strangers)),
     )

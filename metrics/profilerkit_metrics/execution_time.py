@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from profilerkit import Comparative, JointFunction, Metric, Scale, Unavailable
+from profilerkit import Comparative, JointFunction, Measurement, Metric, Scale, Unavailable, WithoutValuesError
 from profilerkit.backend import Backend, DeviceLike
 from profilerkit.data import ModelInputs
 from profilerkit.intrinsic import batch_size_of
@@ -72,19 +72,30 @@ class ComputeExecutionTime(JointFunction):
             **{name: calls[0][name] for name in ("num_iters", "warmup", "relative_precision", "max_seconds")}
         )
         inputs = [ModelInputs.of(call["inputs"]) for call in calls]
-        with ExitStack() as running:
-            passes = [
-                running.enter_context(call["backend"].forward(call["model"], own, call["device"]))
-                for call, own in zip(calls, inputs, strict=True)
-            ]
-            measured = measure_interleaved(passes, sampling)
+        try:
+            measured = _measured(calls, inputs, sampling)
+        except WithoutValuesError as error:
+            if len(calls) > 1:
+                raise
+            return [dict.fromkeys((ExecutionTime.NAME, Throughput.NAME), Unavailable(str(error)))]
         return [
             {ExecutionTime.NAME: time, Throughput.NAME: _throughput(time, batch_size_of(own, call["backend"]))}
             for call, own, time in zip(calls, inputs, measured, strict=True)
         ]
 
 
-def _throughput(time: Any, batch_size: int | None) -> Any:
+def _measured(
+    calls: Sequence[Mapping[str, Any]], inputs: Sequence[ModelInputs], sampling: Sampling
+) -> list[Measurement]:
+    with ExitStack() as running:
+        passes = [
+            running.enter_context(call["backend"].forward(call["model"], own, call["device"]))
+            for call, own in zip(calls, inputs, strict=True)
+        ]
+        return measure_interleaved(passes, sampling)
+
+
+def _throughput(time: Measurement, batch_size: int | None) -> Any:
     if batch_size is None:
         return Unavailable("the inputs share no first dimension that could be the batch")
     return time.map(lambda seconds: batch_size / seconds)

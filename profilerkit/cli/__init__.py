@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
 from ..errors import ProfilerKitError
 
-__all__ = ["cli", "main"]
+__all__ = ["INCOMPLETE", "MODEL_FAILED", "cli", "fail", "main"]
+
+#: Exit codes beside 0 (fine) and 2 (usage).
+INCOMPLETE, MODEL_FAILED = 1, 3
 
 #: Each command (in the module NAME_command), with what the help says of it before that is imported.
 COMMANDS = {
@@ -42,6 +45,12 @@ def cli() -> None:
     """Say what a neural network costs: parameters, size, MACs, FLOPs, memory, time."""
 
 
+def fail(message: str, code: int) -> NoReturn:
+    """Say on standard error what went wrong, and leave with an exit code."""
+    click.echo(f"Error: {message}", err=True)
+    sys.exit(code)
+
+
 def main(arguments: list[str] | None = None) -> Any:
     """Run the command line; results go to standard output, errors to standard error.
 
@@ -50,5 +59,4 @@ def main(arguments: list[str] | None = None) -> Any:
     try:
         return cli(args=arguments)
     except ProfilerKitError as error:
-        click.echo(f"Error: {error}", err=True)
-        sys.exit(3)
+        fail(str(error), MODEL_FAILED)

@@ -6,10 +6,13 @@ import importlib
 import importlib.util
 import inspect
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
+
+from . import MODEL_FAILED, fail
 
 __all__ = ["load_model", "parse_shapes"]
 
@@ -33,28 +36,42 @@ def load_model(reference: str) -> Any:
             raise click.BadParameter(f"{source!r} has no {name!r}; it has: {public}", param_hint="MODEL")
         found = getattr(found, part)
     if inspect.isclass(found) or inspect.isroutine(found):
-        return found()
+        return _guarded(reference, found)
     return found
+
+
+def _guarded(source: str, load: Callable[[], Any]) -> Any:
+    """Return ``load()``; an error of the user's own code is said in a line."""
+    try:
+        return load()
+    except Exception as error:
+        fail(f"{source} raised {type(error).__name__}: {error}", MODEL_FAILED)
 
 
 def _module(source: str) -> Any:
     path = Path(source)
     if path.suffix != ".py":
         sys.path.insert(0, str(Path.cwd()))
-        try:
-            return importlib.import_module(source)
-        except ModuleNotFoundError as error:
-            raise click.BadParameter(f"cannot import {source!r}: {error}", param_hint="MODEL") from error
+        if not _exists(source):
+            raise click.BadParameter(f"cannot import {source!r}: there is no such module", param_hint="MODEL")
+        return _guarded(source, lambda: importlib.import_module(source))
     if not path.is_file():
         raise click.BadParameter(f"there is no file {source!r}", param_hint="MODEL")
     sys.path.insert(0, str(path.parent.resolve()))
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
         raise click.BadParameter(f"cannot load {source!r} as a Python module", param_hint="MODEL")
-    module = importlib.util.module_from_spec(spec)
+    loader, module = spec.loader, importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
+    _guarded(source, lambda: loader.exec_module(module))
     return module
+
+
+def _exists(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
 
 
 def parse_shapes(values: tuple[str, ...]) -> tuple[Any, int | None]:

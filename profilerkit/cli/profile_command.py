@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Any
 
 import click
 
 from ..errors import IncompleteStatusError
+from . import INCOMPLETE, MODEL_FAILED, fail
 
 __all__ = ["command"]
 
@@ -37,13 +37,15 @@ def command(
     """Profile the model and print its report."""
     from ..api import profile
     from ..backend import Device
+    from ..status import Completeness
     from .loading import load_model, parse_shapes
 
     shapes, shape_batch = parse_shapes(input_shape)
     arguments: dict[str, Any] = {} if max_seconds is None else {"max_seconds": max_seconds}
+    loaded = load_model(model)
     try:
         report = profile(
-            load_model(model),
+            loaded,
             input_shape=shapes,
             metrics=metric or None,
             batch_size=batch_size or shape_batch,
@@ -52,6 +54,10 @@ def command(
             **arguments,
         )
     except IncompleteStatusError as error:
-        click.echo(f"Error: {error}", err=True)
-        sys.exit(1)
+        fail(f"{error}", INCOMPLETE)
+    except Exception as error:  # whatever the model raised: with --strict nothing is kept
+        fail(f"{type(error).__name__}: {error}", MODEL_FAILED)
     click.echo(json.dumps(report.to_dict(), indent=2) if form == "json" else report.to_text(details=layers))
+    failed = [record for record in report.statuses.values() if record.completeness is Completeness.FAILED]
+    if failed:
+        fail(f"{', '.join(record.key for record in failed)} of {report.name} failed", MODEL_FAILED)

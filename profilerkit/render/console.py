@@ -145,7 +145,8 @@ def _enhancement(comparison: Comparison, key: str, place: int) -> str:
     bound = _bound(reference, other)
     if reference.comparative is Comparative.DIFF:
         sign = "+" if value >= 0 else "-"
-        return escape(f"{bound}{sign}{format_number(abs(value))} {reference.unit}".rstrip())
+        unit = "pp" if reference.unit == "%" else reference.unit  # percentage points: the difference is not relative
+        return escape(f"{bound}{sign}{format_number(abs(value))} {unit}".rstrip())
     text = f"{bound}{format_number(value)}x"
     if isinstance(reference.value, Measurement) and isinstance(other.value, Measurement):
         ratio = Ratio.of(reference.value, other.value)
@@ -169,11 +170,16 @@ def _bound(reference: StatusRecord, other: StatusRecord) -> str:
 
 def _notes(report: Report, named: bool) -> Iterable[str]:
     prefix = f"{report.name}: " if named else ""
+    alike: dict[tuple[str, str], list[str]] = {}
     for record in report.statuses.values():
         if record.completeness is Completeness.PARTIAL:
-            yield f"{prefix}{record.friendly_name} is a lower bound; not counted: {', '.join(record.missing)}"
+            said = "is a lower bound; not counted", ", ".join(record.missing)
         elif record.completeness is not Completeness.COMPLETE:
-            yield f"{prefix}{record.friendly_name} {record.completeness.value}: {'; '.join(record.missing)}"
+            said = record.completeness.value, "; ".join(record.missing)
+        else:
+            continue
+        alike.setdefault(said, []).append(record.friendly_name)
+    yield from (f"{prefix}{', '.join(names)} {state}: {reason}" for (state, reason), names in alike.items())
     yield from (f"{prefix}{note}" for note in report.notes)
 
 

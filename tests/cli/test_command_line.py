@@ -26,6 +26,10 @@ class Words(torch.nn.Module):
 
 ready = build()
 
+class Broken(torch.nn.Module):
+    def __init__(self):
+        raise RuntimeError("not today")
+
 class Strange(torch.nn.Module):
     def forward(self, x):
         return torch.linalg.eigh(x @ x.T)[0]
@@ -89,7 +93,7 @@ def test_layers(model_file: str) -> None:
         (["nothing"], "does not say where the model is; give package.module:name or path/to/file.py:name"),
         (["no_such_package:model"], "cannot import 'no_such_package'"),
         (["missing.py:model"], "there is no file 'missing.py'"),
-        (["FILE:nothing"], "has no 'nothing'; it has: torch, build, Words, ready"),
+        (["FILE:nothing"], "has no 'nothing'; it has: torch, build, Words, ready, Broken, Strange"),
         (["FILE:build", "--input-shape", "1,x"], "'1,x' is no shape; give 1,3,224,224"),
         (["FILE:build", "--input-shape", "1,4", "--input-shape", "2,4"], "have different batch sizes"),
         (["FILE:build", "--input-shape", "a=1,4", "--input-shape", "1,4"], "name all inputs or none of them"),
@@ -106,10 +110,30 @@ def test_exit_codes(model_file: str, capsys: pytest.CaptureFixture[str]) -> None
     code, output = run("profile", f"{model_file}:Strange", "--input-shape", "3,3", "--metric", "macs", "--strict")
     assert code == 1
     assert "is partial" in output
+    for arguments, message in [
+        (["build", "--input-shape", "1,4", "--device", "warp", "--strict"], "torch knows no device 'warp'"),
+        (["build", "--input-shape", "1,4", "--device", "warp"], "execution_time, throughput of Sequential failed"),
+        (
+            ["build", "--input-shape", "1,5"],
+            "macs, flops, memory_footprint, execution_time, throughput of Sequential fa",
+        ),
+        (["build"], "macs, flops, memory_footprint, execution_time, throughput of Sequential failed"),
+        (["Broken"], "my_models.py:Broken raised RuntimeError: not today"),
+    ]:
+        with pytest.raises(SystemExit) as caught:
+            main(["profile", f"{model_file}:{arguments[0]}", *arguments[1:]])
+        assert caught.value.code == 3
+        assert message in capsys.readouterr().err
+    code, output = run("profile", f"{model_file}:build", "--metric", "total_params")
+    assert (code, "58" in output) == (0, True), "parameters need no inputs"
+
+
+def test_a_file_that_cannot_be_imported_is_said_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "broken_file.py").write_text("raise ValueError('half written')", encoding="utf-8")
     with pytest.raises(SystemExit) as caught:
-        main(["profile", f"{model_file}:build", "--input-shape", "1,4", "--device", "warp", "--strict"])
+        main(["profile", f"{tmp_path}/broken_file.py:model"])
     assert caught.value.code == 3
-    assert "torch knows no device 'warp'" in capsys.readouterr().err
+    assert "broken_file.py raised ValueError: half written" in capsys.readouterr().err
 
 
 def test_a_module_on_the_path(model_file: str, monkeypatch: pytest.MonkeyPatch) -> None:

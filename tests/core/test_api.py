@@ -42,8 +42,12 @@ def test_further_functions_take_precedence(model: FakeModel, backend: FakeBacken
 
 def test_without_inputs_the_reason_is_said_everywhere(model: FakeModel, backend: FakeBackend) -> None:
     report = profile(model, backend=backend)
-    assert report["macs"] is None
-    assert "nothing to run the model with" in report.status("macs").missing[0]
+    assert (report["total_params"], report["model_size"]) == (30, 120), "some metrics need no inputs"
+    for key in ("macs", "memory_footprint", "execution_time"):
+        assert report[key] is None
+        assert "nothing to run the model with" in report.status(key).missing[0]
+    assert " ".join(str(report).split()).count("nothing to run the model with") == 1, "said once for all"
+    assert (report.batch_size, report.inputs) == (None, "")
 
 
 def test_a_typo_is_warned_of(model: FakeModel, backend: FakeBackend) -> None:

@@ -185,7 +185,7 @@ def test_what_is_no_loader() -> None:
 
 def build(backend: FakeBackend, source: InputSource | None, splits: Any = None, **options: Any) -> ModelInputs:
     wrapped = {name: DataLoader(batches) for name, batches in (splits or {}).items()}
-    return ComputeInputs(source)(FakeModel(), backend, wrapped, **options)
+    return ModelInputs.of(ComputeInputs(source)(FakeModel(), backend, wrapped, **options))
 
 
 def shapes(inputs: ModelInputs) -> list[tuple[int, ...]]:
@@ -253,7 +253,7 @@ def test_uncommon_inputs_are_created_by_the_forward_pass(backend: FakeBackend) -
 
     loader = DataLoader([object()], Graphs(expecting_common_inputs=False))
     inputs = ComputeInputs()(FakeModel(), backend, {"train": loader}, batch_size=3)
-    assert shapes(inputs) == [(30, 4)]
+    assert shapes(ModelInputs.of(inputs)) == [(30, 4)]
 
 
 def test_splits_are_wrapped_with_a_forward_pass_each() -> None:

@@ -61,9 +61,20 @@ def test_the_interval_covers_the_median_as_often_as_it_says() -> None:
 def test_a_measurement_stands_for_its_median() -> None:
     measurement = Measurement((2.0, 2.0, 2.0))
     assert float(measurement) == 2.0
-    assert measurement / 4 == 0.5
-    assert 6 / measurement == 3.0
-    assert 3 * measurement == measurement * 3 == 6.0
+    assert measurement < 2.5
+    assert measurement > 1
+    assert f"{measurement:.1f}" == "2.0"
+    assert f"{measurement}".startswith("Measurement(samples=(2.0,")
+
+
+def test_a_number_and_a_measurement_make_a_measurement() -> None:
+    measurement = Measurement((1.0, 2.0, 4.0), session=7, precision=0.1)
+    assert (measurement / 4).samples == (0.25, 0.5, 1.0)
+    assert (8 / measurement).samples == (8.0, 4.0, 2.0)
+    assert (3 * measurement).samples == (measurement * 3).samples == (3.0, 6.0, 12.0)
+    assert (8 / measurement).session == 7, "a rate of paired times is paired as well"
+    assert measurement / Measurement((4.0,)) == 0.5
+    assert measurement * Measurement((4.0,)) == 8.0
 
 
 def test_mapping_keeps_pairs_and_drops_the_warning() -> None:

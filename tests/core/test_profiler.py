@@ -314,7 +314,8 @@ def test_the_model_is_handed_back_when_inputs_are_read(model: FakeModel, backend
         raise RuntimeError("no data today")
 
     profiler = Profiler(model, backend=backend, inputs=build)
-    profiler.register_profiler_function(ComputeWeight())
+    profiler.register_profiler_function(ComputeComplexity())
     with pytest.raises(RuntimeError, match="no data today"):
-        profiler.compute_status("weight")
+        profiler.compute_status("macs")
     assert backend.preserving == 1
+    assert profiler.compute_status("total_params") == 30, "parameters need no inputs"

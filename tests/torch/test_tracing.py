@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -229,6 +230,22 @@ def test_a_module_formula_covers_everything_inside_the_module() -> None:
         with pytest.raises(TypeError, match=r"takes a subclass of torch\.nn\.Module"):
             register_module_cost(int, formula)  # type: ignore[arg-type]
     assert trace(Kernel(), x()).missing
+
+
+def test_an_operator_over_functions_is_named() -> None:
+    model = Call(lambda self, x: torch.cond(x.sum() > 0, lambda x: x @ x, lambda x: x, (x,)))
+    found = trace(model, ones(4, 4))
+    assert found.failure is None
+    assert found.missing == ("higher_order::cond (1 call)",)
+
+
+def test_layers_in_other_threads_are_named() -> None:
+    def run(self: Any, x: torch.Tensor) -> Any:
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(self.there, self.here(x)).result()
+
+    found = trace(Call(run, here=linear(), there=linear()), x())
+    assert (found.macs, found.missing) == (LINEAR, ("Linear in another thread (1 call)",))
 
 
 # Ways to run -------------------------------------------------------------------------------------------------------

@@ -132,6 +132,8 @@ register_free(
     "aten::equal",
     "aten::is_nonzero",
     "aten::_assert_async",
+    "aten::_has_same_storage_numel",
+    "aten::is_same_size",
     "aten::_linalg_check_errors",
     "aten::_assert_tensor_metadata",
 )
