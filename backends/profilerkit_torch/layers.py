@@ -130,9 +130,10 @@ def layer_records(model: nn.Module, calls: dict[str, list[LayerCall]]) -> tuple[
             continue
         met.add(id(module))
         not_saved = module._non_persistent_buffers_set
-        parameters = (
+        parameters = [
             _weight(name, tensor, identities) for name, tensor in module._parameters.items() if tensor is not None
-        )
+        ]
+        parameters += [_weight(name, tensor, identities, key=key) for name, key, tensor in _packed(module)]
         buffers = (
             _weight(name, tensor, identities, persistent=name not in not_saved)
             for name, tensor in module._buffers.items()
@@ -151,15 +152,30 @@ def layer_records(model: nn.Module, calls: dict[str, list[LayerCall]]) -> tuple[
     return tuple(records)
 
 
-def _weight(name: str, tensor: torch.Tensor, identities: dict[Any, int], persistent: bool = True) -> WeightRecord:
+def _packed(module: nn.Module) -> Iterator[tuple[str, Any, torch.Tensor]]:
+    """Yield name, identity and value of the weights that a quantised module keeps packed, outside its parameters."""
+    for name, value in module.__dict__.items():
+        if isinstance(value, torch.ScriptObject) and "PackedParams" in str(value._type()):
+            values = [tensor for tensor in _tensors_in(value.__getstate__()) if not _is_setting(tensor)]
+            yield from ((f"{name}.{index}", (id(value), index), tensor) for index, tensor in enumerate(values))
+
+
+def _is_setting(tensor: torch.Tensor) -> bool:
+    """Say whether a tensor holds strides and paddings, which convolutions pack with their weights."""
+    return not (tensor.is_quantized or tensor.is_floating_point())
+
+
+def _weight(
+    name: str, tensor: torch.Tensor, identities: dict[Any, int], *, persistent: bool = True, key: Any = None
+) -> WeightRecord:
     lazy = is_unsized(tensor)
     return WeightRecord(
         name=name,
-        identity=identities.setdefault(_identity(tensor, lazy), len(identities)),
+        identity=identities.setdefault(key or _identity(tensor, lazy), len(identities)),
         count=0 if lazy else tensor.numel(),
         bytes=0 if lazy else tensor.numel() * tensor.element_size(),
         dtype=str(tensor.dtype).removeprefix("torch."),
-        trainable=tensor.requires_grad,
+        trainable=tensor.requires_grad and key is None,
         persistent=persistent,
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import sys
 import warnings
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import FunctionType, MethodType, ModuleType
@@ -73,10 +73,17 @@ def _has_values(tensor: torch.Tensor) -> bool:
 
 
 def _write_back(values: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> None:
-    with torch.no_grad():
-        for tensor, value in values:
-            if not torch.equal(tensor, value):
+    for tensor, value in values:
+        with torch.no_grad(), torch.inference_mode(tensor.is_inference()):
+            if not _equal(tensor, value):
                 tensor.copy_(value)
+
+
+def _equal(tensor: torch.Tensor, value: torch.Tensor) -> bool:
+    try:
+        return torch.equal(tensor, value)
+    except RuntimeError:  # sparse tensors cannot be compared
+        return False
 
 
 class _Snapshot:
@@ -103,11 +110,13 @@ class _Snapshot:
             self.module.training = self.training
 
 
-_CONTAINERS = (dict, list, set, deque)
+_CONTAINERS = (OrderedDict, dict, list, set, deque)
 #: What has attributes, but is not the model's to change, or is looked after elsewhere.
 _NOT_FOLLOWED = (nn.Module, torch.Tensor, type, ModuleType, FunctionType, MethodType, torch.jit.ScriptModule)
 #: How far a cache may be nested: a dict of lists of objects, say.
 _DEPTH = 4
+#: Longer containers are vocabularies and the like: they are kept whole, but not looked into.
+_LONG = 1000
 
 
 def _reached(container: Any, depth: int = _DEPTH, met: set[int] | None = None) -> Iterator[Any]:
@@ -122,7 +131,7 @@ def _reached(container: Any, depth: int = _DEPTH, met: set[int] | None = None) -
             continue
         met.add(id(held))
         yield held
-        if depth > 1:
+        if depth > 1 and len(held) <= _LONG:
             yield from _reached(held, depth - 1, met)
 
 
@@ -139,13 +148,15 @@ def _same_items(current: dict[Any, Any], saved: dict[Any, Any]) -> bool:
 
 
 def _refill(container: Any, content: Any) -> None:
+    """Give a container its content back, by the methods of its base class: a subclass may refuse to be changed."""
+    kind: Any = next(kind for kind in _CONTAINERS if isinstance(container, kind))
     if isinstance(container, dict):
         if not _same_items(container, content) or list(container) != list(content):
-            container.clear()
-            container.update(content)
+            kind.clear(container)
+            kind.update(container, content)
     elif len(container) != len(content) or any(a is not b for a, b in zip(container, content, strict=True)):
-        container.clear()
-        (container.update if isinstance(container, set) else container.extend)(content)
+        kind.clear(container)
+        (kind.update if kind is set else kind.extend)(container, content)
 
 
 def _process_state() -> Callable[[], None]:

@@ -119,12 +119,7 @@ def _traced(
                 model(*standing_in.args, **standing_in.kwargs)
         layers = LayerStack(model)
         recorder = Recorder(layers, on_meta=on_meta)
-        for weight in tensors_of(model):
-            recorder.live.add(weight, size=0)
-        for leaf in standing_in.leaves():
-            if isinstance(leaf, torch.Tensor):
-                recorder.live.add(leaf, size=leaf.numel() * leaf.element_size())
-        input_bytes = recorder.live.total
+        input_bytes = _alive_before(recorder, model, standing_in)
         active.enter_context(warnings.catch_warnings())
         warnings.filterwarnings("ignore", message=r"Using `torch\.compile\(module\)` when there are global hooks")
         for context in (grad_mode(), guard, layers.following(), mode, recorder):
@@ -144,6 +139,16 @@ def _traced(
         method=method,
         notes=tuple(_notes(lazy, layers.strangers)),
     )
+
+
+def _alive_before(recorder: Recorder, model: nn.Module, inputs: ModelInputs) -> int:
+    """Have the recorder count the inputs' bytes, and leave the weights to be counted elsewhere; return the bytes."""
+    for weight in tensors_of(model):
+        recorder.live.add(weight, size=0)
+    for leaf in inputs.leaves():
+        if isinstance(leaf, torch.Tensor):
+            recorder.live.add(leaf, size=leaf.numel() * leaf.element_size())
+    return recorder.live.total
 
 
 def _notes(lazy: bool, strangers: Iterable[str]) -> Iterator[str]:

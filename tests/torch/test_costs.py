@@ -275,6 +275,14 @@ def test_moving_choosing_and_making_data_costs_nothing(case: str) -> None:
     assert cost(MOVES[case], ones(2, 3)) == (0, 0)
 
 
+def test_an_output_that_is_given_costs_nothing_more() -> None:
+    def into(x: torch.Tensor, y: torch.Tensor) -> Any:
+        return torch.mm(x, y, out=torch.empty(2, 4))
+
+    assert cost(into, ones(2, 3), ones(3, 4)) == (2 * 3 * 4, 2 * 2 * 3 * 4)
+    assert cost(lambda x: torch.add(x, x, out=torch.empty(2, 3)), ones(2, 3)) == (0, 6)
+
+
 # Convolutions ------------------------------------------------------------------------------------------------------
 
 

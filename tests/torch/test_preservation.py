@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import random
+import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -333,3 +335,64 @@ def test_a_trained_step_is_the_same_with_profiling_in_between() -> None:
         return [parameter.sum().item() for parameter in model.parameters()]
 
     assert step(measured=True) == step(measured=False)
+
+
+def test_a_mapping_that_refuses_to_be_changed_is_put_back_all_the_same() -> None:
+    class Frozen(dict[str, int]):
+        def clear(self) -> None:
+            raise TypeError("frozen")
+
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(4, 3)
+            self.config = Frozen(a=1)
+            self.named: OrderedDict[str, int] = OrderedDict(b=1, a=2)
+
+        def forward(self, x: torch.Tensor) -> Any:
+            self.config["b"] = 2
+            self.named.move_to_end("b")
+            return self.layer(x)
+
+    model = Model()
+    before = facts(model)
+    run_profile(model, ones(2, 4))
+    assert facts(model) == before
+    assert list(model.named) == ["b", "a"]
+
+
+def test_a_big_vocabulary_costs_no_time() -> None:
+    model = nn.Linear(4, 3)
+    model.vocabulary = {str(number): number for number in range(200_000)}  # type: ignore[assignment]
+    start = time.perf_counter()
+    run_trace(model, ones(2, 4))
+    assert time.perf_counter() - start < 2
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_sparse_buffers(run: Run) -> None:
+    model = Graph()
+    before = model.edges.to_dense().tolist()
+    run(model, ones(2, 4))
+    assert model.edges.to_dense().tolist() == before
+
+
+class Graph(nn.Module):
+    edges: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+        self.register_buffer("edges", torch.eye(2).to_sparse())
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return torch.sparse.mm(self.edges, self.layer(x))
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_weights_made_in_inference_mode(run: Run) -> None:
+    with torch.inference_mode():
+        model = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3)).train()
+    before = [(id(tensor), tensor.tolist()) for tensor in model.state_dict(keep_vars=True).values()]
+    run(model, torch.randn(2, 4))
+    assert [(id(tensor), tensor.tolist()) for tensor in model.state_dict(keep_vars=True).values()] == before

@@ -547,6 +547,16 @@ def test_parametrised_weights_are_computed_and_counted() -> None:
     assert (found.total_params, found.flops) == (64, 2 * LINEAR + 64)
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.ao.quantization", "ignore:.*torch.jit", "ignore:torch.quantize_per_tensor")
+def test_weights_that_quantisation_packs_away_are_parameters_still() -> None:
+    model = nn.Sequential(nn.Linear(8, 4), nn.ReLU())
+    quantised = torch.ao.quantization.quantize_dynamic(model, {nn.Linear})
+    found = traced(quantised, x())
+    assert (found.total_params, found.trainable_params) == (8 * 4 + 4, 0)
+    assert found.size_bytes == 8 * 4 * 1 + 4 * 4  # a byte for each weight, a float for each bias
+    assert found.macs == 2 * 8 * 4
+
+
 # Memory ------------------------------------------------------------------------------------------------------------
 
 ACTIVATION = 2 * 8 * 4  # bytes of two samples of eight floats

@@ -45,6 +45,15 @@ def linear(x: Shape, weight: Shape, bias: Shape | None = None, *, out: Shape) ->
     return Cost.of_macs(x.numel * (weight[0] if len(weight) == 2 else 1), out.numel if bias is not None else 0)
 
 
+@register_op_cost("quantized::linear")
+@register_op_cost("quantized::linear_relu")
+@register_op_cost("quantized::linear_dynamic")
+@register_op_cost("quantized::linear_relu_dynamic")
+def quantized_linear(x: Shape, packed: Any, *_: Any, out: Shape, **__: Any) -> Cost:
+    """``x @ weight.T``: out * in_features; whether there is a bias is packed away with the weight."""
+    return Cost.of_macs(x.numel * out[-1])
+
+
 @register_op_cost("aten::mv")
 def mv(a: Shape, x: Shape, *, out: Shape) -> Cost:
     """``(m, k) @ (k,)``: m * k."""

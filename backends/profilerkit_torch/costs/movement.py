@@ -8,6 +8,8 @@ from .registry import register_free
 register_free(
     "aten::clone",
     "aten::_to_copy",
+    "aten::quantize_per_tensor",
+    "aten::dequantize",
     "aten::to",
     "aten::copy_",
     "aten::contiguous",

@@ -211,7 +211,7 @@ def op_cost(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> Cost 
     formula = _formula(func)
     if formula is None:
         return None
-    named = {name: _shapes(value) for name, value in kwargs.items()}
+    named = {name: _shapes(value) for name, value in kwargs.items() if name != "out"}
     return formula(*_shapes(args), **named, out=_shapes(result))
 
 
