@@ -13,7 +13,8 @@ from profilerkit.backend import DeviceLike
 
 from . import data, timing
 from .data import TorchDataLoader, TorchForwardPass
-from .preservation import preserved, set_inference_flags
+from .modules import set_inference_flags
+from .preservation import preserved
 from .tracing import trace_model
 
 __all__ = ["TorchBackend"]

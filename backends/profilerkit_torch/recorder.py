@@ -6,10 +6,7 @@ before is not run again: its outputs are made from what is remembered, which mak
 
 from __future__ import annotations
 
-import weakref
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -19,53 +16,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from profilerkit.trace import LayerCall, MemoryTimeline, OpRecord, TensorInfo
 
-from .costs import Cost, Kind, Shape, classify, module_cost, op_cost
+from .costs import Cost, Kind, Shape, classify, module_cost
 from .layers import LayerStack, tensor_info
+from .live import LiveBytes
+from .replay import Plan, plan_of, signature, size_of, tensors_in, without_running
 
-__all__ = ["LiveBytes", "Recorder"]
+__all__ = ["Recorder"]
 
 _NOTHING = Cost(0, 0)
-
-
-class LiveBytes:
-    """Counts the bytes of all storages alive: each one once, from its first tensor until it is freed."""
-
-    def __init__(self) -> None:
-        self.total = 0
-        self._watched: dict[int, weakref.ref[Any]] = {}
-
-    def add(self, tensor: torch.Tensor, size: int | None = None) -> None:
-        """Count the tensor's storage, if it is not counted already; ``size=0`` for a weight, counted elsewhere."""
-        try:
-            storage = tensor.untyped_storage()
-        except (NotImplementedError, RuntimeError):  # sparse and other tensors without one storage
-            return
-        key = storage._cdata
-        if key in self._watched:
-            return
-        counted = storage.nbytes() if size is None else min(size, storage.nbytes())
-        self.total += counted
-
-        def freed(_: Any) -> None:
-            self.total -= counted
-            del self._watched[key]
-
-        self._watched[key] = weakref.ref(storage, freed)
-
-
-@dataclass(slots=True)
-class _Plan:
-    """What is remembered of an operator with certain shapes."""
-
-    cost: Cost
-    bytes_read: int
-    bytes_written: int
-    outputs: tuple[TensorInfo, ...]
-    counted: bool
-    #: How to make the outputs again: strides and dtypes; None where the operator must run.
-    rebuild: tuple[tuple[torch.Size, tuple[int, ...], torch.dtype] | None, ...] | None
-    single: bool
-    in_place: bool
 
 
 class Recorder(TorchDispatchMode):
@@ -81,7 +39,7 @@ class Recorder(TorchDispatchMode):
         self.live = LiveBytes()
         self.live_bytes: list[int] = []
         self.uncounted: Counter[str] = Counter()
-        self._plans: dict[Any, _Plan] = {}
+        self._plans: dict[Any, Plan] = {}
         self._onto_meta: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
         self._covered = 0
         layers.on_enter = self._layer_begins
@@ -93,23 +51,9 @@ class Recorder(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run or remember the operator, and record it."""
+        kwargs = kwargs or {}
         if isinstance(func, HigherOrderOperator):
-            return self._opaque(func, args, kwargs or {})
-        return self._operator(func, args, kwargs or {})
-
-    def _opaque(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Run an operator that takes functions, such as flex attention or a condition: its work is not seen."""
-        result = func(*args, **kwargs)
-        outputs = list(_tensors(result))
-        for tensor in outputs:
-            self.live.add(tensor)
-        name = f"{func.namespace}::{func.name()}"
-        if not self._covered:
-            self.uncounted[name] += 1
-        self._record(name, _NOTHING, 0, sum(map(_bytes, outputs)), tuple(map(tensor_info, outputs)))
-        return result
-
-    def _operator(self, func: Any, args: Any, kwargs: Any) -> Any:
+            return self._opaque(func, args, kwargs)
         kind = classify(func)
         if kind is Kind.COMPOSITE:
             with self:
@@ -119,58 +63,52 @@ class Recorder(TorchDispatchMode):
             kind = Kind.UNKNOWN
         if self.on_meta:
             args, kwargs = self._all_on_meta(args, kwargs)
-        if kind is Kind.VIEW:
-            return self._view(func, args, kwargs)
-        key = _signature(func, args, kwargs)
+        return self._view(func, args, kwargs) if kind is Kind.VIEW else self._operator(func, kind, args, kwargs)
+
+    def _operator(self, func: Any, kind: Kind, args: Any, kwargs: Any) -> Any:
+        key = signature(func, args, kwargs)
         plan = self._plans.get(key) if key is not None else None
         if plan is not None and plan.rebuild is not None and self.on_meta:
-            result = args[0] if plan.in_place else _rebuilt(plan)
+            result = plan.replayed(args)
         else:
-            result = func(*args, **kwargs)
-            if plan is None:
-                plan = self._plan(func, kind, args, kwargs, result)
-                if key is not None:
-                    self._plans[key] = plan
-        for tensor in _tensors(result):
+            result = without_running(func, args) if self.on_meta else None
+            result = func(*args, **kwargs) if result is None else result
+        if plan is None:
+            plan = plan_of(func, kind, args, kwargs, result)
+            if key is not None:
+                self._plans[key] = plan
+        for tensor in tensors_in(result):
             self.live.add(tensor)
         if not plan.counted and not self._covered:
-            self.uncounted[_name(func)] += 1
-        self._record(str(func), plan.cost, plan.bytes_read, plan.bytes_written, plan.outputs)
+            self.uncounted[str(func._schema.name)] += 1
+        self._record(plan.name, plan.cost, plan.bytes_read, plan.bytes_written, plan.outputs)
         return result
 
     def _view(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Run an operator that returns a view, or a copy where it cannot: only the copy is work."""
         result = func(*args, **kwargs)
         before = self.live.total
-        for tensor in _tensors(result):
+        for tensor in tensors_in(result):
             self.live.add(tensor)
         if self.live.total != before:
-            infos = tuple(map(tensor_info, _tensors(result)))
-            moved = sum(map(_bytes, _tensors(result)))
-            self._record(str(func), _NOTHING, moved, moved, infos)
+            self._moved_data(str(func), result)
         return result
 
-    def _plan(self, func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> _Plan:
-        cost = op_cost(func, kind, args, kwargs, result)
-        outputs = list(_tensors(result))
-        read = sum(_bytes(tensor) for tensor in _tensors((args, tuple(kwargs.values()))))
-        in_place = isinstance(result, torch.Tensor) and bool(args) and result is args[0]
-        metadata = None
-        reshaped = torch.Tag.inplace_view in func.tags
-        if (in_place and not reshaped) or (not _aliases(func) and all(tensor.is_meta for tensor in outputs)):
-            flat = (result,) if isinstance(result, torch.Tensor) else result
-            if isinstance(flat, tuple) and all(item is None or isinstance(item, torch.Tensor) for item in flat):
-                metadata = tuple(None if item is None else (item.shape, item.stride(), item.dtype) for item in flat)
-        return _Plan(
-            cost=cost or _NOTHING,
-            bytes_read=read,
-            bytes_written=sum(map(_bytes, outputs)),
-            outputs=tuple(map(tensor_info, outputs)),
-            counted=cost is not None,
-            rebuild=metadata,
-            single=isinstance(result, torch.Tensor),
-            in_place=in_place,
-        )
+    def _opaque(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Run an operator that takes functions, such as a condition: the work inside is not seen."""
+        result = func(*args, **kwargs)
+        for tensor in tensors_in(result):
+            self.live.add(tensor)
+        name = f"{func.namespace}::{func.name()}"
+        if not self._covered:
+            self.uncounted[name] += 1
+        self._moved_data(name, result)
+        return result
+
+    def _moved_data(self, name: str, result: Any) -> None:
+        outputs = list(tensors_in(result))
+        written = sum(map(size_of, outputs))
+        self._record(name, _NOTHING, written, written, tuple(map(tensor_info, outputs)))
 
     def _record(self, name: str, cost: Cost, read: int, written: int, outputs: tuple[TensorInfo, ...]) -> None:
         if self._covered:
@@ -183,15 +121,13 @@ class Recorder(TorchDispatchMode):
 
     def _all_on_meta(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
         """Let real tensors meet meta ones: a model may make tensors, or be given integers, that keep their values."""
-        tensors = list(_tensors((args, tuple(kwargs.values()))))
-        if all(tensor.is_meta for tensor in tensors):
-            if tensors and kwargs.get("device") is not None:
-                kwargs = {**kwargs, "device": torch.device("meta")}
-            return args, kwargs
-        if not any(tensor.is_meta for tensor in tensors):
+        meta = [tensor.is_meta for tensor in tensors_in((args, tuple(kwargs.values())))]
+        if not any(meta):
             return args, kwargs
         if kwargs.get("device") is not None:
             kwargs = {**kwargs, "device": torch.device("meta")}
+        if all(meta):
+            return args, kwargs
         return self._moved(args), {name: self._moved(value) for name, value in kwargs.items()}
 
     def _moved(self, value: Any) -> Any:
@@ -216,51 +152,3 @@ class Recorder(TorchDispatchMode):
         self._covered -= 1
         shapes = [tuple(Shape(info.shape) for info in infos) for infos in (call.inputs, call.outputs)]
         self._record(f"module::{type(module).__name__}", formula(module, *shapes), 0, 0, call.outputs)
-
-
-def _name(func: Any) -> str:
-    return str(func._schema.name)
-
-
-def _aliases(func: Any) -> bool:
-    if any(argument.alias_info is not None for argument in (*func._schema.arguments, *func._schema.returns)):
-        return True
-    return torch.Tag.maybe_aliasing_or_mutating in func.tags and func._schema.name != "aten::batch_norm"
-
-
-def _tensors(value: Any) -> Iterable[torch.Tensor]:
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _tensors(item)
-
-
-def _bytes(tensor: torch.Tensor) -> int:
-    return tensor.numel() * tensor.element_size()
-
-
-def _signature(func: Any, args: Any, kwargs: Any) -> Any:
-    """Return what an operator's cost and output shapes depend on, or None where that cannot be told."""
-    try:
-        key = (func, _facet(args), tuple((name, _facet(value)) for name, value in kwargs.items()))
-        hash(key)
-    except (TypeError, RuntimeError, NotImplementedError):
-        return None
-    return key
-
-
-def _facet(value: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        return value.shape, value.stride(), value.dtype, value.is_meta
-    if isinstance(value, (list, tuple)):
-        return tuple(map(_facet, value))
-    return type(value), value
-
-
-def _rebuilt(plan: _Plan) -> Any:
-    made = tuple(
-        None if facts is None else torch.empty_strided(facts[0], facts[1], dtype=facts[2], device="meta")
-        for facts in plan.rebuild or ()
-    )
-    return made[0] if plan.single else made

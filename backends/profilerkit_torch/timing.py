@@ -12,8 +12,10 @@ from torch import nn
 from profilerkit import Device, DeviceNotAvailableError, InputError, ModelInputs
 from profilerkit.backend import DeviceLike
 
+from .guard import WriteGuard
 from .layers import is_lazy
-from .preservation import WriteGuard, preserved, set_inference_flags, substitute, tensors_of
+from .modules import set_inference_flags, tensors_of
+from .preservation import preserved, substitute
 
 __all__ = ["device_of", "needs_autograd", "placed", "require_values", "resolve_device", "running", "synchronize"]
 

@@ -22,8 +22,10 @@ from torch.nn.parameter import is_lazy as is_unsized
 from profilerkit import ModelFailedError, ModelInputs
 from profilerkit.trace import LayerRecord, ModelTrace, distinct
 
+from .guard import WriteGuard
 from .layers import LayerStack, is_lazy, layer_records
-from .preservation import WriteGuard, preserved, set_inference_flags, substitute, tensors_of
+from .modules import set_inference_flags, tensors_of
+from .preservation import preserved, substitute
 from .recorder import Recorder
 from .timing import needs_autograd
 

@@ -1,0 +1,88 @@
+"""What a model's modules hold: a walk over the modules, and over what their attributes lead to."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Iterator
+from types import FunctionType, MethodType, ModuleType
+from typing import Any
+
+import torch
+from torch import nn
+
+__all__ = ["CONTAINERS", "OWN", "STANDARD", "modules_of", "others", "reached", "set_inference_flags", "tensors_of"]
+
+CONTAINERS = (OrderedDict, dict, list, set, deque)
+#: What has attributes, but is not the model's to change, or is looked after elsewhere.
+_NOT_FOLLOWED = (nn.Module, torch.Tensor, type, ModuleType, FunctionType, MethodType, torch.jit.ScriptModule)
+#: How far a cache may be nested: a dict of lists of objects, say.
+_DEPTH = 4
+#: Longer containers are vocabularies and the like: they are kept whole, but not looked into.
+_LONG = 1000
+
+
+#: Where a module keeps its own tensors and children.
+OWN = ("_parameters", "_buffers", "_modules")
+#: The containers that every module has, hooks above all; most are empty.
+STANDARD = frozenset(name for name, value in vars(nn.Module()).items() if isinstance(value, CONTAINERS))
+#: Values that lead nowhere.
+_PLAIN = frozenset({int, float, bool, str, bytes, complex, type(None), torch.dtype, torch.device, torch.Size})
+
+
+def others(module: nn.Module) -> dict[str, Any]:
+    """Return the attributes that may lead to further tensors: not the module's own, not empty, not plain values."""
+    return {
+        name: value
+        for name, value in module.__dict__.items()
+        if type(value) not in _PLAIN and name not in OWN and (value is not None and (name not in STANDARD or value))
+    }
+
+
+def reached(container: Any, depth: int = _DEPTH, met: set[int] | None = None) -> Iterator[Any]:
+    """Yield the containers and tensors that a module's attributes lead to; of plain objects, their ``__dict__``."""
+    met = set() if met is None else met
+    for value in container.values() if isinstance(container, dict) else container:
+        if isinstance(value, torch.Tensor):
+            yield value
+            continue
+        held = value if isinstance(value, (*CONTAINERS, tuple)) else _attributes(value)
+        if held is None or id(held) in met:
+            continue
+        met.add(id(held))
+        yield held
+        if depth > 1 and len(held) <= _LONG:
+            yield from reached(held, depth - 1, met)
+
+
+def _attributes(value: Any) -> Any:
+    return None if isinstance(value, _NOT_FOLLOWED) else getattr(value, "__dict__", None)
+
+
+def set_inference_flags(model: nn.Module) -> None:
+    """Put every module into inference mode by its flag alone: an overridden ``train()`` may have effects of its own."""
+    for module in modules_of(model):
+        if module.training:
+            module.training = False
+
+
+def modules_of(model: nn.Module) -> list[nn.Module]:
+    """Return the model's modules, each once and parents first, as ``model.modules()`` does but without their names."""
+    found: dict[int, nn.Module] = {}
+    waiting: list[nn.Module | None] = [model]
+    while waiting:
+        module = waiting.pop()
+        if module is None or id(module) in found:
+            continue
+        found[id(module)] = module
+        waiting.extend(reversed([child for _, child in module._modules.items()]))
+    return list(found.values())
+
+
+def tensors_of(model: nn.Module) -> Iterator[torch.Tensor]:
+    """Yield the parameters, the buffers, and the tensors that other attributes of the modules lead to."""
+    modules = modules_of(model)
+    for held in ("_parameters", "_buffers"):
+        for module in modules:
+            yield from (tensor for _, tensor in getattr(module, held).items() if tensor is not None)
+    for module in modules:
+        yield from (value for value in reached(others(module)) if isinstance(value, torch.Tensor))
