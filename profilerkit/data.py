@@ -103,10 +103,10 @@ def map_leaves(value: Any, function: Callable[[Any], Any]) -> Any:
 
 def _like(mapping: Mapping[Any, Any], items: dict[Any, Any]) -> Any:
     """Return the items in a copy of a mapping of the user's own type, which its model may rely on."""
-    twin = copy.copy(mapping)
     try:
+        twin = copy.copy(mapping)
         twin.update(items)  # type: ignore[attr-defined]
-    except (AttributeError, TypeError):
+    except Exception:  # a mapping that will not be changed; its model gets a plain one
         return items
     return twin
 

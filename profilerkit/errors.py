@@ -11,6 +11,7 @@ __all__ = [
     "ArgumentWarning",
     "BackendNotFoundError",
     "BackendNotInstalledError",
+    "CostFormulaError",
     "DependencyCycleError",
     "DeviceNotAvailableError",
     "IncompleteStatusError",
@@ -79,6 +80,10 @@ class WithoutValuesError(InputError):
 
 class ModelFailedError(ProfilerKitError, RuntimeError):
     """The model raised while it was being profiled; the cause is chained."""
+
+
+class CostFormulaError(ProfilerKitError, RuntimeError):
+    """A cost formula raised for the shapes it was given; the cause is chained."""
 
 
 class IncompleteStatusError(ProfilerKitError, RuntimeError):

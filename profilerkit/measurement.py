@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
-__all__ = ["Measurement", "Ratio", "Sampling", "measure", "measure_interleaved"]
+__all__ = ["Measurement", "Ratio", "Sampling", "collector_paused", "measure", "measure_interleaved"]
 
 _sessions = count(1)
 
@@ -239,7 +239,7 @@ def measure_interleaved(calls: Sequence[Callable[[], object]], sampling: Samplin
     session = next(_sessions)
     # Of several calls only the ratios are asked to be precise, so a single one is not warned of.
     wanted = plan.relative_precision if len(calls) == 1 and plan.num_iters is None else None
-    with _collector_paused():
+    with collector_paused():
         warmups = [_warm_up(call, plan, len(calls)) for call in calls]
         samples: list[list[float]] = [[] for _ in calls]
         deadline = plan.clock() + plan.max_seconds
@@ -292,7 +292,8 @@ def _warm_up(call: Callable[[], object], plan: Sampling, share: int) -> list[flo
 
 
 @contextmanager
-def _collector_paused() -> Iterator[None]:
+def collector_paused() -> Iterator[None]:
+    """Keep the garbage collector from running, if it would, until the end."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -71,7 +71,7 @@ class Recorder(TorchDispatchMode):
         if plan is not None and plan.rebuild is not None and self.on_meta:
             result = plan.replayed(args)
         else:
-            result = without_running(func, args) if self.on_meta else None
+            result = without_running(func, args, kwargs) if self.on_meta else None
             result = func(*args, **kwargs) if result is None else result
         if plan is None:
             plan = plan_of(func, kind, args, kwargs, result)

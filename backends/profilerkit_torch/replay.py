@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,15 +15,10 @@ from .layers import tensor_info
 
 __all__ = ["Plan", "plan_of", "signature", "tensors_in", "without_running"]
 
-#: Element-wise operators of one tensor whose output has its shape and dtype, if that is a float's. Torch's meta kernels
-#: for them are written in Python and slow, and there is nothing about them that could fail.
-_SHAPE_KEEPING = frozenset(
-    f"aten::{name}{suffix}"
-    for name in (
-        *("relu", "relu6", "hardtanh", "leaky_relu", "elu"),
-        *("sigmoid", "tanh", "exp", "silu", "gelu", "mish", "softplus", "hardsigmoid", "hardswish"),
-    )
-    for suffix in ("", "_")
+#: Element-wise operators of one tensor.
+_ELEMENT_WISE = (
+    *("relu", "relu6", "hardtanh", "leaky_relu", "elu"),
+    *("sigmoid", "tanh", "exp", "silu", "gelu", "mish", "softplus", "hardsigmoid", "hardswish"),
 )
 
 
@@ -91,14 +86,50 @@ def _aliases(func: Any) -> bool:
     return torch.Tag.maybe_aliasing_or_mutating in func.tags and func._schema.name != "aten::batch_norm"
 
 
-def without_running(func: Any, args: Any) -> torch.Tensor | None:
-    """Return the output of a shape-keeping operator on a meta tensor; None for any other, which must run."""
+def without_running(func: Any, args: Any, kwargs: Any) -> torch.Tensor | None:
+    """Return the output of an operator on meta tensors that keeps its input's shape; None for any that must run."""
     tensor = args[0] if args else None
     if not isinstance(tensor, torch.Tensor) or not tensor.is_meta or not tensor.is_floating_point():
         return None
-    if func._schema.name not in _SHAPE_KEEPING or func._schema.overload_name:
+    schema = func._schema
+    fits = _KEEPS_SHAPE.get(f"{schema.name}.{schema.overload_name}")
+    if fits is None or kwargs or not fits(args):
         return None
-    return tensor if func._schema.is_mutable else torch.empty_like(tensor)
+    return tensor if schema.is_mutable else torch.empty_like(tensor)
+
+
+def _same_as_first(args: Any) -> bool:
+    """Two tensors of one shape, dtype and layout: nothing is broadcast and nothing promoted."""
+    x, y = args[:2]
+    return isinstance(y, torch.Tensor) and y.is_meta and _layout(x) == _layout(y)
+
+
+def _layout(tensor: torch.Tensor) -> Any:
+    return tensor.shape, tensor.stride(), tensor.dtype
+
+
+def _normalises_channels(args: Any) -> bool:
+    """A batch norm with known statistics, whose weights all have one element for each channel."""
+    x, weights, training = args[0], args[1:5], args[5]
+    whole = x.dim() > 1 and not training
+    return whole and all(weight is None or weight.shape == x.shape[1:2] for weight in weights)
+
+
+def _normalises_last(args: Any) -> bool:
+    """A layer norm over the last dimensions of a contiguous tensor, whose weights have their shape."""
+    x, shape = args[0], torch.Size(args[1])
+    fits = x.shape[x.dim() - len(shape) :] == shape and x.is_contiguous()
+    return fits and all(weight is None or weight.shape == shape for weight in args[2:4])
+
+
+#: Operators that keep their input's shape and dtype where the arguments are as a function says: torch's meta kernels
+#: for them are written in Python and slow, and nothing about such arguments could fail.
+_KEEPS_SHAPE: dict[str, Callable[[Any], bool]] = {
+    **{f"aten::{name}{suffix}.": lambda args: True for name in _ELEMENT_WISE for suffix in ("", "_")},
+    **{f"aten::{name}{suffix}.Tensor": _same_as_first for name in ("add", "sub", "mul") for suffix in ("", "_")},
+    "aten::batch_norm.": _normalises_channels,
+    "aten::layer_norm.": _normalises_last,
+}
 
 
 def signature(func: Any, args: Any, kwargs: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from profilerkit import Device, DeviceNotAvailableError, InputError, ModelInputs
+from profilerkit import Device, DeviceNotAvailableError, ModelFailedError, ModelInputs, WithoutValuesError
 from profilerkit.backend import DeviceLike
 
 from .guard import WriteGuard
@@ -68,13 +68,13 @@ def synchronize(device: torch.device) -> None:
 
 
 def require_values(model: nn.Module, device: torch.device) -> None:
-    """Raise `InputError` where there is nothing to run with: lazy parameters, or the meta device."""
+    """Raise `WithoutValuesError` where there is nothing to run with: lazy parameters, or the meta device."""
     if is_lazy(model):
-        raise InputError(
+        raise WithoutValuesError(
             "the model has lazy parameters without values; call it once with real inputs before running it"
         )
     if device.type == "meta" or any(tensor.is_meta for tensor in tensors_of(model)):
-        raise InputError(
+        raise WithoutValuesError(
             "the model is on the meta device and its weights have no values: it cannot be run, only its static metrics "
             "can be had; materialise it with model.to_empty(device='cpu') to time it"
         )
@@ -135,13 +135,23 @@ def needs_autograd(error: Exception) -> bool:
 
 def _first_pass(model: nn.Module, inputs: ModelInputs, guard: WriteGuard) -> Callable[[], Any]:
     """Run once under the guard; return inference mode, or no-grad for a model that inference mode breaks."""
-    try:
-        with torch.inference_mode(), guard:
-            model(*inputs.args, **inputs.kwargs)
-        return torch.inference_mode
-    except RuntimeError as error:
-        if not needs_autograd(error):
-            raise
-    with torch.no_grad(), guard:
-        model(*inputs.args, **inputs.kwargs)
-    return torch.no_grad
+    failed: Exception | None = None
+    for mode in (torch.inference_mode, torch.no_grad):
+        try:
+            with mode(), guard:
+                model(*inputs.args, **inputs.kwargs)
+            return mode
+        except Exception as error:  # whatever the model raises
+            failed = error
+            if not needs_autograd(error):
+                break
+    raise model_failed(failed, inputs) from failed
+
+
+def model_failed(error: Exception | None, inputs: ModelInputs) -> ModelFailedError:
+    """Return what is said of a model that raised: the error, and what it was called with."""
+    failure = ModelFailedError(
+        f"the model raised {type(error).__name__}: {error}; it was called with {inputs!r}, do these inputs fit it?"
+    )
+    failure.__cause__ = error
+    return failure

@@ -11,6 +11,7 @@ import logging
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import torch
@@ -19,7 +20,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 from torch.nn.parameter import is_lazy as is_unsized
 
-from profilerkit import ModelFailedError, ModelInputs
+from profilerkit import CostFormulaError, ModelInputs
+from profilerkit.measurement import collector_paused
 from profilerkit.trace import LayerRecord, ModelTrace, distinct
 
 from .guard import WriteGuard
@@ -27,11 +29,21 @@ from .layers import LayerStack, is_lazy, layer_records
 from .modules import set_inference_flags, tensors_of
 from .preservation import preserved, substitute
 from .recorder import Recorder
-from .timing import needs_autograd
+from .timing import model_failed, needs_autograd
 
 __all__ = ["trace_model"]
 
 GradMode: TypeAlias = Callable[[], AbstractContextManager[Any]]
+
+
+@dataclass(frozen=True)
+class _StandIns:
+    """What stands in for the model's weights and inputs: one way to trace. ``weight`` is None for a real run."""
+
+    method: str
+    weight: Callable[[torch.Tensor], torch.Tensor] | None
+    leaf: Callable[[Any], Any]
+    mode: AbstractContextManager[Any] = field(default_factory=nullcontext)
 
 
 def trace_model(model: nn.Module, inputs: ModelInputs | None) -> ModelTrace:
@@ -44,16 +56,13 @@ def trace_model(model: nn.Module, inputs: ModelInputs | None) -> ModelTrace:
         for attempt in (_on_meta, _on_fake, _for_real):
             try:
                 return attempt(model, inputs, grad_mode, errors)
+            except CostFormulaError as error:
+                return ModelTrace(layers=layer_records(model, {}), failure=error)
             except Exception as error:  # whatever a model raises, the next way may work
                 errors.append(error)
         if not any(needs_autograd(error) for error in errors):
             break
-    last = errors[-1]
-    failure = ModelFailedError(
-        f"the model raised {type(last).__name__}: {last}; it was called with {inputs!r}, do these inputs fit it?"
-    )
-    failure.__cause__ = last
-    return ModelTrace(layers=layer_records(model, {}), failure=failure)
+    return ModelTrace(layers=layer_records(model, {}), failure=model_failed(errors[-1], inputs))
 
 
 def _on_meta(model: nn.Module, inputs: ModelInputs, grad_mode: GradMode, errors: list[Exception]) -> ModelTrace:
@@ -68,7 +77,9 @@ def _on_meta(model: nn.Module, inputs: ModelInputs, grad_mode: GradMode, errors:
             known[id(leaf)] = _meta(leaf)
         return known[id(leaf)]
 
-    return _traced(model, inputs, _meta, stand_in, nullcontext(), "meta tensors", grad_mode)
+    # A collector's pause would cost more than the trace; what only it would free is small where tensors have no data.
+    with collector_paused():
+        return _traced(model, inputs, _StandIns("meta tensors", _meta, stand_in), grad_mode)
 
 
 def _on_fake(model: nn.Module, inputs: ModelInputs, grad_mode: GradMode, errors: list[Exception]) -> ModelTrace:
@@ -81,7 +92,7 @@ def _on_fake(model: nn.Module, inputs: ModelInputs, grad_mode: GradMode, errors:
     log = logging.getLogger("torch._subclasses.fake_tensor")  # it logs whatever fails, which is dealt with here
     was_disabled, log.disabled = log.disabled, True
     try:
-        return _traced(model, inputs, mode.from_tensor, stand_in, mode, "fake tensors", grad_mode)
+        return _traced(model, inputs, _StandIns("fake tensors", mode.from_tensor, stand_in, mode), grad_mode)
     finally:
         log.disabled = was_disabled
 
@@ -92,53 +103,44 @@ def _for_real(model: nn.Module, inputs: ModelInputs, grad_mode: GradMode, errors
         raise errors[0]
     device = next((tensor.device for tensor in tensors_of(model)), torch.device("cpu"))
     placed = inputs.map(lambda leaf: leaf.to(device) if isinstance(leaf, torch.Tensor) else leaf)
-    trace = _traced(model, placed, None, lambda leaf: leaf, nullcontext(), "a real run", grad_mode)
+    trace = _traced(model, placed, _StandIns("a real run", None, lambda leaf: leaf), grad_mode)
     note = f"counted in a real run: on shapes alone the model raised {type(errors[0]).__name__}: {_line(errors[0])}"
-    return ModelTrace(**{**_fields(trace), "notes": (*trace.notes, note)})
+    return replace(trace, notes=(*trace.notes, note))
 
 
-def _traced(
-    model: nn.Module,
-    inputs: ModelInputs,
-    convert: Callable[[torch.Tensor], torch.Tensor] | None,
-    convert_leaf: Callable[[Any], Any],
-    mode: AbstractContextManager[Any],
-    method: str,
-    grad_mode: GradMode,
-) -> ModelTrace:
+def _traced(model: nn.Module, inputs: ModelInputs, stand_ins: _StandIns, grad_mode: GradMode) -> ModelTrace:
     guard = WriteGuard([*tensors_of(model), *(leaf for leaf in inputs.leaves() if isinstance(leaf, torch.Tensor))])
     lazy = is_lazy(model)
     records: tuple[LayerRecord, ...] = ()
     with guard.restoring(), preserved(model), ExitStack() as active:
         torch.backends.mha.set_fastpath_enabled(False)
         set_inference_flags(model)
-        if convert is not None:
-            substitute(model, convert)
-        standing_in = inputs.map(convert_leaf)
-        on_meta = method == "meta tensors"
+        if stand_ins.weight is not None:
+            substitute(model, stand_ins.weight)
+        standing_in = inputs.map(stand_ins.leaf)
+        on_meta = stand_ins.weight is _meta
         if lazy:  # a first call gives the lazy parameters their sizes, which inference mode would not let it
-            with torch.no_grad(), guard, mode, Recorder(LayerStack(model), on_meta=on_meta):
+            with torch.no_grad(), guard, stand_ins.mode, Recorder(LayerStack(model), on_meta=on_meta):
                 model(*standing_in.args, **standing_in.kwargs)
         layers = LayerStack(model)
         recorder = Recorder(layers, on_meta=on_meta)
         input_bytes = _alive_before(recorder, model, standing_in)
         active.enter_context(warnings.catch_warnings())
         warnings.filterwarnings("ignore", message=r"Using `torch\.compile\(module\)` when there are global hooks")
-        for context in (grad_mode(), guard, layers.following(), mode, recorder):
+        for context in (grad_mode(), guard, layers.following(), stand_ins.mode, recorder):
             active.enter_context(context)
         model(*standing_in.args, **standing_in.kwargs)
         active.close()
         if lazy:
             records = layer_records(model, layers.calls)
-    if not lazy:
-        records = layer_records(model, layers.calls)
+    records = records or layer_records(model, layers.calls)
     weights = distinct(weight for record in records for weight in (*record.parameters, *record.buffers))
     return ModelTrace(
         layers=records,
         operators=tuple(recorder.operators),
         memory=recorder.timeline(sum(weight.bytes for weight in weights), input_bytes),
         uncounted={**recorder.uncounted, **layers.elsewhere},
-        method=method,
+        method=stand_ins.method,
         notes=tuple(_notes(lazy, layers.strangers)),
     )
 
@@ -170,10 +172,6 @@ def _meta(tensor: torch.Tensor) -> torch.Tensor:
         return tensor
     twin = torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device="meta")
     return nn.Parameter(twin, requires_grad=tensor.requires_grad) if isinstance(tensor, nn.Parameter) else twin
-
-
-def _fields(trace: ModelTrace) -> dict[str, Any]:
-    return {name: getattr(trace, name) for name in trace.__dataclass_fields__}
 
 
 def _line(error: Exception) -> str:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
 import torch
 from torch import nn
 
-from profilerkit import RegistrationConflictError
+from profilerkit import CostFormulaError, RegistrationConflictError
 
 __all__ = [
     "Cost",
@@ -212,7 +212,18 @@ def op_cost(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> Cost 
     if formula is None:
         return None
     named = {name: _shapes(value) for name, value in kwargs.items() if name != "out"}
-    return formula(*_shapes(args), **named, out=_shapes(result))
+    try:
+        return formula(*_shapes(args), **named, out=_shapes(result))
+    except Exception as error:
+        raise CostFormulaError(
+            f"the cost formula of {schema_name(func)} raised {type(error).__name__}: {error}; it was called with "
+            f"{_shapes(args)!r}, {named!r} and out={_shapes(result)!r}"
+        ) from error
+
+
+def schema_name(func: Any) -> str:
+    """Return the operator's name as formulas are registered by: ``aten::mm``."""
+    return str(func._schema.name)
 
 
 def _formula(func: Any) -> Formula | None:
