@@ -2,6 +2,7 @@
 
 import ast
 import configparser
+import importlib
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -63,7 +64,8 @@ def loaded_after(statement: str) -> set[str]:
         "import profilerkit_metrics",
         "import profilerkit_torch",
         "import profilerkit_torch.plugin, profilerkit_metrics.plugin",
-        "import profilerkit; profilerkit.plugins.backends()",
+        "from profilerkit.plugins import backends; backends()",
+        "from profilerkit import Metric, Profiler, Report, hookimpl, profile",
     ],
 )
 def test_importing_is_light(statement: str) -> None:
@@ -84,6 +86,22 @@ def test_a_misspelt_lazy_name_is_an_attribute_error() -> None:
     assert {"TorchProfiler", "get_accuracy"} <= set(dir(profilerkit_torch))
     for name in profilerkit_torch.__all__:
         assert getattr(profilerkit_torch, name) is not None
+
+
+@pytest.mark.parametrize("package", ["profilerkit", "profilerkit_torch"])
+def test_lazy_names_are_the_imported_ones_are_the_public_ones(package: str) -> None:
+    """What type checkers read, what is imported on first use, and what is public are one list."""
+    tree = ast.parse((packages()[package] / "__init__.py").read_text(encoding="utf-8"))
+    checked = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If):
+            for statement in node.body:
+                assert isinstance(statement, ast.ImportFrom)
+                module = "." * statement.level + (statement.module or "")
+                checked.update({alias.name: module for alias in statement.names})
+    loaded = importlib.import_module(package)
+    assert checked == loaded._MODULES
+    assert sorted(checked) == list(loaded.__all__)
 
 
 def configuration() -> configparser.ConfigParser:
