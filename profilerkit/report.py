@@ -13,6 +13,7 @@ from .data import ModelInputs
 from .errors import UnknownStatusError
 from .intrinsic import Inputs, batch_size_of
 from .measurement import Measurement, Ratio
+from .render import renderer
 from .status import Comparative, Completeness, Metric, StatusKey
 from .trace import LayerTable, ModelTrace, Trace
 
@@ -121,17 +122,16 @@ class Report:
 
     def to_text(self, details: bool = False) -> str:
         """Return the console table as text; ``details`` adds descriptions and the layers."""
-        from .render.console import report_table, to_text
-
-        return to_text(report_table(self, details))
+        console = renderer("console")
+        text: str = console.to_text(console.report_table(self, details))
+        return text
 
     def __str__(self) -> str:
         return self.to_text()
 
     def __rich__(self) -> RenderableType:
-        from .render.console import report_table
-
-        return report_table(self)
+        table: RenderableType = renderer("console").report_table(self)
+        return table
 
 
 @dataclass(frozen=True)
@@ -206,17 +206,16 @@ class Comparison:
 
     def to_text(self, details: bool = False) -> str:
         """Return the console table as text; ``details`` adds descriptions and the layers."""
-        from .render.console import comparison_table, to_text
-
-        return to_text(comparison_table(self, details))
+        console = renderer("console")
+        text: str = console.to_text(console.comparison_table(self, details))
+        return text
 
     def __str__(self) -> str:
         return self.to_text()
 
     def __rich__(self) -> RenderableType:
-        from .render.console import comparison_table
-
-        return comparison_table(self)
+        table: RenderableType = renderer("console").comparison_table(self)
+        return table
 
 
 def report_of(profiler: Profiler, names: Container[str] | None = None) -> Report:

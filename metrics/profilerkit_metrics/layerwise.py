@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from profilerkit import Failure, ProfilerFunction, StatusKey
+from profilerkit.render import renderer
 from profilerkit.trace import ModelTrace
 
 __all__ = ["ComputeLayerwiseSummary", "LayerwiseData", "LayerwiseSummary", "layerwise"]
@@ -36,8 +37,7 @@ class ComputeLayerwiseSummary(ProfilerFunction):
 
 def layerwise(trace: ModelTrace) -> dict[str, Any]:
     """Return the per-layer table by the names of both its forms."""
-    from profilerkit.render.console import layer_table, to_text
-
     if trace.failure is not None:
         return {LayerwiseSummary.NAME: Failure(trace.failure), LayerwiseData.NAME: Failure(trace.failure)}
-    return {LayerwiseSummary.NAME: to_text(layer_table(trace.table)), LayerwiseData.NAME: trace.table}
+    console = renderer("console")
+    return {LayerwiseSummary.NAME: console.to_text(console.layer_table(trace.table)), LayerwiseData.NAME: trace.table}

@@ -16,6 +16,7 @@ from rich.text import Text
 from ..measurement import Measurement, Ratio
 from ..quantity import Scale, format_number, scale_value
 from ..status import Comparative, Completeness
+from . import untouched_random
 
 if TYPE_CHECKING:
     from ..report import Comparison, Report, StatusRecord
@@ -31,7 +32,8 @@ def to_text(renderable: RenderableType, width: int | None = None) -> str:
     columns = width or min(max(shutil.get_terminal_size((100, 24)).columns, NARROWEST), WIDEST)
     target = io.StringIO()
     console = Console(file=target, width=columns, color_system=None, force_terminal=False, legacy_windows=False)
-    console.print(renderable)
+    with untouched_random():
+        console.print(renderable)
     return "\n".join(line.rstrip() for line in target.getvalue().splitlines()).strip("\n")
 
 

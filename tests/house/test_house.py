@@ -51,6 +51,19 @@ def test_imports_run_one_way(package: str) -> None:
             assert imported in allowed, f"{path.name} of {package} imports {imported}"
 
 
+def test_a_first_profile_leaves_seeded_random_numbers_alone() -> None:
+    """Importing rich draws random numbers: the first profile of a process must not shift the user's stream."""
+    code = """
+import random, torch
+from profilerkit import profile
+model, x = torch.nn.Linear(2, 1), torch.randn(1, 2)
+random.seed(7); expected = random.random()
+random.seed(7); str(profile(model, x, metrics=["layerwise_summary", "macs"])); print(random.random() == expected)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "True"
+
+
 def loaded_after(statement: str) -> set[str]:
     code = f"import sys; {statement}; print(*{{name.partition('.')[0] for name in sys.modules}})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

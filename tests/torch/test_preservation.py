@@ -16,7 +16,6 @@ import torch
 from tiny import BACKEND, ones, trace
 from torch import nn
 
-import profilerkit.render.console  # noqa: F401 - importing rich draws a random number, once in a process
 from profilerkit import ModelChangedWarning, ModelInputs, profile
 from profilerkit_torch import ComputeEvalMetric, TorchProfiler, get_accuracy
 
