@@ -13,7 +13,7 @@ from .lazy import lazy_names
 
 if TYPE_CHECKING:
     from .api import compare, profile
-    from .backend import Backend, Device
+    from .backend import Backend, BackendInfo, Device
     from .data import DataLoader, ForwardPass, ModelInputPattern, ModelInputs, TensorSpec
     from .errors import (
         ArgumentWarning,
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from .function import ExternalProfilerFunction, JointFunction, ProfilerFunction
     from .hookspecs import hookimpl
     from .measurement import Measurement, Ratio
-    from .plugins import BackendInfo
     from .profiler import Profiler
     from .quantity import Scale
     from .report import Comparison, Report
@@ -98,7 +97,7 @@ __all__ = [
 _MODULES = {
     "ArgumentWarning": ".errors",
     "Backend": ".backend",
-    "BackendInfo": ".plugins",
+    "BackendInfo": ".backend",
     "BackendNotFoundError": ".errors",
     "BackendNotInstalledError": ".errors",
     "Comparative": ".status",

@@ -8,13 +8,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from .data import DataLoader, ForwardPass, ModelInputs, TensorSpec
 from .trace import ModelTrace
 
-__all__ = ["Backend", "Device", "DeviceLike"]
+__all__ = ["Backend", "BackendInfo", "Device", "DeviceLike"]
 
 T = TypeVar("T")
 
@@ -89,3 +90,17 @@ class Backend(ABC):
     def environment(self) -> Mapping[str, str]:
         """Return what a reader must know to repeat a measurement: framework version, threads, devices."""
         return {}
+
+
+@dataclass(frozen=True)
+class BackendInfo:
+    """A backend that can be loaded when it is needed.
+
+    ``frameworks`` are the top-level packages whose classes mark a model as this backend's. ``load`` imports the
+    framework and returns the backend; ``requirement`` is what to install where that fails.
+    """
+
+    name: str
+    frameworks: tuple[str, ...]
+    load: Callable[[], Backend]
+    requirement: str

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 import pluggy
 
 if TYPE_CHECKING:
-    from .backend import Backend
+    from .backend import Backend, BackendInfo
     from .function import ProfilerFunction
-    from .plugins import BackendInfo
 
 hookspec = pluggy.HookspecMarker("profilerkit")
 hookimpl = pluggy.HookimplMarker("profilerkit")

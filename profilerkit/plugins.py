@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pluggy
 
 from . import hookspecs
-from .backend import Backend
+from .backend import Backend, BackendInfo
 from .errors import BackendNotFoundError, BackendNotInstalledError, PluginWarning, by_likeness
 from .function import ProfilerFunction
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 __all__ = [
-    "BackendInfo",
     "backend_named",
     "backends",
     "default_functions",
@@ -29,20 +28,6 @@ __all__ = [
 ]
 
 GROUP = "profilerkit"
-
-
-@dataclass(frozen=True)
-class BackendInfo:
-    """A backend that can be loaded when it is needed.
-
-    ``frameworks`` are the top-level packages whose classes mark a model as this backend's. ``load`` imports the
-    framework and returns the backend; ``requirement`` is what to install where that fails.
-    """
-
-    name: str
-    frameworks: tuple[str, ...]
-    load: Callable[[], Backend]
-    requirement: str
 
 
 @dataclass(frozen=True)

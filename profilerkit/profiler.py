@@ -229,7 +229,9 @@ class Profiler:
         """Return what is computed so far as plain data: all of it, or the named metrics."""
         from .report import report_of
 
-        return report_of(self, None if names is None else set(names))
+        computed = {binding.key.NAME: self.status_get(binding.key.NAME, to_value=False) for binding in self._registry}
+        computed = {name: status for name, status in computed.items() if status.is_computed}
+        return report_of(self.name, self.backend, self.model, computed, None if names is None else set(names))
 
     # The computed statuses --------------------------------------------------------------------------------------
 

@@ -1,22 +1,55 @@
-"""Progress of long work: a bar on standard error where that is a terminal, nothing where it is a pipe."""
+"""Progress of long work: a bar on standard error where that is a terminal, nothing where it is a pipe.
+
+One display serves nested work. It is drawn only between two items, never by a thread of its own, which could disturb
+a measurement.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sized
-from typing import TypeVar
+from collections.abc import Iterable, Iterator, Sized
+from typing import TYPE_CHECKING, TypeVar
+
+from .render import untouched_random
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 __all__ = ["track"]
 
 T = TypeVar("T")
 
+_displays: list[Progress] = []
+
 
 def track(items: Iterable[T], description: str) -> Iterable[T]:
     """Return the items, with a progress bar while they are gone through on a terminal."""
-    if not sys.stderr.isatty():
-        return items
-    from rich.console import Console
-    from rich.progress import track as rich_track
+    return _tracked(items, description) if sys.stderr.isatty() else items
 
-    total = len(items) if isinstance(items, Sized) else None
-    return rich_track(items, description, total=total, console=Console(stderr=True), transient=True)
+
+def _tracked(items: Iterable[T], description: str) -> Iterator[T]:
+    outermost = not _displays
+    if outermost:
+        _displays.append(_started_display())
+    display = _displays[-1]
+    task = display.add_task(description, total=len(items) if isinstance(items, Sized) else None)
+    try:
+        display.refresh()
+        for item in items:
+            yield item
+            display.advance(task)
+            display.refresh()
+    finally:
+        display.remove_task(task)
+        if outermost:
+            _displays.pop().stop()
+
+
+def _started_display() -> Progress:
+    with untouched_random():
+        from rich.console import Console
+        from rich.progress import Progress
+
+        display = Progress(console=Console(stderr=True), transient=True, auto_refresh=False)
+    display.start()
+    return display

@@ -15,12 +15,12 @@ from .intrinsic import Inputs, batch_size_of
 from .measurement import Measurement, Ratio
 from .render import renderer
 from .status import Comparative, Completeness, Metric, StatusKey
-from .trace import LayerTable, ModelTrace, Trace
+from .trace import LayerTable, Trace
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from .profiler import Profiler
+    from .backend import Backend
 
 __all__ = ["Comparison", "Report", "StatusRecord"]
 
@@ -218,39 +218,35 @@ class Comparison:
         return table
 
 
-def report_of(profiler: Profiler, names: Container[str] | None = None) -> Report:
-    """Return what a profiler has computed so far as plain data, of the named metrics only if there are names."""
+def report_of(
+    name: str, backend: Backend, model: Any, statuses: Mapping[str, StatusKey], names: Container[str] | None = None
+) -> Report:
+    """Return computed statuses of a model as plain data, of the named metrics only if there are names."""
     from datetime import datetime, timezone
 
     from .environment import machine
 
-    computed = [status for _, status in profiler.status_items(to_value=False) if status.is_computed]
-    inputs = _value(profiler.status_get(Inputs.NAME, to_value=False))
-    trace: ModelTrace | None = _value(profiler.status_get(Trace.NAME, to_value=False))
-    notes = list(trace.notes) if trace else []
-    metrics = [status for status in computed if isinstance(status, Metric)]
+    inputs, trace = (statuses[key].value if key in statuses else None for key in (Inputs.NAME, Trace.NAME))
+    metrics = [status for status in statuses.values() if isinstance(status, Metric)]
     records = [StatusRecord.of(metric) for metric in metrics if names is None or metric.NAME in names]
+    notes = list(trace.notes) if trace else []
     notes += [
         f"{record.friendly_name}: {record.value.warning}"
         for record in records
         if isinstance(record.value, Measurement) and record.value.warning
     ]
     return Report(
-        name=profiler.name,
-        backend=profiler.backend.name,
-        model_type=f"{type(profiler.model).__module__}.{type(profiler.model).__qualname__}",
+        name=name,
+        backend=backend.name,
+        model_type=f"{type(model).__module__}.{type(model).__qualname__}",
         statuses={record.key: record for record in records},
-        batch_size=batch_size_of(inputs, profiler.backend) if inputs is not None else None,
+        batch_size=batch_size_of(inputs, backend) if inputs is not None else None,
         inputs=repr(inputs) if isinstance(inputs, ModelInputs) else "",
         layers=trace.table if trace else None,
         notes=tuple(dict.fromkeys(notes)),
-        environment={**machine(), **profiler.backend.environment()},
+        environment={**machine(), **backend.environment()},
         created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
     )
-
-
-def _value(status: StatusKey) -> Any:
-    return status.value
 
 
 def _is_number(value: Any) -> bool:

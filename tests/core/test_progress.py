@@ -1,0 +1,61 @@
+"""A progress bar on a terminal, silence in a pipe."""
+
+import os
+import pty
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from profilerkit.progress import track
+
+WORK = """
+from profilerkit.progress import track
+for outer in track(["a", "b"], "Profiling Net"):
+    for inner in track(range(3), "Evaluating on test"):
+        pass
+try:
+    for item in track(iter([1, 2]), "Failing"):
+        raise ValueError
+except ValueError:
+    pass
+print("done")
+"""
+
+
+def run_on_a_terminal(code: str) -> tuple[str, str]:
+    """Run Python with standard error on a pseudo-terminal; return standard output and what the terminal got."""
+    leader, follower = pty.openpty()
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=follower, text=True)
+    os.close(follower)
+    seen: list[bytes] = []
+
+    def read() -> None:
+        try:
+            while chunk := os.read(leader, 4096):
+                seen.append(chunk)
+        except OSError:  # the other end is closed
+            pass
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    output = process.communicate(timeout=60)[0]
+    reader.join(timeout=10)
+    os.close(leader)
+    assert process.returncode == 0
+    return output, b"".join(seen).decode()
+
+
+def test_nested_work_is_shown_on_a_terminal_and_standard_output_is_clean() -> None:
+    output, terminal = run_on_a_terminal(WORK)
+    assert output == "done\n"
+    for description in ("Profiling Net", "Evaluating on test", "Failing"):
+        assert description in terminal
+    assert "Traceback" not in terminal
+
+
+def test_a_pipe_sees_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    items = [1, 2, 3]
+    assert track(items, "Working") is items
+    assert capsys.readouterr().err == ""
