@@ -173,10 +173,10 @@ class Profiler:
 
     def compute(self, names: Iterable[str], *, recompute: bool = False, strict: bool = False, **kwargs: Any) -> None:
         """Compute the named status keys, keeping failures on them unless ``strict``."""
-        chosen = list(names)
+        bindings = [self._registry[name] for name in names]  # an unknown name is said before anything is computed
         computation = self._computation(kwargs, recompute)
-        for name in track(chosen, f"Profiling {self.name}"):
-            binding = self._registry[name]
+        for binding in track(bindings, f"Profiling {self.name}"):
+            name = binding.key.NAME
             try:
                 status = computation.status(name)
                 if strict and status.outcome.error is not None:

@@ -26,7 +26,7 @@ def command() -> None:
         try:
             backend = load(info)
         except BackendNotInstalledError as error:
-            console.print(f"  {info.name:<12} not usable: {error}", markup=False)
+            console.print(f"  {info.name:<12} {error}", markup=False)
         else:
             usable.append(backend)
             facts = ", ".join(f"{name} {value}" for name, value in backend.environment().items())

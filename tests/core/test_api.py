@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from conftest import ComputeWeight
 
-from profilerkit import ArgumentWarning, Profiler, ProfilerFunction, compare, profile
+from profilerkit import ArgumentWarning, Profiler, ProfilerFunction, UnknownStatusError, compare, profile
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
 from profilerkit_metrics import TotalParams
 
@@ -53,6 +53,12 @@ def test_without_inputs_the_reason_is_said_everywhere(model: FakeModel, backend:
 def test_a_typo_is_warned_of(model: FakeModel, backend: FakeBackend) -> None:
     with pytest.warns(ArgumentWarning, match="did you mean 'num_iters'"):
         profile(model, X, backend=backend, metrics=["macs"], num_iter=3)
+
+
+def test_an_unknown_metric_is_said_before_anything_is_computed(model: FakeModel, backend: FakeBackend) -> None:
+    with pytest.raises(UnknownStatusError, match="unknown status 'mac'; this profiler knows, nearest first: macs"):
+        profile(model, X, backend=backend, metrics=["total_params", "mac"])
+    assert backend.traced == 0
 
 
 def test_profiling_strictly_raises(backend: FakeBackend) -> None:
