@@ -45,7 +45,8 @@ def profile(
         strict: Raise where a value fails or is not complete, instead of saying so in the report.
         **kwargs: Arguments for the functions, by name: ``max_seconds=1``.
     """
-    profiler = _profiler(model, data_splits, name, inputs, input_shape, backend, functions)
+    own = {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits, "backend": backend}
+    profiler = _profiler(model, functions=functions, name=name, **own)
     arguments = _arguments(kwargs, batch_size, device)
     warn_of_unknown_arguments(arguments, [profiler])
     wanted = None if metrics is None else list(metrics)
@@ -64,6 +65,7 @@ def compare(
     batch_size: int | None = None,
     device: DeviceLike = None,
     names: Iterable[str] | None = None,
+    backend: Backend | str | None = None,
     strict: bool = False,
     **kwargs: Any,
 ) -> Comparison:
@@ -80,53 +82,43 @@ def compare(
         batch_size: Samples in one forward pass.
         device: Where to run.
         names: What the report calls the models, the reference first.
+        backend: A backend or its name, for all of them; found from each model unless given.
         strict: Raise where a value fails or is not complete.
         **kwargs: Arguments for the functions, by name.
     """
     models = [reference, *others]
     if len(models) < 2:
         raise TypeError("compare() needs a reference and at least one other model: compare(teacher, student, inputs=x)")
-    called = list(names) if names is not None else [None] * len(models)
-    if len(called) != len(models):
+    called = list(names) if names is not None else None
+    if called is not None and len(called) != len(models):
         raise ValueError(f"names has {len(called)} entries for {len(models)} models; give one for each")
+    own = {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits, "backend": backend}
+    given = [name for name, value in own.items() if value is not None]
+    if given and all(isinstance(model, Profiler) for model in models):
+        raise TypeError(f"compare() got profilers and {', '.join(given)}, which they have themselves; give one of both")
     extra = list(functions)
-    profilers = [
-        model if isinstance(model, Profiler) else _profiler(model, data_splits, name, inputs, input_shape, None, extra)
-        for model, name in zip(models, called, strict=True)
-    ]
-    if names is None:
-        profilers = _told_apart(profilers)
+    profilers = [model if isinstance(model, Profiler) else _profiler(model, functions=extra, **own) for model in models]
+    wanted = list(metrics) if metrics is not None else None
     arguments = _arguments(kwargs, batch_size, device)
-    return compare_profilers(profilers[0], profilers[1:], metrics, strict=strict, **arguments)
+    called = called or _told_apart([profiler.name for profiler in profilers])
+    return compare_profilers(profilers[0], profilers[1:], wanted, called=called, strict=strict, **arguments)
 
 
-def _profiler(
-    model: Any,
-    data_splits: Mapping[str, Any] | None,
-    name: str | None,
-    inputs: Any,
-    input_shape: Any,
-    backend: Backend | str | None,
-    functions: Iterable[ProfilerFunction],
-) -> Profiler:
-    profiler = Profiler(model, data_splits, name, inputs=inputs, input_shape=input_shape, backend=backend)
+def _profiler(model: Any, *, functions: Iterable[ProfilerFunction], name: str | None = None, **own: Any) -> Profiler:
+    profiler = Profiler(model, name=name, **own)
     for function in functions:
         profiler.register_profiler_function(function, override=True)
     return profiler.register_defaults()
 
 
-def _told_apart(profilers: list[Profiler]) -> list[Profiler]:
+def _told_apart(names: list[str]) -> list[str]:
     """Give models of one name a number each, so that a reader can tell the columns apart."""
-    totals = Counter(profiler.name for profiler in profilers)
+    totals = Counter(names)
     met: Counter[str] = Counter()
     apart = []
-    for profiler in profilers:
-        if totals[profiler.name] > 1:
-            met[profiler.name] += 1
-            renamed = profiler.clone(retain_status=True)
-            renamed.name = f"{profiler.name} ({met[profiler.name]})"
-            profiler = renamed
-        apart.append(profiler)
+    for name in names:
+        met[name] += 1
+        apart.append(f"{name} ({met[name]})" if totals[name] > 1 else name)
     return apart
 
 

@@ -163,7 +163,8 @@ class Computation:
                 continue
             if missing and outcome.completeness is Completeness.COMPLETE:
                 outcome = replace(outcome, completeness=Completeness.PARTIAL, missing=missing)
-            self.memory[name] = Remembered(held.key.computed(outcome), binding.function, resolved.sources, group)
+            status = held.key.computed(outcome, tuple(resolved.statuses.values()))
+            self.memory[name] = Remembered(status, binding.function, resolved.sources, group)
         return self.memory[binding.key.NAME].status
 
     def fail(self, binding: Binding, error: Exception) -> None:
@@ -186,9 +187,10 @@ class Computation:
                     "with several status keys, return a dict of values by name"
                 )
             return {name: Outcome.of(returned)}
-        if name not in returned:
+        absent = [key for key in (name, *declared) if key not in returned]
+        if absent:
             raise TypeError(
-                f"{describe(function)} was asked for {name!r} but returned a dict without it, with the keys: "
+                f"{describe(function)} was asked for {name!r} but returned a dict without {absent[0]!r}, with the keys: "
                 f"{_listing(returned)}"
             )
         undeclared = [key for key in returned if key not in declared]

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .report import Comparison, Report
 
-__all__ = ["log"]
+__all__ = ["log", "logging_level"]
+
+
+def logging_level(print_mode: str) -> int:
+    """Return the level of a ``print_mode``; `ValueError` for one that is none."""
+    import logging
+
+    level = logging.getLevelName(print_mode.upper()) if isinstance(print_mode, str) else None
+    if not isinstance(level, int):
+        raise ValueError(f"print_mode={print_mode!r} is no logging level; use 'debug', 'info', 'warning' or 'error'")
+    return level
 
 
 def log(shown: Report | Comparison, print_mode: str, short_print: bool) -> None:
@@ -18,10 +28,8 @@ def log(shown: Report | Comparison, print_mode: str, short_print: bool) -> None:
     """
     import logging  # slow to import, and needed only where something is shown
 
+    level = logging_level(print_mode)
     logger = logging.getLogger("profilerkit")
-    level = logging.getLevelName(print_mode.upper()) if isinstance(print_mode, str) else None
-    if not isinstance(level, int):
-        raise ValueError(f"print_mode={print_mode!r} is no logging level; use 'debug', 'info', 'warning' or 'error'")
     text = shown.to_text(details=not short_print)
     if logger.hasHandlers():
         logger.log(level, "\n%s", text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -95,14 +95,27 @@ def _distribution(entry_point: EntryPoint) -> str:
 
 def backends() -> tuple[BackendInfo, ...]:
     """Return the backends of all plugins."""
-    offers: Iterable[Iterable[BackendInfo]] = manager().hook.profilerkit_backends()
-    return tuple(info for offered in reversed(list(offers)) for info in offered)
+    return tuple(_offered("profilerkit_backends"))
 
 
 def default_functions(backend: Backend) -> list[ProfilerFunction]:
     """Return the functions that all plugins offer for a backend, in the order of their registration."""
-    offers: Iterable[Iterable[ProfilerFunction]] = manager().hook.profilerkit_profiler_functions(backend=backend)
-    return [function for offered in reversed(list(offers)) for function in offered]
+    return list(_offered("profilerkit_profiler_functions", backend=backend))
+
+
+def _offered(hook: str, **arguments: Any) -> Iterator[Any]:
+    """Yield what each plugin's hook returns, in the order of their registration; one that raises is left out."""
+    for implementation in getattr(manager().hook, hook).get_hookimpls():
+        try:
+            named = {name: arguments[name] for name in implementation.argnames}
+            yield from implementation.function(**named)
+        except Exception as error:  # whatever a plugin does wrong, the others go on
+            warnings.warn(
+                f"hook {hook} of plugin {implementation.plugin_name!r} raised {type(error).__name__}: {error}; what it "
+                "offers is left out",
+                PluginWarning,
+                stacklevel=3,
+            )
 
 
 def find_backend(model: Any) -> Backend:

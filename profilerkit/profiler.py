@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from . import plugins
 from .backend import Backend
 from .computation import Computation, Remembered
 from .data import DataLoader, ForwardPass
-from .display import log
+from .display import log, logging_level
 from .errors import ArgumentWarning, IncompleteStatusError, nearest
 from .function import ProfilerFunction, describe
 from .intrinsic import ComputeInputs, ComputeTrace, InputSource
@@ -105,15 +106,13 @@ class Profiler:
         return function
 
     def register_defaults(self: P, *, leave_out: Iterable[str] = ()) -> P:
-        """Register what all installed plugins offer for this backend, except for the keys left out; return self."""
-        left_out = set(leave_out)
+        """Register what all installed plugins offer for this backend; return self.
+
+        The keys left out, and those that have a function already, stay as they are.
+        """
+        kept = {*leave_out, *self.status_keys()}
         for function in plugins.default_functions(self.backend):
-            held = {key.NAME for key in function.bounded_keys()}
-            if held <= left_out or held <= set(self.status_keys()):
-                continue
-            self._registry.register(function)
-            for name in held & left_out:
-                self._registry.unregister(name)
+            self._registry.register(function, leave_out=kept)
         return self
 
     def add_secondary_eval_metric(
@@ -165,6 +164,8 @@ class Profiler:
         and so does a value that is partial or unavailable (`IncompleteStatusError`). With a ``print_mode`` ("debug",
         "info", ...) the result goes to the logger ``profilerkit`` at that level.
         """
+        if print_mode:
+            logging_level(print_mode)  # a wrong one is said before anything is computed
         warn_of_unknown_arguments(kwargs, [self])
         self.compute(self.status_keys(), recompute=recompute, strict=strict, **kwargs)
         if print_mode:
@@ -213,6 +214,8 @@ class Profiler:
         """
         if not isinstance(other, Profiler):
             raise TypeError(f"can only compare with another Profiler, not with a {type(other).__name__}")
+        if print_mode:
+            logging_level(print_mode)
         comparison = compare_profilers(other, [self], recompute=recompute, strict=strict, **kwargs)
         if print_mode:
             log(comparison, print_mode, short_print)
@@ -314,13 +317,15 @@ def compare_profilers(
     others: Iterable[Profiler],
     names: Iterable[str] | None = None,
     *,
+    called: Iterable[str] | None = None,
     recompute: bool = False,
     strict: bool = False,
     **kwargs: Any,
 ) -> Comparison:
     """Compute all profilers, measuring in turn what can be, and return their comparison.
 
-    ``names`` are the status keys to compute; all that each profiler has where it is None.
+    ``names`` are the status keys to compute; all that each profiler has where it is None. ``called`` is what the
+    comparison calls the models, the reference first; by their profilers' names where it is None.
     """
     from .report import Comparison
 
@@ -333,7 +338,10 @@ def compare_profilers(
     measure_jointly([profiler._computation(kwargs) for profiler in everyone], wanted)
     for profiler in everyone:
         profiler.compute(profiler.status_keys() if wanted is None else wanted, strict=strict, **kwargs)
-    first, *rest = (profiler.report(wanted) for profiler in everyone)
+    reports = [profiler.report(wanted) for profiler in everyone]
+    if called is not None:
+        reports = [replace(report, name=name) for report, name in zip(reports, called, strict=True)]
+    first, *rest = reports
     return Comparison(first, tuple(rest))
 
 

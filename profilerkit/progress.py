@@ -7,6 +7,7 @@ a measurement.
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Iterable, Iterator, Sized
 from typing import TYPE_CHECKING, TypeVar
 
@@ -19,7 +20,14 @@ __all__ = ["track"]
 
 T = TypeVar("T")
 
-_displays: list[Progress] = []
+
+class _Shown(threading.local):
+    """The display of each thread, while it has one."""
+
+    display: Progress | None = None
+
+
+_shown = _Shown()
 
 
 def track(items: Iterable[T], description: str) -> Iterable[T]:
@@ -28,10 +36,8 @@ def track(items: Iterable[T], description: str) -> Iterable[T]:
 
 
 def _tracked(items: Iterable[T], description: str) -> Iterator[T]:
-    outermost = not _displays
-    if outermost:
-        _displays.append(_started_display())
-    display = _displays[-1]
+    outermost = _shown.display is None
+    display = _shown.display = _shown.display or _started_display()
     task = display.add_task(description, total=len(items) if isinstance(items, Sized) else None)
     try:
         display.refresh()
@@ -42,7 +48,8 @@ def _tracked(items: Iterable[T], description: str) -> Iterator[T]:
     finally:
         display.remove_task(task)
         if outermost:
-            _displays.pop().stop()
+            _shown.display = None
+            display.stop()
 
 
 def _started_display() -> Progress:

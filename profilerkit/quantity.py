@@ -28,6 +28,8 @@ _UPWARD = {
     Scale.SI: (1000.0, ("", "k", "M", "G", "T", "P", "E")),
     Scale.IEC: (1024.0, ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")),
 }
+#: The last digit shown may round up to the next prefix: 999,999 reads 1 M, not 1000 k.
+_ROUNDS_UP = 1 - 5e-5
 _DOWNWARD = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
 
 
@@ -65,10 +67,9 @@ def _factor(value: float, scale: Scale) -> tuple[float, str]:
     if scale is Scale.NONE or size == 0 or not math.isfinite(size):
         return 1.0, ""
     if scale is Scale.TIME:
-        return next((step for step in _DOWNWARD if size >= step[0]), _DOWNWARD[-1])
+        return next((step for step in _DOWNWARD if size >= step[0] * _ROUNDS_UP), _DOWNWARD[-1])
     base, prefixes = _UPWARD[scale]
-    # The last digit shown may round up to the next prefix: 999,999 reads 1 M, not 1000 k.
-    power = sum(size >= base**exponent * (1 - 5e-5) for exponent in range(1, len(prefixes)))
+    power = sum(size >= base**exponent * _ROUNDS_UP for exponent in range(1, len(prefixes)))
     return base**power, prefixes[power]
 
 

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, replace
 
 from .errors import RegistrationConflictError, RegistrationWarning, UnknownStatusError
@@ -40,8 +40,14 @@ class Registry:
     def __init__(self) -> None:
         self._bindings: dict[str, Binding] = {}
 
-    def register(self, function: ProfilerFunction, override: bool = False, on_demand: bool = False) -> None:
-        """Bind a function to all its keys, or to none if anything is wrong with it."""
+    def register(
+        self,
+        function: ProfilerFunction,
+        override: bool = False,
+        on_demand: bool = False,
+        leave_out: Container[str] = (),
+    ) -> None:
+        """Bind a function to all its keys but those left out, or to none if anything is wrong with it."""
         if not isinstance(function, ProfilerFunction):
             hint = f"; register an instance, {function.__name__}()" if isinstance(function, type) else ""
             raise TypeError(f"cannot register {function!r}: it is no ProfilerFunction{hint}")
@@ -50,7 +56,8 @@ class Registry:
                 f"cannot register {describe(function)}: arguments are handed over by name, which *args and **kwargs "
                 "in its signature make ambiguous; spell its parameters out"
             )
-        wanted = {key.NAME: Binding(key, function, override, on_demand) for key in function.bounded_keys()}
+        keys = [key for key in function.bounded_keys() if key.NAME not in leave_out]
+        wanted = {key.NAME: Binding(key, function, override, on_demand) for key in keys}
         for name in wanted:
             self._check(name, function, override)
         for name, binding in wanted.items():
@@ -91,12 +98,6 @@ class Registry:
                 stacklevel=4,
             )
         self._bindings[name] = binding
-
-    def unregister(self, name: str) -> None:
-        """Forget a status key; the function keeps its others."""
-        if name not in self:
-            raise UnknownStatusError(name, self.names())
-        del self._bindings[name]
 
     def __getitem__(self, name: str) -> Binding:
         if name not in self._bindings:

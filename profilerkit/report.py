@@ -229,7 +229,11 @@ def report_of(
     inputs, trace = (statuses[key].value if key in statuses else None for key in (Inputs.NAME, Trace.NAME))
     metrics = [status for status in statuses.values() if isinstance(status, Metric)]
     records = [StatusRecord.of(metric) for metric in metrics if names is None or metric.NAME in names]
+    batches = {metric.NAME: size for metric in metrics for size in _batch_sizes(metric, backend)}
     notes = list(trace.notes) if trace else []
+    if len(set(batches.values())) > 1:
+        listing = ", ".join(f"{key} of {size}" for key, size in batches.items())
+        notes.append(f"values are for batches of different sizes: {listing}")
     notes += [
         f"{record.friendly_name}: {record.value.warning}"
         for record in records
@@ -240,13 +244,22 @@ def report_of(
         backend=backend.name,
         model_type=f"{type(model).__module__}.{type(model).__qualname__}",
         statuses={record.key: record for record in records},
-        batch_size=batch_size_of(inputs, backend) if inputs is not None else None,
+        batch_size=next(iter(batches.values())) if len(set(batches.values())) == 1 else None,
         inputs=repr(inputs) if isinstance(inputs, ModelInputs) else "",
         layers=trace.table if trace else None,
         notes=tuple(dict.fromkeys(notes)),
         environment={**machine(), **backend.environment()},
         created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
     )
+
+
+def _batch_sizes(status: StatusKey, backend: Backend) -> Iterator[int]:
+    """Yield the batch size of the inputs that a status was computed from, if it was computed from any."""
+    for source in status.sources:
+        if isinstance(source, Inputs):
+            size = batch_size_of(source.value, backend)
+            yield from () if size is None else (size,)
+        yield from _batch_sizes(source, backend)
 
 
 def _is_number(value: Any) -> bool:

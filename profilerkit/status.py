@@ -137,6 +137,7 @@ class StatusKey:
 
     def __init__(self) -> None:
         self._outcome: Outcome | None = None
+        self._sources: tuple[StatusKey, ...] = ()
 
     @property
     def value(self) -> Any:
@@ -154,10 +155,16 @@ class StatusKey:
         """Whether this instance carries an outcome, or is a template."""
         return getattr(self, "_outcome", None) is not None
 
-    def computed(self: S, outcome: Outcome) -> S:
-        """Return a fresh copy of this template that carries the outcome."""
+    @property
+    def sources(self) -> tuple[StatusKey, ...]:
+        """The statuses this one was computed from, directly."""
+        return getattr(self, "_sources", ())
+
+    def computed(self: S, outcome: Outcome, sources: tuple[StatusKey, ...] = ()) -> S:
+        """Return a fresh copy of this template that carries the outcome, and what it was computed from."""
         status = copy.copy(self)
         status._outcome = outcome
+        status._sources = sources
         return status
 
     def __repr__(self) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from .errors import by_likeness
 from .status import StatusKey
 
 __all__ = [
@@ -198,7 +199,11 @@ class LayerTable(Sequence[Mapping[str, Any]]):
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, str):
-            return next(row for row in self._rows if row["path"] == index)
+            found = next((row for row in self._rows if row["path"] == index), None)
+            if found is None:
+                nearest = ", ".join(by_likeness(index, [row["path"] for row in self._rows])[:5])
+                raise KeyError(f"no layer {index!r}; the nearest are: {nearest}")
+            return found
         return self._rows[index]
 
     def __len__(self) -> int:
@@ -211,6 +216,8 @@ class LayerTable(Sequence[Mapping[str, Any]]):
         """Return the ``k`` layers with the most of a column, at one depth or (None) among the innermost ones."""
         if self._rows and by not in self._rows[0]:
             raise ValueError(f"no column {by!r} in the layer table; it has {', '.join(self._rows[0])}")
+        if self._rows and not isinstance(self._rows[0][by], (int, float)):
+            raise ValueError(f"column {by!r} of the layer table holds no numbers to rank by")
         chosen = [row for row in self._rows if (row["is_leaf"] if depth is None else row["depth"] == depth)]
         return LayerTable(sorted(chosen, key=lambda row: -row[by])[:k])
 

@@ -58,11 +58,12 @@ def _module(source: str) -> Any:
     if not path.is_file():
         raise click.BadParameter(f"there is no file {source!r}", param_hint="MODEL")
     sys.path.insert(0, str(path.parent.resolve()))
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    name = f"_profiled_{path.stem}"  # a file called random.py must not take the place of random
+    spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise click.BadParameter(f"cannot load {source!r} as a Python module", param_hint="MODEL")
     loader, module = spec.loader, importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
+    sys.modules[name] = module
     _guarded(source, lambda: loader.exec_module(module))
     return module
 

@@ -191,8 +191,14 @@ def _batch(report: Report) -> Iterable[str]:
 
 
 def _legend(comparison: Comparison) -> Iterable[str]:
-    if any(isinstance(record.value, Measurement) for record in comparison.reference.statuses.values()):
-        yield "Times are medians, measured in turn; brackets hold the 95 % confidence interval of the ratio."
+    times = [record for record in comparison.reference.statuses.values() if isinstance(record.value, Measurement)]
+    if not times:
+        return
+    others = [other.statuses[times[0].key].value for other in comparison.others if times[0].key in other.statuses]
+    paired = all(isinstance(value, Measurement) and times[0].value.taken_with(value) for value in others)
+    how = "measured in turn" if paired else "measured one after the other"
+    confidence = f"{100 * times[0].value.confidence:.4g} %"
+    yield f"Times are medians, {how}; brackets hold the {confidence} confidence interval of the ratio."
 
 
 def _footer(notes: Iterable[str]) -> Text:

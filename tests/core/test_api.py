@@ -99,6 +99,18 @@ def test_models_of_one_name_are_told_apart(model: FakeModel, make_profiler: Call
     assert [profiler.name for profiler in profilers] == ["FakeModel", "FakeModel"], "the profilers keep theirs"
 
 
+def test_profilers_can_be_called_otherwise_and_have_their_own_inputs(
+    model: FakeModel, make_profiler: Callable[..., Profiler], backend: FakeBackend
+) -> None:
+    profilers = [make_profiler(model).register_defaults() for _ in range(2)]
+    comparison = compare(*profilers, metrics=["macs"], names=["Old", "New"])
+    assert (comparison.reference.name, comparison.others[0].name) == ("Old", "New")
+    assert profilers[0].status_get("macs") == 300, "the profilers keep what was computed"
+    with pytest.raises(TypeError, match="got profilers and inputs, which they have themselves"):
+        compare(*profilers, inputs=X)
+    assert compare(model, model, inputs=X, backend=backend, metrics=["macs"]).ratio("macs").value == 1
+
+
 def test_compare_needs_two_models_and_as_many_names(model: FakeModel, make_profiler: Callable[..., Profiler]) -> None:
     with pytest.raises(TypeError, match="needs a reference and at least one other model"):
         compare(model)

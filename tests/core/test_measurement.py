@@ -63,6 +63,8 @@ def test_a_measurement_stands_for_its_median() -> None:
     assert float(measurement) == 2.0
     assert measurement < 2.5
     assert measurement > 1
+    assert 2 <= measurement <= 2.0
+    assert measurement >= 2
     assert f"{measurement:.1f}" == "2.0"
     assert f"{measurement}".startswith("Measurement(samples=(2.0,")
 
@@ -72,6 +74,9 @@ def test_a_number_and_a_measurement_make_a_measurement() -> None:
     assert (measurement / 4).samples == (0.25, 0.5, 1.0)
     assert (8 / measurement).samples == (8.0, 4.0, 2.0)
     assert (3 * measurement).samples == (measurement * 3).samples == (3.0, 6.0, 12.0)
+    assert (measurement + 1).samples == (1 + measurement).samples == (2.0, 3.0, 5.0)
+    assert (measurement - 1).samples == (0.0, 1.0, 3.0)
+    assert (5 - measurement).samples == (4.0, 3.0, 1.0)
     assert (8 / measurement).session == 7, "a rate of paired times is paired as well"
     assert measurement / Measurement((4.0,)) == 0.5
     assert measurement * Measurement((4.0,)) == 8.0
@@ -141,6 +146,7 @@ def test_fixed_numbers_are_kept() -> None:
     [
         ({"num_iters": 0}, "num_iters=0: at least one"),
         ({"warmup": -1}, "warmup=-1: give zero or more"),
+        ({"min_samples": 0}, "min_samples=0: at least one"),
         ({"confidence": 95}, "confidence=95: give a probability"),
         ({"relative_precision": 0}, "relative_precision=0: give a number above zero"),
         ({"max_seconds": -2}, "max_seconds=-2: give a number above zero"),
@@ -195,6 +201,13 @@ def test_ratio_of_exact_values_and_of_unpaired_measurements() -> None:
     ratio = Ratio.of(a, b)
     assert (ratio.value, ratio.low, ratio.high) == (10.0, 10 / 3, 30.0)
     assert not ratio.paired
+
+
+def test_a_sample_of_zero_has_a_ratio() -> None:
+    rates = [Measurement(samples, session=1) for samples in ((1.0, 2.0, 4.0), (0.0, 2.0, 4.0))]
+    assert Ratio.of(*rates).value == 1.0
+    assert Ratio.of(rates[1], rates[0]).high == math.inf
+    assert not Ratio.of(0.0, 0.0).is_real, "nothing over nothing says nothing"
 
 
 def test_no_difference_is_not_called_real() -> None:

@@ -80,6 +80,19 @@ def test_a_misspelt_hook_is_reported_with_the_nearest(
         plugins.manager()
 
 
+def test_a_hook_that_raises_is_a_warning_and_life_goes_on(
+    monkeypatch: pytest.MonkeyPatch, entry_points: list[metadata.EntryPoint]
+) -> None:
+    @profilerkit.hookimpl
+    def profilerkit_backends() -> None:
+        raise OSError("no licence")
+
+    install(monkeypatch, entry_points, "angry", profilerkit_backends=profilerkit_backends)
+    install(monkeypatch, entry_points, "fine", profilerkit_backends=offering(info("mine", "profilerkit")))
+    with pytest.warns(PluginWarning, match="hook profilerkit_backends of plugin 'angry' raised OSError: no licence"):
+        assert [found.name for found in plugins.backends()] == ["mine"]
+
+
 def test_the_first_class_that_a_backend_claims_decides(
     monkeypatch: pytest.MonkeyPatch, entry_points: list[metadata.EntryPoint]
 ) -> None:

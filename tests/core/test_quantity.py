@@ -21,6 +21,7 @@ from profilerkit.quantity import Scale, format_number, scale_value
         (0.00265, "s", Scale.TIME, "2.65 ms"),
         (1.5, "s", Scale.TIME, "1.5 s"),
         (90.0, "s", Scale.TIME, "90 s"),
+        (0.00099999, "s", Scale.TIME, "1 ms"),
         (2.5e-6, "s", Scale.TIME, "2.5 µs"),
         (3e-9, "s", Scale.TIME, "3 ns"),
         (0, "B", Scale.IEC, "0 B"),

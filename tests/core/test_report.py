@@ -70,6 +70,15 @@ def test_a_report_holds_what_is_computed_and_nothing_else(model: FakeModel, make
     assert (list(empty), empty.batch_size, empty.layers) == ([], None, None)
 
 
+def test_batches_of_different_sizes_are_said(model: FakeModel, make_profiler: MakeProfiler) -> None:
+    profiler = make_profiler(model, ComputeComplexity(), ComputeExecutionTime())
+    profiler.compute_status("macs", batch_size=8)
+    profiler.compute_status("execution_time", batch_size=1, num_iters=2, warmup=0)
+    made = profiler.report(["macs", "execution_time"])
+    assert made.batch_size is None
+    assert any("batches of different sizes" in note and "macs of 8" in note for note in made.notes)
+
+
 def test_a_report_is_plain_data(model: FakeModel, make_profiler: MakeProfiler) -> None:
     profiler = make_profiler(model, ComputeComplexity(), ComputeExecutionTime())
     profiler.compute_network_status(num_iters=6, warmup=0)
@@ -175,6 +184,10 @@ def test_the_layer_table_as_data(model: FakeModel, make_profiler: MakeProfiler) 
     assert [row["path"] for row in table.top(5, depth=0)] == [""]
     with pytest.raises(ValueError, match="no column 'time' in the layer table; it has path, type, depth"):
         table.top(by="time")
+    with pytest.raises(ValueError, match="column 'type' of the layer table holds no numbers"):
+        table.top(by="type")
+    with pytest.raises(KeyError, match="no layer 'secnd'; the nearest are: second, "):
+        table["secnd"]
     frame = table.to_pandas()
     assert list(frame["macs"]) == [300, 100, 200]
     assert repr(table) == "LayerTable(3 layers)"
