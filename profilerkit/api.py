@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -21,7 +20,7 @@ def profile(
     input_shape: Any = None,
     data_splits: Mapping[str, Any] | None = None,
     functions: Iterable[ProfilerFunction] = (),
-    metrics: Iterable[str] | None = None,
+    metrics: str | Iterable[str] | None = None,
     batch_size: int | None = None,
     device: DeviceLike = None,
     name: str | None = None,
@@ -49,7 +48,7 @@ def profile(
     profiler = _profiler(model, functions=functions, name=name, **own)
     arguments = _arguments(kwargs, batch_size, device)
     warn_of_unknown_arguments(arguments, [profiler])
-    wanted = None if metrics is None else list(metrics)
+    wanted = _names(metrics)
     profiler.compute(profiler.status_keys() if wanted is None else wanted, strict=strict, **arguments)
     return profiler.report(wanted)
 
@@ -61,7 +60,7 @@ def compare(
     input_shape: Any = None,
     data_splits: Mapping[str, Any] | None = None,
     functions: Iterable[ProfilerFunction] = (),
-    metrics: Iterable[str] | None = None,
+    metrics: str | Iterable[str] | None = None,
     batch_size: int | None = None,
     device: DeviceLike = None,
     names: Iterable[str] | None = None,
@@ -98,9 +97,8 @@ def compare(
         raise TypeError(f"compare() got profilers and {', '.join(given)}, which they have themselves; give one of both")
     extra = list(functions)
     profilers = [model if isinstance(model, Profiler) else _profiler(model, functions=extra, **own) for model in models]
-    wanted = list(metrics) if metrics is not None else None
+    wanted = _names(metrics)
     arguments = _arguments(kwargs, batch_size, device)
-    called = called or _told_apart([profiler.name for profiler in profilers])
     return compare_profilers(profilers[0], profilers[1:], wanted, called=called, strict=strict, **arguments)
 
 
@@ -111,15 +109,10 @@ def _profiler(model: Any, *, functions: Iterable[ProfilerFunction], name: str | 
     return profiler.register_defaults()
 
 
-def _told_apart(names: list[str]) -> list[str]:
-    """Give models of one name a number each, so that a reader can tell the columns apart."""
-    totals = Counter(names)
-    met: Counter[str] = Counter()
-    apart = []
-    for name in names:
-        met[name] += 1
-        apart.append(f"{name} ({met[name]})" if totals[name] > 1 else name)
-    return apart
+def _names(metrics: str | Iterable[str] | None) -> list[str] | None:
+    if metrics is None:
+        return None
+    return [metrics] if isinstance(metrics, str) else list(metrics)
 
 
 def _arguments(kwargs: dict[str, Any], batch_size: int | None, device: DeviceLike) -> dict[str, Any]:

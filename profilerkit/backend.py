@@ -87,6 +87,13 @@ class Backend(ABC):
     def preserved(self, model: Any) -> AbstractContextManager[None]:
         """Hand the model, and the process around it, back exactly as they came."""
 
+    def fingerprint(self, model: Any) -> object:
+        """Return what changes when the model's parameters do, so that values computed before are not taken for new.
+
+        Compared with ``==``; None where a backend cannot tell.
+        """
+        return None
+
     def environment(self) -> Mapping[str, str]:
         """Return what a reader must know to repeat a measurement: framework version, threads, devices."""
         return {}

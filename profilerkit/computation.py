@@ -28,13 +28,14 @@ class Remembered:
     """A computed status, the function that computed it, and the arguments it was computed from.
 
     ``arguments`` is None for a value that was loaded: what it was computed from is not known. Values that were
-    measured together share their ``group``.
+    measured together share their ``group``. ``fingerprint`` is the backend's, of the model at that time.
     """
 
     status: StatusKey
     function: ProfilerFunction
     arguments: Mapping[str, Any] | None
     group: object | None = None
+    fingerprint: object = None
 
 
 @dataclass(frozen=True)
@@ -60,13 +61,16 @@ class Computation:
         memory: dict[str, Remembered],
         given: Mapping[str, Any],
         recompute: bool = False,
+        path: list[str] | None = None,
     ) -> None:
         self.registry = registry
         self.provided = provided
         self.memory = memory
         self.given = given
         self.recompute = recompute
-        self._path: list[str] = []
+        #: What is being computed right now, in requests that a function makes of its own profiler too.
+        self._path: list[str] = [] if path is None else path
+        self._fingerprint = provided["backend"].fingerprint(provided["model"])
         self._fresh: set[int] = set()
         self._failed: dict[int, Exception] = {}
 
@@ -131,25 +135,36 @@ class Computation:
     def _still_holds(self, known: Remembered, binding: Binding, resolved: Resolved) -> bool:
         if known.function is not binding.function or known.arguments is None:
             return False
+        if known.fingerprint != self._fingerprint:
+            return False
         if self.recompute and id(binding.function) not in self._fresh:
             return False
         if known.status.outcome.completeness is Completeness.FAILED and id(binding.function) not in self._fresh:
             return False
         sources = resolved.sources
         return sources.keys() == known.arguments.keys() and all(
-            _same(value, known.arguments[name]) for name, value in sources.items()
+            value is known.arguments[name] if name in PROVIDED else _same(value, known.arguments[name])
+            for name, value in sources.items()
         )
 
     def _compute(self, binding: Binding, resolved: Resolved) -> StatusKey:
         function = binding.function
         blocked = _blocked_by(resolved.statuses)
         try:
-            returned = blocked if blocked is not None else function.invoke(resolved.values)
+            returned = blocked if blocked is not None else self._invoke(binding, resolved)
             outcomes = self.outcomes(binding, returned)
         except Exception as error:
             self._failed[id(function)] = error
             raise
         return self.store(binding, outcomes, resolved)
+
+    def _invoke(self, binding: Binding, resolved: Resolved) -> Any:
+        self._path.append(binding.key.NAME)
+        try:
+            with self.provided["backend"].preserved(self.provided["model"]):
+                return binding.function.invoke(resolved.values)
+        finally:
+            self._path.pop()
 
     def store(
         self, binding: Binding, outcomes: Mapping[str, Outcome], resolved: Resolved, group: object | None = None
@@ -164,7 +179,7 @@ class Computation:
             if missing and outcome.completeness is Completeness.COMPLETE:
                 outcome = replace(outcome, completeness=Completeness.PARTIAL, missing=missing)
             status = held.key.computed(outcome, tuple(resolved.statuses.values()))
-            self.memory[name] = Remembered(status, binding.function, resolved.sources, group)
+            self.memory[name] = Remembered(status, binding.function, resolved.sources, group, self._fingerprint)
         return self.memory[binding.key.NAME].status
 
     def fail(self, binding: Binding, error: Exception) -> None:
@@ -190,8 +205,8 @@ class Computation:
         absent = [key for key in (name, *declared) if key not in returned]
         if absent:
             raise TypeError(
-                f"{describe(function)} was asked for {name!r} but returned a dict without {absent[0]!r}, with the keys: "
-                f"{_listing(returned)}"
+                f"{describe(function)} was asked for {name!r} but returned a dict without {absent[0]!r}, with the "
+                f"keys: {_listing(returned)}"
             )
         undeclared = [key for key in returned if key not in declared]
         if undeclared:

@@ -43,7 +43,24 @@ def _measure(computations: Sequence[Computation], name: str, function: JointFunc
             return
         returned = function.measure_together([arguments.values for arguments in resolved])
     except Exception:  # said again, and kept, when the failing model is measured alone
+        _without_the_failing(computations, name, function)
         return
     group = object()
     for computation, binding, arguments, value in zip(computations, bindings, resolved, returned, strict=True):
         computation.store(binding, computation.outcomes(binding, value), arguments, group)
+
+
+def _without_the_failing(computations: Sequence[Computation], name: str, function: JointFunction) -> None:
+    """Measure the others together where some model fails: each is tried alone first."""
+    if len(computations) < 3:
+        return
+    fine = [computation for computation in computations if _works(computation, name)]
+    if 1 < len(fine) < len(computations):
+        _measure(fine, name, function)
+
+
+def _works(computation: Computation, name: str) -> bool:
+    try:
+        return computation.status(name).outcome.error is None
+    except Exception:
+        return False

@@ -40,8 +40,14 @@ class Measurement:
     precision: float | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "samples", tuple(self.samples))
+        object.__setattr__(self, "warmup", tuple(self.warmup))
         if not self.samples:
             raise ValueError("a Measurement needs at least one sample")
+
+    def __repr__(self) -> str:
+        low, high = self.interval
+        return f"Measurement(median={self.median:.4g}, interval=({low:.4g}, {high:.4g}), samples={len(self.samples)})"
 
     @property
     def median(self) -> float:
@@ -147,6 +153,9 @@ class Measurement:
     def __gt__(self, other: float | Measurement) -> bool:
         return float(self) > float(other)
 
+    def __round__(self, digits: int | None = None) -> float:
+        return round(float(self), digits)
+
     def __format__(self, specification: str) -> str:
         return format(float(self), specification) if specification else str(self)
 
@@ -154,7 +163,10 @@ class Measurement:
         """Apply an operation to every sample and a number; of two measurements, to their medians."""
         if isinstance(other, Measurement):
             return operation(self.median, other.median)
-        number = float(other)
+        try:
+            number = float(other)
+        except (TypeError, ValueError):
+            return NotImplemented
         return self.map(lambda sample: operation(sample, number))
 
 
@@ -197,8 +209,11 @@ def _divide(value: float, reference: float) -> float:
 
 def _paired_ratio(reference: Measurement, other: Measurement) -> Ratio:
     pairs = zip(reference.samples, other.samples, strict=True)
-    quotients = Measurement(tuple(_divide(b, a) for a, b in pairs), confidence=reference.confidence)
-    return Ratio(quotients.median, *quotients.interval, paired=True)
+    quotients = sorted(_divide(b, a) for a, b in pairs)
+    middle = len(quotients) // 2
+    # The middle of two is their geometric mean: the ratio the other way round is then the reciprocal.
+    value = quotients[middle] if len(quotients) % 2 else math.sqrt(quotients[middle - 1] * quotients[middle])
+    return Ratio(value, *_median_interval(quotients, reference.confidence), paired=True)
 
 
 def _median_interval(ordered: Sequence[float], confidence: float) -> tuple[float, float]:

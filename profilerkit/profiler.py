@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -13,7 +14,7 @@ from .backend import Backend
 from .computation import Computation, Remembered
 from .data import DataLoader, ForwardPass
 from .display import log, logging_level
-from .errors import ArgumentWarning, IncompleteStatusError, nearest
+from .errors import ArgumentWarning, IncompleteStatusError, InputError, nearest
 from .function import ProfilerFunction, describe
 from .intrinsic import ComputeInputs, ComputeTrace, InputSource
 from .joint import measure_jointly
@@ -58,15 +59,18 @@ class Profiler:
         self.model = model
         self.name = name or type(model).__name__
         self.backend = self._find_backend(model, backend)
-        self.data_splits = self._wrap(data_splits or {})
+        self.data_splits = self._wrap({} if data_splits is None else data_splits)
         self._registry = Registry()
         self._memory: dict[str, Remembered] = {}
+        self._computing: list[str] = []
         compute_inputs = ComputeInputs(InputSource.of(inputs, input_shape))
         self._registry.register(compute_inputs, on_demand=True)
         self._registry.register(ComputeTrace(compute_inputs), on_demand=True)
 
     @classmethod
     def _find_backend(cls, model: Any, backend: Backend | str | None) -> Backend:
+        if backend is not None and not isinstance(backend, (Backend, str)):
+            raise TypeError(f"backend={backend!r}: give a Backend or the name of one")
         if isinstance(backend, Backend):
             found = backend
         elif isinstance(backend, str):
@@ -175,6 +179,8 @@ class Profiler:
     def compute(self, names: Iterable[str], *, recompute: bool = False, strict: bool = False, **kwargs: Any) -> None:
         """Compute the named status keys, keeping failures on them unless ``strict``."""
         bindings = [self._registry[name] for name in names]  # an unknown name is said before anything is computed
+        if kwargs.get("device") is not None:  # and so is a device that is not there
+            self.backend.resolve_device(self.model, kwargs["device"])
         computation = self._computation(kwargs, recompute)
         for binding in track(bindings, f"Profiling {self.name}"):
             name = binding.key.NAME
@@ -194,7 +200,7 @@ class Profiler:
 
     def _computation(self, kwargs: Mapping[str, Any], recompute: bool = False) -> Computation:
         provided = {"model": self.model, "data_splits": self.data_splits, "backend": self.backend, "profiler": self}
-        return Computation(self._registry, provided, self._memory, kwargs, recompute)
+        return Computation(self._registry, provided, self._memory, kwargs, recompute, self._computing)
 
     # Comparing and showing --------------------------------------------------------------------------------------
 
@@ -254,6 +260,7 @@ class Profiler:
                 twin.name = type(model).__name__
         if data_splits is not None:
             twin.data_splits = twin._wrap(data_splits)
+        twin._computing = []
         twin._registry = self._registry.copy()
         twin._memory = dict(self._memory) if retain_status else {}
         return twin
@@ -291,6 +298,8 @@ class Profiler:
         All other values are forgotten; an entry that is None stands for a value not computed. An unknown name raises
         `UnknownStatusError`, and nothing changes.
         """
+        if not isinstance(status_dict, Mapping):
+            raise TypeError(f"load_from_dict takes values by name, not a {type(status_dict).__name__}")
         loaded: dict[str, Remembered] = {}
         for name, value in status_dict.items():
             binding = self._registry[name]
@@ -338,11 +347,21 @@ def compare_profilers(
     measure_jointly([profiler._computation(kwargs) for profiler in everyone], wanted)
     for profiler in everyone:
         profiler.compute(profiler.status_keys() if wanted is None else wanted, strict=strict, **kwargs)
+    names_shown = told_apart([profiler.name for profiler in everyone] if called is None else called)
     reports = [profiler.report(wanted) for profiler in everyone]
-    if called is not None:
-        reports = [replace(report, name=name) for report, name in zip(reports, called, strict=True)]
-    first, *rest = reports
+    first, *rest = (replace(report, name=name) for report, name in zip(reports, names_shown, strict=True))
     return Comparison(first, tuple(rest))
+
+
+def told_apart(names: Iterable[str]) -> list[str]:
+    """Give models of one name a number each, so that a reader can tell the columns apart."""
+    given = list(names)
+    met: Counter[str] = Counter()
+    apart = []
+    for name in given:
+        met[name] += 1
+        apart.append(f"{name} ({met[name]})" if given.count(name) > 1 else name)
+    return apart
 
 
 def warn_of_unknown_arguments(kwargs: Mapping[str, Any], profilers: Iterable[Profiler]) -> None:
@@ -367,6 +386,9 @@ def _wrapped(
     if not isinstance(data_splits, Mapping):
         raise TypeError(f"data_splits must be loaders by name, {{'train': loader}}, not {type(data_splits).__name__}")
     default = forward_pass_class(model_input_pattern=(0, "_"))
+    misspelt = [name for name in forward_pass if name not in data_splits] if isinstance(forward_pass, Mapping) else []
+    if misspelt:
+        raise InputError(f"forward_pass names the splits {misspelt!r}; the data splits are: {', '.join(data_splits)}")
     wrapped = {}
     for name, native in data_splits.items():
         chosen = forward_pass.get(name) if isinstance(forward_pass, Mapping) else forward_pass

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["Quantity", "Scale", "scale_value"]
+__all__ = ["PREFIXES", "Quantity", "Scale", "scale_value"]
 
 
 class Scale(Enum):
@@ -24,8 +24,10 @@ class Scale(Enum):
     TIME = "time"
 
 
+#: What may stand where a bare count has no unit.
+PREFIXES = ("k", "M", "G", "T", "P", "E")
 _UPWARD = {
-    Scale.SI: (1000.0, ("", "k", "M", "G", "T", "P", "E")),
+    Scale.SI: (1000.0, ("", *PREFIXES)),
     Scale.IEC: (1024.0, ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")),
 }
 #: The last digit shown may round up to the next prefix: 999,999 reads 1 M, not 1000 k.
@@ -75,8 +77,12 @@ def _factor(value: float, scale: Scale) -> tuple[float, str]:
 
 def format_number(number: float) -> str:
     """Write a number with four significant digits; whole numbers below 10,000 in full."""
+    if math.isnan(number):
+        return "nan"
     if not math.isfinite(number):
         return str(number)
+    if number and not 1e-4 <= abs(number) < 1e15:
+        return f"{number:.4g}"
     if float(number).is_integer() and abs(number) < 10_000:
         return str(int(number))
     if abs(number) >= 10_000:

@@ -19,6 +19,8 @@ __all__ = ["PROVIDED", "Binding", "Registry"]
 
 #: What every profiler provides by name; no status key may be called so.
 PROVIDED = ("model", "data_splits", "backend", "profiler")
+#: Parameters of the profiler's own methods, which could never reach a function.
+RESERVED = frozenset({"name", "recompute", "print_mode", "short_print", "strict"})
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,12 @@ class Registry:
             self._bind(name, binding)
 
     def _check(self, name: str, function: ProfilerFunction, override: bool) -> None:
+        taken = sorted(RESERVED & function.parameters().keys())
+        if taken:
+            raise TypeError(
+                f"{describe(function)} takes {taken[0]!r}, which compute_status and its like take themselves and could "
+                "never pass on; call the parameter otherwise"
+            )
         if name in PROVIDED:
             raise TypeError(
                 f"{describe(function)}: a status key cannot be called {name!r}, every profiler provides that"
@@ -88,7 +96,7 @@ class Registry:
 
     def _bind(self, name: str, binding: Binding) -> None:
         held = self._bindings.get(name)
-        if held and held.override and not binding.override:
+        if held and (held.function is binding.function or (held.override and not binding.override)):
             return
         if held and not held.on_demand and held.override == binding.override:
             warnings.warn(

@@ -14,7 +14,7 @@ from .errors import UnknownStatusError
 from .intrinsic import Inputs, batch_size_of
 from .measurement import Measurement, Ratio
 from .render import renderer
-from .status import Comparative, Completeness, Metric, StatusKey
+from .status import Comparative, Completeness, Metric, Outcome, StatusKey, is_number
 from .trace import LayerTable, Trace
 
 if TYPE_CHECKING:
@@ -41,21 +41,33 @@ class StatusRecord:
     comparative: Comparative
     completeness: Completeness
     missing: tuple[str, ...] = ()
+    base_unit: str = ""
 
     @classmethod
     def of(cls, metric: Metric) -> StatusRecord:
-        """Read a computed metric."""
-        outcome = metric.outcome
+        """Read a computed metric; one that cannot be shown is a failure of its own, not of the report."""
+        try:
+            return cls._of(metric, metric.outcome)
+        except Exception as error:
+            said = f"{type(metric).__name__} cannot be shown: {type(error).__name__}: {error}"
+            outcome = Outcome(None, Completeness.FAILED, (said,), error)
+            return cls(
+                metric.NAME, metric.NAME, "", None, "", "", Comparative.NONE, outcome.completeness, outcome.missing
+            )
+
+    @classmethod
+    def _of(cls, metric: Metric, outcome: Outcome) -> StatusRecord:
         return cls(
             key=metric.NAME,
             friendly_name=metric.friendly_name(),
             description=metric.description(),
             value=outcome.value,
             shown=metric.show() if outcome.value is not None else "",
-            unit=metric.get_units() if outcome.value is not None else "",
+            unit=(metric.get_units() or "") if outcome.value is not None else "",
             comparative=Comparative.parse(metric.get_comparative()),
             completeness=outcome.completeness,
             missing=outcome.missing,
+            base_unit=metric.UNIT,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -164,14 +176,16 @@ class Comparison:
     def enhancement(self, key: str, other: str | int | None = None) -> float | None:
         """Return how far a model's metric is better than the reference's, by the metric's own comparative.
 
-        None where one of the two has no value, or the metric is not comparable.
+        None where one of the two has no value, the metric is not comparable, or the two are in different units.
         """
         report = self.other(other)
         records = [which.statuses.get(key) for which in (self.reference, report)]
         if all(record is None for record in records):
             raise UnknownStatusError(key, self.keys, owner="this comparison")
         reference, value = records
-        if reference is None or value is None or not (_is_number(reference.value) and _is_number(value.value)):
+        if reference is not None and value is not None and reference.base_unit != value.base_unit:
+            return None
+        if reference is None or value is None or not (is_number(reference.value) and is_number(value.value)):
             return None
         paired = isinstance(reference.value, Measurement) and isinstance(value.value, Measurement)
         if paired and reference.comparative in (Comparative.DIV, Comparative.RECIPROCAL):
@@ -190,11 +204,13 @@ class Comparison:
             if which not in names:
                 raise ValueError(f"no model {which!r} in this comparison; it has: {', '.join(names)}")
             return self.others[names.index(which)]
+        if not -len(names) <= which < len(names):
+            raise ValueError(f"no model {which} in this comparison; it has {len(names)}: {', '.join(names)}")
         return self.others[which]
 
     def _number(self, report: Report, key: str) -> float | Measurement:
         value = report[key]
-        if not _is_number(value):
+        if not is_number(value):
             record = report.status(key)
             why = "; ".join(record.missing) or "it is no number"
             raise ValueError(f"{key} of {report.name} has no ratio ({record.completeness.value}): {why}")
@@ -262,10 +278,6 @@ def _batch_sizes(status: StatusKey, backend: Backend) -> Iterator[int]:
         yield from _batch_sizes(source, backend)
 
 
-def _is_number(value: Any) -> bool:
-    return value is not None and not isinstance(value, (str, bytes, bool)) and hasattr(value, "__float__")
-
-
 def _plain(value: Any) -> Any:
     if isinstance(value, Measurement):
         low, high = value.interval
@@ -278,4 +290,4 @@ def _plain(value: Any) -> Any:
         return [_plain(item) for item in value]
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    return float(value) if _is_number(value) else str(value)
+    return float(value) if is_number(value) else str(value)

@@ -14,10 +14,25 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeVar
 
+from .errors import ProfilerKitError
 from .measurement import Measurement
 from .quantity import Quantity, Scale, format_number, scale_value
 
-__all__ = ["Comparative", "Completeness", "Failure", "Metric", "Outcome", "Partial", "StatusKey", "Unavailable"]
+__all__ = [
+    "Comparative",
+    "Completeness",
+    "Failure",
+    "Metric",
+    "Outcome",
+    "Partial",
+    "StatusKey",
+    "Unavailable",
+    "is_number",
+]
+
+
+#: Fewer samples than these can give no 95 % confidence interval of a median.
+FEWEST_FOR_INTERVAL = 6
 
 
 class Comparative(Enum):
@@ -116,15 +131,22 @@ class Outcome:
         if isinstance(returned, Outcome):
             return returned
         if isinstance(returned, Partial):
-            return cls(returned.value, Completeness.PARTIAL, tuple(returned.missing))
+            missing = (returned.missing,) if isinstance(returned.missing, str) else tuple(returned.missing)
+            return cls(returned.value, Completeness.PARTIAL, missing)
         if isinstance(returned, Unavailable):
             return cls(None, Completeness.UNAVAILABLE, (returned.reason,))
         if isinstance(returned, Failure):
-            message = str(returned.error) or type(returned.error).__name__
-            return cls(None, Completeness.FAILED, (message,), returned.error)
+            return cls(None, Completeness.FAILED, (_said(returned.error),), returned.error)
         if returned is None:
             return cls(None, Completeness.UNAVAILABLE, ("the function returned nothing",))
         return cls(returned)
+
+
+def _said(error: Exception) -> str:
+    """Return an error as a line; its type goes in front, unless the message is one of ours and says it all."""
+    if isinstance(error, ProfilerKitError):
+        return str(error)
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 S = TypeVar("S", bound="StatusKey")
@@ -215,21 +237,28 @@ class Metric(StatusKey):
         if self.value is None:
             return ""
         number = self.get_value()
-        text = format_number(float(number)) if _is_number(number) else str(number)
-        shown = f"{text} {self.get_units()}".rstrip()
-        if isinstance(self.value, Measurement):
+        text = format_number(float(number)) if is_number(number) else str(number)
+        shown = f"{text} {self.get_units() or ''}".rstrip()
+        if isinstance(self.value, Measurement) and len(self.value.samples) >= FEWEST_FOR_INTERVAL:
             factor = self._quantity().factor
             low, high = (format_number(bound / factor) for bound in self.value.interval)
             return f"{shown} [{low}, {high}]"
         return shown
 
     def _number(self) -> float | None:
-        return float(self.value) if _is_number(self.value) else None
+        return float(self.value) if is_number(self.value) else None
 
     def _quantity(self) -> Quantity:
         number = self._number()
         return Quantity(0.0, self.UNIT, 1.0) if number is None else scale_value(number, self.UNIT, self.SCALE)
 
 
-def _is_number(value: Any) -> bool:
-    return not isinstance(value, (str, bytes, bool)) and hasattr(value, "__float__")
+def is_number(value: Any) -> bool:
+    """Say whether a value is one number that can be shown and compared: no text, no truth value, no array."""
+    if value is None or isinstance(value, (str, bytes, bool)) or not hasattr(value, "__float__"):
+        return False
+    try:
+        float(value)
+    except (TypeError, ValueError, OverflowError, RuntimeError):  # an array of several, an integer beyond floats
+        return False
+    return True

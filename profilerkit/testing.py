@@ -161,6 +161,10 @@ class FakeBackend(Backend):
         finally:
             self.preserving += 1
 
+    def fingerprint(self, model: FakeModel) -> object:
+        """Return the layers as text."""
+        return repr(model.layers)
+
     def environment(self) -> Mapping[str, str]:
         """Return that it is a fake."""
         return {"fake": "1.0"}

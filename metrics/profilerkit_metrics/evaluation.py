@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from inspect import Parameter
 from typing import Any
 
-from profilerkit import Comparative, ExternalProfilerFunction, InputError, Metric, Scale, StatusKey
+from profilerkit import Comparative, ExternalProfilerFunction, Failure, InputError, Metric, Scale, StatusKey
 from profilerkit.backend import Backend, DeviceLike
 from profilerkit.data import DataLoader
 from profilerkit.intrinsic import split_named
@@ -155,7 +155,13 @@ class ComputeEvalMetric(ExternalProfilerFunction):
 
         returned, seconds = backend.evaluate(model, run, device)
         values = {self.metric.NAME: self._entry(returned, self.key), InferenceTime.NAME: seconds}
-        return values | {metric.NAME: self._entry(returned, metric.NAME) for metric in self.secondary}
+        return values | {metric.NAME: self._secondary(returned, metric.NAME) for metric in self.secondary}
+
+    def _secondary(self, returned: Any, key: str) -> Any:
+        try:
+            return self._entry(returned, key)
+        except (InputError, TypeError) as error:  # the main metric is fine without it
+            return Failure(error)
 
     def _entry(self, returned: Any, key: str | None) -> Any:
         if not isinstance(returned, Mapping):
@@ -167,7 +173,7 @@ class ComputeEvalMetric(ExternalProfilerFunction):
         if len(returned) == 1 and key is None:
             return _number(next(iter(returned.values())))
         if key not in returned:
-            raise KeyError(
+            raise InputError(
                 f"the evaluation function returned a dict with {', '.join(map(repr, returned))}, and none of them is "
                 f"{key!r}; say which entry is the metric with ComputeEvalMetric(..., key=...)"
             )

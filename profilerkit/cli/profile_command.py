@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ..errors import IncompleteStatusError
+from ..errors import IncompleteStatusError, ProfilerKitError
 from . import INCOMPLETE, MODEL_FAILED, fail
 
 __all__ = ["command"]
@@ -55,6 +55,8 @@ def command(
         )
     except IncompleteStatusError as error:
         fail(f"{error}", INCOMPLETE)
+    except ProfilerKitError as error:
+        fail(str(error), MODEL_FAILED)
     except Exception as error:  # whatever the model raised: with --strict nothing is kept
         fail(f"{type(error).__name__}: {error}", MODEL_FAILED)
     click.echo(json.dumps(report.to_dict(), indent=2) if form == "json" else report.to_text(details=layers))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import shutil
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..measurement import Measurement, Ratio
-from ..quantity import Scale, format_number, scale_value
+from ..quantity import PREFIXES, Scale, format_number, scale_value
 from ..status import Comparative, Completeness
 from . import untouched_random
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["comparison_table", "layer_table", "report_table", "to_text"]
 
 NARROWEST, WIDEST = 80, 160
+LONGEST_NAME = 36
 
 
 def to_text(renderable: RenderableType, width: int | None = None) -> str:
@@ -40,7 +42,7 @@ def to_text(renderable: RenderableType, width: int | None = None) -> str:
 def report_table(report: Report, details: bool = False) -> RenderableType:
     """Return the table of one model: metric, value and completeness; ``details`` adds descriptions and layers."""
     table = _table(f"{report.name}  ({report.backend})")
-    table.add_column("Metric", no_wrap=True)
+    table.add_column("Metric", overflow="fold", max_width=LONGEST_NAME)
     table.add_column("Value", justify="right", no_wrap=True)
     table.add_column("Unit", no_wrap=True)
     table.add_column("Completeness")
@@ -59,12 +61,13 @@ def comparison_table(comparison: Comparison, details: bool = False) -> Renderabl
     """Return the models side by side, with the enhancement of each over the first."""
     reports = [comparison.reference, *comparison.others]
     table = _table("Comparison")
-    table.add_column("Metric", no_wrap=True)
+    table.add_column("Metric", overflow="fold", max_width=LONGEST_NAME)
     for report in reports:
-        table.add_column(f"{escape(report.name)}\n({escape(report.backend)})", justify="right")
+        title = f"{escape(report.name)}\n({escape(report.backend)})"
+        table.add_column(title, justify="right", no_wrap=True, overflow="fold")
     for report in comparison.others:
         several = f"\n{escape(report.name)}" if len(comparison.others) > 1 else ""
-        table.add_column(f"Enhancement{several}", justify="right")
+        table.add_column(f"Enhancement{several}", justify="right", no_wrap=True)
     firsts = []
     for key in comparison.keys:
         records = [report.statuses.get(key) for report in reports]
@@ -74,7 +77,10 @@ def comparison_table(comparison: Comparison, details: bool = False) -> Renderabl
         table.add_row(*row)
         firsts.append(first)
     notes = [note for report in reports for note in _notes(report, named=True)]
-    notes += dict.fromkeys(note for report in reports for note in _batch(report))
+    alike = len({report.batch_size for report in reports}) == 1
+    notes += dict.fromkeys(note for report in reports for note in _batch(report, named=not alike))
+    if not alike:
+        notes.append("The columns are not for the same batch size; what grows with the batch does not compare.")
     parts: list[RenderableType] = [table, _footer([*notes, *_legend(comparison)])]
     if details:
         parts.append(_descriptions(firsts))
@@ -123,9 +129,9 @@ def _value_and_unit(record: StatusRecord) -> tuple[str, str]:
         return "-", ""
     bound = "≥ " if record.completeness is Completeness.PARTIAL else ""
     shown = record.shown
-    if not record.unit or record.unit not in shown:
-        return escape(bound + shown), record.unit
-    number, _, interval = shown.partition(f" {record.unit}")
+    if record.unit in ("", *PREFIXES) or f" {record.unit}" not in shown:
+        return escape(bound + shown), ""  # a bare count keeps its prefix: 51.9 k
+    number, _, interval = shown.rpartition(f" {record.unit}")
     return escape(f"{bound}{number}{interval}"), record.unit
 
 
@@ -141,7 +147,7 @@ def _cell(record: StatusRecord | None) -> str:
 
 def _enhancement(comparison: Comparison, key: str, place: int) -> str:
     value = comparison.enhancement(key, place)
-    if value is None:
+    if value is None or math.isnan(value):
         return "-"
     reference, other = (report.status(key) for report in (comparison.reference, comparison.others[place]))
     bound = _bound(reference, other)
@@ -155,7 +161,7 @@ def _enhancement(comparison: Comparison, key: str, place: int) -> str:
         bounds = sorted(
             filter(None, (reference.comparative.enhancement(1.0, bound) for bound in (ratio.low, ratio.high)))
         )
-        text += f" [{', '.join(map(format_number, bounds))}]" if ratio.is_real else " (no real difference)"
+        text = f"{text} [{', '.join(map(format_number, bounds))}]" if ratio.is_real else f"≈ {text}"
     return escape(text)
 
 
@@ -185,20 +191,23 @@ def _notes(report: Report, named: bool) -> Iterable[str]:
     yield from (f"{prefix}{note}" for note in report.notes)
 
 
-def _batch(report: Report) -> Iterable[str]:
+def _batch(report: Report, named: bool = False) -> Iterable[str]:
     if report.batch_size is not None:
-        yield f"Values are for one forward pass of a batch of {report.batch_size}."
+        yield f"{f'{report.name}: ' if named else ''}Values are for one forward pass of a batch of {report.batch_size}."
 
 
 def _legend(comparison: Comparison) -> Iterable[str]:
     times = [record for record in comparison.reference.statuses.values() if isinstance(record.value, Measurement)]
     if not times:
         return
-    others = [other.statuses[times[0].key].value for other in comparison.others if times[0].key in other.statuses]
-    paired = all(isinstance(value, Measurement) and times[0].value.taken_with(value) for value in others)
+    key, first = times[0].key, times[0].value
+    others = [other.statuses[key].value for other in comparison.others if key in other.statuses]
+    paired = all(first.taken_with(value) for value in others if isinstance(value, Measurement))
     how = "measured in turn" if paired else "measured one after the other"
-    confidence = f"{100 * times[0].value.confidence:.4g} %"
+    confidence = f"{100 * first.confidence:.4g} %"
     yield f"Times are medians, {how}; brackets hold the {confidence} confidence interval of the ratio."
+    if any("≈" in _enhancement(comparison, key, place) for place in range(len(comparison.others))):
+        yield "≈ marks a ratio whose interval holds 1: there is no real difference."
 
 
 def _footer(notes: Iterable[str]) -> Text:

@@ -260,6 +260,8 @@ def test_splits_are_wrapped_with_a_forward_pass_each() -> None:
     by_name = Profiler.enable_forward_pass_data_splits({"train": [1], "test": [2]}, {"train": ForwardPass(("ids",))})
     assert by_name["train"].forward_pass.pattern == ("ids",)
     assert by_name["test"].forward_pass.pattern == (0, "_")
+    with pytest.raises(InputError, match=r"forward_pass names the splits \['trian'\]; the data splits are: train"):
+        Profiler.enable_forward_pass_data_splits({"train": [1], "test": [2]}, {"trian": ForwardPass(("ids",))})
     kept = Profiler.enable_forward_pass_data_splits(by_name)
     assert kept["train"] is by_name["train"]
     with pytest.raises(TypeError, match="data_splits must be loaders by name, .* not list"):

@@ -93,6 +93,23 @@ def test_what_cannot_be_registered_leaves_no_trace(function: Any, message: str) 
     assert registry.names() == ()
 
 
+def test_registering_the_same_function_again_changes_nothing() -> None:
+    registry = Registry()
+    function = Compute(One)
+    registry.register(function)
+    registry.register(function)
+    assert holder(registry, "one") is function
+
+
+def test_a_parameter_that_could_never_be_passed_is_refused() -> None:
+    class Strict(Compute):
+        def __call__(self, strict: bool = False) -> Any:
+            return strict
+
+    with pytest.raises(TypeError, match="Strict takes 'strict', which compute_status and its like take themselves"):
+        Registry().register(Strict(One))
+
+
 class Variadic(Compute):
     def __call__(self, model: Any, **others: Any) -> Any:
         return 1

@@ -66,7 +66,11 @@ def test_a_measurement_stands_for_its_median() -> None:
     assert 2 <= measurement <= 2.0
     assert measurement >= 2
     assert f"{measurement:.1f}" == "2.0"
-    assert f"{measurement}".startswith("Measurement(samples=(2.0,")
+    assert f"{measurement}" == repr(measurement) == "Measurement(median=2, interval=(2, 2), samples=3)"
+    assert round(Measurement((1.26,)), 1) == 1.3
+    assert Measurement([1.0, 2.0]) == Measurement((1.0, 2.0))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="unsupported operand"):
+        measurement - "x"  # type: ignore[operator]
 
 
 def test_a_number_and_a_measurement_make_a_measurement() -> None:

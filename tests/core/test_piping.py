@@ -104,6 +104,23 @@ def test_a_circle_is_printed(model: FakeModel, make_profiler: MakeProfiler) -> N
     assert profiler.compute_status("a", b=1) == 1, "an argument breaks the circle"
 
 
+def test_a_function_that_asks_the_profiler_for_its_own_key_is_a_circle_too(
+    model: FakeModel, make_profiler: MakeProfiler
+) -> None:
+    profiler = make_profiler(model, function_of(lambda profiler: profiler.compute_status("a"), "a"))
+    with pytest.raises(DependencyCycleError, match="a -> a"):
+        profiler.compute_status("a")
+    with pytest.raises(DependencyCycleError, match="a -> a"):
+        profiler.compute_status("a")
+
+
+def test_a_changed_model_is_computed_anew(model: FakeModel, make_profiler: MakeProfiler) -> None:
+    profiler = make_profiler(model, function_of(lambda trace: trace.total_params, "params"))
+    assert profiler.compute_status("params") == 30
+    model.layers.pop()
+    assert profiler.compute_status("params") == 10
+
+
 def test_a_typo_is_warned_of_with_the_nearest_name(model: FakeModel, make_profiler: MakeProfiler) -> None:
     profiler = make_profiler(model, function_of(lambda trace, factor=1: factor, "f"))
     with pytest.warns(ArgumentWarning, match="no registered function takes an argument 'batchsize'; did you mean 'bat"):
@@ -226,7 +243,7 @@ def test_a_failing_function_loses_its_own_keys_alone(model: FakeModel, make_prof
     assert status == {"left": None, "right": None, "fine": 1, "up": None}
     for name in ("left", "right", "up"):
         outcome = profiler.status_get(name, to_value=False).outcome
-        assert (outcome.completeness, outcome.missing) == (Completeness.FAILED, ("no batch",))
+        assert (outcome.completeness, outcome.missing) == (Completeness.FAILED, ("ZeroDivisionError: no batch",))
     with pytest.raises(ZeroDivisionError, match="no batch"):
         profiler.compute_network_status(strict=True)
     with pytest.raises(ZeroDivisionError):

@@ -42,7 +42,19 @@ def test_the_factor_leads_back_to_base_units() -> None:
 
 @pytest.mark.parametrize(
     ("number", "text"),
-    [(0.5, "0.5"), (0.123456, "0.1235"), (12.0, "12"), (9999, "9999"), (10_000, "10,000"), (math.nan, "nan"), (0, "0")],
+    [
+        (0.5, "0.5"),
+        (0.123456, "0.1235"),
+        (12.0, "12"),
+        (9999, "9999"),
+        (10_000, "10,000"),
+        (math.nan, "nan"),
+        (-math.nan, "nan"),
+        (0, "0"),
+        (1e-14, "1e-14"),
+        (1e30, "1e+30"),
+        (0.00012, "0.00012"),
+    ],
 )
 def test_format_number(number: float, text: str) -> None:
     assert format_number(number) == text

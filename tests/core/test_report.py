@@ -7,7 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from profilerkit import Comparative, Comparison, Completeness, Measurement, Profiler, Report, UnknownStatusError
+from profilerkit import (
+    Comparative,
+    Comparison,
+    Completeness,
+    Measurement,
+    Metric,
+    Profiler,
+    ProfilerFunction,
+    Report,
+    UnknownStatusError,
+)
 from profilerkit.render.console import comparison_table, layer_table, report_table, to_text
 from profilerkit.report import StatusRecord
 from profilerkit.testing import FakeLayer, FakeModel
@@ -109,7 +119,9 @@ def test_no_real_difference_is_said() -> None:
         Measurement((2.0, 1.0, 2.0, 1.0, 2.0, 1.0), session=5),
     ]
     reports = [report(name, record("time", time, "1 s", "s")) for name, time in zip("ab", times, strict=True)]
-    assert "1x (no real difference)" in str(Comparison(reports[0], (reports[1],)))
+    shown = str(Comparison(reports[0], (reports[1],)))
+    assert "≈ 1x" in shown
+    assert "≈ marks a ratio whose interval holds 1: there is no real difference." in shown
 
 
 def test_details_add_descriptions_and_layers(model: FakeModel, make_profiler: MakeProfiler) -> None:
@@ -158,10 +170,47 @@ def test_which_of_several_models() -> None:
         three.ratio("macs")
     with pytest.raises(ValueError, match="no model 'Huge' in this comparison; it has: Stu.dent., Tiny"):
         three.ratio("macs", "Huge")
+    with pytest.raises(ValueError, match="no model 7 in this comparison; it has 2: "):
+        three.ratio("macs", 7)
     with pytest.raises(UnknownStatusError, match="this comparison knows, nearest first: macs"):
         three.enhancement("mac", 0)
     with pytest.raises(ValueError, match="needs at least one report beside the reference"):
         Comparison(TEACHER, ())
+
+
+def test_a_metric_that_cannot_be_shown_fails_alone(make_profiler: MakeProfiler, model: FakeModel) -> None:
+    class Shy(Metric):
+        NAME = "shy"
+
+        def get_value(self) -> float:
+            raise ZeroDivisionError("not today")
+
+    class ComputeShy(ProfilerFunction):
+        def get_bounded_status_keys(self) -> type[Metric]:
+            return Shy
+
+        def __call__(self) -> int:
+            return 1
+
+    profiler = make_profiler(model, ComputeShy(), ComputeComplexity())
+    profiler.compute_network_status()
+    made = profiler.report()
+    assert made["macs"] == 300
+    assert made.status("shy").missing == ("Shy cannot be shown: ZeroDivisionError: not today",)
+    assert "Shy cannot be shown" in str(made)
+
+
+def test_two_units_under_one_key_are_not_compared() -> None:
+    one, other = (report(name, record("cost", 3, "3", base_unit=unit)) for name, unit in (("a", "MACs"), ("b", "J")))
+    assert Comparison(one, (other,)).enhancement("cost") is None
+
+
+def test_a_long_name_leaves_the_values_in_sight() -> None:
+    long = replace(record("macs", 8, "8 MMACs", "MMACs"), friendly_name="multiply accumulates " * 5)
+    one = report("Teacher", long)
+    for text in (to_text(report_table(one), 80), to_text(comparison_table(Comparison(one, (one,))), 80)):
+        assert "8" in text
+        assert "MMACs" in text
 
 
 def test_times_compare_by_their_pairs() -> None:

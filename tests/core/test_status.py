@@ -5,7 +5,18 @@ from typing import Any
 
 import pytest
 
-from profilerkit import Comparative, Completeness, Failure, Measurement, Metric, Partial, Scale, StatusKey, Unavailable
+from profilerkit import (
+    Comparative,
+    Completeness,
+    Failure,
+    InputError,
+    Measurement,
+    Metric,
+    Partial,
+    Scale,
+    StatusKey,
+    Unavailable,
+)
 from profilerkit.status import Outcome
 
 
@@ -118,7 +129,17 @@ def test_a_measurement_is_shown_as_median_with_interval() -> None:
     assert shown == "3.5 ms [1, 6]"
 
 
-@pytest.mark.parametrize("value", ["text", [1, 2]])
+class Array:
+    """Like an array of several elements: it has __float__, which raises."""
+
+    def __float__(self) -> float:
+        raise TypeError("only size-1 arrays can be converted")
+
+    def __str__(self) -> str:
+        return "array of two"
+
+
+@pytest.mark.parametrize("value", ["text", [1, 2], Array(), 10**400])
 def test_a_value_that_is_no_number_is_shown_as_it_is(value: Any) -> None:
     assert Size().computed(Outcome.of(value)).show().startswith(str(value))
 
@@ -136,7 +157,9 @@ def test_a_metric_without_value_shows_nothing() -> None:
         (Partial(3, ("my::op (2 calls)",)), Completeness.PARTIAL, ("my::op (2 calls)",)),
         (Unavailable("no counter here"), Completeness.UNAVAILABLE, ("no counter here",)),
         (None, Completeness.UNAVAILABLE, ("the function returned nothing",)),
-        (Failure(RuntimeError("boom")), Completeness.FAILED, ("boom",)),
+        (Partial(3, "abc"), Completeness.PARTIAL, ("abc",)),  # type: ignore[arg-type]
+        (Failure(InputError("no data")), Completeness.FAILED, ("no data",)),
+        (Failure(RuntimeError("boom")), Completeness.FAILED, ("RuntimeError: boom",)),
         (Failure(RuntimeError()), Completeness.FAILED, ("RuntimeError",)),
     ],
 )

@@ -135,7 +135,7 @@ def test_units_and_names_of_the_evaluation(model: FakeModel, make_profiler: Make
 def test_a_dict_needs_a_key_unless_it_has_one_entry(model: FakeModel, make_profiler: MakeProfiler) -> None:
     assert evaluator(model, make_profiler, lambda network, loader: {"only": 3}).compute_status("eval_metric") == 3
     both = {"top-1": 70.0, "top-5": 90.0}
-    with pytest.raises(KeyError, match="returned a dict with 'top-1', 'top-5', and none of them is None; say which"):
+    with pytest.raises(InputError, match="returned a dict with 'top-1', 'top-5', and none of them is None; say which"):
         evaluator(model, make_profiler, lambda network, loader: both).compute_status("eval_metric")
     secondary = [DynamicEvalMetric("top-5", "%")]
     profiler = evaluator(model, make_profiler, lambda network, loader: both, "top-1", secondary=secondary)
@@ -148,6 +148,16 @@ def test_a_number_has_no_secondary_metrics(model: FakeModel, make_profiler: Make
     profiler = evaluator(model, make_profiler, lambda network, loader: 1.0, secondary=[DynamicEvalMetric("f1")])
     with pytest.raises(TypeError, match="returned 1.0, no dict with the secondary metric"):
         profiler.compute_status("f1")
+
+
+def test_an_unknown_secondary_metric_fails_alone(model: FakeModel, make_profiler: MakeProfiler) -> None:
+    secondary = [DynamicEvalMetric("f2"), DynamicEvalMetric("f1")]
+    profiler = evaluator(
+        model, make_profiler, lambda n, l: {"accuracy": 1.0, "f1": 0.5}, "accuracy", secondary=secondary
+    )
+    status = profiler.compute_network_status()
+    assert (status["eval_metric"], status["f1"], status["f2"]) == (1.0, 0.5, None)
+    assert "none of them is 'f2'" in profiler.report().status("f2").missing[0]
 
 
 def test_evaluation_needs_data(model: FakeModel, make_profiler: MakeProfiler) -> None:
