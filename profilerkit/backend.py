@@ -58,6 +58,10 @@ class Backend(ABC):
     def is_tensor(self, value: Any) -> bool:
         """Say whether a value is a tensor or array that a model takes as one input."""
 
+    def as_tensor(self, value: Any) -> Any:
+        """Return a tensor for what stands for one, such as a numpy array; anything else as it is."""
+        return value
+
     @abstractmethod
     def random_tensor(self, spec: TensorSpec, batch_size: int) -> Any:
         """Return a tensor of shape ``(batch_size, *spec.shape)``: normal for floats, zeros for integers."""

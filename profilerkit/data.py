@@ -7,6 +7,7 @@ batch size, or data splits whose batches a `ForwardPass` takes apart.
 from __future__ import annotations
 
 import copy
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -153,20 +154,30 @@ def parse_input_shape(value: Any) -> tuple[tuple[TensorSpec, ...], dict[str, Ten
 
 
 def _is_shape(value: Any) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, str) and all(isinstance(size, int) for size in value)
+    return isinstance(value, Sequence) and not isinstance(value, str) and all(_is_size(size) for size in value)
+
+
+def _is_size(value: Any) -> bool:
+    return hasattr(value, "__index__") and not isinstance(value, bool)
 
 
 def _is_shape_and_dtype(value: Any) -> bool:
-    return isinstance(value, tuple) and len(value) == 2 and _is_shape(value[0]) and isinstance(value[1], str)
+    if not (isinstance(value, tuple) and len(value) == 2 and _is_shape(value[0])):
+        return False
+    return isinstance(value[1], str) or (not _is_shape(value[1]) and "dtype" in type(value[1]).__name__.lower())
+
+
+def _sizes(shape: Sequence[Any]) -> tuple[int, ...]:
+    return tuple(map(operator.index, shape))
 
 
 def _spec(value: Any) -> TensorSpec:
     if isinstance(value, TensorSpec):
         return value
     if _is_shape_and_dtype(value):
-        return TensorSpec(tuple(value[0]), value[1])
+        return TensorSpec(_sizes(value[0]), str(value[1]).rpartition(".")[2])  # torch.int64 is int64
     if _is_shape(value):
-        return TensorSpec(tuple(value))
+        return TensorSpec(_sizes(value))
     raise InputError(
         f"cannot read the input shape {value!r}; give (3, 224, 224), ((128,), 'int64'), a list of those for several "
         "positional inputs, or a mapping of those for keyword inputs"

@@ -5,7 +5,8 @@ Each message says what was asked, what was wrong, and what to do about it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 __all__ = [
     "ArgumentWarning",
@@ -39,11 +40,20 @@ class UnknownStatusError(ProfilerKitError, KeyError):
     def __init__(self, name: str, known: Iterable[str], *, owner: str = "this profiler") -> None:
         self.name = name
         self.known = tuple(by_likeness(name, known))
-        listing = ", ".join(self.known) if self.known else "none: register a ProfilerFunction first"
+        self.owner = owner
+        nothing = "none: register a ProfilerFunction first" if owner == "this profiler" else "none"
+        listing = ", ".join(self.known) or nothing
         super().__init__(f"unknown status {name!r}; {owner} knows, nearest first: {listing}")
+
+    def __reduce__(self) -> tuple[Callable[..., UnknownStatusError], tuple[Any, ...]]:
+        return _unknown_status, (self.name, self.known, self.owner)
 
     def __str__(self) -> str:  # KeyError would show the repr of the message
         return str(self.args[0])
+
+
+def _unknown_status(name: str, known: tuple[str, ...], owner: str) -> UnknownStatusError:
+    return UnknownStatusError(name, known, owner=owner)
 
 
 class MissingArgumentError(ProfilerKitError, TypeError):

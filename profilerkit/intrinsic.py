@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -46,8 +47,8 @@ class InputSource:
             args = [backend.random_tensor(spec, size) for spec in positional]
             return ModelInputs(*args, **{name: backend.random_tensor(spec, size) for name, spec in keywords.items()})
         if isinstance(self.example, Callable) and not backend.is_tensor(self.example):  # type: ignore[arg-type]
-            return ModelInputs.of(self.example(batch_size or 1))
-        inputs = ModelInputs.of(self.example)
+            return ModelInputs.of(self.example(batch_size or 1)).map(backend.as_tensor)
+        inputs = ModelInputs.of(self.example).map(backend.as_tensor)
         return inputs if batch_size is None else resized(inputs, backend, batch_size)
 
 
@@ -116,10 +117,8 @@ class ComputeInputs(ProfilerFunction):
         batch_size: int | None,
         split: str | None,
     ) -> ModelInputs:
-        if batch_size is not None and (
-            isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1
-        ):
-            raise InputError(f"batch_size={batch_size!r}: give a whole number from 1")
+        if batch_size is not None:
+            batch_size = _whole(batch_size)
         with backend.preserved(model):
             if self.source is not None:
                 return self.source.build(backend, batch_size)
@@ -138,7 +137,7 @@ class ComputeInputs(ProfilerFunction):
         loader = split_named(data_splits, chosen)
         if not loader.forward_pass.expecting_common_inputs:
             return ModelInputs.of(loader.forward_pass.create_random_model_inputs(batch_size))
-        return resized(loader.model_inputs(), backend, batch_size)
+        return resized(loader.model_inputs().map(backend.as_tensor), backend, batch_size)
 
 
 def split_named(data_splits: Mapping[str, DataLoader], name: str) -> DataLoader:
@@ -164,3 +163,13 @@ class ComputeTrace(ProfilerFunction):
         if isinstance(inputs, NoInputs):
             return replace(backend.trace(model, None), failure=inputs.error)
         return backend.trace(model, ModelInputs.of(inputs))
+
+
+def _whole(batch_size: Any) -> int:
+    try:
+        size = 0 if isinstance(batch_size, bool) else operator.index(batch_size)
+    except TypeError:
+        size = 0
+    if size < 1:
+        raise InputError(f"batch_size={batch_size!r}: give a whole number from 1")
+    return size

@@ -204,7 +204,12 @@ class LayerTable(Sequence[Mapping[str, Any]]):
                 nearest = ", ".join(by_likeness(index, [row["path"] for row in self._rows])[:5])
                 raise KeyError(f"no layer {index!r}; the nearest are: {nearest}")
             return found
-        return self._rows[index]
+        return LayerTable(self._rows[index]) if isinstance(index, slice) else self._rows[index]
+
+    def __eq__(self, other: object) -> bool:
+        return self._rows == other._rows if isinstance(other, LayerTable) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __len__(self) -> int:
         return len(self._rows)

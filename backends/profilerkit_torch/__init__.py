@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         ComputeLayerwiseSummary,
         ComputeParams,
         ComputeSize,
+        DynamicEvalMetric,
     )
 
     from .backend import TorchBackend
@@ -35,6 +36,7 @@ __all__ = [
     "ComputeParams",
     "ComputeSize",
     "Cost",
+    "DynamicEvalMetric",
     "EvalLossFunction",
     "Shape",
     "TorchBackend",
@@ -58,6 +60,7 @@ _MODULES = {
     "ComputeParams": "profilerkit_metrics",
     "ComputeSize": "profilerkit_metrics",
     "Cost": ".costs",
+    "DynamicEvalMetric": "profilerkit_metrics",
     "EvalLossFunction": ".evaluation",
     "Shape": ".costs",
     "TorchBackend": ".backend",

@@ -41,6 +41,10 @@ class TorchBackend(Backend):
         """Say whether a value is a torch tensor."""
         return isinstance(value, torch.Tensor)
 
+    def as_tensor(self, value: Any) -> Any:
+        """Return a tensor for a numpy array."""
+        return data.as_tensor(value)
+
     def random_tensor(self, spec: TensorSpec, batch_size: int) -> torch.Tensor:
         """Return a tensor for a spec: normal for floats, zeros for integers."""
         return data.random_tensor(spec, batch_size)
@@ -56,7 +60,7 @@ class TorchBackend(Backend):
     def forward(
         self, model: torch.nn.Module, inputs: ModelInputs, device: DeviceLike = None
     ) -> AbstractContextManager[Callable[[], Any]]:
-        """Yield a call that runs one forward pass in inference mode."""
+        """Yield a call that runs one forward pass without gradients."""
         return timing.running(model, inputs.map(data.as_tensor), device)
 
     def evaluate(self, model: torch.nn.Module, call: Callable[[], T], device: DeviceLike = None) -> T:
@@ -70,6 +74,13 @@ class TorchBackend(Backend):
     def preserved(self, model: torch.nn.Module) -> AbstractContextManager[None]:
         """Hand the model and the process back as they came."""
         return preserved(model)
+
+    def fingerprint(self, model: torch.nn.Module) -> object:
+        """Return which parameters there are, how often each was written to, and whether it is trained."""
+        return [
+            (id(parameter), 0 if parameter.is_inference() else parameter._version, parameter.requires_grad)
+            for parameter in model.parameters()
+        ]
 
     def environment(self) -> Mapping[str, str]:
         """Return torch's version and threads, and the accelerators it sees."""

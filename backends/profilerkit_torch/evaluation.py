@@ -28,14 +28,15 @@ def get_missclass(
     """Return the per cent of samples whose predicted class is not the target.
 
     Args:
-        model: Gives scores of shape ``(batch, classes, ...)``; with one class, a score above zero is class 1.
+        model: Gives scores of shape ``(batch, classes, ...)``; with one class, or of shape ``(batch,)``, a score above
+            zero is class 1.
         data_loader: Batches of inputs and targets: class indices, of shape ``(batch, ...)`` or ``(batch, 1)``.
         device: Where the inputs go; where the model is unless given.
         transform: Called with inputs and targets of each batch before the model is.
     """
     wrong = total = 0
-    for output, target in _outputs(model, data_loader, device, transform):
-        predicted = (output > 0).long().flatten(1).squeeze(1) if output.shape[1] == 1 else output.argmax(dim=1)
+    for output, target, _ in _outputs(model, data_loader, device, transform):
+        predicted = _predicted(output)
         expected = target.reshape(predicted.shape).to(predicted.device)
         wrong += int((predicted != expected).sum())
         total += expected.numel()
@@ -73,7 +74,7 @@ class _GetTopk:
             return wanted
         hits = dict.fromkeys(wanted.topk, 0)
         total = 0
-        for output, target in _outputs(model, data_loader, device, transform):
+        for output, target, _ in _outputs(model, data_loader, device, transform):
             if output.shape[1] < max(wanted.topk):
                 raise ValueError(f"top-{max(wanted.topk)} needs as many classes, but the model gives {output.shape[1]}")
             ranked = output.topk(max(wanted.topk), dim=1).indices
@@ -107,9 +108,8 @@ class EvalLossFunction:
         """Return the mean loss."""
         loss = 0.0
         total = 0
-        for output, target in _outputs(model, data_loader, device, transform):
+        for output, target, samples in _outputs(model, data_loader, device, transform):
             value = self.loss_fn(output, target)
-            samples = target.shape[0] if isinstance(target, torch.Tensor) else 1
             loss += float(sum(value.values()) if isinstance(value, dict) else value) * samples
             total += samples
         return loss / _counted(total)
@@ -117,8 +117,8 @@ class EvalLossFunction:
 
 def _outputs(
     model: torch.nn.Module, data_loader: Iterable[Any], device: DeviceLike, transform: Transform | None
-) -> Iterator[tuple[Any, Any]]:
-    """Yield the model's output and the target of each batch."""
+) -> Iterator[tuple[Any, Any, int]]:
+    """Yield the model's output, the target and the number of samples of each batch."""
     target_device = resolve_device(model, device)
     loader = data_loader if isinstance(data_loader, DataLoader) else TorchDataLoader(data_loader, _default_pass())
     with torch.no_grad():
@@ -128,7 +128,21 @@ def _outputs(
             if transform is not None:
                 inputs, target = transform(inputs[0] if _is_single(inputs) else inputs, target)
             placed = ModelInputs.of(inputs).map(lambda leaf: _on(leaf, target_device))
-            yield model(*placed.args, **placed.kwargs), _on(target, target_device)
+            samples = _first_dimension([target, *placed.leaves()])
+            yield model(*placed.args, **placed.kwargs), _on(target, target_device), samples
+
+
+def _predicted(output: torch.Tensor) -> torch.Tensor:
+    """Return the class of each sample: the one with the highest score, or whether a single score is above zero."""
+    if output.dim() == 1:
+        return (output > 0).long()
+    return (output > 0).long().flatten(1).squeeze(1) if output.shape[1] == 1 else output.argmax(dim=1)
+
+
+def _first_dimension(candidates: Iterable[Any]) -> int:
+    """Return the length of the first tensor that has one: of the target, or of an input; 1 where none has."""
+    tensors = (value for value in candidates if isinstance(value, torch.Tensor) and value.dim() > 0)
+    return next((tensor.shape[0] for tensor in tensors), 1)
 
 
 def _default_pass() -> TorchForwardPass:

@@ -62,6 +62,10 @@ class WriteGuard(TorchDispatchMode):
         sharing = self._guarded.pop(_storage_key(tensor), ())
         self._saved += [(guarded, guarded.clone()) for guarded in sharing]
 
+    def guards(self, tensor: torch.Tensor) -> bool:
+        """Say whether a write to the tensor would still be noticed, none having been so far."""
+        return _storage_key(tensor) in self._guarded
+
     @contextmanager
     def restoring(self) -> Iterator[None]:
         """Write the kept values back at the end, after errors too."""

@@ -10,12 +10,13 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.modules import module as torch_module
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.nn.parameter import is_lazy as is_unsized
 
 from profilerkit.trace import LayerCall, LayerRecord, TensorInfo, WeightRecord
 
-__all__ = ["LayerStack", "is_lazy", "layer_records", "tensor_info"]
+__all__ = ["LayerStack", "is_lazy", "layer_records", "size_of", "tensor_info"]
 
 
 def tensor_info(tensor: torch.Tensor) -> TensorInfo:
@@ -69,9 +70,10 @@ class LayerStack:
         self.strangers: list[str] = []
         #: Layers that the model runs in threads of its own, where its operators are not seen.
         self.elsewhere: Counter[str] = Counter()
-        #: Called with (module, path, call index) when a module begins, and with its tensors when it ends.
+        #: Called with (module, path, call index) when a module begins; with its tensors, and whether it got through
+        #: without raising, when it ends.
         self.on_enter: Callable[[nn.Module, str, int], None] = lambda module, path, call: None
-        self.on_leave: Callable[[nn.Module, LayerCall], None] = lambda module, call: None
+        self.on_leave: Callable[[nn.Module, LayerCall, bool], None] = lambda module, call, finished: None
 
     @contextmanager
     def following(self) -> Iterator[None]:
@@ -85,6 +87,8 @@ class LayerStack:
         finally:
             for handle in handles:
                 handle.remove()
+                torch_module._global_forward_hooks_with_kwargs.pop(handle.id, None)  # torch leaves these behind
+                torch_module._global_forward_hooks_always_called.pop(handle.id, None)
 
     def _enter(self, module: nn.Module, args: Any) -> None:
         if threading.get_ident() != self._thread:
@@ -107,7 +111,7 @@ class LayerStack:
         *inputs, output = seen  # args, kwargs, output; torch leaves out kwargs where the module raised
         call = LayerCall(infos_in(inputs), infos_in(output))
         self.calls.setdefault(self.current, []).append(call)
-        self.on_leave(module, call)
+        self.on_leave(module, call, len(inputs) == 2)
         self.current, self.current_call, _ = self._stack.pop()
 
     def _path_of(self, module: nn.Module) -> str:
@@ -173,11 +177,31 @@ def _weight(
         name=name,
         identity=identities.setdefault(key or _identity(tensor, lazy), len(identities)),
         count=0 if lazy else tensor.numel(),
-        bytes=0 if lazy else tensor.numel() * tensor.element_size(),
+        bytes=0 if lazy else size_of(tensor),
         dtype=str(tensor.dtype).removeprefix("torch."),
         trainable=tensor.requires_grad and key is None,
         persistent=persistent,
     )
+
+
+def size_of(tensor: torch.Tensor) -> int:
+    """Return the bytes of a tensor's elements: of those a sparse tensor stores, of the tensors a subclass wraps."""
+    if tensor.layout is not torch.strided:
+        return sum(getattr(tensor, name)().nbytes for name in _STORED[tensor.layout])
+    if hasattr(tensor, "__tensor_flatten__"):
+        return sum(size_of(getattr(tensor, name)) for name in tensor.__tensor_flatten__()[0])
+    return tensor.numel() * tensor.element_size()
+
+
+#: What a sparse tensor of each layout is stored as.
+_BY_ROW, _BY_COLUMN = (("crow_indices", "col_indices", "values"), ("ccol_indices", "row_indices", "values"))
+_STORED: dict[torch.layout, tuple[str, ...]] = {
+    torch.sparse_coo: ("_indices", "_values"),
+    torch.sparse_csr: _BY_ROW,
+    torch.sparse_bsr: _BY_ROW,
+    torch.sparse_csc: _BY_COLUMN,
+    torch.sparse_bsc: _BY_COLUMN,
+}
 
 
 def _identity(tensor: torch.Tensor, lazy: bool) -> Any:

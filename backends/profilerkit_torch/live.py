@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -15,22 +16,38 @@ class LiveBytes:
 
     def __init__(self) -> None:
         self.total = 0
-        self._watched: dict[int, weakref.ref[Any]] = {}
+        self._watched: dict[int, _Watched] = {}
 
-    def add(self, tensor: torch.Tensor, size: int | None = None) -> None:
-        """Count the tensor's storage, if it is not counted already; ``size=0`` for a weight, counted elsewhere."""
+    def add(self, tensor: torch.Tensor, size: int | None = None) -> int:
+        """Count the tensor's storage, or what it has grown by; return its bytes where it was not known before.
+
+        ``size`` is what it counts for: 0 for a weight, which is counted elsewhere.
+        """
         try:
             storage = tensor.untyped_storage()
         except (NotImplementedError, RuntimeError):  # sparse and other tensors without one storage
-            return
-        key = storage._cdata
-        if key in self._watched:
-            return
-        counted = storage.nbytes() if size is None else min(size, storage.nbytes())
+            return 0
+        key, seen = storage._cdata, storage.nbytes()
+        known = self._watched.get(key)
+        if known is not None:
+            grown = max(0, seen - known.seen)
+            known.seen, known.counted = known.seen + grown, known.counted + grown
+            self.total += grown
+            return 0
+        counted = seen if size is None else min(size, seen)
         self.total += counted
 
         def freed(_: Any) -> None:
-            self.total -= counted
-            del self._watched[key]
+            self.total -= self._watched.pop(key).counted
 
-        self._watched[key] = weakref.ref(storage, freed)
+        self._watched[key] = _Watched(weakref.ref(storage, freed), seen, counted)
+        return seen
+
+
+@dataclass(slots=True)
+class _Watched:
+    """A storage that is alive: its bytes when last seen, and those of them that count."""
+
+    reference: weakref.ref[Any]
+    seen: int
+    counted: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from profilerkit import Backend, BackendInfo, hookimpl
 
-MINIMUM = (2, 6)
+MINIMUM = (2, 10)
 
 
 def load() -> Backend:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import random
 import sys
+import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,9 +21,9 @@ from profilerkit import ModelChangedWarning
 from profilerkit.data import map_leaves
 
 from .guard import has_values, write_back
-from .modules import CONTAINERS, OWN, STANDARD, modules_of, others, reached
+from .modules import CONTAINERS, OWN, STANDARD, modules_of, others, reached, tensors_of
 
-__all__ = ["preserved", "substitute"]
+__all__ = ["preserved", "substitute", "unchanged_parameters"]
 
 
 @contextmanager
@@ -30,13 +31,27 @@ def preserved(model: nn.Module, *, buffer_values: bool = False) -> Iterator[None
     """Put back whatever changes of the model's structure and of the process' state, after errors too.
 
     With ``buffer_values`` buffers are copied beforehand and get their values back as well, and a change of a
-    parameter's values, which nothing could undo, is warned of.
+    parameter's values, which nothing could undo, is warned of. One model is profiled at a time in a process: another
+    thread waits here.
     """
+    with _one_at_a_time, _handed_back(model), unchanged_parameters(model, buffer_values):
+        buffers = [buffer for buffer in model.buffers() if has_values(buffer)] if buffer_values else []
+        values = [(buffer, buffer.detach().clone()) for buffer in buffers]
+        try:
+            yield
+        finally:
+            write_back(values)
+
+
+_one_at_a_time = threading.RLock()
+
+
+@contextmanager
+def _handed_back(model: nn.Module) -> Iterator[None]:
     snapshots = [_Snapshot(module) for module in modules_of(model)]
     gradients = [(parameter, parameter.grad, parameter.requires_grad) for parameter in model.parameters()]
-    buffers = [buffer for buffer in model.buffers() if has_values(buffer)] if buffer_values else []
-    values = [(buffer, buffer.detach().clone()) for buffer in buffers]
-    versions = [(name, parameter, parameter._version) for name, parameter in _watched(model, buffer_values)]
+    data = [(tensor, tensor.data) for tensor in tensors_of(model) if has_values(tensor)]
+    caches = [(cache, copied(cache)) for cache in _class_caches(model)]
     restore_process = _process_state()
     try:
         yield
@@ -49,21 +64,46 @@ def preserved(model: nn.Module, *, buffer_values: bool = False) -> Iterator[None
                 parameter.grad = gradient
             if parameter.requires_grad != requires_grad:
                 parameter.requires_grad_(requires_grad)
-        write_back(values)
+        for tensor, held in data:
+            if _elements(tensor) != _elements(held):  # given other data: tensor.data = ..., tensor.set_(...)
+                tensor.data = held
+        for cache, content in caches:
+            refill(cache, content)
+
+
+def _elements(tensor: torch.Tensor) -> Any:
+    try:
+        return tensor.untyped_storage()._cdata, tensor.storage_offset(), tensor.shape, tensor.stride()
+    except (NotImplementedError, RuntimeError):  # tensors without storage, sparse ones say
+        return None
+
+
+def _class_caches(model: nn.Module) -> Iterator[Any]:
+    """Yield the containers that the user's own module classes hold, where some models keep tensors between calls."""
+    classes = {cls for module in modules_of(model) for cls in type(module).__mro__}
+    for cls in classes:
+        if cls.__module__.partition(".")[0] not in ("torch", "builtins"):
+            yield from (value for value in vars(cls).values() if isinstance(value, CONTAINERS))
+
+
+@contextmanager
+def unchanged_parameters(
+    model: nn.Module, wanted: bool = True, watched: Callable[[torch.Tensor], bool] = lambda tensor: True
+) -> Iterator[None]:
+    """Warn of parameters whose values were changed in place, which nothing can undo."""
+    named = model.named_parameters() if wanted else ()
+    versions = [(name, p, p._version) for name, p in named if not p.is_inference() and watched(p)]
+    try:
+        yield
+    finally:
         changed = [name for name, parameter, version in versions if parameter._version != version]
         if changed:
             warnings.warn(
                 f"the code that was run changed the parameters {', '.join(changed[:5])} in place; profilerkit cannot "
                 "undo that, the code should not do it",
                 ModelChangedWarning,
-                stacklevel=4,
+                stacklevel=6,
             )
-
-
-def _watched(model: nn.Module, wanted: bool) -> Iterable[tuple[str, nn.Parameter]]:
-    if not wanted:
-        return ()
-    return [(name, parameter) for name, parameter in model.named_parameters() if not parameter.is_inference()]
 
 
 class _Snapshot:
@@ -77,9 +117,15 @@ class _Snapshot:
         self.empty = [value for name, value in self.attributes.items() if name in STANDARD and not value]
         own = [self.attributes[name] for name in OWN if name in self.attributes]
         held = [*own, *reached(others(module))]
-        self.contents = [(found, _copied(found)) for found in held if isinstance(found, CONTAINERS)]
+        self.contents = [(found, copied(found)) for found in held if isinstance(found, CONTAINERS)]
+
+        self.generators = [
+            (restore, state) for value in others(module).values() for restore, state in _random_state(value)
+        ]
 
     def restore(self) -> None:
+        for restore, state in self.generators:
+            restore(state)
         if type(self.module) is not self.type:
             self.module.__class__ = self.type
         current = self.module.__dict__
@@ -90,12 +136,23 @@ class _Snapshot:
             if container:
                 container.clear()
         for container, content in self.contents:
-            _refill(container, content)
+            refill(container, content)
         if self.module.training != self.training:  # a scripted module keeps its flag elsewhere
             self.module.training = self.training
 
 
-def _copied(container: Any) -> Any:
+def _random_state(value: Any) -> Iterator[tuple[Callable[[Any], Any], Any]]:
+    """Yield what sets the state of a random generator, with the state it has; nothing for any other value."""
+    if isinstance(value, torch.Generator):
+        yield value.set_state, value.get_state()
+    elif isinstance(value, random.Random):
+        yield value.setstate, value.getstate()
+    elif hasattr(type(value), "bit_generator"):  # numpy's
+        numbers = value.bit_generator
+        yield (lambda state: setattr(numbers, "state", state)), numbers.state
+
+
+def copied(container: Any) -> Any:
     return dict(container) if isinstance(container, dict) else list(container)
 
 
@@ -103,7 +160,7 @@ def _same_items(current: dict[Any, Any], saved: dict[Any, Any]) -> bool:
     return current.keys() == saved.keys() and all(current[key] is value for key, value in saved.items())
 
 
-def _refill(container: Any, content: Any) -> None:
+def refill(container: Any, content: Any) -> None:
     """Give a container its content back, by the methods of its base class: a subclass may refuse to be changed."""
     kind: Any = next(kind for kind in CONTAINERS if isinstance(container, kind))
     if isinstance(container, dict):

@@ -13,13 +13,14 @@ import torch
 from torch import nn
 from torch._ops import HigherOrderOperator
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from profilerkit.trace import LayerCall, MemoryTimeline, OpRecord, TensorInfo
 
-from .costs import Cost, Kind, Shape, classify, module_cost
-from .layers import LayerStack, tensor_info
+from .costs import Cost, Kind, Shape, classify, evaluated, module_cost
+from .layers import LayerStack, size_of, tensor_info
 from .live import LiveBytes
-from .replay import Plan, plan_of, signature, size_of, tensors_in, without_running
+from .replay import Plan, plan_of, signature, tensors_in, without_running
 
 __all__ = ["Recorder"]
 
@@ -40,7 +41,8 @@ class Recorder(TorchDispatchMode):
         self.live_bytes: list[int] = []
         self.uncounted: Counter[str] = Counter()
         self._plans: dict[Any, Plan] = {}
-        self._onto_meta: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        #: Twins on the meta device, each for as long as its real tensor is alive.
+        self._onto_meta: Any = WeakTensorKeyDictionary()
         self._covered = 0
         layers.on_enter = self._layer_begins
         layers.on_leave = self._layer_ends
@@ -132,11 +134,11 @@ class Recorder(TorchDispatchMode):
 
     def _moved(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor) and not value.is_meta:
-            known = self._onto_meta.get(id(value))
-            if known is None or known[0] is not value:
+            twin = self._onto_meta.get(value)
+            if twin is None:
                 twin = torch.empty_strided(value.size(), value.stride(), dtype=value.dtype, device="meta")
-                known = self._onto_meta[id(value)] = (value, twin)
-            return known[1]
+                self._onto_meta[value] = twin
+            return twin
         if isinstance(value, (list, tuple)):
             return type(value)(self._moved(item) for item in value)
         return value
@@ -145,10 +147,19 @@ class Recorder(TorchDispatchMode):
         if module_cost(module) is not None:
             self._covered += 1
 
-    def _layer_ends(self, module: nn.Module, call: LayerCall) -> None:
+    def _layer_ends(self, module: nn.Module, call: LayerCall, finished: bool) -> None:
         formula = module_cost(module)
         if formula is None:
             return
         self._covered -= 1
-        shapes = [tuple(Shape(info.shape) for info in infos) for infos in (call.inputs, call.outputs)]
-        self._record(f"module::{type(module).__name__}", formula(module, *shapes), 0, 0, call.outputs)
+        name = type(module).__name__
+        if not finished:  # there are no outputs to give to the formula
+            self.uncounted[f"module::{name}"] += not self._covered
+            return
+        inputs, outputs = (tuple(Shape(info.shape) for info in infos) for infos in (call.inputs, call.outputs))
+        cost = evaluated(
+            f"module {name}",
+            lambda: formula(module, inputs, outputs),
+            lambda: f"inputs={inputs!r} and outputs={outputs!r}",
+        )
+        self._record(f"module::{name}", cost, 0, 0, call.outputs)

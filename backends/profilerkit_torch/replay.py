@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import torch
@@ -11,7 +12,7 @@ import torch
 from profilerkit.trace import TensorInfo
 
 from .costs import Cost, Kind, op_cost
-from .layers import tensor_info
+from .layers import size_of, tensor_info
 
 __all__ = ["Plan", "plan_of", "signature", "tensors_in", "without_running"]
 
@@ -134,12 +135,19 @@ _KEEPS_SHAPE: dict[str, Callable[[Any], bool]] = {
 
 def signature(func: Any, args: Any, kwargs: Any) -> Any:
     """Return what an operator's cost and output shapes depend on, or None where that cannot be told."""
+    if _depends_on_values(func) and not all(tensor.is_meta for tensor in tensors_in((args, tuple(kwargs.values())))):
+        return None
     try:
         key = (func, _facet(args), tuple((name, _facet(value)) for name, value in kwargs.items()))
         hash(key)
     except (TypeError, RuntimeError, NotImplementedError):
         return None
     return key
+
+
+@cache
+def _depends_on_values(func: Any) -> bool:
+    return torch.Tag.dynamic_output_shape in func.tags or torch.Tag.data_dependent_output in func.tags
 
 
 def _facet(value: Any) -> Any:
@@ -157,8 +165,3 @@ def tensors_in(value: Any) -> Iterable[torch.Tensor]:
     elif isinstance(value, (list, tuple)):
         for item in value:
             yield from tensors_in(item)
-
-
-def size_of(tensor: torch.Tensor) -> int:
-    """Return the bytes of a tensor's elements."""
-    return tensor.numel() * tensor.element_size()

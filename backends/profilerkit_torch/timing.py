@@ -15,7 +15,7 @@ from profilerkit.backend import DeviceLike
 from .guard import WriteGuard
 from .layers import is_lazy
 from .modules import set_inference_flags, tensors_of
-from .preservation import preserved, substitute
+from .preservation import preserved, substitute, unchanged_parameters
 
 __all__ = ["device_of", "needs_autograd", "placed", "require_values", "resolve_device", "running", "synchronize"]
 
@@ -98,10 +98,11 @@ def _moved(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
 
 @contextmanager
 def running(model: nn.Module, inputs: ModelInputs, device: DeviceLike) -> Iterator[Callable[[], Any]]:
-    """Yield a call that runs one forward pass in inference mode and returns when the device is done.
+    """Yield a call that runs one forward pass without gradients and returns when every device is done.
 
-    The first pass runs under a guard that keeps whatever the model writes to; it gets that back at the end, and its
-    buffers in any case. Without a device the model stays where it is, on several devices too.
+    Not in torch's inference mode, whose tensors could stay behind in a cache and break the user's training. The first
+    pass runs under a guard that keeps whatever the model writes to; it gets that back at the end, and its buffers in
+    any case. Without a device the model stays where it is, on several devices too.
     """
     target = resolve_device(model, device)
     require_values(model, target)
@@ -109,18 +110,22 @@ def running(model: nn.Module, inputs: ModelInputs, device: DeviceLike) -> Iterat
     with preserved(model), placed(model, target) if not sharded else _as_it_is():
         set_inference_flags(model)
         fed = inputs.map(lambda leaf: leaf.to(target) if isinstance(leaf, torch.Tensor) else leaf)
-        guard = WriteGuard([*tensors_of(model), *(leaf for leaf in fed.leaves() if isinstance(leaf, torch.Tensor))])
+        gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
+        tensors = [leaf for leaf in fed.leaves() if isinstance(leaf, torch.Tensor)]
+        guard = WriteGuard([*tensors_of(model), *gradients, *tensors])
+        devices = {target, *(tensor.device for tensor in tensors_of(model))}
         with guard.restoring():
-            guard.keep(model.buffers())
-            mode = _first_pass(model, fed, guard)
+            guard.keep([*model.buffers(), *gradients])
+            _first_pass(model, fed, guard)
 
             def call() -> None:
-                with mode():
+                with torch.no_grad():
                     model(*fed.args, **fed.kwargs)
-                synchronize(target)
+                for used in devices:
+                    synchronize(used)
 
-            synchronize(target)
-            yield call
+            with unchanged_parameters(model, watched=guard.guards):
+                yield call
 
 
 @contextmanager
@@ -133,25 +138,18 @@ def needs_autograd(error: Exception) -> bool:
     return isinstance(error, RuntimeError) and any(word in str(error) for word in ("grad", "nference"))
 
 
-def _first_pass(model: nn.Module, inputs: ModelInputs, guard: WriteGuard) -> Callable[[], Any]:
-    """Run once under the guard; return inference mode, or no-grad for a model that inference mode breaks."""
-    failed: Exception | None = None
-    for mode in (torch.inference_mode, torch.no_grad):
-        try:
-            with mode(), guard:
-                model(*inputs.args, **inputs.kwargs)
-            return mode
-        except Exception as error:  # whatever the model raises
-            failed = error
-            if not needs_autograd(error):
-                break
-    raise model_failed(failed, inputs) from failed
+def _first_pass(model: nn.Module, inputs: ModelInputs, guard: WriteGuard) -> None:
+    """Run once under the guard; raise `ModelFailedError` where the model does."""
+    try:
+        with torch.no_grad(), guard:
+            model(*inputs.args, **inputs.kwargs)
+    except Exception as error:  # whatever the model raises
+        raise model_failed(error, inputs) from error
 
 
 def model_failed(error: Exception | None, inputs: ModelInputs) -> ModelFailedError:
     """Return what is said of a model that raised: the error, and what it was called with."""
-    failure = ModelFailedError(
-        f"the model raised {type(error).__name__}: {error}; it was called with {inputs!r}, do these inputs fit it?"
-    )
+    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    failure = ModelFailedError(f"the model raised {said}; it was called with {inputs!r}, do these inputs fit it?")
     failure.__cause__ = error
     return failure

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, TypeAlias
 
 import torch
@@ -19,6 +20,7 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 from torch.nn.parameter import is_lazy as is_unsized
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from profilerkit import CostFormulaError, ModelInputs
 from profilerkit.measurement import collector_paused
@@ -53,6 +55,7 @@ def trace_model(model: nn.Module, inputs: ModelInputs | None) -> ModelTrace:
         return ModelTrace(layers=layer_records(model, {}))
     errors: list[Exception] = []
     for grad_mode in (torch.inference_mode, torch.no_grad):
+        errors.clear()
         for attempt in (_on_meta, _on_fake, _for_real):
             try:
                 return attempt(model, inputs, grad_mode, errors)
@@ -109,6 +112,7 @@ def _for_real(model: nn.Module, inputs: ModelInputs, grad_mode: GradMode, errors
 
 
 def _traced(model: nn.Module, inputs: ModelInputs, stand_ins: _StandIns, grad_mode: GradMode) -> ModelTrace:
+    _import_dynamo()
     guard = WriteGuard([*tensors_of(model), *(leaf for leaf in inputs.leaves() if isinstance(leaf, torch.Tensor))])
     lazy = is_lazy(model)
     records: tuple[LayerRecord, ...] = ()
@@ -124,7 +128,7 @@ def _traced(model: nn.Module, inputs: ModelInputs, stand_ins: _StandIns, grad_mo
                 model(*standing_in.args, **standing_in.kwargs)
         layers = LayerStack(model)
         recorder = Recorder(layers, on_meta=on_meta)
-        input_bytes = _alive_before(recorder, model, standing_in)
+        held_bytes, input_bytes = _alive_before(recorder, model, standing_in)
         active.enter_context(warnings.catch_warnings())
         warnings.filterwarnings("ignore", message=r"Using `torch\.compile\(module\)` when there are global hooks")
         for context in (grad_mode(), guard, layers.following(), stand_ins.mode, recorder):
@@ -138,21 +142,41 @@ def _traced(model: nn.Module, inputs: ModelInputs, stand_ins: _StandIns, grad_mo
     return ModelTrace(
         layers=records,
         operators=tuple(recorder.operators),
-        memory=recorder.timeline(sum(weight.bytes for weight in weights), input_bytes),
+        memory=recorder.timeline(sum(weight.bytes for weight in weights) + held_bytes, input_bytes),
         uncounted={**recorder.uncounted, **layers.elsewhere},
         method=stand_ins.method,
         notes=tuple(_notes(lazy, layers.strangers)),
     )
 
 
-def _alive_before(recorder: Recorder, model: nn.Module, inputs: ModelInputs) -> int:
-    """Have the recorder count the inputs' bytes, and leave the weights to be counted elsewhere; return the bytes."""
-    for weight in tensors_of(model):
+def _alive_before(recorder: Recorder, model: nn.Module, inputs: ModelInputs) -> tuple[int, int]:
+    """Have the recorder count what is alive before the first operator.
+
+    Return the bytes of tensors that the model holds beside its weights (tables, caches), which stay as weights do, and
+    those of the inputs. The weights are counted elsewhere.
+    """
+    for weight in (*model.parameters(), *model.buffers()):
         recorder.live.add(weight, size=0)
+    held = sum(recorder.live.add(tensor, size=0) for tensor in tensors_of(model))
     for leaf in inputs.leaves():
         if isinstance(leaf, torch.Tensor):
             recorder.live.add(leaf, size=leaf.numel() * leaf.element_size())
-    return recorder.live.total
+    return held, recorder.live.total
+
+
+@cache
+def _import_dynamo() -> None:
+    """Have torch import what it imports at the first operator under a mode: the import keeps that operator's frames.
+
+    They would hold tensors beyond their time, and the first trace of a process would find too high a peak.
+    """
+
+    class First(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return func(*args, **(kwargs or {}))
+
+    with First():  # type: ignore[no-untyped-call]
+        torch.empty(0, device="meta")
 
 
 def _notes(lazy: bool, strangers: Iterable[str]) -> Iterator[str]:

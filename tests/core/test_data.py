@@ -3,6 +3,7 @@
 from collections import OrderedDict, UserDict, namedtuple
 from typing import Any
 
+import numpy as np
 import pytest
 
 from profilerkit import DataLoader, ForwardPass, InputError, ModelInputPattern, ModelInputs, Profiler, TensorSpec
@@ -69,6 +70,8 @@ def test_inputs_show_shapes_not_values() -> None:
         ([((128,), "int64"), (2,)], (TensorSpec((128,), "int64"), TensorSpec((2,))), {}),
         ({"ids": ((128,), "int64"), "x": (4,)}, (), {"ids": TensorSpec((128,), "int64"), "x": TensorSpec((4,))}),
         (TensorSpec((2,)), (TensorSpec((2,)),), {}),
+        (((4,), np.dtype("int32")), (TensorSpec((4,), "int32"),), {}),
+        ((np.int64(3), 8), (TensorSpec((3, 8)),), {}),
         ((), (TensorSpec(()),), {}),
     ],
 )

@@ -1,6 +1,8 @@
 """Reports and comparisons: plain data, and the console tables made of them."""
 
+import copy
 import json
+import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -240,7 +242,19 @@ def test_the_layer_table_as_data(model: FakeModel, make_profiler: MakeProfiler) 
     frame = table.to_pandas()
     assert list(frame["macs"]) == [300, 100, 200]
     assert repr(table) == "LayerTable(3 layers)"
-    assert len(table[1:]) == 2
+    assert [row["path"] for row in table[1:].top(1)] == ["second"]
+    assert table == copy.deepcopy(table)
+    assert table != list(table)
+
+
+def test_reports_survive_pickling_and_copying(model: FakeModel, make_profiler: MakeProfiler) -> None:
+    profiler = make_profiler(model, ComputeComplexity())
+    profiler.compute_network_status()
+    made = profiler.report()
+    assert pickle.loads(pickle.dumps(made)) == copy.deepcopy(made) == made
+    with pytest.raises(UnknownStatusError) as caught:
+        made["mac"]
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
 def test_a_frame_without_pandas_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

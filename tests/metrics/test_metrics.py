@@ -153,7 +153,7 @@ def test_a_number_has_no_secondary_metrics(model: FakeModel, make_profiler: Make
 def test_an_unknown_secondary_metric_fails_alone(model: FakeModel, make_profiler: MakeProfiler) -> None:
     secondary = [DynamicEvalMetric("f2"), DynamicEvalMetric("f1")]
     profiler = evaluator(
-        model, make_profiler, lambda n, l: {"accuracy": 1.0, "f1": 0.5}, "accuracy", secondary=secondary
+        model, make_profiler, lambda network, loader: {"accuracy": 1.0, "f1": 0.5}, "accuracy", secondary=secondary
     )
     status = profiler.compute_network_status()
     assert (status["eval_metric"], status["f1"], status["f2"]) == (1.0, 0.5, None)

@@ -54,6 +54,22 @@ PRODUCTS: dict[str, tuple[Function, tuple[torch.Tensor, ...], int, int]] = {
     "tensordot": (lambda a, b: torch.tensordot(a, b, dims=2), (ones(2, 3, 4), ones(3, 4, 5)), 2 * 3 * 4 * 5, 0),
     "bilinear": (F.bilinear, (ones(2, 3), ones(2, 4), ones(5, 3, 4)), 2 * 5 * 3 * 4, 2 * 5 * 3 * 4),
     "int8": (torch._int_mm, (ones(32, 16, dtype=torch.int8), ones(16, 8, dtype=torch.int8)), 32 * 16 * 8, 0),
+    "addmm in place": (lambda y, a, b: y.clone().addmm_(a, b), (ones(2, 4), ones(2, 3), ones(3, 4)), 2 * 3 * 4, 2 * 4),
+    "baddbmm in place": (
+        lambda y, a, b: y.clone().baddbmm_(a, b),
+        (ones(5, 2, 4), ones(5, 2, 3), ones(5, 3, 4)),
+        5 * 2 * 3 * 4,
+        5 * 2 * 4,
+    ),
+    "addbmm in place": (
+        lambda y, a, b: y.clone().addbmm_(a, b),
+        (ones(2, 4), ones(5, 2, 3), ones(5, 3, 4)),
+        5 * 2 * 3 * 4,
+        2 * 4,
+    ),
+    "addmv in place": (lambda y, a, x: y.clone().addmv_(a, x), (ones(2), ones(2, 3), ones(3)), 2 * 3, 2),
+    "addr in place": (lambda y, a, x: y.clone().addr_(a, x), (ones(2, 3), ones(2), ones(3)), 2 * 3, 0),
+    "distances by a product": (torch._euclidean_dist, (ones(2, 3), ones(4, 3)), 0, 3 * (2 * 4 * 3)),
     "cdist": (torch.cdist, (ones(2, 3), ones(4, 3)), 0, 3 * (2 * 4 * 3)),
     "pdist": (F.pdist, (ones(4, 3),), 0, 3 * (6 * 3)),  # four points make six pairs
 }
@@ -75,6 +91,14 @@ def test_product_of_scaled_eight_bit_floats() -> None:
     assert cost(product, a, b, scale) == (32 * 16 * 32, 2 * 32 * 16 * 32)
 
 
+def entropy(x: torch.Tensor, **options: Any) -> Any:
+    return F.binary_cross_entropy(x, x, **options)
+
+
+def logits_entropy(x: torch.Tensor, **options: Any) -> Any:
+    return F.binary_cross_entropy_with_logits(x, x, **options)
+
+
 # Operations for each element of six, from the definition.
 PER_ELEMENT: dict[str, tuple[Function, int]] = {
     "relu": (F.relu, 1),
@@ -85,6 +109,28 @@ PER_ELEMENT: dict[str, tuple[Function, int]] = {
     "addition": (lambda x: x + 1, 1),
     "division by a tensor": (lambda x: x / x, 1),
     "clamp: two comparisons": (lambda x: x.clamp(0, 1), 2),
+    "clamp from below: one": (lambda x: x.clamp(min=0), 1),
+    "clamp from above: one": (lambda x: x.clamp(max=1), 1),
+    "clamp by a tensor": (lambda x: x.clamp(max=x), 1),
+    "clip in place": (lambda x: x.clone().clip_(0, 1), 2),
+    "clamp_min": (lambda x: x.clamp_min(0), 1),
+    "celu: compare, exp, subtract, multiply": (F.celu, 4),
+    "selu": (F.selu, 4),
+    "frexp": (torch.frexp, 1),
+    "normal of means: scale, shift": (lambda x: torch.normal(x, 1.0), 2),
+    "normal of deviations": (lambda x: torch.normal(0.0, x), 2),
+    "normal of both": (lambda x: torch.normal(x, x), 2),
+    "mean of integers as floats": (lambda x: torch.mean(torch.arange(6), dtype=torch.float32), 1),
+    "sum of comparisons as floats": (lambda x: (x > 0).sum(dtype=torch.float32), 1),
+    "mean of comparisons": (lambda x: (x > 0).mean(dtype=torch.float32), 1),
+    "cumulative sum of integers as floats": (lambda x: torch.arange(6).cumsum(0, dtype=torch.float32), 1),
+    "cumsum in place": (lambda x: x.clone().cumsum_(0), 1),
+    "cumprod in place": (lambda x: x.clone().cumprod_(0), 1),
+    "bincount of weights": (lambda x: torch.bincount(torch.zeros(6, dtype=torch.int64), x.flatten()), 1),
+    "over a list": (lambda x: torch._foreach_add([x[0], x[1]], 1.0), 1),
+    "over two lists in place": (lambda x: torch._foreach_mul_([x[0].clone(), x[1].clone()], [x[0], x[1]]), 1),
+    "over three lists": (lambda x: torch._foreach_addcmul([x], [x], [x]), 3),
+    "copied over lists": (lambda x: torch._foreach_copy_([x.clone()], [x]), 0),
     "hardtanh: two comparisons": (F.hardtanh, 2),
     "relu6: two comparisons": (F.relu6, 2),
     "leaky relu: compare, multiply": (F.leaky_relu, 2),
@@ -125,6 +171,13 @@ PER_ELEMENT: dict[str, tuple[Function, int]] = {
     "cummax": (lambda x: x.cummax(0), 1),
     "cummin": (lambda x: x.cummin(0), 1),
     "mean squared error: subtract, square, add": (lambda x: F.mse_loss(x, x), 3),
+    "squared errors: subtract, square": (lambda x: F.mse_loss(x, x, reduction="none"), 2),
+    "huber: subtract, abs, compare, two products, add": (lambda x: F.huber_loss(x, x), 6),
+    "smooth l1: subtract, abs, compare, two products, divide, add": (lambda x: F.smooth_l1_loss(x, x), 7),
+    "smooth l1 of each": (lambda x: F.smooth_l1_loss(x, x, reduction="none"), 6),
+    "cross entropy: two logs, two differences, two products, sum, minus, add": (entropy, 9),
+    "cross entropy with weights": (lambda x: entropy(x, weight=x), 10),
+    "cross entropy of logits: difference, product, log sigmoid, difference, add": (logits_entropy, 7),
     "batch norm with known statistics": (lambda x: F.batch_norm(x, torch.zeros(3), torch.ones(3)), 2),
     "batch norm in training": (lambda x: F.batch_norm(x, None, None, training=True), 5),
     "layer norm": (lambda x: F.layer_norm(x, (3,)), 5),
@@ -216,6 +269,39 @@ WINDOWS: dict[str, tuple[Function, tuple[torch.Tensor, ...], int]] = {
 
 
 @pytest.mark.filterwarnings("ignore:index_reduce")
+SCATTERED: dict[str, tuple[Function, int]] = {
+    "added": (lambda x: x.scatter(0, INDEX, x, reduce="add"), 2),
+    "multiplied": (lambda x: x.scatter(0, INDEX, 2.0, reduce="multiply"), 2),
+    "added in place": (lambda x: x.clone().scatter_(0, INDEX, x, reduce="add"), 2),
+    "multiplied in place": (lambda x: x.clone().scatter_(0, INDEX, 2.0, reduce="multiply"), 2),
+    "from a larger source": (lambda x: x.scatter_add(0, INDEX, x), 2),
+    "put": (lambda x: x.clone().put_(INDEX, x[:2], accumulate=True), 2),
+    "unsafe index": (lambda x: torch.ops.aten._unsafe_index_put(x, [INDEX], x[:2], True), 2),
+}
+
+
+@pytest.mark.filterwarnings("ignore:The reduce argument of torch.scatter")
+@pytest.mark.parametrize("case", SCATTERED)
+def test_two_indices_bring_in_two_of_five_elements(case: str) -> None:
+    function, flops = SCATTERED[case]
+    assert cost(function, ones(5)) == (0, flops)
+
+
+def test_the_trace_adds_up_a_diagonal() -> None:
+    assert cost(torch.trace, ones(3, 5)) == (0, 3)
+
+
+def test_positives_that_weigh_more_cost_a_product_and_their_weights() -> None:
+    """Subtract one from each of three weights; for each of six elements as without (7), and multiply, add, multiply."""
+    assert cost(lambda x, w: logits_entropy(x, pos_weight=w), ones(2, 3), ones(3)) == (0, 6 * (7 + 3) + 3)
+
+
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")
+def test_quantising_scales_rounds_and_clamps_and_going_back_subtracts_and_multiplies() -> None:
+    assert cost(lambda x: torch.quantize_per_tensor(x, 0.1, 0, torch.qint8), ones(2, 3)) == (0, 6 * 4)
+    assert cost(lambda x: torch.quantize_per_tensor(x, 0.1, 0, torch.qint8).dequantize(), ones(2, 3)) == (0, 6 * (4 + 2))
+
+
 @pytest.mark.parametrize("case", WINDOWS)
 def test_operations_for_each_window_or_source(case: str) -> None:
     function, inputs, flops = WINDOWS[case]
@@ -262,6 +348,17 @@ MOVES: dict[str, Function] = {
     "views in place": lambda x: x.clone().unsqueeze_(0).squeeze_(0).t_(),
     "chunk": lambda x: x.chunk(3, dim=1),
     "integer arithmetic": lambda x: torch.arange(6) + 1,
+    "integers clamped": lambda x: torch.arange(6).clamp(1, 3),
+    "integers divided": lambda x: torch.arange(6) // 2,
+    "integers summed up": lambda x: (torch.arange(6).cumsum(0), torch.arange(6).sum()),
+    "integers scattered": lambda x: torch.zeros(3, dtype=torch.int64).scatter_add(0, INDEX, torch.ones_like(INDEX)),
+    "integers over a list": lambda x: torch._foreach_add([torch.arange(6)], 1),
+    "counts": lambda x: torch.bincount(torch.arange(6)),
+    "scatter": lambda x: x.scatter(1, torch.zeros(2, 1, dtype=torch.int64), x),
+    "masked scatter in place": lambda x: x.clone().masked_scatter_(x > 0, x),
+    "put": lambda x: x.clone().put_(INDEX, x[0, :2]),
+    "unsafe index": lambda x: torch.ops.aten._unsafe_index(x, [None, INDEX]),
+    "triangles in place": lambda x: (x.clone().tril_(), x.clone().triu_()),
     "comparison": lambda x: x > 0,
     "tril": lambda x: x.tril(),
     "embedding": lambda x: F.embedding(torch.zeros(2, dtype=torch.int64), x),
@@ -422,6 +519,25 @@ def test_attention_that_broadcasts_its_queries_counts_for_the_whole_batch() -> N
     assert cost(F.scaled_dot_product_attention, q, k, k)[0] == 3 * 2 * 4 * 4 * (8 + 8)
 
 
+@pytest.mark.parametrize(
+    ("name", "arguments", "per_score"),
+    [
+        ("_scaled_dot_product_flash_attention_for_cpu", {}, 6),
+        ("_scaled_dot_product_flash_attention_for_cpu", {"attn_mask": ones(4, 4)}, 7),
+        ("_scaled_dot_product_attention_math", {}, 6),
+        ("_scaled_dot_product_attention_math", {"attn_mask": ones(4, 4)}, 7),
+        ("_scaled_dot_product_flash_attention", {}, 6),
+        ("_scaled_dot_product_efficient_attention", {"attn_bias": None, "compute_log_sumexp": False}, 6),
+        ("_scaled_dot_product_efficient_attention", {"attn_bias": ones(1, 2, 4, 4), "compute_log_sumexp": False}, 7),
+    ],
+)
+def test_attention_by_the_kernel_behind_it(name: str, arguments: dict[str, Any], per_score: int) -> None:
+    attend = getattr(torch.ops.aten, name)
+    x = ones(1, 2, 4, 8)
+    scores = 2 * 4 * 4
+    assert cost(lambda x: attend(x, x, x, **arguments)[0], x) == (scores * 16, 2 * scores * 16 + scores * per_score)
+
+
 def multihead_macs(batch: int, length: int, keys: int, width: int) -> int:
     projections = batch * width * width * (2 * length + 2 * keys)  # query and output; key and value
     return projections + batch * length * keys * 2 * width
@@ -498,6 +614,23 @@ def test_recurrent(kind: str, layers: int, bidirectional: bool, batch_first: boo
 def test_lstm_by_hand() -> None:
     """Four gates of 6 units, 4 inputs and 6 states each, for 7 steps of 2 samples."""
     assert traced(nn.LSTM(4, 6), ones(7, 2, 4)).macs == 4 * 6 * (4 + 6) * 7 * 2 == 3360
+
+
+def test_lstm_operator_by_operator() -> None:
+    """Seven steps cost seven times what one costs that is written out."""
+
+    def step(x: torch.Tensor, h: torch.Tensor, c: torch.Tensor, w: torch.Tensor, r: torch.Tensor, b: torch.Tensor) -> Any:
+        gates = F.linear(x, w, b) + F.linear(h, r, b)
+        i, f, g, o = gates.chunk(4, dim=-1)
+        c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+        return o.sigmoid() * c.tanh()
+
+    spelt = cost(step, ones(2, 4), ones(2, 6), ones(2, 6), ones(24, 4), ones(24, 6), ones(24))
+    macs = 2 * 24 * (4 + 6)
+    biases, sums, gates, states = 2 * 24 + 2 * 24, 2 * 24, 2 * 6 * 5, 2 * 6 * 4
+    assert spelt == (macs, 2 * macs + biases + sums + gates + states) == (480, 960 + 96 + 48 + 60 + 48)
+    found = traced(nn.LSTM(4, 6), ones(7, 2, 4))
+    assert (found.macs, found.flops) == (7 * spelt[0], 7 * spelt[1])
 
 
 @pytest.mark.parametrize("nonlinearity", ["tanh", "relu"])

@@ -6,11 +6,14 @@ from . import (
     activation,
     attention,
     convolution,
+    foreach,
     fourier,
+    loss,
     matmul,
     movement,
     normalisation,
     pooling,
+    quantisation,
     recurrent,
     reduction,
 )
@@ -19,6 +22,7 @@ from .registry import (
     Kind,
     Shape,
     classify,
+    evaluated,
     module_cost,
     op_cost,
     register_module_cost,
@@ -27,7 +31,10 @@ from .registry import (
 )
 
 #: The families, each a module of formulas.
-FAMILIES = (activation, attention, convolution, fourier, matmul, movement, normalisation, pooling, recurrent, reduction)
+FAMILIES = (
+    *(activation, attention, convolution, foreach, fourier, loss, matmul, movement),
+    *(normalisation, pooling, quantisation, recurrent, reduction),
+)
 
 __all__ = [
     "FAMILIES",
@@ -35,6 +42,7 @@ __all__ = [
     "Kind",
     "Shape",
     "classify",
+    "evaluated",
     "module_cost",
     "op_cost",
     "register_module_cost",

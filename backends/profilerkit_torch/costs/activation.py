@@ -16,7 +16,6 @@ from .registry import Cost, Shape, register_op_cost
 
 #: Operations for each element, by operator; an in-place variant costs the same.
 _PER_ELEMENT = {
-    "clamp": 2,  # two comparisons
     "hardtanh": 2,
     "relu6": 2,
     "leaky_relu": 2,  # compare, multiply
@@ -28,6 +27,7 @@ _PER_ELEMENT = {
     "hardsigmoid": 4,  # clip(x + 3, 0, 6) / 6
     "hardswish": 5,  # x * hardsigmoid(x)
     "elu": 4,  # compare, exp, subtract, multiply
+    "celu": 4,
     "addcmul": 3,
     "addcdiv": 3,
     "lerp": 3,
@@ -47,6 +47,13 @@ def _register(name: str, operations: int) -> None:
 
 for _name, _operations in _PER_ELEMENT.items():
     _register(_name, _operations)
+
+
+@register_op_cost("aten::clamp")
+@register_op_cost("aten::clamp_")
+def clamp(x: Shape, low: Any = None, high: Any = None, *, out: Shape) -> Cost:
+    """One comparison for each element and bound."""
+    return Cost(0, out.numel * ((low is not None) + (high is not None)))
 
 
 @register_op_cost("aten::gelu")

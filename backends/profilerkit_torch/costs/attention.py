@@ -20,6 +20,27 @@ def scaled_dot_product_attention(
     return Cost.of_macs(scores * (query[-1] + value[-1]), scores * (6 + (attn_mask is not None)))
 
 
+@register_op_cost("aten::_scaled_dot_product_attention_math")
+@register_op_cost("aten::_scaled_dot_product_attention_math_for_mps")
+@register_op_cost("aten::_scaled_dot_product_cudnn_attention")
+@register_op_cost("aten::_scaled_dot_product_efficient_attention")
+@register_op_cost("aten::_scaled_dot_product_fused_attention_overrideable")
+def attention_kernel(
+    query: Shape, key: Shape, value: Shape, mask: Shape | None = None, *_: Any, out: Any, **__: Any
+) -> Cost:
+    """Cost as above; it returns more than the output."""
+    return scaled_dot_product_attention(query, key, value, mask, out=out[0])
+
+
+@register_op_cost("aten::_scaled_dot_product_flash_attention")
+@register_op_cost("aten::_scaled_dot_product_flash_attention_for_cpu")
+def flash_attention(
+    query: Shape, key: Shape, value: Shape, *_: Any, attn_mask: Shape | None = None, out: Any, **__: Any
+) -> Cost:
+    """Cost as above; the mask is no positional argument here, and it returns more than the output."""
+    return scaled_dot_product_attention(query, key, value, attn_mask, out=out[0])
+
+
 @register_op_cost("aten::softmax")
 @register_op_cost("aten::_softmax")
 @register_op_cost("aten::_safe_softmax")

@@ -22,18 +22,21 @@ def bmm(a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
 
 
 @register_op_cost("aten::addmm")
+@register_op_cost("aten::addmm_")
 def addmm(bias: Shape, a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """``bias + a @ b``: m * k * n, and an addition for each output element."""
     return Cost.of_macs(a.numel * b[-1], out.numel)
 
 
 @register_op_cost("aten::baddbmm")
+@register_op_cost("aten::baddbmm_")
 def baddbmm(bias: Shape, a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """``bias + a @ b`` in batches: b * m * k * n, and an addition for each output element."""
     return Cost.of_macs(a.numel * b[-1], out.numel)
 
 
 @register_op_cost("aten::addbmm")
+@register_op_cost("aten::addbmm_")
 def addbmm(bias: Shape, a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """``bias + sum of a @ b over the batch``: b * m * k * n, and an addition for each output element."""
     return Cost.of_macs(a.numel * b[-1], out.numel)
@@ -68,18 +71,21 @@ def dot(x: Shape, y: Shape, *, out: Shape) -> Cost:
 
 
 @register_op_cost("aten::addmv")
+@register_op_cost("aten::addmv_")
 def addmv(bias: Shape, a: Shape, x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """``bias + a @ x``: m * k, and an addition for each output element."""
     return Cost.of_macs(a.numel, out.numel)
 
 
 @register_op_cost("aten::addr")
+@register_op_cost("aten::addr_")
 def addr(bias: Shape, x: Shape, y: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """``bias + outer(x, y)``: one multiply-accumulate for each output element."""
     return Cost.of_macs(out.numel)
 
 
 @register_op_cost("aten::_cdist_forward")
+@register_op_cost("aten::_euclidean_dist")
 @register_op_cost("aten::_pdist_forward")
 def cdist(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """Subtract, power and add for each pair of points and each of their coordinates."""

@@ -8,8 +8,6 @@ from .registry import register_free
 register_free(
     "aten::clone",
     "aten::_to_copy",
-    "aten::quantize_per_tensor",
-    "aten::dequantize",
     "aten::to",
     "aten::copy_",
     "aten::contiguous",
@@ -75,6 +73,8 @@ register_free(
     "aten::zero_",
     "aten::fill",
     "aten::random_",
+    "aten::_foreach_copy_",
+    "aten::_foreach_zero_",
     "aten::uniform_",
     "aten::normal_",
     "aten::normal",
@@ -91,7 +91,9 @@ register_free(
     "aten::masked_fill_",
     "aten::masked_select",
     "aten::masked_scatter",
+    "aten::masked_scatter_",
     "aten::index",
+    "aten::_unsafe_index",
     "aten::index_select",
     "aten::index_copy",
     "aten::index_copy_",
@@ -104,7 +106,9 @@ register_free(
     "aten::take_along_dim",
     "aten::embedding",
     "aten::tril",
+    "aten::tril_",
     "aten::triu",
+    "aten::triu_",
     "aten::one_hot",
     "aten::nonzero",
     "aten::_unique2",
@@ -124,7 +128,6 @@ register_free(
     "aten::nanmedian",
     "aten::mode",
     "aten::isin",
-    "aten::bincount",
 )
 
 # reading and asserting

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
+
+import torch
 
 from .registry import Cost, Shape, register_op_cost
 
@@ -19,19 +22,39 @@ _PER_INPUT = {
     "cummax": 1,
     "cummin": 1,
     "col2im": 1,  # overlapping patches are added up
-    "mse_loss": 3,  # subtract, square, add
 }
 
 
 def _register(name: str, operations: int) -> None:
-    @register_op_cost(f"aten::{name}")
-    def reduction(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
-        """Return the operations for each input element."""
-        return Cost(0, operations * x.numel)
+    for variant in filter(partial(hasattr, torch.ops.aten), (name, f"{name}_")):
+
+        @register_op_cost(f"aten::{variant}")
+        def reduction(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
+            """Return the operations for each input element."""
+            return Cost(0, operations * x.numel)
 
 
 for _name, _operations in _PER_INPUT.items():
     _register(_name, _operations)
+
+
+@register_op_cost("aten::trace")
+def trace(x: Shape, *, out: Shape) -> Cost:
+    """One addition for each element of the diagonal."""
+    return Cost(0, min(x))
+
+
+def _register_scattering(name: str) -> None:
+    for variant in (name.replace("scatter", "scatter_", 1) if "." in name else f"{name}_", name):
+
+        @register_op_cost(f"aten::{variant}")
+        def scattering(x: Shape, dim: int, index: Shape, *_: Any, out: Any, **__: Any) -> Cost:
+            """One addition, product or comparison for each index: a source may be larger, what is beyond is left."""
+            return Cost(0, index.numel)
+
+
+for _name in ("scatter_add", "scatter_reduce", "scatter.reduce", "scatter.value_reduce"):
+    _register_scattering(_name)
 
 
 def _register_accumulation(name: str) -> None:
@@ -43,19 +66,21 @@ def _register_accumulation(name: str) -> None:
             return Cost(0, source.numel)
 
 
-for _name in ("scatter_add", "scatter_reduce", "index_add", "index_reduce"):
+for _name in ("index_add", "index_reduce"):
     _register_accumulation(_name)
 
 
 @register_op_cost("aten::index_put")
 @register_op_cost("aten::index_put_")
+@register_op_cost("aten::put")
+@register_op_cost("aten::put_")
+@register_op_cost("aten::_unsafe_index_put")
 def index_put(x: Shape, indices: Any, values: Shape, accumulate: bool = False, *_: Any, out: Any, **__: Any) -> Cost:
     """One addition for each value where they accumulate, else nothing."""
     return Cost(0, values.numel if accumulate else 0)
 
 
-@register_op_cost("aten::nll_loss_forward")
-@register_op_cost("aten::nll_loss2d_forward")
-def nll_loss(x: Shape, target: Shape, *_: Any, out: Any, **__: Any) -> Cost:
-    """One addition for each target."""
-    return Cost(0, target.numel)
+@register_op_cost("aten::bincount")
+def bincount(x: Shape, weights: Shape | None = None, *_: Any, out: Any) -> Cost:
+    """One addition for each weight; without them it counts in integers."""
+    return Cost(0, 0 if weights is None else weights.numel)

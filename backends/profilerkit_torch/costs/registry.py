@@ -24,6 +24,7 @@ __all__ = [
     "Kind",
     "Shape",
     "classify",
+    "evaluated",
     "module_cost",
     "op_cost",
     "register_free",
@@ -169,6 +170,12 @@ def module_cost(module: nn.Module) -> Formula | None:
     return _modules.get(type(module))
 
 
+#: Operators that return their input where nothing is to be done, and the sum of parts of it elsewhere.
+_VIEWS_ONLY_AT_TIMES = ("aten::coalesce", "aten::_grad_sum_to_size")
+#: Where an operator that takes no tensors only makes one, or marks a place for torch's profiler.
+_TORCHS_OWN = ("aten", "prims", "profiler")
+
+
 def classify(func: Any) -> Kind:
     """Say what is known of an operator."""
     kind = _kinds.get(func)
@@ -186,7 +193,8 @@ def _classified(func: Any) -> Kind:
     if schema.name in _free:
         return Kind.FREE
     returned = [value.alias_info for value in schema.returns]
-    if returned and all(alias is not None and not alias.is_write for alias in returned):
+    is_view = returned and all(alias is not None and not alias.is_write for alias in returned)
+    if is_view and schema.name not in _VIEWS_ONLY_AT_TIMES:
         return Kind.VIEW
     if torch.Tag.inplace_view in func.tags:
         return Kind.FREE
@@ -196,8 +204,8 @@ def _classified(func: Any) -> Kind:
         return Kind.POINTWISE
     if torch.Tag.reduction in func.tags:
         return Kind.REDUCTION
-    makes_data = not any("Tensor" in str(argument.type) for argument in schema.arguments)
-    return Kind.FREE if makes_data else Kind.UNKNOWN
+    takes_data = any("Tensor" in str(argument.type) for argument in schema.arguments)
+    return Kind.FREE if func.namespace in _TORCHS_OWN and not takes_data else Kind.UNKNOWN
 
 
 def op_cost(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> Cost | None:
@@ -205,20 +213,35 @@ def op_cost(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> Cost 
     if kind is Kind.FREE:
         return Cost(0, 0)
     if kind is Kind.POINTWISE:
-        return Cost(0, result.numel() if _is_float(result) else 0)
+        first = result[0] if isinstance(result, (tuple, list)) else result
+        return Cost(0, first.numel() if _has_floats(first) else 0)
     if kind is Kind.REDUCTION:
-        return Cost(0, args[0].numel() if _is_float(args[0]) else 0)
+        return Cost(0, args[0].numel() if _has_floats(args[0]) or _has_floats(result) else 0)
     formula = _formula(func)
     if formula is None:
         return None
+    shapes, out = _shapes(args), _shapes(result)
     named = {name: _shapes(value) for name, value in kwargs.items() if name != "out"}
+    cost = evaluated(
+        schema_name(func),
+        lambda: formula(*shapes, **named, out=out),
+        lambda: f"{shapes!r}, {named!r} and out={out!r}",
+    )
+    of_floats = cost.macs or _has_floats(args) or _has_floats(list(kwargs.values())) or _has_floats(result)
+    return cost if of_floats else Cost(0, 0)
+
+
+def evaluated(what: str, formula: Callable[[], Any], given: Callable[[], str]) -> Cost:
+    """Return what a formula returns; raises `CostFormulaError` where it raises, or that is no `Cost`."""
     try:
-        return formula(*_shapes(args), **named, out=_shapes(result))
+        cost = formula()
     except Exception as error:
         raise CostFormulaError(
-            f"the cost formula of {schema_name(func)} raised {type(error).__name__}: {error}; it was called with "
-            f"{_shapes(args)!r}, {named!r} and out={_shapes(result)!r}"
+            f"the cost formula of {what} raised {type(error).__name__}: {error}; it was called with {given()}"
         ) from error
+    if not isinstance(cost, Cost):
+        raise CostFormulaError(f"the cost formula of {what} returned {cost!r}, which is no Cost")
+    return cost
 
 
 def schema_name(func: Any) -> str:
@@ -232,7 +255,9 @@ def _formula(func: Any) -> Formula | None:
     return _formulas.get(overload) or _formulas.get(schema.name)
 
 
-def _is_float(value: Any) -> bool:
+def _has_floats(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(map(_has_floats, value))
     return isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
 
 
