@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import threading
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -62,7 +63,8 @@ class Profiler:
         self.data_splits = self._wrap({} if data_splits is None else data_splits)
         self._registry = Registry()
         self._memory: dict[str, Remembered] = {}
-        self._computing: list[str] = []
+        #: By thread: the status keys being computed, in requests that functions make of this profiler too.
+        self._computing: dict[int, list[str]] = {}
         compute_inputs = ComputeInputs(InputSource.of(inputs, input_shape))
         self._registry.register(compute_inputs, on_demand=True)
         self._registry.register(ComputeTrace(compute_inputs), on_demand=True)
@@ -200,7 +202,8 @@ class Profiler:
 
     def _computation(self, kwargs: Mapping[str, Any], recompute: bool = False) -> Computation:
         provided = {"model": self.model, "data_splits": self.data_splits, "backend": self.backend, "profiler": self}
-        return Computation(self._registry, provided, self._memory, kwargs, recompute, self._computing)
+        path = self._computing.setdefault(threading.get_ident(), [])
+        return Computation(self._registry, provided, self._memory, kwargs, recompute, path)
 
     # Comparing and showing --------------------------------------------------------------------------------------
 
@@ -260,7 +263,7 @@ class Profiler:
                 twin.name = type(model).__name__
         if data_splits is not None:
             twin.data_splits = twin._wrap(data_splits)
-        twin._computing = []
+        twin._computing = {}
         twin._registry = self._registry.copy()
         twin._memory = dict(self._memory) if retain_status else {}
         return twin

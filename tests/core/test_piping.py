@@ -1,6 +1,7 @@
 """How a function gets its arguments, and what is remembered of a value."""
 
 import inspect
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -112,6 +113,22 @@ def test_a_function_that_asks_the_profiler_for_its_own_key_is_a_circle_too(
         profiler.compute_status("a")
     with pytest.raises(DependencyCycleError, match="a -> a"):
         profiler.compute_status("a")
+
+
+def test_threads_do_not_take_each_other_for_circles(model: FakeModel, make_profiler: MakeProfiler) -> None:
+    inside, done = threading.Event(), threading.Event()
+
+    def slow() -> int:
+        inside.set()
+        return int(done.wait(10))
+
+    profiler = make_profiler(model, function_of(slow, "slow"), function_of(lambda slow: slow, "after"))
+    thread = threading.Thread(target=profiler.compute_status, args=("slow",))
+    thread.start()
+    inside.wait(10)
+    done.set()
+    assert profiler.compute_status("after") == 1
+    thread.join()
 
 
 def test_a_changed_model_is_computed_anew(model: FakeModel, make_profiler: MakeProfiler) -> None:
