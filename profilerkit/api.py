@@ -7,7 +7,8 @@ from typing import Any
 
 from .backend import Backend, DeviceLike
 from .function import ProfilerFunction
-from .profiler import Profiler, compare_profilers, warn_of_unknown_arguments
+from .profiler import Profiler, compare_profilers
+from .registry import warn_of_unknown_arguments
 from .report import Comparison, Report
 
 __all__ = ["compare", "profile"]
@@ -47,7 +48,7 @@ def profile(
     own = {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits, "backend": backend}
     profiler = _profiler(model, functions=functions, name=name, **own)
     arguments = _arguments(kwargs, batch_size, device)
-    warn_of_unknown_arguments(arguments, [profiler])
+    warn_of_unknown_arguments(arguments, [profiler._registry])
     wanted = _names(metrics)
     profiler.compute(profiler.status_keys() if wanted is None else wanted, strict=strict, **arguments)
     return profiler.report(wanted)

@@ -24,6 +24,7 @@ __all__ = [
     "NoInputs",
     "TensorSpec",
     "parse_input_shape",
+    "wrap_splits",
 ]
 
 #: Entries of a mapping batch that are targets, not inputs of the model.
@@ -336,3 +337,23 @@ class DataLoader:
         for batch in self.native_dl:
             return ModelInputs.of(self.forward_pass.extract_model_inputs(batch))
         raise InputError("the data split has no batches; give one with at least one")
+
+
+def wrap_splits(
+    data_splits: Mapping[str, Any],
+    forward_pass: ForwardPass | Mapping[str, ForwardPass] | None,
+    loader_class: type[DataLoader],
+    forward_pass_class: type[ForwardPass],
+) -> dict[str, DataLoader]:
+    """Wrap native loaders by name; a forward pass for all splits, or one by split, says how batches are taken apart."""
+    if not isinstance(data_splits, Mapping):
+        raise TypeError(f"data_splits must be loaders by name, {{'train': loader}}, not {type(data_splits).__name__}")
+    default = forward_pass_class(model_input_pattern=(0, "_"))
+    misspelt = [name for name in forward_pass if name not in data_splits] if isinstance(forward_pass, Mapping) else []
+    if misspelt:
+        raise InputError(f"forward_pass names the splits {misspelt!r}; the data splits are: {', '.join(data_splits)}")
+    wrapped = {}
+    for name, native in data_splits.items():
+        chosen = forward_pass.get(name) if isinstance(forward_pass, Mapping) else forward_pass
+        wrapped[name] = native if isinstance(native, DataLoader) else loader_class(native, chosen or default)
+    return wrapped

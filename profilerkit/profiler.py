@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import copy
 import threading
-import warnings
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -13,14 +11,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from . import plugins
 from .backend import Backend
 from .computation import Computation, Remembered
-from .data import DataLoader, ForwardPass
+from .data import DataLoader, ForwardPass, wrap_splits
 from .display import log, logging_level
-from .errors import ArgumentWarning, IncompleteStatusError, InputError, nearest
+from .errors import IncompleteStatusError
 from .function import ProfilerFunction, describe
 from .intrinsic import ComputeInputs, ComputeTrace, InputSource
 from .joint import measure_jointly
 from .progress import track
-from .registry import Registry
+from .registry import Registry, warn_of_unknown_arguments
 from .status import Comparative, Completeness, Outcome, StatusKey
 
 if TYPE_CHECKING:
@@ -94,10 +92,10 @@ class Profiler:
         ``forward_pass`` says how a batch is taken apart, for all splits or by split; (inputs, targets) unless given.
         """
         backend = cls.backend_class
-        return _wrapped(data_splits, forward_pass, *_data_classes(backend))
+        return wrap_splits(data_splits, forward_pass, *_data_classes(backend))
 
     def _wrap(self, data_splits: Mapping[str, Any]) -> dict[str, DataLoader]:
-        return _wrapped(data_splits, None, *_data_classes(type(self.backend)))
+        return wrap_splits(data_splits, None, *_data_classes(type(self.backend)))
 
     # Registration -----------------------------------------------------------------------------------------------
 
@@ -149,7 +147,7 @@ class Profiler:
         to_value=False)`` says why.
         """
         self._registry[name]  # an unknown name is said before a misspelt argument
-        warn_of_unknown_arguments(kwargs, [self])
+        warn_of_unknown_arguments(kwargs, [self._registry])
         status = self._computation(kwargs, recompute).status(name)
         if status.outcome.error is not None:
             raise status.outcome.error
@@ -172,7 +170,7 @@ class Profiler:
         """
         if print_mode:
             logging_level(print_mode)  # a wrong one is said before anything is computed
-        warn_of_unknown_arguments(kwargs, [self])
+        warn_of_unknown_arguments(kwargs, [self._registry])
         self.compute(self.status_keys(), recompute=recompute, strict=strict, **kwargs)
         if print_mode:
             self.display_status(print_mode=print_mode, short_print=short_print)
@@ -339,10 +337,10 @@ def compare_profilers(
     ``names`` are the status keys to compute; all that each profiler has where it is None. ``called`` is what the
     comparison calls the models, the reference first; by their profilers' names where it is None.
     """
-    from .report import Comparison
+    from .report import Comparison, told_apart
 
     everyone = [reference, *others]
-    warn_of_unknown_arguments(kwargs, everyone)
+    warn_of_unknown_arguments(kwargs, [profiler._registry for profiler in everyone])
     wanted = None if names is None else list(names)
     if recompute:
         for profiler in everyone:
@@ -356,44 +354,5 @@ def compare_profilers(
     return Comparison(first, tuple(rest))
 
 
-def told_apart(names: Iterable[str]) -> list[str]:
-    """Give models of one name a number each, so that a reader can tell the columns apart."""
-    given = list(names)
-    met: Counter[str] = Counter()
-    apart = []
-    for name in given:
-        met[name] += 1
-        apart.append(f"{name} ({met[name]})" if given.count(name) > 1 else name)
-    return apart
-
-
-def warn_of_unknown_arguments(kwargs: Mapping[str, Any], profilers: Iterable[Profiler]) -> None:
-    """Warn of arguments that no function of any of the profilers takes: most often a typo."""
-    taken = {name for profiler in profilers for name in profiler._registry.parameters()}
-    for name in sorted(kwargs.keys() - taken):
-        meant = nearest(name, taken)
-        hint = f"did you mean {meant!r}?" if meant else f"they take: {', '.join(sorted(taken))}"
-        warnings.warn(f"no registered function takes an argument {name!r}; {hint}", ArgumentWarning, stacklevel=3)
-
-
 def _data_classes(backend: type[Backend] | None) -> tuple[type[DataLoader], type[ForwardPass]]:
     return (backend.data_loader, backend.forward_pass) if backend else (DataLoader, ForwardPass)
-
-
-def _wrapped(
-    data_splits: Mapping[str, Any],
-    forward_pass: ForwardPass | Mapping[str, ForwardPass] | None,
-    loader_class: type[DataLoader],
-    forward_pass_class: type[ForwardPass],
-) -> dict[str, DataLoader]:
-    if not isinstance(data_splits, Mapping):
-        raise TypeError(f"data_splits must be loaders by name, {{'train': loader}}, not {type(data_splits).__name__}")
-    default = forward_pass_class(model_input_pattern=(0, "_"))
-    misspelt = [name for name in forward_pass if name not in data_splits] if isinstance(forward_pass, Mapping) else []
-    if misspelt:
-        raise InputError(f"forward_pass names the splits {misspelt!r}; the data splits are: {', '.join(data_splits)}")
-    wrapped = {}
-    for name, native in data_splits.items():
-        chosen = forward_pass.get(name) if isinstance(forward_pass, Mapping) else forward_pass
-        wrapped[name] = native if isinstance(native, DataLoader) else loader_class(native, chosen or default)
-    return wrapped

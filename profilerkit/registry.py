@@ -8,14 +8,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
-from .errors import RegistrationConflictError, RegistrationWarning, UnknownStatusError
+from .errors import ArgumentWarning, RegistrationConflictError, RegistrationWarning, UnknownStatusError, nearest
 from .function import ProfilerFunction, describe
 from .status import StatusKey
 
-__all__ = ["PROVIDED", "Binding", "Registry"]
+__all__ = ["PROVIDED", "Binding", "Registry", "warn_of_unknown_arguments"]
 
 #: What every profiler provides by name; no status key may be called so.
 PROVIDED = ("model", "data_splits", "backend", "profiler")
@@ -135,3 +136,12 @@ class Registry:
         twin = Registry()
         twin._bindings = dict(self._bindings)
         return twin
+
+
+def warn_of_unknown_arguments(kwargs: Mapping[str, Any], registries: Iterable[Registry]) -> None:
+    """Warn of arguments that no function of any of the registries takes: most often a typo."""
+    taken = {name for registry in registries for name in registry.parameters()}
+    for name in sorted(kwargs.keys() - taken):
+        meant = nearest(name, taken)
+        hint = f"did you mean {meant!r}?" if meant else f"they take: {', '.join(sorted(taken))}"
+        warnings.warn(f"no registered function takes an argument {name!r}; {hint}", ArgumentWarning, stacklevel=3)

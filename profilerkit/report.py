@@ -5,7 +5,8 @@ Nothing here measures and nothing here draws; `profilerkit.render` turns both in
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from .backend import Backend
 
-__all__ = ["Comparison", "Report", "StatusRecord"]
+__all__ = ["Comparison", "Report", "StatusRecord", "report_of", "told_apart"]
 
 
 @dataclass(frozen=True)
@@ -232,6 +233,17 @@ class Comparison:
     def __rich__(self) -> RenderableType:
         table: RenderableType = renderer("console").comparison_table(self)
         return table
+
+
+def told_apart(names: Iterable[str]) -> list[str]:
+    """Give models of one name a number each, so that a reader can tell the columns apart."""
+    given = list(names)
+    met: Counter[str] = Counter()
+    apart = []
+    for name in given:
+        met[name] += 1
+        apart.append(f"{name} ({met[name]})" if given.count(name) > 1 else name)
+    return apart
 
 
 def report_of(
