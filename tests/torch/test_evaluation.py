@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from tiny import Call
@@ -87,6 +86,13 @@ def test_loss_of_parts_is_their_sum() -> None:
     assert parts(identity(), LOSSES) == pytest.approx(14 / 3 + 1)
 
 
+@pytest.mark.parametrize("target", [{"boxes": torch.zeros(7)}, [None], torch.tensor(0.0)])
+def test_loss_of_targets_without_samples_is_weighted_by_the_inputs(target: Any) -> None:
+    """Losses of 5 for two samples and of 2 for one; each batch alike would be (5 + 2) / 2."""
+    means = EvalLossFunction(lambda output, target: output.square().mean() if len(output) == 2 else output.mean())
+    assert means(identity(), [(scores, target) for scores, _ in LOSSES]) == pytest.approx((5 * 2 + 2 * 1) / 3)
+
+
 def test_loss_takes_its_name_from_the_function() -> None:
     assert EvalLossFunction(squared).__name__ == "EvalLossFunction(squared)"
     assert EvalLossFunction(nn.MSELoss()).__name__ == "EvalLossFunction(MSELoss)"
@@ -103,6 +109,14 @@ def test_one_score_is_a_binary_logit() -> None:
     assert get_accuracy(identity(), batches) == pytest.approx(200 / 3)
 
 
+@pytest.mark.parametrize("targets", [torch.tensor([1, 0, 0]), torch.tensor([[1.0], [0.0], [0.0]])])
+def test_a_binary_logit_may_be_without_a_dimension_of_its_own(targets: torch.Tensor) -> None:
+    """Above zero are the first and the third; of the targets only the first is one."""
+    batches = [(torch.tensor([2.0, -1.0, 0.5]), targets)]
+    assert get_accuracy(identity(), batches) == pytest.approx(200 / 3)
+    assert get_missclass(identity(), batches) == pytest.approx(100 / 3)
+
+
 def test_targets_may_have_a_dimension_of_one() -> None:
     batches = [(scores, targets[:, None]) for scores, targets in BATCHES]
     assert get_accuracy(identity(), batches) == pytest.approx(60)
@@ -116,10 +130,17 @@ def test_every_pixel_of_a_segmentation_counts() -> None:
 
 
 def test_transform_sees_each_batch_first() -> None:
-    def shifted(inputs: torch.Tensor, targets: torch.Tensor) -> Any:
+    """Guesses and targets shifted alike agree as before; guesses that are shifted alone do not."""
+
+    def both(inputs: torch.Tensor, targets: torch.Tensor) -> Any:
         return inputs.roll(1, dims=1), (targets + 1) % 3
 
-    assert get_accuracy(identity(), BATCHES, transform=shifted) == pytest.approx(60)
+    def guesses(inputs: torch.Tensor, targets: torch.Tensor) -> Any:
+        return inputs.roll(1, dims=1), targets
+
+    assert get_accuracy(identity(), BATCHES, transform=both) == pytest.approx(60)
+    # The guesses 0 1 2 0 1 become 1 2 0 1 2, for the targets 0 1 2 1 0: the fourth alone is right.
+    assert get_accuracy(identity(), BATCHES, transform=guesses) == pytest.approx(20)
 
 
 @pytest.mark.parametrize("key", ["label", "labels", "target", "targets", "y"])
@@ -193,4 +214,5 @@ def test_the_metric_runs_the_model_in_inference_mode_and_the_function_alone_does
 def test_results_are_plain_numbers() -> None:
     assert type(get_accuracy(identity(), BATCHES)) is float
     assert type(EvalLossFunction(squared)(identity(), LOSSES)) is float
-    assert isinstance(np.float64(get_missclass(identity(), BATCHES)), float)
+    assert type(get_missclass(identity(), BATCHES)) is float
+    assert {type(value) for value in get_topk(identity(), BATCHES, topk=(1, 2)).values()} == {float}

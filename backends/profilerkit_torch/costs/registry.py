@@ -93,7 +93,8 @@ def register_op_cost(op: Any, formula: F | None = None, *, override: bool = Fals
     Args:
         op: The operator: ``torch.ops.mylib.attend``, one overload of it, or its name ``"mylib::attend"``.
         formula: Called with the operator's arguments, every tensor replaced by its `Shape`, and ``out``, the shape of
-            its output (a tuple of shapes where there are several); returns a `Cost`.
+            its output (a tuple of shapes where there are several); returns a `Cost`. FLOPs without MACs count for calls
+            that take or return a floating-point (or complex) tensor alone: work on integers is none.
         override: Replace a formula that is there already; without it that raises `RegistrationConflictError`.
 
     >>> import torch
@@ -170,8 +171,8 @@ def module_cost(module: nn.Module) -> Formula | None:
     return _modules.get(type(module))
 
 
-#: Operators that return their input where nothing is to be done, and the sum of parts of it elsewhere.
-_VIEWS_ONLY_AT_TIMES = ("aten::coalesce", "aten::_grad_sum_to_size")
+#: Operators that return their input where nothing is to be done, and sums of its elements elsewhere.
+_VIEWS_ONLY_AT_TIMES = ("aten::coalesce",)
 #: Where an operator that takes no tensors only makes one, or marks a place for torch's profiler.
 _TORCHS_OWN = ("aten", "prims", "profiler")
 
