@@ -1,0 +1,240 @@
+"""Which layer did what, and what could not be counted."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from tiny import Call, ones, trace, traced
+from torch import nn
+
+from profilerkit import ModelTrace, RegistrationConflictError, profile
+from profilerkit_torch import Cost, Shape, register_module_cost, register_op_cost
+from profilerkit_torch.costs import scoped_costs
+
+LINEAR = 2 * 8 * 8  # MACs of an 8 x 8 linear layer for two samples
+
+
+def linear() -> nn.Linear:
+    return nn.Linear(8, 8, bias=False)
+
+
+def x() -> torch.Tensor:
+    return ones(2, 8)
+
+
+def own_macs(found: ModelTrace) -> dict[str, int]:
+    assert sum(row["own_macs"] for row in found.table) == found.macs
+    assert sum(row["own_flops"] for row in found.table) == found.flops
+    return {row["path"]: row["own_macs"] for row in found.table if row["own_macs"]}
+
+
+def test_work_belongs_to_the_innermost_layer_around_it() -> None:
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = linear()
+            self.weight = nn.Parameter(ones(8, 8))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.matmul(self.inner(x), self.weight)
+
+    model = Call(lambda self, x: F.linear(self.block(x), ones(4, 8)), block=Block())
+    found = traced(model, x())
+    assert own_macs(found) == {"": 2 * 8 * 4, "block": LINEAR, "block.inner": LINEAR}
+    assert found.table[""]["macs"] == found.macs == 2 * LINEAR + 64
+    assert found.table["block"]["macs"] == 2 * LINEAR
+    assert found.table["block"]["params"] == 2 * 64
+    assert [row["is_leaf"] for row in found.table] == [False, False, True]
+
+
+def test_a_layer_called_twice_does_its_work_twice_and_owns_its_parameters_once() -> None:
+    found = traced(Call(lambda self, x: self.a(self.a(x)), a=linear()), x())
+    assert own_macs(found) == {"a": 2 * LINEAR}
+    assert (found.total_params, found.table["a"]["calls"]) == (64, 2)
+    assert [op.call for op in found.operators] == [0, 1]
+
+
+def test_a_shared_layer_is_found_under_the_parent_that_calls_it() -> None:
+    shared = linear()
+    model = nn.Sequential(nn.Sequential(shared, nn.ReLU()), nn.Sequential(shared))
+    found = traced(model, x())
+    assert own_macs(found) == {"0.0": LINEAR, "1.0": LINEAR}
+    assert found.total_params == 64
+    assert found.table[""]["params"] == 64
+    assert found.table["1"]["params"] == 64
+
+
+def test_a_shared_stack_of_layers_is_found_under_the_parent_that_calls_it() -> None:
+    class Stack(nn.Module):
+        def __init__(self, layers: nn.ModuleList) -> None:
+            super().__init__()
+            self.layers = layers
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            for layer in self.layers:
+                x = layer(x)
+            return x
+
+    layers = nn.ModuleList([linear(), linear()])
+    found = traced(nn.Sequential(OrderedDict(encoder=Stack(layers), decoder=Stack(layers))), x())
+    assert found.table["encoder"]["macs"] == found.table["decoder"]["macs"] == 2 * LINEAR
+    assert found.total_params == 2 * 64
+
+
+def test_one_module_under_several_names_of_one_parent_is_one_layer() -> None:
+    block = linear()
+    model = Call(lambda self, x: self.blocks[2](self.blocks[0](x)), blocks=nn.ModuleList([block] * 3))
+    found = traced(model, x())
+    assert own_macs(found) == {"blocks.0": 2 * LINEAR}
+
+
+def test_module_lists_and_dicts_hold_the_work_of_what_is_in_them() -> None:
+    model = Call(
+        lambda self, x: self.named["b"](self.listed[1](self.listed[0](x))),
+        listed=nn.ModuleList([linear(), linear()]),
+        named=nn.ModuleDict({"a": linear(), "b": linear()}),
+    )
+    found = traced(model, x())
+    assert own_macs(found) == {"listed.0": LINEAR, "listed.1": LINEAR, "named.b": LINEAR}
+    assert found.table["listed"]["macs"] == 2 * LINEAR
+    assert found.table["listed"]["calls"] == 0
+
+
+def test_a_layer_that_is_never_called_has_parameters_and_no_work() -> None:
+    found = traced(Call(lambda self, x: self.used(x), used=linear(), unused=linear()), x())
+    assert own_macs(found) == {"used": LINEAR}
+    assert found.total_params == 2 * 64
+    assert found.table["unused"]["input_shapes"] == ()
+
+
+def test_layers_remember_the_shapes_that_went_in_and_out() -> None:
+    found = traced(nn.Sequential(nn.Linear(8, 3)), x())
+    row = found.table["0"]
+    assert (row["input_shapes"], row["output_shapes"]) == (((2, 8),), ((2, 3),))
+
+
+def test_a_layer_that_raises_and_is_caught_does_not_confuse_the_ones_after_it() -> None:
+    def refuse(self: Any, x: torch.Tensor) -> Any:
+        self.inside(x)
+        raise ValueError("not today")
+
+    def run(self: Any, x: torch.Tensor) -> Any:
+        try:
+            return self.refusing(x)
+        except ValueError:
+            return self.other(x)
+
+    found = traced(Call(run, refusing=Call(refuse, inside=linear()), other=linear()), x())
+    assert own_macs(found) == {"refusing.inside": LINEAR, "other": LINEAR}
+
+
+def test_layers_made_while_the_model_runs_are_work_without_parameters_and_said_to_be() -> None:
+    model = Call(lambda self, x: nn.Linear(8, 8, bias=False)(nn.ReLU()(x)))
+    found = traced(model, x())
+    assert own_macs(found) == {"": LINEAR}
+    assert found.total_params == 0
+    assert "makes layers while it runs (Linear)" in found.notes[0]
+
+
+@pytest.fixture
+def attend() -> Iterator[Callable[..., Any]]:
+    """An operator nobody has a formula for; it has a meta kernel."""
+    with torch.library._scoped_library("profilerkit_tests", "FRAGMENT") as library:
+        library.define("attend(Tensor x, Tensor y) -> Tensor")
+        library.impl("attend", lambda x, y: x @ y, "CompositeExplicitAutograd")
+        yield torch.ops.profilerkit_tests.attend
+
+
+def test_an_operator_without_a_formula_is_named(attend: Callable[..., Any]) -> None:
+    model = Call(lambda self, x: attend(attend(self.layer(x), ones(8, 8)), ones(8, 8)), layer=linear())
+    found = trace(model, x())
+    assert found.uncounted == {"profilerkit_tests::attend": 2}
+    assert found.missing == ("profilerkit_tests::attend (2 calls)",)
+    assert found.macs == LINEAR
+    report = profile(model, x(), metrics=["macs", "flops", "total_params"])
+    assert report.status("macs").completeness.value == "partial"
+    assert report.status("macs").missing == found.missing
+    assert report.status("total_params").completeness.value == "complete"
+
+
+@pytest.mark.parametrize("by", ["name", "packet", "overload"])
+def test_registering_a_formula_completes_the_count(attend: Any, by: str) -> None:
+    def formula(x: Shape, y: Shape, *, out: Shape) -> Cost:
+        assert out == (2, 8)
+        return Cost.of_macs(x.numel * y[-1], 5)
+
+    operator = {"name": "profilerkit_tests::attend", "packet": attend, "overload": attend.default}[by]
+    model = Call(lambda self, x: attend(x, ones(8, 8)))
+    with scoped_costs():
+        assert register_op_cost(operator, formula) is formula
+        found = traced(model, x())
+        assert (found.macs, found.flops) == (LINEAR, 2 * LINEAR + 5)
+        with pytest.raises(RegistrationConflictError, match=r"attend(\.default)? has a cost formula already"):
+            register_op_cost(operator, formula)
+        register_op_cost(operator, lambda x, y, *, out: Cost(1, 2), override=True)
+        assert traced(model, x()).flops == 2
+    assert trace(model, x()).uncounted
+
+
+def test_a_formula_of_one_overload_comes_before_the_one_for_all() -> None:
+    with scoped_costs():
+        register_op_cost("aten::add", lambda *_, **__: Cost(0, 1))
+        register_op_cost(torch.ops.aten.add.Tensor, lambda *_, **__: Cost(0, 100))
+        assert traced(Call(lambda self, x: x + x), x()).flops == 100
+
+
+@pytest.mark.parametrize("operator", ["attend", 3, torch.add])
+def test_what_is_no_operator_is_refused(operator: Any) -> None:
+    with pytest.raises(TypeError, match="cannot tell which operator"):
+        register_op_cost(operator, lambda *_, **__: Cost(0, 0))
+
+
+def test_a_module_formula_covers_everything_inside_the_module() -> None:
+    class Kernel(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = linear()
+
+        def forward(self, x: torch.Tensor) -> Any:
+            return torch.linalg.inv(torch.matmul(self.inner(x), ones(8, 2)))
+
+    class Derived(Kernel):
+        pass
+
+    def formula(module: nn.Module, inputs: tuple[Shape, ...], outputs: tuple[Shape, ...]) -> Cost:
+        assert (inputs, outputs) == (((2, 8),), ((2, 2),))
+        return Cost(7, 11)
+
+    with scoped_costs():
+        register_module_cost(Kernel, formula)
+        found = traced(nn.Sequential(linear(), Kernel(), nn.ReLU()), x())
+        assert own_macs(found) == {"0": LINEAR, "1": 7}
+        assert found.flops == 2 * LINEAR + 11 + 4
+        assert trace(Derived(), x()).missing  # subclasses do not inherit it
+        with pytest.raises(RegistrationConflictError, match="module Kernel has a cost formula already"):
+            register_module_cost(Kernel, formula)
+        with pytest.raises(TypeError, match=r"takes a subclass of torch\.nn\.Module"):
+            register_module_cost(int, formula)  # type: ignore[arg-type]
+    assert trace(Kernel(), x()).missing
+
+
+def test_an_operator_over_functions_is_named() -> None:
+    model = Call(lambda self, x: torch.cond(x.sum() > 0, lambda x: x @ x, lambda x: x, (x,)))
+    found = trace(model, ones(4, 4))
+    assert found.failure is None
+    assert found.missing == ("higher_order::cond (1 call)",)
+
+
+def test_layers_in_other_threads_are_named() -> None:
+    def run(self: Any, x: torch.Tensor) -> Any:
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(self.there, self.here(x)).result()
+
+    found = trace(Call(run, here=linear(), there=linear()), x())
+    assert (found.macs, found.missing) == (LINEAR, ("Linear in another thread (1 call)",))

@@ -1,0 +1,110 @@
+"""Bytes alive at once, by hand for small models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from tiny import BACKEND, Call, ones, traced
+from torch import nn
+
+from profilerkit import ModelInputs
+
+LINEAR = 2 * 8 * 8  # MACs of an 8 x 8 linear layer for two samples
+
+
+def linear() -> nn.Linear:
+    return nn.Linear(8, 8, bias=False)
+
+
+def x() -> torch.Tensor:
+    return ones(2, 8)
+
+
+ACTIVATION = 2 * 8 * 4  # bytes of two samples of eight floats
+
+
+def peaks(function: Callable[..., Any], *inputs: torch.Tensor, **modules: nn.Module) -> tuple[int, int]:
+    memory = traced(Call(function, **modules), *inputs).memory
+    return memory.peak_bytes(include_weights=False), memory.peak_bytes()
+
+
+def test_two_activations_and_the_input_are_alive_in_a_chain() -> None:
+    """The profiler keeps the input; an activation lives until the next is there: x, relu's input, relu's output."""
+    model = nn.Sequential(linear(), nn.ReLU(), linear())
+    found = traced(model, x())
+    assert found.memory.live_bytes == (2 * ACTIVATION, 3 * ACTIVATION, 3 * ACTIVATION)
+    assert found.memory.peak_bytes(include_weights=False) == 3 * ACTIVATION
+    assert found.memory.peak_bytes() == 3 * ACTIVATION + 2 * 64 * 4
+    assert found.peak_operator is not None
+    assert (found.peak_operator.operator, found.peak_operator.layer) == ("aten.relu.default", "1")
+
+
+def test_an_in_place_activation_takes_nothing() -> None:
+    found = traced(nn.Sequential(linear(), nn.ReLU(inplace=True)), x())
+    assert found.memory.live_bytes == (2 * ACTIVATION, 2 * ACTIVATION)
+
+
+def test_a_residual_keeps_its_branch_alive() -> None:
+    """Input, the first activation which the sum still needs, the second, and the sum."""
+
+    def run(self: Any, x: torch.Tensor) -> Any:
+        kept = x + 1
+        return kept + (kept * 2)
+
+    assert peaks(run, x())[0] == 4 * ACTIVATION
+
+
+def test_views_share_their_storage() -> None:
+    assert peaks(lambda self, x: x.view(16)[:4].reshape(2, 2).t(), x())[0] == ACTIVATION
+
+
+def test_a_copy_that_a_reshape_needs_is_seen() -> None:
+    assert peaks(lambda self, x: x.t().reshape(16), x())[0] == 2 * ACTIVATION
+
+
+def test_what_is_dropped_is_free_again() -> None:
+    def run(self: Any, x: torch.Tensor) -> Any:
+        for _ in range(10):
+            x = self.layer(x)
+        return x
+
+    assert peaks(run, x(), layer=linear()) == (3 * ACTIVATION, 3 * ACTIVATION + 256)
+
+
+def test_a_slice_of_a_big_tensor_counts_as_what_it_holds() -> None:
+    whole = torch.zeros(1000, 8, dtype=torch.int64)
+    memory = traced(nn.Embedding(10, 4), whole[:2]).memory
+    assert memory.input_bytes == 2 * 8 * 8
+    assert memory.peak_bytes(include_weights=False) == 2 * 8 * 8 + 2 * 8 * 4 * 4
+
+
+def test_shared_weights_take_memory_once() -> None:
+    shared = linear()
+    assert traced(nn.Sequential(shared, shared), x()).memory.weight_bytes == 256
+
+
+def test_operators_know_what_they_read_and_write() -> None:
+    op = traced(linear(), x()).operators[0]
+    assert (op.bytes_read, op.bytes_written) == (ACTIVATION + 256, ACTIVATION)
+    assert [(info.shape, info.dtype) for info in op.outputs] == [((2, 8), "float32")]
+
+
+def test_in_place_views_change_the_shape_each_time() -> None:
+    def run(self: Any, a: torch.Tensor, b: torch.Tensor) -> Any:
+        return (a * 1).t_(), (b * 1).t_()
+
+    assert traced(Call(run), x(), x()).table[""]["output_shapes"] == ((8, 2), (8, 2))
+
+
+def test_hooks_of_the_user_run_and_their_work_is_counted() -> None:
+    layer = linear()
+    handle = layer.register_forward_hook(lambda module, args, output: output * 2)
+    assert traced(layer, x()).flops == 2 * LINEAR + 16
+    handle.remove()
+
+
+def test_named_inputs_are_called_by_name() -> None:
+    found = BACKEND.trace(Call(lambda self, *, x: self.layer(x), layer=linear()), ModelInputs.of({"x": x()}))
+    assert found.macs == LINEAR
