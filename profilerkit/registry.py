@@ -89,7 +89,7 @@ class Registry:
                 f"{describe(function)}: a status key cannot be called {name!r}, every profiler provides that"
             )
         held = self._bindings.get(name)
-        if held and held.override and override:
+        if held and held.override and override and held.function is not function:
             raise RegistrationConflictError(
                 f"{describe(held.function)} and {describe(function)} are both registered with override=True for "
                 f"status key {name!r}; register only one of them so"

@@ -22,7 +22,7 @@ __all__ = ["command"]
 @click.option("--max-seconds", type=float, help="Longest time to spend on measuring the execution time.")
 @click.option("--layers", is_flag=True, help="Show descriptions and the layers too.")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
-@click.option("--strict", is_flag=True, help="Exit with 1 where a value is not complete.")
+@click.option("--strict", is_flag=True, help="Exit with 1 where a value is partial or unavailable.")
 def command(
     model: str,
     input_shape: tuple[str, ...],

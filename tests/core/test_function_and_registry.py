@@ -99,6 +99,10 @@ def test_registering_the_same_function_again_changes_nothing() -> None:
     registry.register(function)
     registry.register(function)
     assert holder(registry, "one") is function
+    overriding = Compute(Two)
+    registry.register(overriding, override=True)
+    registry.register(overriding, override=True)
+    assert holder(registry, "two") is overriding
 
 
 def test_a_parameter_that_could_never_be_passed_is_refused() -> None:
