@@ -94,7 +94,6 @@ class ComputeInputs(ProfilerFunction):
 
     def __call__(
         self,
-        model: Any,
         backend: Backend,
         data_splits: Mapping[str, DataLoader],
         batch_size: int | None = None,
@@ -105,13 +104,12 @@ class ComputeInputs(ProfilerFunction):
         What keeps them from being had is returned, not raised: some metrics need no inputs.
         """
         try:
-            return self._build(model, backend, data_splits, batch_size, split)
+            return self._build(backend, data_splits, batch_size, split)
         except Exception as error:
             return NoInputs(error)
 
     def _build(
         self,
-        model: Any,
         backend: Backend,
         data_splits: Mapping[str, DataLoader],
         batch_size: int | None,
@@ -119,10 +117,9 @@ class ComputeInputs(ProfilerFunction):
     ) -> ModelInputs:
         if batch_size is not None:
             batch_size = _whole(batch_size)
-        with backend.preserved(model):
-            if self.source is not None:
-                return self.source.build(backend, batch_size)
-            return self._from_split(backend, data_splits, batch_size or 1, split)
+        if self.source is not None:
+            return self.source.build(backend, batch_size)
+        return self._from_split(backend, data_splits, batch_size or 1, split)
 
     @staticmethod
     def _from_split(

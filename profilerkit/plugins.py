@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -42,11 +42,9 @@ class PluginInfo:
 @cache
 def manager() -> pluggy.PluginManager:
     """Return the plugin manager, with every installed plugin that can be loaded."""
-    from importlib.metadata import entry_points  # slow to import, and needed only once a plugin is
-
     plugins = pluggy.PluginManager(GROUP)
     plugins.add_hookspecs(hookspecs)
-    for entry_point in entry_points(group=GROUP):
+    for entry_point in _entry_points():
         origin = f"{entry_point.name!r} of {_distribution(entry_point)}"
         try:
             plugin = entry_point.load()
@@ -78,14 +76,18 @@ def _report_misspelt_hooks(plugins: pluggy.PluginManager) -> None:
 @cache
 def installed_plugins() -> tuple[PluginInfo, ...]:
     """Return where each loaded plugin comes from."""
-    from importlib.metadata import entry_points
-
     loaded = {name for name, _ in manager().list_name_plugin()}
     return tuple(
         PluginInfo(entry_point.name, entry_point.value, _distribution(entry_point))
-        for entry_point in entry_points(group=GROUP)
+        for entry_point in _entry_points()
         if entry_point.name in loaded
     )
+
+
+def _entry_points() -> Iterable[EntryPoint]:
+    from importlib.metadata import entry_points  # slow to import, and needed only once a plugin is
+
+    return entry_points(group=GROUP)
 
 
 def _distribution(entry_point: EntryPoint) -> str:

@@ -16,6 +16,8 @@ from torch.nn.parameter import is_lazy as is_unsized
 
 from profilerkit.trace import LayerCall, LayerRecord, TensorInfo, WeightRecord
 
+from .modules import elements_of
+
 __all__ = ["LayerStack", "is_lazy", "layer_records", "size_of", "tensor_info"]
 
 
@@ -206,9 +208,5 @@ _STORED: dict[torch.layout, tuple[str, ...]] = {
 
 def _identity(tensor: torch.Tensor, lazy: bool) -> Any:
     """Return what two parameters share exactly where they are tied: the same elements of the same storage."""
-    if lazy or tensor.numel() == 0:
-        return id(tensor)
-    try:
-        return tensor.untyped_storage()._cdata, tensor.storage_offset(), tuple(tensor.shape), tensor.stride()
-    except (NotImplementedError, RuntimeError):
-        return id(tensor)
+    shared = None if lazy or tensor.numel() == 0 else elements_of(tensor)
+    return id(tensor) if shared is None else shared

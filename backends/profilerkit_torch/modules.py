@@ -10,7 +10,17 @@ from typing import Any
 import torch
 from torch import nn
 
-__all__ = ["CONTAINERS", "OWN", "STANDARD", "modules_of", "others", "reached", "set_inference_flags", "tensors_of"]
+__all__ = [
+    "CONTAINERS",
+    "OWN",
+    "STANDARD",
+    "elements_of",
+    "modules_of",
+    "others",
+    "reached",
+    "set_inference_flags",
+    "tensors_of",
+]
 
 CONTAINERS = (OrderedDict, dict, list, set, deque)
 #: What has attributes, but is not the model's to change, or is looked after elsewhere.
@@ -19,8 +29,6 @@ _NOT_FOLLOWED = (nn.Module, torch.Tensor, type, ModuleType, FunctionType, Method
 _DEPTH = 4
 #: Longer containers are vocabularies and the like: they are kept whole, but not looked into.
 _LONG = 1000
-
-
 #: Where a module keeps its own tensors and children.
 OWN = ("_parameters", "_buffers", "_modules")
 #: The containers that every module has, hooks above all; most are empty.
@@ -34,7 +42,7 @@ def others(module: nn.Module) -> dict[str, Any]:
     return {
         name: value
         for name, value in module.__dict__.items()
-        if type(value) not in _PLAIN and name not in OWN and (value is not None and (name not in STANDARD or value))
+        if type(value) not in _PLAIN and name not in OWN and (name not in STANDARD or value)
     }
 
 
@@ -76,6 +84,14 @@ def modules_of(model: nn.Module) -> list[nn.Module]:
         found[id(module)] = module
         waiting.extend(reversed([child for _, child in module._modules.items()]))
     return list(found.values())
+
+
+def elements_of(tensor: torch.Tensor) -> Any:
+    """Return what two tensors share exactly where they are the same elements of one storage; None without a storage."""
+    try:
+        return tensor.untyped_storage()._cdata, tensor.storage_offset(), tuple(tensor.shape), tensor.stride()
+    except (NotImplementedError, RuntimeError):  # sparse tensors say
+        return None
 
 
 def tensors_of(model: nn.Module) -> Iterator[torch.Tensor]:

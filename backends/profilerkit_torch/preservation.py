@@ -21,7 +21,7 @@ from profilerkit import ModelChangedWarning
 from profilerkit.data import map_leaves
 
 from .guard import has_values, write_back
-from .modules import CONTAINERS, OWN, STANDARD, modules_of, others, reached, tensors_of
+from .modules import CONTAINERS, OWN, STANDARD, elements_of, modules_of, others, reached, tensors_of
 
 __all__ = ["preserved", "substitute", "unchanged_parameters"]
 
@@ -65,17 +65,10 @@ def _handed_back(model: nn.Module) -> Iterator[None]:
             if parameter.requires_grad != requires_grad:
                 parameter.requires_grad_(requires_grad)
         for tensor, held in data:
-            if _elements(tensor) != _elements(held):  # given other data: tensor.data = ..., tensor.set_(...)
+            if elements_of(tensor) != elements_of(held):  # given other data: tensor.data = ..., tensor.set_(...)
                 tensor.data = held
         for cache, content in caches:
             refill(cache, content)
-
-
-def _elements(tensor: torch.Tensor) -> Any:
-    try:
-        return tensor.untyped_storage()._cdata, tensor.storage_offset(), tensor.shape, tensor.stride()
-    except (NotImplementedError, RuntimeError):  # tensors without storage, sparse ones say
-        return None
 
 
 def _class_caches(model: nn.Module) -> Iterator[Any]:
@@ -118,7 +111,6 @@ class _Snapshot:
         own = [self.attributes[name] for name in OWN if name in self.attributes]
         held = [*own, *reached(others(module))]
         self.contents = [(found, copied(found)) for found in held if isinstance(found, CONTAINERS)]
-
         self.generators = [
             (restore, state) for value in others(module).values() for restore, state in _random_state(value)
         ]

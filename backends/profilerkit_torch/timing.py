@@ -1,9 +1,9 @@
-"""Running a model for real: on a device, in inference mode, and handed back untouched."""
+"""Running a model for real: on a device, in eval mode and without gradients, and handed back untouched."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -107,7 +107,7 @@ def running(model: nn.Module, inputs: ModelInputs, device: DeviceLike) -> Iterat
     target = resolve_device(model, device)
     require_values(model, target)
     sharded = device is None and len({tensor.device for tensor in tensors_of(model)}) > 1
-    with preserved(model), placed(model, target) if not sharded else _as_it_is():
+    with preserved(model), placed(model, target) if not sharded else nullcontext():
         set_inference_flags(model)
         fed = inputs.map(lambda leaf: leaf.to(target) if isinstance(leaf, torch.Tensor) else leaf)
         gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
@@ -126,11 +126,6 @@ def running(model: nn.Module, inputs: ModelInputs, device: DeviceLike) -> Iterat
 
             with unchanged_parameters(model, watched=guard.guards):
                 yield call
-
-
-@contextmanager
-def _as_it_is() -> Iterator[None]:
-    yield
 
 
 def needs_autograd(error: Exception) -> bool:

@@ -31,7 +31,7 @@ from .layers import LayerStack, is_lazy, layer_records
 from .modules import set_inference_flags, tensors_of
 from .preservation import preserved, substitute
 from .recorder import Recorder
-from .timing import model_failed, needs_autograd
+from .timing import device_of, model_failed, needs_autograd
 
 __all__ = ["trace_model"]
 
@@ -104,7 +104,7 @@ def _for_real(model: nn.Module, inputs: ModelInputs, grad_mode: GradMode, errors
     """Trace a real run, which no model can refuse; what it writes to is written back."""
     if is_lazy(model) or any(parameter.is_meta for parameter in model.parameters()):
         raise errors[0]
-    device = next((tensor.device for tensor in tensors_of(model)), torch.device("cpu"))
+    device = device_of(model)
     placed = inputs.map(lambda leaf: leaf.to(device) if isinstance(leaf, torch.Tensor) else leaf)
     trace = _traced(model, placed, _StandIns("a real run", None, lambda leaf: leaf), grad_mode)
     note = f"counted in a real run: on shapes alone the model raised {type(errors[0]).__name__}: {_line(errors[0])}"

@@ -9,7 +9,7 @@ import pytest
 from profilerkit import DataLoader, ForwardPass, InputError, ModelInputPattern, ModelInputs, Profiler, TensorSpec
 from profilerkit.data import map_leaves, parse_input_shape
 from profilerkit.intrinsic import ComputeInputs, InputSource, batch_size_of
-from profilerkit.testing import FakeBackend, FakeModel, FakeTensor
+from profilerkit.testing import FakeBackend, FakeTensor
 
 Point = namedtuple("Point", "x y")
 
@@ -188,7 +188,7 @@ def test_what_is_no_loader() -> None:
 
 def build(backend: FakeBackend, source: InputSource | None, splits: Any = None, **options: Any) -> ModelInputs:
     wrapped = {name: DataLoader(batches) for name, batches in (splits or {}).items()}
-    return ModelInputs.of(ComputeInputs(source)(FakeModel(), backend, wrapped, **options))
+    return ModelInputs.of(ComputeInputs(source)(backend, wrapped, **options))
 
 
 def shapes(inputs: ModelInputs) -> list[tuple[int, ...]]:
@@ -255,7 +255,7 @@ def test_uncommon_inputs_are_created_by_the_forward_pass(backend: FakeBackend) -
             return FakeTensor((10 * batch_size, 4))
 
     loader = DataLoader([object()], Graphs(expecting_common_inputs=False))
-    inputs = ComputeInputs()(FakeModel(), backend, {"train": loader}, batch_size=3)
+    inputs = ComputeInputs()(backend, {"train": loader}, batch_size=3)
     assert shapes(ModelInputs.of(inputs)) == [(30, 4)]
 
 
