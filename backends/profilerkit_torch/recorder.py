@@ -15,9 +15,10 @@ from torch._ops import HigherOrderOperator
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from profilerkit.cost import Cost, Shape, evaluated
 from profilerkit.trace import LayerCall, MemoryTimeline, OpRecord, TensorInfo
 
-from .costs import Cost, Kind, Shape, classify, evaluated, module_cost
+from .costs import Kind, classify, module_cost
 from .layers import LayerStack, size_of, tensor_info
 from .live import LiveBytes
 from .replay import Plan, plan_of, signature, tensors_in, without_running

@@ -7,16 +7,15 @@ element. Whatever is left is reported as not counted, never as zero.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
-from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
+from typing import Any, TypeVar, overload
 
 import torch
 from torch import nn
 
-from profilerkit import CostFormulaError, RegistrationConflictError
+from profilerkit.cost import Cost, Formula, FormulaTable, Shape, evaluated
 
 __all__ = [
     "Cost",
@@ -24,7 +23,6 @@ __all__ = [
     "Kind",
     "Shape",
     "classify",
-    "evaluated",
     "module_cost",
     "op_cost",
     "register_free",
@@ -32,29 +30,6 @@ __all__ = [
     "register_op_cost",
     "scoped_costs",
 ]
-
-
-class Cost(NamedTuple):
-    """Multiply-accumulates and floating-point operations, two of them for each multiply-accumulate."""
-
-    macs: int
-    flops: int
-
-    @classmethod
-    def of_macs(cls, macs: int, further_flops: int = 0) -> Cost:
-        """Return the cost of that many multiply-accumulates, and further operations."""
-        return cls(macs, 2 * macs + further_flops)
-
-
-class Shape(tuple[int, ...]):
-    """The shape of a tensor, as formulas get it; ``numel`` is the number of its elements."""
-
-    __slots__ = ()
-
-    @property
-    def numel(self) -> int:
-        """Return the number of elements: 1 for an empty shape, a scalar's."""
-        return math.prod(self)
 
 
 class Kind(Enum):
@@ -70,13 +45,12 @@ class Kind(Enum):
     UNKNOWN = "unknown"
 
 
-Formula: TypeAlias = "Callable[..., Cost]"
 F = TypeVar("F", bound="Callable[..., Cost]")
 
-_formulas: dict[str, Formula] = {}
 _free: set[str] = set()
-_modules: dict[type[nn.Module], Formula] = {}
 _kinds: dict[Any, Kind] = {}
+_operators = FormulaTable("operator", _kinds.clear)
+_modules = FormulaTable("module")
 
 
 @overload
@@ -104,14 +78,7 @@ def register_op_cost(op: Any, formula: F | None = None, *, override: bool = Fals
     """
 
     def register(function: F) -> F:
-        name = _operator_name(op)
-        if name in _formulas and not override:
-            raise RegistrationConflictError(
-                f"operator {name} has a cost formula already; pass override=True to replace it"
-            )
-        _formulas[name] = function
-        _kinds.clear()
-        return function
+        return _operators.register(_operator_name(op), function, override)
 
     return register if formula is None else register(formula)
 
@@ -138,12 +105,7 @@ def register_module_cost(module_type: type[nn.Module], formula: F | None = None,
     def register(function: F) -> F:
         if not (isinstance(module_type, type) and issubclass(module_type, nn.Module)):
             raise TypeError(f"register_module_cost takes a subclass of torch.nn.Module, not {module_type!r}")
-        if module_type in _modules and not override:
-            raise RegistrationConflictError(
-                f"module {module_type.__name__} has a cost formula already; pass override=True to replace it"
-            )
-        _modules[module_type] = function
-        return function
+        return _modules.register(module_type, function, override, module_type.__name__)
 
     return register if formula is None else register(formula)
 
@@ -151,14 +113,8 @@ def register_module_cost(module_type: type[nn.Module], formula: F | None = None,
 @contextmanager
 def scoped_costs() -> Iterator[None]:
     """Forget at the end whatever formulas were registered inside: for tests, and for trying one out."""
-    formulas, modules = dict(_formulas), dict(_modules)
-    try:
+    with _operators.scoped(), _modules.scoped():
         yield
-    finally:
-        for registered, before in ((_formulas, formulas), (_modules, modules)):
-            registered.clear()
-            registered.update(before)  # type: ignore[arg-type]
-        _kinds.clear()
 
 
 def register_free(*names: str) -> None:
@@ -232,19 +188,6 @@ def op_cost(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> Cost 
     return cost if of_floats else Cost(0, 0)
 
 
-def evaluated(what: str, formula: Callable[[], Any], given: Callable[[], str]) -> Cost:
-    """Return what a formula returns; raises `CostFormulaError` where it raises, or that is no `Cost`."""
-    try:
-        cost = formula()
-    except Exception as error:
-        raise CostFormulaError(
-            f"the cost formula of {what} raised {type(error).__name__}: {error}; it was called with {given()}"
-        ) from error
-    if not isinstance(cost, Cost):
-        raise CostFormulaError(f"the cost formula of {what} returned {cost!r}, which is no Cost")
-    return cost
-
-
 def schema_name(func: Any) -> str:
     """Return the operator's name as formulas are registered by: ``aten::mm``."""
     return str(func._schema.name)
@@ -253,7 +196,7 @@ def schema_name(func: Any) -> str:
 def _formula(func: Any) -> Formula | None:
     schema = func._schema
     overload = f"{schema.name}.{schema.overload_name or 'default'}"
-    return _formulas.get(overload) or _formulas.get(schema.name)
+    return _operators.get(overload) or _operators.get(schema.name)
 
 
 def _has_floats(value: Any) -> bool:
