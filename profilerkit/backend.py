@@ -6,13 +6,15 @@ N backends and M metrics cost N + M pieces of code: a metric calls these methods
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from .data import DataLoader, ForwardPass, ModelInputs, TensorSpec
+from .errors import InputError, NotOfferedError
+from .layer_times import LayerTime
 from .trace import ModelTrace
 
 __all__ = ["Backend", "BackendInfo", "Device", "DeviceLike"]
@@ -42,6 +44,8 @@ class Backend(ABC):
     #: The loader and forward pass that data splits are wrapped in.
     data_loader: ClassVar[type[DataLoader]] = DataLoader
     forward_pass: ClassVar[type[ForwardPass]] = ForwardPass
+    #: The ways it can run a model for timing; the first is the usual one.
+    execution_modes: ClassVar[tuple[str, ...]] = ("eager",)
 
     @abstractmethod
     def accepts(self, model: Any) -> bool:
@@ -70,6 +74,10 @@ class Backend(ABC):
     def with_batch_size(self, tensor: Any, batch_size: int) -> Any:
         """Return the tensor with its first dimension cut or repeated to ``batch_size``."""
 
+    def fit_inputs(self, model: Any, inputs: ModelInputs) -> ModelInputs:
+        """Return the inputs in the layout that the model says it takes; as they are where it says nothing."""
+        return inputs
+
     @abstractmethod
     def trace(self, model: Any, inputs: ModelInputs | None) -> ModelTrace:
         """Find all static facts about the model in one pass, on shapes alone where the framework can.
@@ -77,11 +85,38 @@ class Backend(ABC):
         Without inputs, or if the model raises, the trace holds the layers alone, and the error as its ``failure``.
         """
 
+    def trace_training(self, model: Any, inputs: ModelInputs) -> ModelTrace:
+        """Trace one training step: the forward pass in training mode, and the gradients of the trainable weights.
+
+        The gradients are those of the sum of the outputs. Raises `NotOfferedError` where the backend cannot.
+        """
+        raise NotOfferedError(f"the {self.name} backend does not trace training steps")
+
     @abstractmethod
     def forward(
-        self, model: Any, inputs: ModelInputs, device: DeviceLike = None
+        self, model: Any, inputs: ModelInputs, device: DeviceLike = None, mode: str | None = None
     ) -> AbstractContextManager[Callable[[], Any]]:
-        """Yield a call without arguments that runs one forward pass and returns when the device is done."""
+        """Yield a call without arguments that runs one forward pass and returns when the device is done.
+
+        ``mode`` is one of `execution_modes`, the first where it is None. A call that has an attribute
+        ``first_call_seconds`` says what its first run took, compilation included.
+        """
+
+    def mode(self, wanted: str | None) -> str:
+        """Return the execution mode of that name, or the usual one; raises `InputError` for one that is not there."""
+        if wanted is not None and wanted not in self.execution_modes:
+            known = ", ".join(map(repr, self.execution_modes))
+            raise InputError(f"mode={wanted!r}: the {self.name} backend does not run models so; its modes are: {known}")
+        return wanted or self.execution_modes[0]
+
+    def layer_times(
+        self, model: Any, inputs: ModelInputs, device: DeviceLike = None, passes: int = 10, backward: bool = True
+    ) -> Sequence[LayerTime]:
+        """Return the time of each layer's own work in each of several passes, forward and (if wanted) backward.
+
+        Raises `NotOfferedError` where the backend cannot tell.
+        """
+        raise NotOfferedError(f"the {self.name} backend does not time single layers")
 
     @abstractmethod
     def evaluate(self, model: Any, call: Callable[[], T], device: DeviceLike = None) -> T:
@@ -108,10 +143,12 @@ class BackendInfo:
     """A backend that can be loaded when it is needed.
 
     ``frameworks`` are the top-level packages whose classes mark a model as this backend's. ``load`` imports the
-    framework and returns the backend; ``requirement`` is what to install where that fails.
+    framework and returns the backend; ``requirement`` is what to install where that fails. ``claims`` says no to a model
+    of such a class that is another backend's after all.
     """
 
     name: str
     frameworks: tuple[str, ...]
     load: Callable[[], Backend]
     requirement: str
+    claims: Callable[[Any], bool] = field(default=lambda model: True)

@@ -20,6 +20,7 @@ __all__ = [
     "MissingArgumentError",
     "ModelChangedWarning",
     "ModelFailedError",
+    "NotOfferedError",
     "PluginWarning",
     "ProfilerKitError",
     "ProfilerKitWarning",
@@ -90,6 +91,10 @@ class WithoutValuesError(InputError):
 
 class ModelFailedError(ProfilerKitError, RuntimeError):
     """The model raised while it was being profiled; the cause is chained."""
+
+
+class NotOfferedError(ProfilerKitError, NotImplementedError):
+    """The backend does not offer what was asked of it: no training trace, no layer times."""
 
 
 class CostFormulaError(ProfilerKitError, RuntimeError):

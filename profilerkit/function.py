@@ -10,7 +10,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import Parameter
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from .status import StatusKey
 
@@ -39,6 +39,9 @@ class ProfilerFunction(ABC):
     With one key ``__call__`` may return the bare value; with several, a dict of values by name. A value that is a
     lower bound is returned as `Partial`, one that cannot be had as `Unavailable`.
     """
+
+    #: Whether the function, where a plugin offers it, is used only for what is asked for by name.
+    ON_DEMAND: ClassVar[bool] = False
 
     def get_bounded_status_keys(self) -> KeyLike | Iterable[KeyLike]:
         """Return the status keys this function computes: classes, or configured instances."""

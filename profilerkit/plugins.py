@@ -129,7 +129,7 @@ def find_backend(model: Any) -> Backend:
     for cls in type(model).__mro__:
         root = cls.__module__.partition(".")[0]
         for info in known:
-            if root in info.frameworks:
+            if root in info.frameworks and info.claims(model):
                 return load(info)
     listing = ", ".join(info.name for info in known) or "none: reinstall profilerkit, its entry points are missing"
     raise BackendNotFoundError(

@@ -116,7 +116,7 @@ class Profiler:
         """
         kept = {*leave_out, *self.status_keys()}
         for function in plugins.default_functions(self.backend):
-            self._registry.register(function, leave_out=kept)
+            self._registry.register(function, on_demand=function.ON_DEMAND, leave_out=kept)
         return self
 
     def add_secondary_eval_metric(

@@ -143,9 +143,12 @@ class FakeBackend(Backend):
         return ModelTrace(tuple(layers), tuple(operators), MemoryTimeline(weights, 0, live), uncounted, "given numbers")
 
     @contextmanager
-    def forward(self, model: FakeModel, inputs: ModelInputs, device: DeviceLike = None) -> Iterator[Callable[[], Any]]:
+    def forward(
+        self, model: FakeModel, inputs: ModelInputs, device: DeviceLike = None, mode: str | None = None
+    ) -> Iterator[Callable[[], Any]]:
         """Yield a call of the model."""
         self.resolve_device(model, device)
+        self.mode(mode)
         yield lambda: model(*inputs.args, **inputs.kwargs)
 
     def evaluate(self, model: FakeModel, call: Callable[[], T], device: DeviceLike = None) -> T:

@@ -58,9 +58,10 @@ class TorchBackend(Backend):
         return trace_model(model, None if inputs is None else inputs.map(data.as_tensor))
 
     def forward(
-        self, model: torch.nn.Module, inputs: ModelInputs, device: DeviceLike = None
+        self, model: torch.nn.Module, inputs: ModelInputs, device: DeviceLike = None, mode: str | None = None
     ) -> AbstractContextManager[Callable[[], Any]]:
         """Yield a call that runs one forward pass without gradients."""
+        self.mode(mode)
         return timing.running(model, inputs.map(data.as_tensor), device)
 
     def evaluate(self, model: torch.nn.Module, call: Callable[[], T], device: DeviceLike = None) -> T:

@@ -14,6 +14,7 @@ from torch.nn.modules import module as torch_module
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.nn.parameter import is_lazy as is_unsized
 
+from profilerkit.layering import CallStack, depth_of, shown_layers
 from profilerkit.trace import LayerCall, LayerRecord, TensorInfo, WeightRecord
 
 from .modules import elements_of
@@ -51,22 +52,11 @@ def is_lazy(model: nn.Module) -> bool:
     return any(is_unsized(tensor) for tensor in (*model.parameters(), *model.buffers()))
 
 
-class LayerStack:
-    """Follows which module runs: the path of the innermost one, and how often each was called.
-
-    A shared module has several paths; a call belongs to the path inside the module that calls it. While it is active
-    two hooks for all modules are registered; the model itself gets none.
-    """
+class LayerStack(CallStack):
+    """Follows which module runs. While it is active two hooks for all modules are registered; the model gets none."""
 
     def __init__(self, model: nn.Module) -> None:
-        self.paths: dict[int, list[str]] = {}
-        for path, module in model.named_modules(remove_duplicate=False):
-            self.paths.setdefault(id(module), []).append(path)
-        self.calls: dict[str, list[LayerCall]] = {}
-        self.current = ""
-        self.current_call = 0
-        self._stack: list[tuple[str, int, int]] = []
-        self._counts: Counter[str] = Counter()
+        super().__init__(model.named_modules(remove_duplicate=False))
         self._thread = threading.get_ident()
         #: Types of modules with parameters that are not the model's: it makes them while it runs.
         self.strangers: list[str] = []
@@ -94,47 +84,31 @@ class LayerStack:
 
     def _enter(self, module: nn.Module, args: Any) -> None:
         if threading.get_ident() != self._thread:
-            if id(module) in self.paths:
+            if self.knows(module):
                 self.elsewhere[f"{type(module).__name__} in another thread"] += 1
             return
-        if id(module) not in self.paths:
+        if not self.knows(module):
             if module._parameters:
                 self.strangers.append(type(module).__name__)
             return
-        path = self._path_of(module)
-        self._stack.append((self.current, self.current_call, id(module)))
-        self.current, self.current_call = path, self._counts[path]
-        self._counts[path] += 1
-        self.on_enter(module, path, self.current_call)
+        self.begin(module)
+        self.on_enter(module, self.current, self.current_call)
 
     def _leave(self, module: nn.Module, *seen: Any) -> None:
-        if not self._stack or self._stack[-1][2] != id(module) or threading.get_ident() != self._thread:
+        if not self.is_innermost(module) or threading.get_ident() != self._thread:
             return
         *inputs, output = seen  # args, kwargs, output; torch leaves out kwargs where the module raised
         call = LayerCall(infos_in(inputs), infos_in(output))
-        self.calls.setdefault(self.current, []).append(call)
+        self.note(call)
         self.on_leave(module, call, len(inputs) == 2)
-        self.current, self.current_call, _ = self._stack.pop()
-
-    def _path_of(self, module: nn.Module) -> str:
-        candidates = self.paths[id(module)]
-        if len(candidates) == 1:
-            return candidates[0]
-        inside = f"{self.current}." if self.current else ""
-        here = [path for path in candidates if path.startswith(inside) and path]
-        return min(here or candidates, key=lambda path: path.count("."))
+        self.end()
 
 
 def layer_records(model: nn.Module, calls: dict[str, list[LayerCall]]) -> tuple[LayerRecord, ...]:
     """Return a record for each module, and for each further path under which a shared one was called."""
     identities: dict[Any, int] = {}
-    met: set[int] = set()
-    passed = {path[:end] for path in calls for end, sign in enumerate(path) if sign == "."} | calls.keys()
     records = []
-    for path, module in model.named_modules(remove_duplicate=False):
-        if id(module) in met and path not in passed:
-            continue
-        met.add(id(module))
+    for path, module in shown_layers(model.named_modules(remove_duplicate=False), calls):
         not_saved = module._non_persistent_buffers_set
         parameters = [
             _weight(name, tensor, identities) for name, tensor in module._parameters.items() if tensor is not None
@@ -149,7 +123,7 @@ def layer_records(model: nn.Module, calls: dict[str, list[LayerCall]]) -> tuple[
             LayerRecord(
                 path=path,
                 type=type(module).__name__,
-                depth=path.count(".") + 1 if path else 0,
+                depth=depth_of(path),
                 parameters=tuple(parameters),
                 buffers=tuple(buffers),
                 calls=tuple(calls.get(path, ())),

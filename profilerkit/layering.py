@@ -1,0 +1,80 @@
+"""Which layer of a model runs, and under which path: what every backend's trace keeps track of in the same way.
+
+A shared layer has several paths; a call belongs to the path inside the layer that calls it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from .trace import LayerCall
+
+__all__ = ["CallStack", "depth_of", "shown_layers"]
+
+
+class CallStack:
+    """Follows the calls of a model's layers: the path of the innermost one, and how often each was called.
+
+    Args:
+        layers: Every layer under every path it has, the root's path being empty.
+    """
+
+    def __init__(self, layers: Iterable[tuple[str, Any]]) -> None:
+        self.paths: dict[int, list[str]] = {}
+        for path, layer in layers:
+            self.paths.setdefault(id(layer), []).append(path)
+        self.calls: dict[str, list[LayerCall]] = {}
+        self.current = ""
+        self.current_call = 0
+        self._stack: list[tuple[str, int, int]] = []
+        self._counts: Counter[str] = Counter()
+
+    def knows(self, layer: Any) -> bool:
+        """Say whether a layer is the model's."""
+        return id(layer) in self.paths
+
+    def begin(self, layer: Any) -> None:
+        """Note that a layer of the model begins."""
+        path = self._path_of(layer)
+        self._stack.append((self.current, self.current_call, id(layer)))
+        self.current, self.current_call = path, self._counts[path]
+        self._counts[path] += 1
+
+    def is_innermost(self, layer: Any) -> bool:
+        """Say whether a layer is the one that began last and has not ended."""
+        return bool(self._stack) and self._stack[-1][2] == id(layer)
+
+    def note(self, call: LayerCall) -> None:
+        """Keep what went through the innermost layer."""
+        self.calls.setdefault(self.current, []).append(call)
+
+    def end(self) -> None:
+        """Note that the innermost layer ends."""
+        self.current, self.current_call, _ = self._stack.pop()
+
+    def _path_of(self, layer: Any) -> str:
+        candidates = self.paths[id(layer)]
+        if len(candidates) == 1:
+            return candidates[0]
+        inside = f"{self.current}." if self.current else ""
+        here = [path for path in candidates if path.startswith(inside) and path]
+        return min(here or candidates, key=lambda path: path.count("."))
+
+
+def shown_layers(
+    layers: Iterable[tuple[str, Any]], calls: Mapping[str, Iterable[LayerCall]]
+) -> Iterator[tuple[str, Any]]:
+    """Yield each layer under its first path, and a shared one under each further path that a call came through."""
+    passed = {path[:end] for path in calls for end, sign in enumerate(path) if sign == "."} | calls.keys()
+    met: set[int] = set()
+    for path, layer in layers:
+        if id(layer) not in met or path in passed:
+            met.add(id(layer))
+            yield path, layer
+
+
+def depth_of(path: str) -> int:
+    """Return how deep a layer lies: 0 for the root."""
+    return path.count(".") + 1 if path else 0
