@@ -143,7 +143,7 @@ class BackendInfo:
     """A backend that can be loaded when it is needed.
 
     ``frameworks`` are the top-level packages whose classes mark a model as this backend's. ``load`` imports the
-    framework and returns the backend; ``requirement`` is what to install where that fails. ``claims`` says no to a model
+        """Return the execution mode of that name, or the usual one; raises `InputError` for one that it lacks."""
     of such a class that is another backend's after all.
     """
 

@@ -22,6 +22,7 @@ __all__ = [
     "ModelFailedError",
     "NotOfferedError",
     "PluginWarning",
+    "ProfilerBusyError",
     "ProfilerKitError",
     "ProfilerKitWarning",
     "RegistrationConflictError",
@@ -95,6 +96,10 @@ class ModelFailedError(ProfilerKitError, RuntimeError):
 
 class NotOfferedError(ProfilerKitError, NotImplementedError):
     """The backend does not offer what was asked of it: no training trace, no layer times."""
+
+
+class ProfilerBusyError(ProfilerKitError, RuntimeError):
+    """The framework's own profiler, of which there is one per process, is in use."""
 
 
 class CostFormulaError(ProfilerKitError, RuntimeError):

@@ -17,10 +17,9 @@ __all__ = ["Step", "live_bytes"]
 class Step:
     """One call of one operator.
 
-    ``makes`` has (value, bytes) for each new value. ``aliases`` maps a value it makes to the value whose bytes it
-    shares; an aliased value takes no bytes, whatever ``makes`` says. ``reuses`` are values among ``reads`` whose
-    buffer an output of equal size may take over where nobody needs them later. ``scratch`` are bytes needed only
-    while the step runs.
+    ``makes`` has (value, bytes) for each value it makes. ``aliases`` maps a value it makes to the value whose buffer
+    it shares; such a value takes no bytes of its own. ``reuses`` are values among ``reads`` whose buffer an output of
+    equal size may take over where nobody needs it later. ``scratch`` are bytes needed only while the step runs.
     """
 
     reads: tuple[int, ...] = ()
@@ -44,24 +43,25 @@ def live_bytes(
     its end. The time taken grows with the number of steps alone.
 
     Raises:
-        ValueError: a step reads or shares a value that is not given and that no step before it makes.
+        ValueError: a step reads, shares or reuses a value that is not given and that no step before it makes, or a
+            span leaves the steps or the span around it.
     """
     buffers = _Buffers(steps, given, frozenset(kept), _OutermostSpans(spans, len(steps)))
-    ending: list[list[int]] = [[] for _ in steps]
     alive, found = sum(given.values()), []
+    ending: list[dict[int, None]] = [{} for _ in steps]
     for index, step in enumerate(steps):
-        free = {buffers.of[value] for value in step.reuses if buffers.last[buffers.of[value]] == index}
+        free = buffers.free_at(index, step.reuses) if step.reuses else {}
         for value, size in step.makes:
             if value in step.aliases:
                 continue
-            taken = next((buffer for buffer in free if buffers.size[buffer] == size), None) if free else None
-            if taken is not None:
-                free.discard(taken)
-                ending[index].remove(taken)
+            taken = free.pop(size, None)
+            if taken in ending[index]:
+                del ending[index][taken]
+                buffers.size[value] = buffers.size[taken]
             else:
                 alive += size
             if buffers.last[value] < len(steps):
-                ending[buffers.last[value]].append(value)
+                ending[buffers.last[value]][value] = None
         found.append(alive + step.scratch)
         alive -= sum(buffers.size[buffer] for buffer in ending[index])
     return tuple(found)
@@ -76,6 +76,8 @@ class _Buffers:
         self.of: dict[int, int] = {value: value for value in given}
         self.size: dict[int, int] = dict(given)
         self.last: dict[int, int] = dict.fromkeys(given, len(steps))
+        #: Bytes of each value: fewer than its buffer's for a slice.
+        self._extent: dict[int, int] = dict(given)
         born: dict[int, int] = dict.fromkeys(given, -1)
         for index, step in enumerate(steps):
             for value in step.reads:
@@ -83,11 +85,21 @@ class _Buffers:
                 self.last[buffer] = max(self.last[buffer], spans.end_of_need(born[buffer], index))
             for value, source in step.aliases.items():
                 buffer = self.of[value] = self._buffer(source, index)
+                self._extent[value] = self.size[buffer]
                 self.last[buffer] = max(self.last[buffer], len(steps) if value in kept else index)
             for value, size in step.makes:
+                self._extent[value] = size
                 if value not in step.aliases:
                     self.of[value], self.size[value], born[value] = value, size, index
                     self.last[value] = len(steps) if value in kept else index
+
+    def free_at(self, index: int, values: Iterable[int]) -> dict[int, int]:
+        """Return, by the bytes of the value in it, each buffer that nobody needs after a step."""
+        return {
+            self._extent[value]: self._buffer(value, index)
+            for value in values
+            if self.last[self._buffer(value, index)] == index
+        }
 
     def _buffer(self, value: int, index: int) -> int:
         buffer = self.of.get(value)
@@ -106,13 +118,14 @@ class _OutermostSpans:
         self.innermost: list[_Span | None] = [None] * steps
         self.any = False
         for start, end in sorted(set(spans), key=lambda span: (span[0], -span[1])):
-            if start >= end:
+            if start == end:
                 continue
-            around = self.innermost[start] if 0 <= start and end <= steps else None
-            if not (0 <= start and end <= steps) or (around is not None and end > around.end):
+            around = self.innermost[start] if 0 <= start < end <= steps else None
+            limit = steps if around is None else around.end
+            if not 0 <= start < end <= limit:
                 raise ValueError(
                     f"span [{start}, {end}) of {steps} steps leaves its surroundings; "
-                    "spans lie within the steps, and one inside another or apart"
+                    "spans lie within the steps, one inside another or apart"
                 )
             self.any = True
             self.innermost[start:end] = [_Span(start, end, around)] * (end - start)

@@ -2,9 +2,33 @@
 
 from __future__ import annotations
 
+from . import (
+    activation,
+    attention,
+    bookkeeping,
+    convolution,
+    data_input,
+    elementwise,
+    fourier,
+    fused,
+    layers,
+    linear_algebra,
+    loss,
+    matmul,
+    movement,
+    normalisation,
+    optimizer,
+    pooling,
+    quantisation,
+    random_numbers,
+    recurrent,
+    reduction,
+    resampling,
+)
 from .registry import (
     OpCall,
     Shapes,
+    UnknownCostError,
     UnknownShapeError,
     layer_cost,
     op_cost,
@@ -13,9 +37,18 @@ from .registry import (
     scoped_costs,
 )
 
+#: The families, each a module of formulas.
+FAMILIES = (
+    *(activation, attention, bookkeeping, convolution, data_input, elementwise, fourier, fused, layers, linear_algebra),
+    *(loss, matmul, movement, normalisation, optimizer, pooling, quantisation, random_numbers, recurrent, reduction),
+    resampling,
+)
+
 __all__ = [
+    "FAMILIES",
     "OpCall",
     "Shapes",
+    "UnknownCostError",
     "UnknownShapeError",
     "layer_cost",
     "op_cost",

@@ -10,13 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, cast, overload
 
 from profilerkit.cost import Cost, Formula, FormulaTable, Shape, evaluated
 
 __all__ = [
+    "Cost",
     "OpCall",
+    "Shape",
     "Shapes",
+    "UnknownCostError",
     "UnknownShapeError",
     "layer_cost",
     "op_cost",
@@ -29,6 +32,7 @@ __all__ = [
 ]
 
 F = TypeVar("F", bound="Callable[..., Cost]")
+LayerF = TypeVar("LayerF", bound="Callable[..., Cost | None]")
 
 _free: set[str] = set()
 _elementwise: dict[str, int] = {}
@@ -39,6 +43,10 @@ _layers = FormulaTable("layer")
 
 class UnknownShapeError(Exception):
     """A formula asked for a shape that the graph does not know."""
+
+
+class UnknownCostError(Exception):
+    """A formula met a variant of its operator whose cost it does not know: the call is one that is not counted."""
 
 
 class Shapes(Sequence[Shape]):
@@ -108,8 +116,9 @@ def register_op_cost(op: str, formula: F | None = None, *, override: bool = Fals
 
     Args:
         op: The operator's type, as graphs spell it: ``"Conv2D"``.
-        formula: Called with the `OpCall`; returns a `Cost`. FLOPs without MACs count for calls that take or return a
-            floating-point (or complex) tensor alone: work on integers is none.
+        formula: Called with the `OpCall`; returns a `Cost`. It raises `UnknownCostError` for a variant of the operator
+            that it does not know, and lets `UnknownShapeError` pass. FLOPs without MACs count for calls that take or
+            return a floating-point (or complex) tensor alone: work on integers is none.
         override: Replace a formula that is there already; without it that raises `RegistrationConflictError`.
 
     >>> @register_op_cost("MyAttention")
@@ -127,14 +136,16 @@ def register_op_cost(op: str, formula: F | None = None, *, override: bool = Fals
 
 
 @overload
-def register_layer_cost(layer_type: Any, formula: None = None, *, override: bool = False) -> Callable[[F], F]: ...
+def register_layer_cost(
+    layer_type: Any, formula: None = None, *, override: bool = False
+) -> Callable[[LayerF], LayerF]: ...
 
 
 @overload
-def register_layer_cost(layer_type: Any, formula: F, *, override: bool = False) -> F: ...
+def register_layer_cost(layer_type: Any, formula: LayerF, *, override: bool = False) -> LayerF: ...
 
 
-def register_layer_cost(layer_type: Any, formula: F | None = None, *, override: bool = False) -> Any:
+def register_layer_cost(layer_type: Any, formula: LayerF | None = None, *, override: bool = False) -> Any:
     """Give the cost of a whole layer in one forward pass, everything inside it included; usable as a decorator.
 
     Args:
@@ -147,8 +158,11 @@ def register_layer_cost(layer_type: Any, formula: F | None = None, *, override: 
     if not isinstance(layer_type, (type, str)):
         raise TypeError(f"register_layer_cost takes a class or the name of one of Keras' layers, not {layer_type!r}")
 
-    def register(function: F) -> F:
-        return _layers.register(layer_type, function, override, getattr(layer_type, "__name__", layer_type))
+    name = layer_type if isinstance(layer_type, str) else layer_type.__name__
+
+    def register(function: LayerF) -> LayerF:
+        _layers.register(layer_type, cast(Formula, function), override, name)
+        return function
 
     return register if formula is None else register(formula)
 
@@ -195,6 +209,8 @@ def op_cost(call: OpCall) -> Cost | None:
     except Exception as error:
         if isinstance(error.__cause__, UnknownShapeError):
             raise error.__cause__ from None
+        if isinstance(error.__cause__, UnknownCostError):
+            return None
         raise
     return cost if cost.macs or call.has_floats else Cost(0, 0)
 

@@ -1,0 +1,80 @@
+"""The TensorFlow backend of profilerkit, and the metrics' functions again, so that one import line does.
+
+Names are imported when they are first used: the plugin must be found where TensorFlow is missing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from profilerkit.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from profilerkit.cost import Cost, Shape
+    from profilerkit_metrics import (
+        ComputeComplexity,
+        ComputeEvalMetric,
+        ComputeExecutionTime,
+        ComputeFlops,
+        ComputeLayerwiseSummary,
+        ComputeParams,
+        ComputeSize,
+        DynamicEvalMetric,
+    )
+
+    from .backend import TFBackend
+    from .costs import OpCall, register_layer_cost, register_op_cost
+    from .data import TFDataLoader, TFForwardPass
+    from .evaluation import EvalLossFunction, get_accuracy, get_missclass, get_topk
+    from .profiler import TFProfiler
+
+__all__ = [
+    "ComputeComplexity",
+    "ComputeEvalMetric",
+    "ComputeExecutionTime",
+    "ComputeFlops",
+    "ComputeLayerwiseSummary",
+    "ComputeParams",
+    "ComputeSize",
+    "Cost",
+    "DynamicEvalMetric",
+    "EvalLossFunction",
+    "OpCall",
+    "Shape",
+    "TFBackend",
+    "TFDataLoader",
+    "TFForwardPass",
+    "TFProfiler",
+    "get_accuracy",
+    "get_missclass",
+    "get_topk",
+    "register_layer_cost",
+    "register_op_cost",
+]
+
+#: Where each name comes from. A test holds this, the imports above and `__all__` together.
+_MODULES = {
+    "ComputeComplexity": "profilerkit_metrics",
+    "ComputeEvalMetric": "profilerkit_metrics",
+    "ComputeExecutionTime": "profilerkit_metrics",
+    "ComputeFlops": "profilerkit_metrics",
+    "ComputeLayerwiseSummary": "profilerkit_metrics",
+    "ComputeParams": "profilerkit_metrics",
+    "ComputeSize": "profilerkit_metrics",
+    "Cost": "profilerkit.cost",
+    "DynamicEvalMetric": "profilerkit_metrics",
+    "EvalLossFunction": ".evaluation",
+    "OpCall": ".costs",
+    "Shape": "profilerkit.cost",
+    "TFBackend": ".backend",
+    "TFDataLoader": ".data",
+    "TFForwardPass": ".data",
+    "TFProfiler": ".profiler",
+    "get_accuracy": ".evaluation",
+    "get_missclass": ".evaluation",
+    "get_topk": ".evaluation",
+    "register_layer_cost": ".costs",
+    "register_op_cost": ".costs",
+}
+
+__getattr__, __dir__ = lazy_names(__name__, _MODULES)

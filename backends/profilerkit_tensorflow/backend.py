@@ -1,0 +1,93 @@
+"""The TensorFlow backend: `Backend` spelt out for Keras models, modules, functions and saved models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import Any, ClassVar, TypeVar
+
+import tensorflow as tf
+
+from profilerkit import Backend, ModelInputs, ModelTrace, TensorSpec
+from profilerkit.backend import DeviceLike
+
+from . import data, devices
+from .data import TFDataLoader, TFForwardPass
+from .kinds import is_function, is_layer, is_saved_model
+from .preservation import preserved
+from .tracing import trace_model
+
+__all__ = ["TFBackend"]
+
+T = TypeVar("T")
+
+
+class TFBackend(Backend):
+    """Profiles Keras 3 and ``tf_keras`` models, ``tf.Module``s, functions and saved models."""
+
+    name: ClassVar[str] = "tensorflow"
+    data_loader = TFDataLoader
+    forward_pass = TFForwardPass
+    execution_modes: ClassVar[tuple[str, ...]] = ("graph", "eager", "xla", "predict")
+
+    def accepts(self, model: Any) -> bool:
+        """Say whether the model is one of TensorFlow's, or a callable over its tensors."""
+        return is_layer(model) or is_saved_model(model) or is_function(model)
+
+    def resolve_device(self, model: Any, device: DeviceLike) -> str:
+        """Return TensorFlow's string for a device that exists here."""
+        return devices.resolve_device(model, device)
+
+    def is_tensor(self, value: Any) -> bool:
+        """Say whether a value is a tensor or variable of TensorFlow's."""
+        return data.is_tensor(value)
+
+    def as_tensor(self, value: Any) -> Any:
+        """Return a tensor for a numpy array or a torch tensor."""
+        return data.as_tensor(value)
+
+    def random_tensor(self, spec: TensorSpec, batch_size: int) -> Any:
+        """Return a tensor for a spec: normal for floats, zeros for integers."""
+        return data.random_tensor(spec, batch_size)
+
+    def with_batch_size(self, tensor: Any, batch_size: int) -> Any:
+        """Return the tensor cut or repeated to a batch size."""
+        return data.with_batch_size(tensor, batch_size)
+
+    def trace(self, model: Any, inputs: ModelInputs | None) -> ModelTrace:
+        """Trace the model as a graph of its own, or for real where it cannot be."""
+        return trace_model(model, None if inputs is None else inputs.map(data.as_tensor))
+
+    def trace_training(self, model: Any, inputs: ModelInputs) -> ModelTrace:
+        """Trace one training step: forward in training mode, and the gradients of the trainable variables."""
+        return trace_model(model, inputs.map(data.as_tensor), training=True)
+
+    def forward(
+        self, model: Any, inputs: ModelInputs, device: DeviceLike = None, mode: str | None = None
+    ) -> AbstractContextManager[Callable[[], Any]]:
+        """Yield a call that runs one forward pass in inference mode."""
+        raise NotImplementedError
+
+    def evaluate(self, model: Any, call: Callable[[], T], device: DeviceLike = None) -> T:
+        """Return ``call()``, made on the device, with the model handed back as it was."""
+        target = devices.resolve_device(model, device)
+        with preserved(model, variable_values=True), tf.device(target):
+            return call()
+
+    def preserved(self, model: Any) -> AbstractContextManager[None]:
+        """Hand the model and the process back as they came."""
+        return preserved(model)
+
+    def environment(self) -> Mapping[str, str]:
+        """Return TensorFlow's and Keras' versions and threads, and the accelerators it sees."""
+        facts = {
+            "tensorflow": tf.__version__,
+            "keras": tf.keras.__version__,
+            "intra_op_threads": str(tf.config.threading.get_intra_op_parallelism_threads()),
+            "inter_op_threads": str(tf.config.threading.get_inter_op_parallelism_threads()),
+        }
+        gpus = tf.config.list_physical_devices("GPU")
+        if gpus:
+            names = [tf.config.experimental.get_device_details(gpu).get("device_name", gpu.name) for gpu in gpus]
+            facts["accelerators"] = ", ".join(names)
+        return facts

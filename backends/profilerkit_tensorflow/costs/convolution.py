@@ -1,0 +1,102 @@
+"""Convolutions in one to three dimensions: grouped, depthwise, dilated, transposed, and their gradients.
+
+A convolution multiplies each output element with one filter: ``out * (in_channels / groups) * kernel``. TensorFlow's
+filter is ``(*kernel, in_channels / groups, out_channels)`` whatever the data's format. A transposed convolution is the
+gradient of one: as many multiply-accumulates as the convolution that it is the gradient of. Padding counts as if it
+were data. One-dimensional convolutions are two-dimensional ones in a graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .registry import Cost, OpCall, Shape, register_op_cost
+
+
+def one_filter(call: OpCall, filters: Shape) -> int:
+    """Return the elements of the filter that makes one output element."""
+    vectorised = call.attribute("data_format") == "NCHW_VECT_C"  # the filter is (out, in / 4, height, width, 4)
+    if vectorised or call.attribute("filter_format") == "OIHW":
+        return Shape(filters[1:]).numel
+    return Shape(filters[:-1]).numel
+
+
+def kernel_elements(filters: Shape) -> int:
+    """Return the elements of a depthwise filter, ``(*kernel, in_channels, multiplier)``, for one output element."""
+    return Shape(filters[:-2]).numel
+
+
+@register_op_cost("Conv")
+@register_op_cost("Conv2D")
+@register_op_cost("Conv3D")
+@register_op_cost("_MklNativeConv2D")
+@register_op_cost("_MklNativeConv3D")
+@register_op_cost("_MklNativePadWithConv2D")
+def conv(call: OpCall) -> Cost:
+    """``out * (in_channels / groups) * kernel``."""
+    return Cost.of_macs(call.outputs[0].numel * one_filter(call, call.inputs[1]))
+
+
+@register_op_cost("_MklNativeConv2DWithBias")
+def conv_with_bias(call: OpCall) -> Cost:
+    """``out * (in_channels / groups) * kernel``, and an addition for each output element."""
+    return Cost.of_macs(conv(call).macs, call.outputs[0].numel)
+
+
+@register_op_cost("FusedPadConv2D")
+def padded_conv(call: OpCall) -> Cost:
+    """Cost of the convolution; its filter is the third input."""
+    return Cost.of_macs(call.outputs[0].numel * one_filter(call, call.inputs[2]))
+
+
+@register_op_cost("DepthwiseConv2dNative")
+@register_op_cost("_MklNativeDepthwiseConv2dNative")
+def depthwise_conv(call: OpCall) -> Cost:
+    """``out * kernel``: each output channel sees one input channel."""
+    return Cost.of_macs(call.outputs[0].numel * kernel_elements(call.inputs[1]))
+
+
+Filter = Callable[[OpCall], Shape]
+
+
+def _given(call: OpCall) -> Shape:
+    shape: Shape = call.inputs[1]
+    return shape
+
+
+def _returned(call: OpCall) -> Shape:
+    """Return the shape of the filter's gradient: given by value where the graph does not know the output's."""
+    sizes = call.value(1)
+    if sizes is not None and sizes.ndim == 1:
+        return Shape(int(size) for size in sizes)
+    shape: Shape = call.outputs[0]
+    return shape
+
+
+def _register_gradient(name: str, filters: Filter, depthwise: bool) -> None:
+    @register_op_cost(name)
+    def gradient(call: OpCall) -> Cost:
+        """As many multiply-accumulates as the convolution whose gradient it is; also a transposed convolution."""
+        shape = filters(call)
+        each = kernel_elements(shape) if depthwise else one_filter(call, shape)
+        return Cost.of_macs(call.inputs[2].numel * each)
+
+
+for _name in ("Conv2DBackpropInput", "Conv3DBackpropInput", "Conv3DBackpropInputV2", "Conv2DBackpropInputV2"):
+    _register_gradient(_name, _given, depthwise=False)
+for _name in ("Conv2DBackpropFilter", "Conv3DBackpropFilter", "Conv3DBackpropFilterV2", "Conv2DBackpropFilterV2"):
+    _register_gradient(_name, _returned, depthwise=False)
+_register_gradient("DepthwiseConv2dNativeBackpropInput", _given, depthwise=True)
+_register_gradient("DepthwiseConv2dNativeBackpropFilter", _returned, depthwise=True)
+for _name in ("_MklNativeConv2DBackpropInput", "_MklNativeConv3DBackpropInputV2"):
+    _register_gradient(_name, _given, depthwise=False)
+for _name in ("_MklNativeConv2DBackpropFilter", "_MklNativeConv3DBackpropFilterV2"):
+    _register_gradient(_name, _returned, depthwise=False)
+_register_gradient("_MklNativeDepthwiseConv2dNativeBackpropInput", _given, depthwise=True)
+_register_gradient("_MklNativeDepthwiseConv2dNativeBackpropFilter", _returned, depthwise=True)
+
+
+@register_op_cost("Dilation2D")
+def dilation(call: OpCall) -> Cost:
+    """An addition and a comparison for each element of the window, which is the filter's first two dimensions."""
+    return Cost(0, 2 * call.outputs[0].numel * Shape(call.inputs[1][:2]).numel)

@@ -1,0 +1,155 @@
+"""What is known of a value before the model runs: small constants, and what follows from them and from shapes.
+
+Loop limits, reshapes and axes are made of these: ``Max(Range(0, Shape(x)[0], 1))`` is a number once ``x`` has a shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tensorflow as tf
+
+from profilerkit.cost import Shape
+
+from .values import NOT_FOLDED, Scope, Value
+
+if TYPE_CHECKING:
+    from .walk import Walk
+
+__all__ = ["Folding"]
+
+#: Larger arrays decide no loop and no axis.
+LARGEST = 4096
+
+
+class Folding:
+    """Finds the constants of one walk; each is found once and remembered on its value."""
+
+    def __init__(self, walk: Walk) -> None:
+        self._walk = walk
+
+    def constant(self, value: Value) -> Any:
+        """Return a value's numpy array where it is known, else None."""
+        if value.constant is NOT_FOLDED:
+            value.constant = None  # what depends on itself is not known
+            value.constant = self._fold(value)
+        return value.constant
+
+    def _fold(self, value: Value) -> Any:
+        shape = value.known_shape
+        if value.scope is None or (shape is not None and shape.numel > LARGEST):
+            return None
+        if value.dtype in ("resource", "variant", "string"):
+            return None
+        operator = value.tensor.op
+        kind = operator.type
+        if kind == "Const":
+            return tf.make_ndarray(operator.node_def.attr["value"].tensor)
+        if kind in _OF_SHAPES:
+            return self._of_shape(operator, value.scope)
+        rule = _RULES.get(kind)
+        if rule is None:
+            return None
+        inputs = [self.constant(self._walk.value_of(tensor, value.scope)) for tensor in operator.inputs]
+        if any(known is None for known in inputs):
+            return None
+        try:
+            return np.asarray(rule(operator, inputs))
+        except (ValueError, TypeError, IndexError, ZeroDivisionError, OverflowError):
+            return None  # the model itself will say so when it runs
+
+    def _of_shape(self, operator: Any, scope: Scope) -> Any:
+        shape = self._walk.value_of(operator.inputs[0], scope).shape
+        if shape is None:
+            return None
+        if operator.type == "Rank":
+            return np.asarray(len(shape))
+        known = Shape(size for size in shape if size is not None)
+        if len(known) < len(shape):
+            return None
+        return np.asarray(known if operator.type == "Shape" else known.numel)
+
+
+_OF_SHAPES = ("Shape", "Size", "Rank")
+
+Rule = Callable[[Any, Sequence[Any]], Any]
+
+
+def _of_inputs(function: Callable[..., Any]) -> Rule:
+    return lambda operator, inputs: function(*inputs)
+
+
+def _reduced(function: Callable[..., Any]) -> Rule:
+    def rule(operator: Any, inputs: Sequence[Any]) -> Any:
+        axes = tuple(int(axis) for axis in np.atleast_1d(inputs[1]))
+        return function(inputs[0], axis=axes, keepdims=bool(operator.get_attr("keep_dims")))
+
+    return rule
+
+
+def _strided_slice(operator: Any, inputs: Sequence[Any]) -> Any:
+    sliced, begin, end, strides = inputs
+    masks = {
+        name: operator.get_attr(f"{name}_mask") for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
+    }
+    index: list[Any] = []
+    for position, (first, last, step) in enumerate(zip(begin, end, strides, strict=True)):
+        bit = 1 << position
+        if masks["ellipsis"] & bit:
+            index.append(Ellipsis)
+        elif masks["new_axis"] & bit:
+            index.append(None)
+        elif masks["shrink_axis"] & bit:
+            index.append(int(first))
+        else:
+            start = None if masks["begin"] & bit else int(first)
+            stop = None if masks["end"] & bit else int(last)
+            index.append(slice(start, stop, int(step)))
+    return sliced[tuple(index)]
+
+
+def _cast(operator: Any, inputs: Sequence[Any]) -> Any:
+    return inputs[0].astype(operator.get_attr("DstT").as_numpy_dtype)
+
+
+_RULES: dict[str, Rule] = {
+    **{kind: _of_inputs(lambda x: x) for kind in ("Identity", "StopGradient", "Snapshot", "PreventGradient")},
+    **{kind: _of_inputs(np.add) for kind in ("Add", "AddV2")},
+    **{kind: _of_inputs(np.divide) for kind in ("RealDiv", "Div")},
+    "Sub": _of_inputs(np.subtract),
+    "Mul": _of_inputs(np.multiply),
+    "FloorDiv": _of_inputs(np.floor_divide),
+    "FloorMod": _of_inputs(np.mod),
+    "Maximum": _of_inputs(np.maximum),
+    "Minimum": _of_inputs(np.minimum),
+    "Neg": _of_inputs(np.negative),
+    "Abs": _of_inputs(np.abs),
+    "Ceil": _of_inputs(np.ceil),
+    "Floor": _of_inputs(np.floor),
+    "Equal": _of_inputs(np.equal),
+    "NotEqual": _of_inputs(np.not_equal),
+    "Less": _of_inputs(np.less),
+    "LessEqual": _of_inputs(np.less_equal),
+    "Greater": _of_inputs(np.greater),
+    "GreaterEqual": _of_inputs(np.greater_equal),
+    "LogicalAnd": _of_inputs(np.logical_and),
+    "LogicalOr": _of_inputs(np.logical_or),
+    "LogicalNot": _of_inputs(np.logical_not),
+    "SelectV2": _of_inputs(np.where),
+    "Range": _of_inputs(np.arange),
+    "Reshape": _of_inputs(np.reshape),
+    "Fill": _of_inputs(np.full),
+    "ExpandDims": _of_inputs(lambda x, axis: np.expand_dims(x, int(axis))),
+    "GatherV2": _of_inputs(lambda x, indices, axis: np.take(x, indices, axis=int(axis))),
+    "ConcatV2": _of_inputs(lambda *parts: np.concatenate(parts[:-1], axis=int(parts[-1]))),
+    "Pack": lambda operator, inputs: np.stack(inputs, axis=operator.get_attr("axis")),
+    "Squeeze": lambda operator, inputs: np.squeeze(inputs[0], axis=tuple(operator.get_attr("squeeze_dims")) or None),
+    "StridedSlice": _strided_slice,
+    "Cast": _cast,
+    "Max": _reduced(np.max),
+    "Min": _reduced(np.min),
+    "Sum": _reduced(np.sum),
+    "Prod": _reduced(np.prod),
+}

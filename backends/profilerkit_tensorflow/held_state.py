@@ -1,0 +1,285 @@
+"""What a model leads to: a walk over its layers, modules and variables, and over what their attributes hold.
+
+Layers, modules, trackers, metrics and optimizers are followed however deep they lie; other objects only a few steps
+away from one of those. Data sets, arrays, tensors, graphs and Python modules are left
+alone; of the globals of a function only the variables, layers and functions that its code names are met.
+"""
+
+from __future__ import annotations
+
+import dis
+import enum
+import functools
+import logging
+import random
+import threading
+import types
+import weakref
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable
+from inspect import Signature
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.eager.polymorphic_function import atomic_function, tf_method_target
+from tensorflow.python.ops import resource_variable_ops
+from tensorflow.python.trackable import base, data_structures
+from tensorflow.python.types import core, trace
+
+__all__ = ["HeldState", "contents"]
+
+#: Packages whose objects make up a model.
+_FRAMEWORKS = ("keras", "tf_keras", "keras_hub", "keras_cv", "keras_nlp", "tensorflow")
+_BUILT_IN = ("builtins", "abc", "typing", "collections", "functools", "enum", "wrapt", "dataclasses", "threading")
+#: How many steps plain objects and containers are followed from the layer or module that leads to them.
+_DEPTH = 4
+#: Longer containers are vocabularies and the like: they are kept whole, and looked into only where they hold layers.
+_LONG = 1000
+#: What has attributes, but is not the model's to change, or cannot be changed.
+_LEFT_ALONE: tuple[type, ...] = (
+    type,
+    types.ModuleType,
+    BaseException,
+    enum.Enum,
+    Signature,
+    logging.Logger,
+    threading.Thread,
+    weakref.ref,
+    np.ndarray,
+    np.generic,
+    trace.TraceType,
+    atomic_function.AtomicFunction,
+    tf.Graph,
+    tf.Operation,
+    tf.DType,
+    tf.TensorShape,
+    tf.TypeSpec,
+    tf.data.Dataset,
+    tf.data.Iterator,
+    tf.distribute.Strategy,
+    tf.summary.SummaryWriter,
+)
+#: Keras' own classes whose objects stay as they were made, and lead to nothing.
+_NEVER_CHANGE = frozenset(
+    {
+        ("keras.src.backend.common.keras_tensor", "KerasTensor"),
+        ("keras.src.initializers.constant_initializers", "Ones"),
+        ("keras.src.initializers.constant_initializers", "Zeros"),
+        ("keras.src.layers.input_spec", "InputSpec"),
+        ("keras.src.ops.symbolic_arguments", "SymbolicArguments"),
+        ("keras.src.saving.serialization_lib", "SerializableDict"),
+        ("tensorflow.python.trackable.base", "TrackableReference"),
+        ("tensorflow.python.trackable.layer_utils", "AttributeSentinel"),
+    }
+)
+_TRACKING = "keras.src.utils.tracking"
+_Children = Iterable[Any]
+
+
+def contents(container: dict[Any, Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Return the keys and the values of a dict, by the methods of its base class: a subclass may do more."""
+    if type(container) is dict:
+        return tuple(container), tuple(container.values())
+    if isinstance(container, OrderedDict):
+        keys = tuple(OrderedDict.__iter__(container))
+        return keys, tuple(dict.__getitem__(container, key) for key in keys)
+    return tuple(dict.__iter__(container)), tuple(dict.values(container))
+
+
+class HeldState:
+    """Everything that the roots lead to, each once, with what it held when it was met."""
+
+    def __init__(self, *roots: Any) -> None:
+        #: (object, its class, names, values), and the same for slots.
+        self.objects: list[tuple[Any, type, tuple[Any, ...], tuple[Any, ...]]] = []
+        self.slotted: list[tuple[Any, dict[str, Any]]] = []
+        #: (container, keys, values); for sequences and sets (container, items).
+        self.dicts: list[tuple[dict[Any, Any], tuple[Any, ...], tuple[Any, ...]]] = []
+        self.sequences: list[tuple[Any, tuple[Any, ...]]] = []
+        self.sets: list[tuple[set[Any], frozenset[Any]]] = []
+        self.cells: list[tuple[types.CellType, Any]] = []
+        #: (what sets a generator's state, its state).
+        self.generators: list[tuple[Callable[[Any], Any], Any]] = []
+        #: The classes of the user's own that layers and modules are of, with their attributes.
+        self.classes: list[tuple[type, dict[str, Any]]] = []
+        #: The variables that hold a value themselves; Keras' and distributed ones lead to these.
+        self.variables: list[Any] = []
+        self._waiting: deque[tuple[_Children, int]] = deque()
+        self._visits: dict[type, tuple[Callable[[Any], _Children], bool] | None] = {}
+        self._known_classes: set[type] = set()
+        self._walk(roots)
+
+    def _walk(self, roots: _Children) -> None:
+        met: set[int] = set()
+        visits, waiting = self._visits, self._waiting
+        waiting.append((roots, _DEPTH))
+        while waiting:
+            children, depth = waiting.popleft()
+            for child in children:
+                kind = type(child)
+                try:
+                    visit = visits[kind]
+                except KeyError:
+                    visit = visits[kind] = self.visit_of(kind)
+                if visit is None or id(child) in met:
+                    continue
+                met.add(id(child))
+                held = visit[0](child)
+                if visit[1]:
+                    waiting.append((held, _DEPTH))
+                elif depth > 1:
+                    waiting.append((held, depth - 1))
+
+    def visit_of(self, kind: type) -> tuple[Callable[[Any], _Children], bool] | None:
+        for above, visit in self._by_base():
+            if issubclass(kind, above):
+                return visit, issubclass(kind, tf.Variable)
+        if issubclass(kind, np.random.Generator | np.random.RandomState):
+            return self._numpy_generator, False
+        if _is_left_alone(kind):
+            return None
+        slots = _slots(kind)
+        if not (kind.__dictoffset__ or slots or issubclass(kind, threading.local)):
+            return None
+        part_of_model = _is_of_a_framework(kind)
+        if part_of_model:
+            self._note_classes(kind)
+        return (functools.partial(self._slotted, slots) if slots else self._object), part_of_model
+
+    def _by_base(self) -> Iterable[tuple[type, Callable[[Any], _Children]]]:
+        return (
+            (tf.Variable, self._variable),
+            (data_structures._DictWrapper, self._dict_proxy),
+            (data_structures._TupleWrapper, lambda proxy: (proxy.__wrapped__,)),
+            (dict, self._dict),
+            (list, functools.partial(self._sequence, list)),
+            (deque, functools.partial(self._sequence, deque)),
+            (tuple, lambda items: items),
+            (set, self._set),
+            (types.FunctionType, self._function),
+            (core.ConcreteFunction, self._concrete_function),
+            (types.MethodType, lambda method: (method.__self__, method.__func__)),
+            (tf_method_target.TfMethodTarget, lambda method: (method.target,)),
+            (types.CellType, self._cell),
+            (functools.partial, lambda bound: (bound.func, *bound.args, *bound.keywords.values())),
+            (random.Random, self._python_generator),
+        )
+
+    def _object(self, value: Any) -> _Children:
+        held = value.__dict__
+        names, values = tuple(held), tuple(held.values())
+        self.objects.append((value, type(value), names, values))
+        return values
+
+    def _slotted(self, slots: tuple[str, ...], value: Any) -> _Children:
+        held = {name: getattr(value, name) for name in slots if hasattr(value, name)}
+        self.slotted.append((value, held))
+        own = self._object(value) if hasattr(value, "__dict__") else ()
+        return (*held.values(), *own)
+
+    def _variable(self, variable: Any) -> _Children:
+        if isinstance(variable, resource_variable_ops.BaseResourceVariable):
+            self.variables.append(variable)
+        return self._object(variable)
+
+    def _dict(self, container: dict[Any, Any]) -> _Children:
+        keys, values = contents(container)
+        self.dicts.append((container, keys, values))
+        return self._led_to(container, values)
+
+    def _sequence(self, kind: Any, container: Any) -> _Children:
+        items = tuple(kind.__iter__(container))
+        self.sequences.append((container, items))
+        return self._led_to(container, items)
+
+    def _set(self, container: set[Any]) -> _Children:
+        items = frozenset(set.__iter__(container))
+        self.sets.append((container, items))
+        return self._led_to(container, tuple(items))
+
+    def _led_to(self, container: Any, items: tuple[Any, ...]) -> _Children:
+        """Return the items worth a look, and the attributes of a derived class; Keras' own hold their tracker alone."""
+        kind = type(container)
+        if len(items) > _LONG and not _is_of_a_framework(type(items[0])):
+            items = ()
+        if not kind.__dictoffset__ or kind.__module__ == _TRACKING:
+            return items
+        return (*items, *self._object(container))
+
+    def _dict_proxy(self, proxy: Any) -> _Children:
+        return (proxy.__wrapped__, *self._object(proxy))
+
+    def _cell(self, cell: types.CellType) -> _Children:
+        try:
+            content = cell.cell_contents
+        except ValueError:  # not filled yet
+            return ()
+        self.cells.append((cell, content))
+        return (content,)
+
+    def _function(self, function: types.FunctionType) -> _Children:
+        if _package(function) in _FRAMEWORKS:
+            return ()
+        defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
+        return (*(function.__closure__ or ()), *self._object(function), *defaults, *_named_globals(function))
+
+    def _concrete_function(self, function: Any) -> _Children:
+        return (*self._object(function), *function.variables)
+
+    def _python_generator(self, generator: random.Random) -> _Children:
+        self.generators.append((generator.setstate, generator.getstate()))
+        return ()
+
+    def _numpy_generator(self, generator: Any) -> _Children:
+        numbers = generator.bit_generator if hasattr(generator, "bit_generator") else generator._bit_generator
+        self.generators.append((lambda state: setattr(numbers, "state", state), numbers.state))
+        return ()
+
+    def _note_classes(self, kind: type) -> None:
+        """Note the attributes of the user's own classes, where some models keep counters, caches and functions."""
+        for cls in kind.__mro__:
+            if cls in self._known_classes or _package(cls) in (*_FRAMEWORKS, *_BUILT_IN):
+                continue
+            self._known_classes.add(cls)
+            held = {name: value for name, value in vars(cls).items() if not name.startswith("__")}
+            self.classes.append((cls, held))
+            followed = (dict, list, set, deque, core.PolymorphicFunction, tf.Variable)
+            self._waiting.append((tuple(value for value in held.values() if isinstance(value, followed)), _DEPTH))
+
+
+def _named_globals(function: types.FunctionType) -> Iterable[Any]:
+    """Return the variables, modules and functions that a function's code names: never all of its globals."""
+    named = (function.__globals__.get(name) for name in _global_names(function.__code__))
+    return [value for value in named if isinstance(value, base.Trackable | types.FunctionType)]
+
+
+@functools.lru_cache(maxsize=1000)
+def _global_names(code: types.CodeType) -> tuple[str, ...]:
+    """Return the globals that a function's code names, those of the functions in it included."""
+    own = {str(step.argval) for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    inner = (name for part in code.co_consts if isinstance(part, types.CodeType) for name in _global_names(part))
+    return tuple(own.union(inner))
+
+
+def _is_left_alone(kind: type) -> bool:
+    if issubclass(kind, core.Tensor):
+        return not issubclass(kind, base.Trackable)  # Keras' variables are both, and lead to TensorFlow's
+    return issubclass(kind, _LEFT_ALONE) or (kind.__module__, kind.__name__) in _NEVER_CHANGE
+
+
+def _is_of_a_framework(kind: type) -> bool:
+    return any(_package(cls) in _FRAMEWORKS for cls in kind.__mro__)
+
+
+def _package(named: Any) -> str:
+    return (getattr(named, "__module__", None) or "").partition(".")[0]
+
+
+def _slots(kind: type) -> tuple[str, ...]:
+    """Return the names of the slots that a class keeps state in."""
+    names: list[str] = []
+    for cls in kind.__mro__:
+        own = cls.__dict__.get("__slots__", ())
+        names.extend((own,) if isinstance(own, str) else own)
+    return tuple(name for name in names if not name.startswith("__"))

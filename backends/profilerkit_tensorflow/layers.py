@@ -1,0 +1,208 @@
+"""The model's layers: which there are, what each owns, and which one runs while the model is traced."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import tensorflow as tf
+
+from profilerkit.cost import Cost, Shape, evaluated
+from profilerkit.layering import CallStack, depth_of, shown_layers
+from profilerkit.trace import LayerCall, LayerRecord, TensorInfo, WeightRecord
+
+from .conversion import converted
+from .costs import layer_cost
+from .kinds import children_of, is_function, is_layer, is_saved_model, own_variables
+from .ownership import Owner, Ownership
+from .weights import Weight, identity_of, weight_of
+
+__all__ = ["LayerCalls", "layer_records", "named_layers"]
+
+
+def named_layers(model: Any) -> list[tuple[str, Any]]:
+    """Return every layer under every path it has, the model itself first, under the empty one."""
+    found: list[tuple[str, Any]] = []
+
+    def visit(path: str, layer: Any, above: tuple[int, ...]) -> None:
+        found.append((path, layer))
+        for name, child in children_of(layer):
+            if id(child) not in above:  # a layer that holds the one around it
+                visit(f"{path}.{name}" if path else name, child, (*above, id(child)))
+
+    visit("", model, (id(model),))
+    return found
+
+
+class LayerCalls(CallStack):
+    """Follows the calls of a model's layers while it is traced, and notes which operators each adds to which graph."""
+
+    def __init__(self, layers: Iterable[tuple[str, Any]], training: bool) -> None:
+        self._layers = list(layers)
+        self.ownership = Ownership()
+        self.training = training
+        self.strangers: list[str] = []
+        self._thread = threading.get_ident()
+        self._owners: list[Owner] = []
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget what was noted: the model is traced anew."""
+        super().__init__(self._layers)
+        self.ownership.clear()
+        self.strangers.clear()
+        self._owners = [self.ownership.root]
+
+    @contextmanager
+    def following(self) -> Iterator[None]:
+        """Note the calls of the model's layers in this thread, by the classes' own ``__call__``."""
+        with ExitStack() as patches:
+            for cls in _calling_classes(layer for _, layer in self._layers):
+                patches.enter_context(self._patched(cls))
+            yield
+
+    @contextmanager
+    def _patched(self, cls: type) -> Iterator[None]:
+        original = cls.__dict__["__call__"]
+        follow = self._follow
+
+        def __call__(layer: Any, *args: Any, **kwargs: Any) -> Any:
+            return follow(converted(original.__get__(layer, type(layer))), layer, args, kwargs)
+
+        __call__.__wrapped__ = original  # type: ignore[attr-defined]
+        type.__setattr__(cls, "__call__", tf.autograph.experimental.do_not_convert(__call__))
+        try:
+            yield
+        finally:
+            type.__setattr__(cls, "__call__", original)
+
+    def _follow(self, call: Callable[..., Any], layer: Any, args: Any, kwargs: Any) -> Any:
+        if threading.get_ident() != self._thread or self.is_innermost(layer):
+            return call(*args, **kwargs)
+        if not self.knows(layer):
+            if is_layer(layer) and any(True for _ in own_variables(layer)) and not self._inside_a_leaf():
+                self.strangers.append(type(layer).__name__)
+            return call(*args, **kwargs)
+        graph = tf.compat.v1.get_default_graph()
+        self.begin(layer)
+        owner = Owner(self.current, self.current_call, type(layer).__name__, self._owners[-1], graph, graph.version)
+        self._owners.append(owner)
+        try:
+            outputs = call(*args, **kwargs)
+            seen = LayerCall(infos_in((args, kwargs)), infos_in(outputs))
+            owner.cost = self._formula(layer, seen)
+            self.note(seen)
+            return outputs
+        finally:
+            owner.end = graph.version
+            self.ownership.calls.append(owner)
+            self._owners.pop()
+            self.end()
+
+    def _inside_a_leaf(self) -> bool:
+        """Say whether the layer that runs hides its inner ones, as a recurrent layer hides its cell."""
+        return len(self._owners) > 1
+
+    def _formula(self, layer: Any, call: LayerCall) -> Callable[[], Cost | None] | None:
+        formula = layer_cost(layer)
+        if formula is None:
+            return None
+        inputs, outputs = (tuple(Shape(info.shape) for info in infos) for infos in (call.inputs, call.outputs))
+        if any(None in shape for shape in (*inputs, *outputs)):
+            return None
+        training = self.training
+        if formula(layer, inputs, outputs, training) is None:
+            return None
+        return lambda: evaluated(
+            f"layer {type(layer).__name__}",
+            lambda: formula(layer, inputs, outputs, training),
+            lambda: f"inputs={inputs!r} and outputs={outputs!r}",
+        )
+
+
+def _calling_classes(layers: Iterable[Any]) -> set[type]:
+    """Return the classes whose ``__call__`` the layers' calls go through."""
+    return {
+        next(cls for cls in type(layer).__mro__ if "__call__" in cls.__dict__)
+        for layer in layers
+        if callable(layer) and is_layer(layer)
+    }
+
+
+def infos_in(structure: Any) -> tuple[TensorInfo, ...]:
+    """Return shape and dtype of every tensor in a nested structure; an unknown dimension is None."""
+    return tuple(
+        TensorInfo(tuple(leaf.shape.as_list()) if leaf.shape.rank is not None else (), leaf.dtype.name)
+        for leaf in _tensors_in(structure)
+    )
+
+
+def _tensors_in(structure: Any) -> Iterator[Any]:
+    if tf.is_tensor(structure):
+        yield structure
+        return
+    parts: Iterable[Any] = ()
+    if isinstance(structure, Mapping):
+        parts = structure.values()
+    elif isinstance(structure, (list, tuple, set)):
+        parts = structure
+    elif hasattr(structure, "__dataclass_fields__"):
+        parts = [getattr(structure, name, None) for name in structure.__dataclass_fields__]
+    for part in parts:
+        yield from _tensors_in(part)
+
+
+def layer_records(
+    layers: Sequence[tuple[str, Any]],
+    calls: Mapping[str, list[LayerCall]],
+    trainable: Iterable[Any],
+    further: Iterable[Any] = (),
+) -> tuple[LayerRecord, ...]:
+    """Return a record for each layer, and for each further path under which a shared one was called.
+
+    ``trainable`` are the variables that training changes; ``further`` are variables that belong to no layer: those a
+    function captures, which the root gets.
+    """
+    identities: dict[int, int] = {}
+    trained = {identity_of(variable) for variable in trainable}
+    records = []
+    for path, layer in shown_layers(layers, calls):
+        variables = list(own_variables(layer))
+        if not path:
+            held = {identity_of(variable) for _, each in layers for _, variable in own_variables(each)}
+            variables += [(_short(v.name), v) for v in further if identity_of(v) not in held]
+        weights = [weight_of(name, variable) for name, variable in variables]
+        records.append(
+            LayerRecord(
+                path=path,
+                type=type_name(layer),
+                depth=depth_of(path),
+                parameters=tuple(_record(weight, identities, weight.identity in trained) for weight in weights),
+                calls=tuple(calls.get(path, ())),
+            )
+        )
+    return tuple(records)
+
+
+def type_name(layer: Any) -> str:
+    """Return the name of a layer's class; "function" of a function, "SavedModel" of a saved model."""
+    if is_saved_model(layer):
+        return "SavedModel"
+    return "function" if is_function(layer) else type(layer).__name__
+
+
+def _record(weight: Weight, identities: dict[int, int], trainable: bool) -> WeightRecord:
+    return WeightRecord(
+        name=weight.name,
+        identity=identities.setdefault(weight.identity, len(identities)),
+        count=weight.count,
+        bytes=weight.bytes,
+        dtype=weight.dtype,
+        trainable=trainable,
+    )
+
+
+def _short(name: str) -> str:
+    return name.removesuffix(":0")

@@ -1,0 +1,115 @@
+"""How often a loop runs, where its condition tells before the model runs.
+
+A loop runs while ``counter < limit`` holds (or several such at once; then the least of them counts), where the counter
+starts at a known number, every run adds a known number to it, and the limit is known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .values import Scope, Value
+
+if TYPE_CHECKING:
+    from .walk import Walk
+
+__all__ = ["counter_steps", "trip_count"]
+
+#: What a comparison becomes when its sides change places.
+_MIRRORED = {"Less": "Greater", "LessEqual": "GreaterEqual", "Greater": "Less", "GreaterEqual": "LessEqual"}
+
+_RUNS: dict[str, Callable[[float, float, float], float]] = {
+    "Less": lambda start, limit, step: math.ceil((limit - start) / step) if step > 0 else math.inf,
+    "LessEqual": lambda start, limit, step: math.floor((limit - start) / step) + 1 if step > 0 else math.inf,
+    "Greater": lambda start, limit, step: math.ceil((limit - start) / step) if step < 0 else math.inf,
+    "GreaterEqual": lambda start, limit, step: math.floor((limit - start) / step) + 1 if step < 0 else math.inf,
+    "NotEqual": lambda start, limit, step: (limit - start) / step if (limit - start) % step == 0 else math.inf,
+}
+
+
+def trip_count(walk: Walk, condition: Scope, steps: Sequence[float | None]) -> int | None:
+    """Return how often a loop runs; None where its condition does not tell.
+
+    ``condition`` is the scope of the condition, whose arguments are the loop's first values; ``steps`` are what each
+    run adds to them.
+    """
+    counts = []
+    for comparison in _comparisons(condition.graph.outputs[0]):
+        runs = _runs(walk, comparison, condition, steps)
+        if runs is not None:
+            counts.append(runs)
+    return max(0, int(min(counts))) if counts and min(counts) < math.inf else None
+
+
+def counter_steps(walk: Walk, body: Any, first: Sequence[Value]) -> list[float | None]:
+    """Return what each run of a loop adds to each loop variable: 0 if nothing; None where that is not known.
+
+    ``body`` is the graph of the loop's body, ``first`` the values the loop begins with.
+    """
+    results = [_through(result).name for result in body.outputs]
+    still = {tensor.name for tensor, result in zip(body.inputs, results, strict=True) if result == tensor.name}
+    known = {tensor.name: value for tensor, value in zip(body.inputs, first, strict=True) if tensor.name in still}
+    return [_step(walk, body, position, known) for position in range(len(body.inputs))]
+
+
+def _step(walk: Walk, body: Any, position: int, known: Mapping[str, Value]) -> float | None:
+    placeholder = body.inputs[position]
+    result = _through(body.outputs[position])
+    if result.name == placeholder.name:
+        return 0
+    if result.op.type not in ("Add", "AddV2", "Sub"):
+        return None
+    left, right = map(_through, result.op.inputs)
+    sign = -1 if result.op.type == "Sub" else 1
+    if right.name == placeholder.name and sign == 1:
+        left, right = right, left
+    if left.name != placeholder.name:
+        return None
+    added = walk.folding.constant(known[right.name]) if right.name in known else walk.constant_of(right)
+    return None if added is None or added.size != 1 else sign * float(added.item())
+
+
+def _comparisons(tensor: Any) -> Iterator[Any]:
+    """Yield the comparisons that must all hold for another run."""
+    tensor = _through(tensor)
+    if tensor.op.type == "LogicalAnd":
+        for part in tensor.op.inputs:
+            yield from _comparisons(part)
+    elif tensor.op.type in _RUNS:
+        yield tensor.op
+
+
+def _runs(walk: Walk, comparison: Any, condition: Scope, steps: Sequence[float | None]) -> float | None:
+    sides = [_through(side) for side in comparison.inputs]
+    moves = [_move(side, condition.graph, steps) for side in sides]
+    kind = comparison.type
+    if moves[0] == 0:  # the left side stands still: then the right one must move
+        sides, moves = sides[::-1], moves[::-1]
+        kind = _MIRRORED.get(kind, kind)
+    if not moves[0] or moves[1] != 0:
+        return None
+    start, end = (walk.folding.constant(walk.value_of(side, condition)) for side in sides)
+    if start is None or end is None or start.size != 1 or end.size != 1:
+        return None
+    return _RUNS[kind](float(start.item()), float(end.item()), moves[0])
+
+
+def _move(tensor: Any, graph: Any, steps: Sequence[float | None]) -> float | None:
+    """Return what each run adds to one side of a comparison; what is no loop variable itself stands still or varies."""
+    position = _position(tensor, graph)
+    if position is not None:
+        return steps[position]
+    return 0 if all(_move(operand, graph, steps) == 0 for operand in tensor.op.inputs) else None
+
+
+def _position(tensor: Any, graph: Any) -> int | None:
+    return next((index for index, candidate in enumerate(graph.inputs) if candidate.name == tensor.name), None)
+
+
+def _through(tensor: Any) -> Any:
+    """Return what a tensor is a mere copy of."""
+    while tensor.op.type in ("Identity", "StopGradient"):
+        tensor = tensor.op.inputs[0]
+    return tensor

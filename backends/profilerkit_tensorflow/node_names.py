@@ -1,0 +1,122 @@
+"""From the names under which nodes run back to the operators of the traced graph.
+
+Before a graph runs, TensorFlow inlines the functions it calls, lowers its loops and branches, and lets its optimizer
+(grappler) rewrite it. What that does to names, found out with TensorFlow 2.21:
+
+=================================  =====================================================================
+in the traced graph                when it runs
+=================================  =====================================================================
+``mm`` in a called function        ``scope/PartitionedCall/mm``, ``StatefulPartitionedCall_1/mm``: the call's name first
+``while/mul`` in a loop's body     ``while/body/_4/while/mul``; its condition ``while/cond/_3/while/Less``
+``cond/Relu`` in a branch          ``cond/then/_0/cond/Relu``, ``cond/else/_1/cond/Relu``
+``case0`` in a ``tf.switch_case``  ``switch_case/indexed_case/branch0/_8/case0``
+gradients of a loop                ``gradient_tape/while/while_grad/body/_9/gradient_tape/while/gradients/...``
+``c/add_1``, sums rewritten        ``c/ArithmeticOptimizer/AddOpsRewrite_add_1``, ``.../AddOpsRewrite_Leaf_0_add_1``
+``mt/mm`` after a transpose        ``mt/ArithmeticOptimizer/FoldTransposeIntoMatMul_mm``
+a chain of ``Exp``, ``Sqrt``, ...    ``Sqrt/unary_ops_composition``: the name of the last one
+a cast that was put in             ``x-0-CastToBf16-0-AutoMixedPrecision``: the name of the neighbour it serves
+=================================  =====================================================================
+
+The number after ``body/`` and the like differs from trace to trace and says nothing. Each level is put before the next,
+so that the names of nested calls are paths.
+
+A fused kernel has the name of the *last* operator it stands for: convolution, bias and activation run as one
+``_FusedConv2D`` (``_MklNativeFusedConv2D`` with oneDNN) named ``re_lu/Relu``, and the convolution's and the bias' names
+do not run at all. Where these are of two layers the time goes to the wrong one; `kernel_operation` finds the right one.
+A rewrite that keeps the name changes the type alone: a division by a constant runs as ``Mul``, ``Log`` of one plus
+something as ``Log1p``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container
+
+import tensorflow as tf
+
+__all__ = ["kernel_operation", "node_path", "original_name"]
+
+_DTYPE = r"(?:float|double|half|bfloat16|bool|u?int\d+|complex\d+)"
+_ADDED_SUFFIX = re.compile(r"-\d+-.*(?:AutoMixedPrecision|LayoutOptimizer)$")
+_ARITHMETIC = re.compile(
+    rf"ArithmeticOptimizer/(?:HoistCommonFactor_(?:Mul|Add)_|[A-Z][A-Za-z0-9]*_(?:(?:Leaf|Internal)_\d+_|{_DTYPE}_)?)"
+)
+_FOLDED_PREFIX = re.compile(r"^ConstantFolding/")
+_FOLDED_SUFFIX = re.compile(r"(?:_recip|_const_axis|_partial_split_\d+|-folded(?:-\d+)?)$")
+_ARGUMENT = re.compile(r"^Func/(.+)/(?:input|output|input_control_node|output_control_node)/_\d+$")
+_MARK = re.compile(r"(?:/unary_ops_composition|/_\d+)$")
+#: Where one level of a path ends and the next begins: a branch of a loop or of a condition, or a call.
+_LEVEL = re.compile(
+    r"(?P<branch>/(?:body|cond|then|else|branch\d+))/_\d+/|(?P<call>(?:^|/)(?:Stateful)?PartitionedCall(?:_\d+)?)/"
+)
+
+_FUSED = re.compile(r"_(?:Mkl)?(?:Native)?(?:PadWith)?Fused(?P<kernel>[A-Z]\w*)")
+_FUSED_NORMALISATIONS = {"BatchNormEx": "FusedBatchNormV3", "BatchNormGradEx": "FusedBatchNormGradV3"}
+#: A fused kernel stands for few operators; what is further back belongs to something else.
+_MOST_FUSED = 8
+
+
+def original_name(executed_name: str) -> str:
+    """Return the name that a node which ran has in the traced graph, or in the function graph that it comes from.
+
+    Undoes what the module's table lists: the prefixes of calls, loops and branches, and what the optimizer put in.
+    A name none of this applies to is returned as it is. What cannot be told: which of two operators of one name in two
+    functions it is (see `node_path`), what else a fused kernel stands for (see `kernel_operation`), and that a scope
+    called ``PartitionedCall`` is the user's own.
+
+    >>> original_name("encoder/PartitionedCall/while/body/_4/while/mul")
+    'while/mul'
+    >>> original_name("norm/ArithmeticOptimizer/AddOpsRewrite_Leaf_0_add_1")
+    'norm/add_1'
+    """
+    return node_path(executed_name)[-1]
+
+
+def node_path(executed_name: str) -> tuple[str, ...]:
+    """Return the calls, loop bodies and branches that lead to a node which ran, outermost first, and its own name last.
+
+    Each is the name in its own function graph; a loop's or a condition's has its branch behind it: ``while/body``,
+    ``while/cond``, ``cond/then``, ``cond/else``, ``indexed_case/branch0``.
+
+    >>> node_path("encoder/PartitionedCall/while/body/_4/while/mul")
+    ('encoder/PartitionedCall', 'while/body', 'while/mul')
+    """
+    name = _unoptimized(executed_name)
+    path = []
+    start = 0
+    for level in _LEVEL.finditer(name):
+        path.append(name[start : level.end("branch" if level["branch"] else "call")])
+        start = level.end()
+    return (*path, name[start:])
+
+
+def _unoptimized(name: str) -> str:
+    name = _ADDED_SUFFIX.sub("", name)
+    name = _ARITHMETIC.sub("", name)
+    if _FOLDED_PREFIX.match(name):
+        name = _FOLDED_SUFFIX.sub("", _FOLDED_PREFIX.sub("", name))
+    argument = _ARGUMENT.match(name)
+    return argument[1] if argument else _MARK.sub("", name)
+
+
+def kernel_operation(operation: tf.Operation, executed_type: str, ran: Container[str] = ()) -> tf.Operation:
+    """Return the operator in which a node that ran spends its time, given the one whose name it has.
+
+    That is the same one unless the kernel is a fused one: for ``_FusedConv2D`` under the name of a ReLU it is the
+    convolution that feeds it, the nearest operator of type ``Conv2D`` on the way back. ``ran`` has the original names
+    of what ran on its own, which is no part of a fused kernel; it decides where a sum has two convolutions before it.
+    Where none is found, the same one again.
+    """
+    fused = _FUSED.fullmatch(executed_type)
+    if fused is None:
+        return operation
+    wanted = _FUSED_NORMALISATIONS.get(fused["kernel"], fused["kernel"])
+    front, seen = [operation], {operation.name}
+    for _ in range(_MOST_FUSED):
+        for candidate in front:
+            if candidate.type == wanted:
+                return candidate
+        makers = [tensor.op for candidate in front for tensor in candidate.inputs]
+        front = [maker for maker in dict.fromkeys(makers) if maker.name not in seen and maker.name not in ran]
+        seen.update(maker.name for maker in front)
+    return operation

@@ -1,0 +1,96 @@
+"""The state of the process around a model: random numbers, the counters that name layers, the settings of Keras.
+
+Only what is already imported is looked at; nothing is imported to ask.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tensorflow.python.eager import context as eager
+
+__all__ = ["process_roots", "process_state"]
+
+#: The module attributes that are settings of the process, or objects that hold its state.
+_SETTINGS: dict[str, tuple[str, ...]] = {
+    "tensorflow.python.eager.polymorphic_function.eager_function_run": ("RUN_FUNCTIONS_EAGERLY",),
+    "tensorflow.python.data.ops.debug_mode": ("DEBUG_MODE",),
+    "tensorflow.python.ops.stateful_random_ops": ("global_generator",),
+    "keras.src.backend.config": ("_FLOATX", "_EPSILON", "_IMAGE_DATA_FORMAT"),
+    "keras.src.backend.common.global_state": ("GLOBAL_STATE_TRACKER", "GLOBAL_SETTINGS_TRACKER"),
+    "tf_keras.src.backend_config": ("_FLOATX", "_EPSILON", "_IMAGE_DATA_FORMAT"),
+    "tf_keras.src.backend": (
+        "PER_GRAPH_OBJECT_NAME_UIDS",
+        "OBSERVED_NAMES",
+        "_MANUAL_VAR_INIT",
+        "_SEED_GENERATOR",
+        "_USE_GENERATOR_FOR_RNG",
+    ),
+    "tf_keras.src.engine.base_layer_utils": ("_call_context",),
+    "tf_keras.src.mixed_precision.policy": ("_global_policy",),
+    "tf_keras.src.mixed_precision.autocast_variable": ("_autocast_dtype",),
+}
+
+
+def process_roots() -> list[Any]:
+    """Return the objects that hold the state of Keras and TensorFlow, to be handed back as a model is."""
+    return [value for _, _, value in _attributes()]
+
+
+def _attributes() -> Iterator[tuple[Any, str, Any]]:
+    for name, attributes in _SETTINGS.items():
+        module = sys.modules.get(name)
+        for attribute in attributes if module else ():
+            if hasattr(module, attribute):
+                yield module, attribute, getattr(module, attribute)
+
+
+def process_state() -> Callable[[], None]:
+    """Note the settings and the random numbers of the process, and return what puts them back."""
+    numpy = sys.modules.get("numpy")
+    python_rng, numpy_rng = random.getstate(), numpy.random.get_state() if numpy else None
+    settings = list(_attributes())
+    restore_context = _context_state()
+
+    def restore() -> None:
+        restore_context()
+        for module, name, value in settings:
+            if getattr(module, name, None) is not value:
+                setattr(module, name, value)
+        random.setstate(python_rng)
+        if numpy and numpy_rng is not None:
+            numpy.random.set_state(numpy_rng)
+
+    return restore
+
+
+def _context_state() -> Callable[[], None]:
+    """Note TensorFlow's global seed, the numbers it draws from it for each operator, and the default device.
+
+    Inside, the operators' seeds are drawn from another stream, derived from the first: the kernel of a random operator
+    goes on counting for as long as it is cached, by its two seeds, so that a seed drawn twice gives other numbers the
+    second time. Clearing the cache instead would start the user's own seeded operators over.
+    """
+    context = eager.context()
+    seed, generator = context._seed, getattr(context, "_rng", None)
+    device = context.device_name, context.device_spec
+    if generator is not None:
+        stand_in = random.Random()
+        state = generator.getstate()
+        stand_in.seed(f"profilerkit {state[1][-1]} {state[1][:8]}")
+        context._rng = stand_in
+
+    def restore() -> None:
+        context._seed = seed
+        if generator is not None:
+            context._rng = generator
+            generator.setstate(state)
+        elif hasattr(context, "_rng"):
+            del context._rng
+        if context.device_name != device[0]:
+            context._set_device(*device)
+
+    return restore

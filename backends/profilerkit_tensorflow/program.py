@@ -1,0 +1,157 @@
+"""A model as a program: traced once, privately, for one shape of inputs, by which everything static is found."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from profilerkit import ModelInputs
+
+from .calling import _for_keras as keras_arguments
+from .calling import _takes_training as takes_training
+from .calling import call_model, is_keras
+from .conversion import converted, functions_traced_anew
+from .kinds import is_function
+from .layers import LayerCalls, named_layers
+from .weights import trainable_variables_of
+
+__all__ = ["Program", "is_unbuilt", "traced_program"]
+
+
+@dataclass(frozen=True)
+class Program:
+    """A traced model: its concrete function, and the calls of its layers while it was traced.
+
+    ``stand_ins`` are the placeholders in the graph that stand for the variables of a model that has none yet.
+    """
+
+    concrete: Any
+    calls: LayerCalls
+    layers: Sequence[tuple[str, Any]]
+
+    @property
+    def graph(self) -> Any:
+        """The operators."""
+        return self.concrete.graph
+
+
+def is_unbuilt(model: Any) -> bool:
+    """Say whether a Keras 3 model has no variables yet, or not all of them."""
+    return is_keras(model) and not all(layer.built for layer in model._flatten_layers())
+
+
+def traced_program(model: Any, inputs: ModelInputs, *, training: bool = False, anew: bool = True) -> Program:
+    """Trace the model for inputs of these shapes; whatever the model raises is raised.
+
+    In training the program returns the gradients of the sum of the outputs by the trainable variables. With ``anew``
+    the model's own ``tf.function``s are traced anew, so that their layers and shapes are seen. Use inside
+    `preserved`: a model that is not built is built for the time being, without values.
+    """
+    variables = _built(model, inputs) if is_unbuilt(model) else []
+    layers = named_layers(model)
+    calls = LayerCalls(layers, training)
+    specs, rebuild = _flattened(inputs)
+
+    def program(*leaves: Any) -> Any:
+        calls.restart()
+        given = rebuild(leaves)
+        with calls.following(), functions_traced_anew() if anew else nullcontext():
+            return _gradients(layers, given, variables) if training else _forward(model, given, variables)
+
+    function = tf.function(program, autograph=False)
+    with _quietly():
+        concrete = function.get_concrete_function(*specs)
+    return Program(concrete, calls, layers)
+
+
+def _flattened(inputs: ModelInputs) -> tuple[list[Any], Callable[[Sequence[Any]], ModelInputs]]:
+    """Return the types of the tensors among the inputs, and what puts tensors back in their places."""
+    leaves = list(inputs.leaves())
+    tensors = [leaf for leaf in leaves if _is_fed(leaf)]
+
+    def rebuild(values: Sequence[Any]) -> ModelInputs:
+        waiting = iter(values)
+        return inputs.map(lambda leaf: next(waiting) if _is_fed(leaf) else leaf)
+
+    return [tf.type_spec_from_value(leaf) for leaf in tensors], rebuild
+
+
+def _is_fed(leaf: Any) -> bool:
+    return tf.is_tensor(leaf) or isinstance(leaf, tf.Variable)
+
+
+def _built(model: Any, inputs: ModelInputs) -> list[Any]:
+    """Build a Keras model without giving its variables values; return the variables that have none."""
+    keras = sys.modules["keras"]
+    specs, rebuild = _flattened(inputs)
+    with tf.Graph().as_default():
+        leaves = [tf.compat.v1.placeholder(spec.dtype, spec.shape) for spec in specs]
+        given = rebuild(leaves)
+        args, kwargs = keras_arguments(model, given.args, given.kwargs)
+        with keras.StatelessScope(initialize_variables=False):
+            model(*args, **kwargs)
+    return [variable for variable in model.variables if variable._value is None]
+
+
+def _forward(model: Any, inputs: ModelInputs, unvalued: Sequence[Any]) -> Any:
+    with _stateless(model, unvalued):
+        return _called(model, inputs, training=False)
+
+
+def _gradients(layers: Sequence[tuple[str, Any]], inputs: ModelInputs, unvalued: Sequence[Any]) -> Any:
+    """Return the gradients, and the values that the forward pass would give to what is not trained."""
+    model = layers[0][1]
+    with _stateless(model, unvalued) as scope, tf.GradientTape() as tape:
+        for variable in unvalued:
+            tape.watch(scope.get_current_value(variable))
+        outputs = _called(model, inputs, training=True)
+        floats = [leaf for leaf in tf.nest.flatten(outputs) if tf.is_tensor(leaf) and leaf.dtype.is_floating]
+        loss = tf.add_n([tf.reduce_sum(tf.cast(leaf, tf.float32)) for leaf in floats])
+        watched = [_current(variable, scope) for variable in trainable_variables_of(layers, tape.watched_variables())]
+    updates = [] if scope is None else [_current(v, scope) for v in model.non_trainable_variables]
+    return tape.gradient(loss, watched), updates
+
+
+def _current(variable: Any, scope: Any) -> Any:
+    """Return what stands for a variable on the tape: TensorFlow's own variable, or what has its place."""
+    found = scope.get_current_value(variable) if scope is not None else None
+    if found is not None:
+        return found
+    return variable.value if not isinstance(variable, tf.Variable) else variable
+
+
+@contextmanager
+def _stateless(model: Any, unvalued: Sequence[Any]) -> Iterator[Any]:
+    """Let a Keras model write to nothing of its own, and read placeholders for variables that have no value."""
+    if not is_keras(model):
+        yield None
+        return
+    stand_ins = [tf.compat.v1.placeholder(variable.dtype, variable.shape) for variable in unvalued]
+    with sys.modules["keras"].StatelessScope(list(zip(unvalued, stand_ins, strict=True))) as scope:
+        yield scope
+
+
+def _called(model: Any, inputs: ModelInputs, training: bool) -> Any:
+    if not is_keras(model):
+        named = {"training": True} if training and takes_training(model) else {}
+        return call_model(converted(model) if is_function(model) else model, inputs.args, {**named, **inputs.kwargs})
+    args, kwargs = keras_arguments(model, inputs.args, inputs.kwargs)
+    return model(*args, **{"training": training, **kwargs})
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Keep what autograph cannot convert from being logged: such code is run as it is."""
+    log = logging.getLogger("tensorflow")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(level)

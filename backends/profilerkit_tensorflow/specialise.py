@@ -1,0 +1,65 @@
+"""Operators made anew with better known shapes, so that TensorFlow's own shape inference works on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.framework import func_graph
+from tensorflow.python.ops import handle_data_util
+
+from .folding import Folding
+from .values import Value
+
+__all__ = ["Specialised"]
+
+#: Attributes that say what was known before.
+_OUTDATED = ("_output_shapes", "_class", "_xla_inferred_shapes")
+
+
+class Specialised:
+    """A scope's operators, made anew one by one in a graph of their own as the walk comes to them."""
+
+    def __init__(self, folding: Folding) -> None:
+        self._folding = folding
+        self._graph = func_graph.FuncGraph("specialised")
+        self._twins: dict[int, Any] = {}
+
+    def outputs_of(self, operator: Any, inputs: Sequence[Value]) -> Sequence[Any]:
+        """Return the outputs of an operator on inputs of the shapes that are known by now."""
+        attributes = {name: value for name, value in operator.node_def.attr.items() if name not in _OUTDATED}
+        try:
+            with self._graph.as_default():
+                twin = self._graph._create_op_internal(
+                    operator.type,
+                    [self._twin(value) for value in inputs],
+                    [tensor.dtype for tensor in operator.outputs],
+                    attrs=attributes,
+                    op_def=operator.op_def,
+                    compute_device=False,
+                )
+        except (ValueError, TypeError):  # then the graph's own shapes are all that is known
+            return list(operator.outputs)
+        return list(twin.outputs)
+
+    def keep(self, value: Value, tensor: Any) -> None:
+        """Note which tensor of this graph stands for a value."""
+        if tensor.graph is self._graph:
+            self._twins[value.key] = tensor
+
+    def _twin(self, value: Value) -> Any:
+        found = self._twins.get(value.key)
+        if found is None:
+            found = self._twins[value.key] = self._stand_in(value)
+        return found
+
+    def _stand_in(self, value: Value) -> Any:
+        constant = self._folding.constant(value)
+        dtype = tf.dtypes.as_dtype(value.dtype)
+        if constant is not None:
+            return tf.constant(constant, dtype=dtype)
+        placeholder = tf.compat.v1.placeholder(dtype, value.shape)
+        if dtype in (tf.resource, tf.variant):
+            handle_data_util.copy_handle_data(value.tensor, placeholder)
+        return placeholder

@@ -1,0 +1,154 @@
+"""One static pass over a model: a private trace of it, walked; an eager run only where it cannot be traced."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from profilerkit import CostFormulaError, ModelFailedError, ModelInputs
+from profilerkit.trace import MemoryTimeline, ModelTrace, OpRecord, TensorInfo, distinct
+
+from .layers import layer_records, named_layers
+from .preservation import preserved
+from .program import Program, traced_program
+from .values import Executed, PartialShape, Value, static_shape
+from .walk import Walk
+from .weights import trainable_variables_of
+
+__all__ = ["model_failed", "trace_model"]
+
+#: Operators that hand data on, read a weight or keep books: they are no work, and no record of their own.
+_BOOKKEEPING = frozenset(
+    (
+        *("Const", "Identity", "IdentityN", "NoOp", "ReadVariableOp", "VarHandleOp", "StopGradient", "PreventGradient"),
+        *("Reshape", "Squeeze", "ExpandDims", "Shape", "ShapeN", "Size", "Rank", "ZerosLike"),
+    )
+)
+
+
+def trace_model(model: Any, inputs: ModelInputs | None, *, training: bool = False) -> ModelTrace:
+    """Return the trace of one forward pass, or in training of one step; a model that raises leaves its layers alone."""
+    if inputs is None:
+        return _layers_alone(model)
+    with preserved(model):
+        try:
+            program = traced_program(model, inputs, training=training)
+            return walked(model, inputs, program)
+        except CostFormulaError as error:
+            return _layers_alone(model, error)
+        except Exception as error:  # whatever the model raises while it is traced
+            failure = model_failed(error, inputs)
+    return _layers_alone(model, failure)
+
+
+def _layers_alone(model: Any, failure: Exception | None = None) -> ModelTrace:
+    layers, captured = named_layers(model), captured_by(model)
+    records = layer_records(layers, {}, trainable_variables_of(layers, captured), captured)
+    return ModelTrace(layers=records, failure=failure)
+
+
+def captured_by(model: Any) -> list[Any]:
+    """Return the variables that a function holds by having been traced before."""
+    functions = getattr(model, "_list_all_concrete_functions", None)
+    concrete = functions() if functions is not None else [model] if hasattr(model, "captured_inputs") else []
+    found = {id(variable): variable for function in concrete for variable in function.graph.variables}
+    return list(found.values())
+
+
+def walked(model: Any, inputs: ModelInputs, program: Program) -> ModelTrace:
+    """Return what the walk over a traced program finds."""
+    walk = Walk(program.calls.ownership)
+    given = _Given(walk, program)
+    results = walk.run(program.graph, given.arguments)
+    captured = list(program.graph.variables)
+    trained = trainable_variables_of(program.layers, captured)
+    records = layer_records(program.layers, program.calls.calls, trained, captured)
+    return ModelTrace(
+        layers=records,
+        operators=tuple(_record(each) for each in walk.executed if _is_record(each)),
+        memory=_timeline(walk, given, results, records),
+        uncounted=dict(walk.uncounted),
+        method="a traced graph",
+        notes=tuple(_notes(walk, program)),
+    )
+
+
+class _Given:
+    """What a program is called with: its inputs, and what it captures: variables, and tensors it holds."""
+
+    def __init__(self, walk: Walk, program: Program) -> None:
+        self.arguments: list[Value] = []
+        self.input_bytes = 0
+        self.held_bytes = 0
+        self.sizes: dict[int, int] = {}
+        captures = {placeholder.name: tensor for tensor, placeholder in program.graph.captures}
+        for placeholder in program.graph.inputs:
+            value = walk.new_value(static_shape(placeholder), placeholder.dtype.name, placeholder)
+            captured = captures.get(placeholder.name)
+            size = _bytes_of(value.shape, value.dtype)
+            if captured is None:
+                self.input_bytes += size
+            else:
+                self.held_bytes += size
+                value.constant = _small_constant(captured, size)
+            self.sizes[value.key] = size if captured is None else 0
+            self.arguments.append(value)
+
+
+def _small_constant(tensor: Any, size: int) -> Any:
+    """Return the value of a small tensor that a function holds: it may limit a loop."""
+    return tensor.numpy() if hasattr(tensor, "numpy") and 0 < size <= 64 else None
+
+
+def _timeline(walk: Walk, given: _Given, results: Sequence[Value], records: Sequence[Any]) -> MemoryTimeline:
+    weights = distinct(weight for record in records for weight in record.parameters)
+    weight_bytes = sum(weight.bytes for weight in weights) + given.held_bytes
+    return MemoryTimeline(weight_bytes, given.input_bytes, ())
+
+
+def _is_record(each: Executed) -> bool:
+    return not each.silent and each.type not in _BOOKKEEPING
+
+
+def _record(each: Executed) -> OpRecord:
+    outputs = tuple(TensorInfo(_shown(shape), dtype) for _, shape, dtype in each.outputs)
+    written = sum(_bytes_of(shape, dtype) for _, shape, dtype in each.outputs) * each.times
+    return OpRecord(
+        operator=each.type,
+        layer=each.owner.path,
+        call=each.owner.call,
+        macs=each.macs,
+        flops=each.flops,
+        bytes_read=each.input_bytes * each.times,
+        bytes_written=written,
+        outputs=outputs,
+    )
+
+
+def _shown(shape: PartialShape) -> tuple[int, ...]:
+    return () if shape is None else tuple(-1 if size is None else size for size in shape)
+
+
+def _bytes_of(shape: PartialShape, dtype: str) -> int:
+    """Return the bytes of a tensor: 0 for a handle, and where its shape is not known."""
+    if shape is None or None in shape or dtype in ("resource", "variant", "string"):
+        return 0
+    return math.prod(size for size in shape if size is not None) * int(tf.dtypes.as_dtype(dtype).size)
+
+
+def _notes(walk: Walk, program: Program) -> Iterator[str]:
+    yield from sorted(walk.notes)
+    made = ", ".join(sorted(set(program.calls.strangers)))
+    if made:
+        yield f"the model makes layers while it runs ({made}); their work is counted, their parameters are not"
+
+
+def model_failed(error: Exception, inputs: ModelInputs) -> ModelFailedError:
+    """Return what is said of a model that raised: the error, and what it was called with."""
+    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    failure = ModelFailedError(f"the model raised {said}; it was called with {inputs!r}, do these inputs fit it?")
+    failure.__cause__ = error
+    return failure

@@ -1,0 +1,89 @@
+"""What flows through a graph while it is walked: values, and the scope of one body of operators they live in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from profilerkit.cost import Shape
+
+from .ownership import Owner
+
+__all__ = ["NOT_FOLDED", "Executed", "PartialShape", "Scope", "Value", "static_shape"]
+
+#: The dimensions of a tensor, None for an unknown one; None where not even their number is known.
+PartialShape: TypeAlias = "tuple[int | None, ...] | None"
+
+#: What stands in `Value.constant` before anybody has asked.
+NOT_FOLDED: Any = object()
+
+
+@dataclass(eq=False, slots=True)
+class Value:
+    """One tensor that flows: what is known of it before the model runs.
+
+    ``tensor`` is the graph's tensor that it comes from (it knows what a resource holds), ``scope`` where its operator
+    stands. ``constant`` is its numpy array where that is known, None where it is not.
+    """
+
+    key: int
+    shape: PartialShape
+    dtype: str
+    tensor: Any
+    scope: Scope | None = None
+    constant: Any = NOT_FOLDED
+
+    @property
+    def known_shape(self) -> Shape | None:
+        """The shape where every dimension is known."""
+        if self.shape is None or None in self.shape:
+            return None
+        return Shape(self.shape)  # type: ignore[arg-type]
+
+
+@dataclass(eq=False)
+class Scope:
+    """One body of operators as it is run: the main graph, a called function, a loop's body, a branch.
+
+    Attributes:
+        graph: The body.
+        arguments: A value for each input of the graph.
+        outer: The scope that calls it.
+        owner: The layer that calls it, to which its operators belong unless a layer inside claims them.
+        times: How often it runs, in all.
+        values: The values made so far, by the name of their tensor.
+    """
+
+    graph: Any
+    arguments: list[Value]
+    outer: Scope | None
+    owner: Owner
+    times: int = 1
+    values: dict[str, Value] = field(default_factory=dict)
+
+
+@dataclass(eq=False, slots=True)
+class Executed:
+    """One operator that runs, ``times`` times: what it reads and makes, whose it is, and what it costs in all.
+
+    ``missing`` says why the cost is not known; such a call counts as nothing. A ``silent`` one is no operator of the
+    model's: it hands a value into a loop or out of it.
+    """
+
+    type: str
+    name: str
+    inputs: tuple[int, ...]
+    outputs: tuple[tuple[int, PartialShape, str], ...]
+    times: int
+    owner: Owner
+    macs: int = 0
+    flops: int = 0
+    missing: str = ""
+    input_bytes: int = 0
+    silent: bool = False
+
+
+def static_shape(tensor: Any) -> PartialShape:
+    """Return what a graph knows of a tensor's shape."""
+    shape = tensor.shape
+    return None if shape.rank is None else tuple(shape.as_list())

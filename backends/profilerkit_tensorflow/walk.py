@@ -1,0 +1,338 @@
+"""The walk over a traced graph: every operator that runs, how often, whose it is, and what it costs.
+
+- What no output needs does not run: the walk reaches back from the outputs (Keras traces one step of a recurrent layer
+  more than it runs).
+- Called functions and loop bodies are entered, a body counting as often as its loop runs; of several branches the
+  dearest counts.
+- Where a caller knows more of a shape than the function it calls (a saved model, an ``input_signature`` with None), the
+  function's operators are made anew with the caller's shapes (`profilerkit_tensorflow.specialise`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from profilerkit.cost import Cost
+
+from .costs import OpCall, Shapes, UnknownShapeError, op_cost
+from .folding import Folding
+from .loops import counter_steps, trip_count
+from .ownership import Owner, Ownership
+from .reach import running_operators
+from .specialise import Specialised
+from .values import Executed, PartialShape, Scope, Value, static_shape
+
+__all__ = ["Walk"]
+
+CALLS = ("PartitionedCall", "StatefulPartitionedCall")
+LOOPS = ("While", "StatelessWhile")
+BRANCHES = ("If", "StatelessIf", "Case", "StatelessCase")
+#: What makes or passes on a value without work, and stands for nothing that runs.
+_SILENT = ("NoOp", "Placeholder", "_Arg", "_Retval")
+
+
+class Walk:
+    """Walks one traced function; afterwards `executed` holds its operators in the order of their running."""
+
+    def __init__(self, ownership: Ownership) -> None:
+        self.ownership = ownership
+        self.folding = Folding(self)
+        self.executed: list[Executed] = []
+        #: Ranges of `executed` that a loop runs more than once.
+        self.spans: list[tuple[int, int]] = []
+        self.uncounted: Counter[str] = Counter()
+        self.notes: set[str] = set()
+        self._keys = count()
+        self._specialised: dict[int, Specialised] = {}
+        self._formulas_used: set[tuple[int, int]] = set()
+
+    def run(self, graph: Any, arguments: Sequence[Value]) -> list[Value]:
+        """Walk a function's graph with these arguments and return its outputs."""
+        return self._body(Scope(graph, list(arguments), None, self.ownership.root))
+
+    def new_value(self, shape: PartialShape, dtype: str, tensor: Any, scope: Scope | None = None) -> Value:
+        """Return a value of its own."""
+        return Value(next(self._keys), shape, dtype, tensor, scope)
+
+    def value_of(self, tensor: Any, scope: Scope) -> Value:
+        """Return the value of a graph's tensor in a scope; one that no walked operator made is made from the graph."""
+        found = scope.values.get(tensor.name)
+        if found is None:
+            found = scope.values[tensor.name] = self.new_value(static_shape(tensor), tensor.dtype.name, tensor, scope)
+        return found
+
+    def constant_of(self, tensor: Any) -> Any:
+        """Return the numpy array of a tensor that is a constant of its graph, else None."""
+        alone = Scope(tensor.graph, [], None, self.ownership.root)
+        return self.folding.constant(self.value_of(tensor, alone))
+
+    def _body(self, scope: Scope) -> list[Value]:
+        for tensor, value in zip(scope.graph.inputs, scope.arguments, strict=True):
+            scope.values[tensor.name] = value
+            self._learn(scope, tensor, value)
+        for operator in running_operators(scope.graph):
+            kind = operator.type
+            if kind in CALLS:
+                self._call(operator, scope)
+            elif kind in LOOPS:
+                self._loop(operator, scope)
+            elif kind in BRANCHES:
+                self._branches(operator, scope)
+            elif kind not in _SILENT:
+                self._operator(operator, scope)
+        return [self.value_of(tensor, scope) for tensor in scope.graph.outputs]
+
+    def _learn(self, scope: Scope, tensor: Any, value: Value) -> None:
+        """Have the scope's operators made anew from here on where a value is better known than the graph says."""
+        if id(scope) not in self._specialised and _knows_more(value.shape, static_shape(tensor)):
+            self._specialised[id(scope)] = Specialised(self.folding)
+
+    # One operator ------------------------------------------------------------------------------------------------
+
+    def _operator(self, operator: Any, scope: Scope) -> None:
+        inputs = [self.value_of(tensor, scope) for tensor in operator.inputs]
+        specialised = self._specialised.get(id(scope))
+        tensors = operator.outputs if specialised is None else specialised.outputs_of(operator, inputs)
+        made = []
+        for tensor, declared in zip(tensors, operator.outputs, strict=True):
+            value = self.new_value(static_shape(tensor), declared.dtype.name, declared, scope)
+            scope.values[declared.name] = value
+            if specialised is not None:
+                specialised.keep(value, tensor)
+            made.append(value)
+        owner = self.ownership.of(scope.graph, operator.name, scope.owner)
+        done = Executed(
+            type=operator.type,
+            name=operator.name,
+            inputs=tuple(value.key for value in inputs),
+            outputs=tuple((value.key, value.shape, value.dtype) for value in made),
+            times=scope.times,
+            owner=owner,
+        )
+        self.executed.append(done)
+        if not self._covered(owner, scope):
+            self._price(done, operator, inputs, made)
+
+    def _price(self, done: Executed, operator: Any, inputs: Sequence[Value], made: Sequence[Value]) -> None:
+        call = OpCall(
+            type=operator.type,
+            inputs=Shapes([value.known_shape for value in inputs]),
+            outputs=Shapes([value.known_shape for value in made]),
+            input_dtypes=tuple(value.dtype for value in inputs),
+            output_dtypes=tuple(value.dtype for value in made),
+            attribute=lambda name: _attribute(operator, name),
+            value=lambda index: self.folding.constant(inputs[index]),
+        )
+        try:
+            cost = op_cost(call)
+            missing = "" if cost is not None else operator.type
+        except UnknownShapeError:
+            cost, missing = None, f"{operator.type} of unknown shape"
+        if cost is None:
+            done.missing = missing
+            self.uncounted[missing] += done.times
+        else:
+            done.macs, done.flops = cost.macs * done.times, cost.flops * done.times
+
+    def _covered(self, owner: Owner, scope: Scope) -> bool:
+        """Say whether a layer's formula covers an operator; the first time, have the formula's cost count."""
+        covering = owner.covered_by
+        if covering is None or covering.cost is None:
+            return False
+        where: Scope | None = scope
+        while where is not None and where.graph is not covering.graph:
+            where = where.outer
+        key = (id(covering), id(where))
+        if key not in self._formulas_used:
+            cost = covering.cost()
+            if cost is None:
+                covering.cost = None
+                return self._covered(owner, scope)
+            self._formulas_used.add(key)
+            self._note_layer(covering, cost, where.times if where is not None else scope.times)
+        return True
+
+    def _note_layer(self, owner: Owner, cost: Cost, times: int) -> None:
+        name = f"layer::{owner.layer_type}"
+        self.executed.append(Executed(name, name, (), (), times, owner, cost.macs * times, cost.flops * times))
+
+    # What calls further bodies -----------------------------------------------------------------------------------
+
+    def _call(self, operator: Any, scope: Scope) -> None:
+        graph = _function(scope.graph, operator.get_attr("f").name)
+        arguments = [self.value_of(tensor, scope) for tensor in operator.inputs]
+        owner = self.ownership.of(scope.graph, operator.name, scope.owner)
+        results = self._body(Scope(graph, arguments, scope, owner, scope.times))
+        self._bind(operator, results, scope)
+
+    def _bind(self, operator: Any, results: Sequence[Value], scope: Scope) -> None:
+        for tensor, value in zip(operator.outputs, results, strict=True):
+            scope.values[tensor.name] = value
+            self._learn(scope, tensor, value)
+
+    def _loop(self, operator: Any, scope: Scope) -> None:
+        body = _function(scope.graph, operator.get_attr("body").name)
+        condition = _function(scope.graph, operator.get_attr("cond").name)
+        first = [self.value_of(tensor, scope) for tensor in operator.inputs]
+        owner = self.ownership.of(scope.graph, operator.name, scope.owner)
+        tests = Scope(condition, first, scope, owner)
+        for tensor, value in zip(condition.inputs, tests.arguments, strict=True):
+            tests.values[tensor.name] = value
+        steps = counter_steps(self, body, first)
+        runs = trip_count(self, tests, steps)
+        if runs is None:
+            self.uncounted[f"{operator.type} (how often it runs is not known; counted once)"] += 1
+        if runs == 0:
+            self._bind(operator, first, scope)
+            return
+        start = len(self.executed)
+        results = self._iterated(body, first, steps, Scope(body, [], scope, owner, scope.times * (runs or 1)))
+        self.spans.append((start, len(self.executed)))
+        self._bind(operator, self._after(first, steps, results, runs, owner), scope)
+
+    def _iterated(self, body: Any, first: Sequence[Value], steps: Sequence[float | None], scope: Scope) -> list[Value]:
+        """Walk a loop's body with what holds in every run: of the first values only those that do not change."""
+        shapes = [value.shape for value in first]
+        while True:
+            start, formulas = len(self.executed), set(self._formulas_used)
+            for value, step, shape in zip(first, steps, shapes, strict=True):
+                scope.arguments.append(value if step == 0 else self._handed_on(value, shape, scope.owner))
+            tried = self._tried(scope)
+            common = [_common(before, value.shape) for before, value in zip(shapes, tried.results, strict=True)]
+            if common == shapes:
+                self._take(tried)
+                return list(tried.results)
+            shapes = common  # a variable that changes its shape from run to run
+            del self.executed[start:]
+            self._formulas_used = formulas
+            scope = Scope(body, [], scope.outer, scope.owner, scope.times)
+
+    def _after(
+        self,
+        first: Sequence[Value],
+        steps: Sequence[float | None],
+        results: Sequence[Value],
+        runs: int | None,
+        owner: Owner,
+    ) -> list[Value]:
+        """Return the loop's outputs: what the last run made, with the counters' last numbers where they are known."""
+        final = []
+        for before, step, value in zip(first, steps, results, strict=True):
+            start = self.folding.constant(before) if step is not None and runs is not None else None
+            if step == 0:
+                value = before
+            elif start is not None and step is not None and runs is not None:
+                value = self._handed_on(value, value.shape, owner)
+                value.constant = (start + step * runs).astype(start.dtype)
+            final.append(value)
+        return final
+
+    def _handed_on(self, value: Value, shape: PartialShape, owner: Owner) -> Value:
+        """Return a value that is another one's bytes under a name of its own: a loop's variable."""
+        twin = self.new_value(shape, value.dtype, value.tensor)
+        self.executed.append(
+            Executed("Identity", "", (value.key,), ((twin.key, shape, value.dtype),), 1, owner, silent=True)
+        )
+        return twin
+
+    def _branches(self, operator: Any, scope: Scope) -> None:
+        """Walk every branch that may be taken and keep the dearest."""
+        arguments = [self.value_of(tensor, scope) for tensor in list(operator.inputs)[1:]]
+        owner = self.ownership.of(scope.graph, operator.name, scope.owner)
+        names = self._possible_branches(operator, scope)
+        if len(names) > 1:
+            self.notes.add("of the branches of a condition the dearest is counted")
+        tried = [
+            self._tried(Scope(_function(scope.graph, name), arguments, scope, owner, scope.times)) for name in names
+        ]
+        dearest = max(tried, key=lambda branch: branch.price)
+        self._take(dearest)
+        self._bind(operator, dearest.results, scope)
+
+    def _possible_branches(self, operator: Any, scope: Scope) -> list[str]:
+        """Return the functions of the branches; only one where the condition is known before the model runs."""
+        is_case = operator.type.endswith("Case")
+        branches = operator.get_attr("branches") if is_case else [operator.get_attr(f"{s}_branch") for s in _SIDES]
+        names = [function.name for function in branches]
+        chosen = self.folding.constant(self.value_of(operator.inputs[0], scope))
+        if chosen is None:
+            return names
+        taken = int(chosen) if is_case else int(not bool(chosen))
+        return [names[taken if 0 <= taken < len(names) else -1]]
+
+    def _tried(self, scope: Scope) -> _Tried:
+        """Walk a body, and hold back what that adds."""
+        kept = self.executed, self.spans, self.uncounted
+        self.executed, self.spans, self.uncounted = [], [], Counter()
+        try:
+            return _Tried(self._body(scope), self.executed, self.spans, self.uncounted)
+        finally:
+            self.executed, self.spans, self.uncounted = kept
+
+    def _take(self, tried: _Tried) -> None:
+        """Add what was held back."""
+        before = len(self.executed)
+        self.executed += tried.executed
+        self.spans += [(start + before, end + before) for start, end in tried.spans]
+        self.uncounted += tried.uncounted
+
+
+_SIDES = ("then", "else")
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """What the walk over a body found, before it is known whether that counts."""
+
+    results: Sequence[Value]
+    executed: list[Executed]
+    spans: list[tuple[int, int]]
+    uncounted: Counter[str]
+
+    @property
+    def price(self) -> tuple[int, int, int]:
+        """What branches are compared by: MACs first, then FLOPs, then operators."""
+        return sum(each.macs for each in self.executed), sum(each.flops for each in self.executed), len(self.executed)
+
+
+def _function(graph: Any, name: str) -> Any:
+    """Return the graph of a function that a graph's operators call by name."""
+    while graph is not None:
+        if graph._is_function(name):
+            return graph._get_function(name).graph
+        graph = getattr(graph, "outer_graph", None)
+    raise LookupError(f"the graph has no function {name!r}")
+
+
+def _attribute(operator: Any, name: str) -> Any:
+    """Return an attribute of an operator in Python's terms: text as str, dtypes by name; None for one it lacks."""
+    try:
+        value = operator.get_attr(name)
+    except ValueError:
+        return None
+    return _readable(value)
+
+
+def _readable(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.decode()
+    if isinstance(value, (list, tuple)):
+        return [_readable(item) for item in value]
+    return getattr(value, "name", value) if type(value).__name__ == "DType" else value
+
+
+def _knows_more(known: PartialShape, declared: PartialShape) -> bool:
+    """Say whether a shape tells something that another leaves open."""
+    if declared is None or known is None:
+        return declared is None and known is not None
+    return any(size is not None and other is None for size, other in zip(known, declared, strict=False))
+
+
+def _common(one: PartialShape, other: PartialShape) -> PartialShape:
+    if one is None or other is None or len(one) != len(other):
+        return None
+    return tuple(size if size == second else None for size, second in zip(one, other, strict=True))

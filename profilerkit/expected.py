@@ -1,0 +1,171 @@
+"""What a backend must find in a network that is known in advance: the layer table and its totals, in closed form.
+
+`profilerkit.architectures` holds the networks themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple, TypeAlias
+
+from .backend import Backend
+from .cost import Cost
+from .data import ModelInputs, TensorSpec
+from .trace import LayerTable
+
+__all__ = ["Architecture", "DataFormat", "ExpectedLayer", "InputSpec", "LayerNumbers", "layer_numbers"]
+
+DataFormat: TypeAlias = Literal["channels_last", "channels_first"]
+NOTHING = Cost(0, 0)
+
+
+class LayerNumbers(NamedTuple):
+    """One row of the layer table up to names; counts are inclusive but for ``own_macs`` and ``own_flops``."""
+
+    depth: int
+    kind: str
+    calls: int
+    params: int
+    macs: int
+    flops: int
+    own_macs: int
+    own_flops: int
+
+
+def layer_numbers(table: LayerTable, kinds: Mapping[str, str]) -> tuple[LayerNumbers, ...]:
+    """Return the rows of a trace's table in the form `Architecture.layer_numbers` gives them.
+
+    Args:
+        table: ``backend.trace(model, inputs).table``.
+        kinds: The kind of each layer type of the framework, ``{"Dense": "linear"}``; the root is the "model".
+            A type that is not listed keeps its name, and so differs.
+    """
+    return tuple(
+        LayerNumbers(
+            depth=row["depth"],
+            kind=kinds.get(row["type"], row["type"]) if row["depth"] else "model",
+            **{name: row[name] for name in LayerNumbers._fields[2:]},
+        )
+        for row in table
+    )
+
+
+@dataclass(frozen=True)
+class InputSpec:
+    """One input of a model in both layouts; they are equal for what is no image."""
+
+    channels_last: TensorSpec
+    channels_first: TensorSpec
+
+    @classmethod
+    def of(cls, *shape: int, dtype: str = "float32") -> InputSpec:
+        """Return the spec of what has no layout: features, sequences, indices."""
+        return cls(TensorSpec(shape, dtype), TensorSpec(shape, dtype))
+
+    @classmethod
+    def image(cls, height: int, width: int, channels: int) -> InputSpec:
+        """Return the spec of an image."""
+        return cls(TensorSpec((height, width, channels)), TensorSpec((channels, height, width)))
+
+
+@dataclass(frozen=True)
+class ExpectedLayer:
+    """A layer and what is inside it.
+
+    ``params`` are its own (weights that training changes), ``statistics`` the values it keeps that are none (batch
+    norm's mean and variance). ``cost`` is its own for one call with one sample, ``calls`` how often one forward pass
+    calls it.
+    """
+
+    kind: str
+    name: str
+    params: int = 0
+    cost: Cost = NOTHING
+    inside: tuple[ExpectedLayer, ...] = ()
+    calls: int = 1
+    statistics: int = 0
+
+    def shared(self, times: int) -> ExpectedLayer:
+        """Return the layer as one that is called so many times, with its one set of parameters."""
+        return replace(self, calls=self.calls * times, inside=tuple(layer.shared(times) for layer in self.inside))
+
+    def walk(self, depth: int = 0) -> Iterator[tuple[int, ExpectedLayer]]:
+        """Yield this layer and those inside, with their depths, parents first."""
+        yield depth, self
+        for layer in self.inside:
+            yield from layer.walk(depth + 1)
+
+    def numbers(self, depth: int, batch_size: int) -> LayerNumbers:
+        """Return the row of this layer."""
+        every = [layer for _, layer in self.walk()]
+        return LayerNumbers(
+            depth=depth,
+            kind=self.kind,
+            calls=self.calls,
+            params=sum(layer.params for layer in every),
+            macs=batch_size * sum(layer.calls * layer.cost.macs for layer in every),
+            flops=batch_size * sum(layer.calls * layer.cost.flops for layer in every),
+            own_macs=batch_size * self.calls * self.cost.macs,
+            own_flops=batch_size * self.calls * self.cost.flops,
+        )
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A network in words and in numbers.
+
+    Attributes:
+        name: What it is asked for by.
+        description: The network in words, complete enough to build it.
+        inputs: The spec of each input: all by name, or all by their places in order.
+        outputs: The shape of each output for one sample, by its key where the model returns a dict; a model that
+            returns one tensor has output 0.
+        root: The model as a layer, with its layers inside.
+    """
+
+    name: str
+    description: str
+    inputs: Mapping[int | str, InputSpec]
+    outputs: Mapping[int | str, tuple[int, ...]]
+    root: ExpectedLayer
+
+    @property
+    def params(self) -> int:
+        """Elements of the distinct parameters."""
+        return self.root.numbers(0, 1).params
+
+    @property
+    def statistics(self) -> int:
+        """Elements of the mean and variance that batch norms keep; no parameters."""
+        return sum(layer.statistics for _, layer in self.root.walk())
+
+    def macs(self, batch_size: int = 1) -> int:
+        """Return the multiply-accumulates of one forward pass."""
+        return self.root.numbers(0, batch_size).macs
+
+    def flops(self, batch_size: int = 1) -> int:
+        """Return the floating-point operations of one forward pass."""
+        return self.root.numbers(0, batch_size).flops
+
+    @property
+    def layers(self) -> tuple[tuple[int, str], ...]:
+        """Depth and kind of each layer in the order of the model, the root included."""
+        return tuple((depth, layer.kind) for depth, layer in self.root.walk())
+
+    def layer_numbers(self, batch_size: int = 1) -> tuple[LayerNumbers, ...]:
+        """Return the rows of the layer table for a batch."""
+        return tuple(layer.numbers(depth, batch_size) for depth, layer in self.root.walk())
+
+    def input_shape(self, data_format: DataFormat) -> list[TensorSpec] | dict[str, TensorSpec]:
+        """Return the inputs' shapes in a layout, as `Profiler` and `profile` take ``input_shape``."""
+        specs = {key: getattr(spec, data_format) for key, spec in self.inputs.items()}
+        named = {key: spec for key, spec in specs.items() if isinstance(key, str)}
+        return named or list(specs.values())
+
+    def model_inputs(self, backend: Backend, data_format: DataFormat, batch_size: int = 1) -> ModelInputs:
+        """Return inputs of a batch size that a backend makes up, in a layout."""
+        shape = self.input_shape(data_format)
+        if isinstance(shape, dict):
+            return ModelInputs(**{name: backend.random_tensor(spec, batch_size) for name, spec in shape.items()})
+        return ModelInputs(*(backend.random_tensor(spec, batch_size) for spec in shape))

@@ -1,0 +1,178 @@
+"""Transforms, decompositions and optimisers' updates, by published counts or their published rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+tf = pytest.importorskip("tensorflow")
+
+from calls import cost, raw_cost, spec  # noqa: E402
+
+from profilerkit_tensorflow.costs import UnknownShapeError  # noqa: E402
+
+# Five operations for each of n * log2(n) complex points, half for real ones.
+TRANSFORMS: dict[str, tuple[str, Callable[[Any], Any], Any, float]] = {
+    "complex": ("FFT", tf.signal.fft, spec(2, 8, dtype="complex64"), 5 * (2 * 8) * 3),
+    "back": ("IFFT", tf.signal.ifft, spec(2, 8, dtype="complex64"), 5 * (2 * 8) * 3),
+    "in two dimensions": ("FFT2D", tf.signal.fft2d, spec(2, 8, 4, dtype="complex64"), 5 * (2 * 8 * 4) * 5),
+    "in three": ("FFT3D", tf.signal.fft3d, spec(2, 8, 4, 2, dtype="complex64"), 5 * (2 * 8 * 4 * 2) * 6),
+    "real": ("RFFT", tf.signal.rfft, spec(2, 8), 2.5 * (2 * 8) * 3),
+    "real, padded to 16": ("RFFT", lambda x: tf.signal.rfft(x, [16]), spec(2, 8), 2.5 * (2 * 16) * 4),
+    "to real": ("IRFFT", lambda x: tf.signal.irfft(x, [8]), spec(2, 5, dtype="complex64"), 2.5 * (2 * 8) * 3),
+    "real in two": ("RFFT2D", tf.signal.rfft2d, spec(2, 8, 4), 2.5 * (2 * 8 * 4) * 5),
+    "over two axes": (
+        "FFTND",
+        lambda x: tf.signal.fftnd(x, fft_length=[8, 4], axes=[1, 2]),
+        spec(2, 8, 4, dtype="complex64"),
+        5 * (2 * 8 * 4) * 5,
+    ),
+    "real over two axes": (
+        "RFFTND",
+        lambda x: tf.signal.rfftnd(x, fft_length=[8, 4], axes=[1, 2]),
+        spec(2, 8, 4),
+        2.5 * (2 * 8 * 4) * 5,
+    ),
+    "to real over two axes": (
+        "IRFFTND",
+        lambda x: tf.signal.irfftnd(x, fft_length=[8, 4], axes=[1, 2]),
+        spec(2, 8, 3, dtype="complex64"),
+        2.5 * (2 * 8 * 4) * 5,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", TRANSFORMS)
+def test_transform(case: str) -> None:
+    kind, function, x, flops = TRANSFORMS[case]
+    if kind.endswith("ND") and not hasattr(tf.signal, "fftnd"):
+        pytest.skip("this version has no transform over any axes")
+    assert cost(kind, function, x) == (0, flops)
+
+
+def test_transform_of_a_length_that_is_not_known() -> None:
+    with pytest.raises(UnknownShapeError):
+        cost("RFFT", lambda x, length: tf.raw_ops.RFFT(input=x, fft_length=length), spec(2, 8), spec(1, dtype="int32"))
+
+
+# Golub and Van Loan, Matrix Computations; two matrices each.
+SQUARE = spec(2, 6, 6)
+DECOMPOSITIONS: dict[str, tuple[str, Callable[..., Any], tuple[Any, ...], int]] = {
+    "cholesky": ("Cholesky", tf.linalg.cholesky, (SQUARE,), 2 * 6**3 // 3),
+    "triangles": ("Lu", tf.linalg.lu, (SQUARE,), 2 * (2 * 6**3 // 3)),
+    "determinant": ("MatrixDeterminant", tf.linalg.det, (SQUARE,), 2 * (2 * 6**3 // 3)),
+    "inverse": ("MatrixInverse", tf.linalg.inv, (SQUARE,), 2 * 2 * 6**3),
+    "solution": ("MatrixSolve", tf.linalg.solve, (SQUARE, spec(2, 6, 4)), 2 * (2 * 6**3 // 3 + 2 * 6**2 * 4)),
+    "solution by a triangle": (
+        "MatrixTriangularSolve",
+        tf.linalg.triangular_solve,
+        (SQUARE, spec(2, 6, 4)),
+        2 * 6**2 * 4,
+    ),
+    "thin qr: R and Q alike": ("Qr", tf.linalg.qr, (spec(2, 9, 6),), 2 * 2 * (2 * 6**2 * (9 - 6 // 3))),
+    "full qr": (
+        "Qr",
+        lambda x: tf.linalg.qr(x, full_matrices=True),
+        (spec(2, 9, 6),),
+        2 * (2 * 6**2 * (9 - 2) + 4 * (9**2 * 6 - 9 * 6**2 + 6**3 // 3)),
+    ),
+    "qr of a wide matrix": ("Qr", tf.linalg.qr, (spec(2, 6, 9),), 2 * (2 * 6**2 * (9 - 2) + 4 * 6**3 // 3)),
+    "singular values": (
+        "Svd",
+        lambda x: tf.linalg.svd(x, compute_uv=False),
+        (spec(2, 9, 6),),
+        2 * (4 * 9 * 6**2 - 4 * 6**3 // 3),
+    ),
+    "thin svd": ("Svd", tf.linalg.svd, (spec(2, 9, 6),), 2 * (14 * 9 * 6**2 + 8 * 6**3)),
+    "full svd": (
+        "Svd",
+        lambda x: tf.linalg.svd(x, full_matrices=True),
+        (spec(2, 6, 9),),
+        2 * (4 * 9**2 * 6 + 8 * 9 * 6**2 + 9 * 6**3),
+    ),
+    "eigenvalues": ("SelfAdjointEigV2", tf.linalg.eigvalsh, (SQUARE,), 2 * 4 * 6**3 // 3),
+    "eigenvectors": ("SelfAdjointEigV2", tf.linalg.eigh, (SQUARE,), 2 * 9 * 6**3),
+}
+
+
+@pytest.mark.parametrize("case", DECOMPOSITIONS)
+def test_decomposition(case: str) -> None:
+    kind, function, specs, flops = DECOMPOSITIONS[case]
+    assert cost(kind, function, *specs) == (0, flops)
+
+
+RATE = 0.1
+# The rule's variables and numbers beside the gradient, and operations for each element of the gradient.
+UPDATES: dict[str, tuple[str, tuple[str, ...], tuple[str, ...], dict[str, Any], int]] = {
+    "gradient descent": ("GradientDescent", ("var",), ("alpha",), {}, 2),
+    "momentum": ("Momentum", ("var", "accum"), ("lr", "momentum"), {}, 4),
+    "nesterov": ("Momentum", ("var", "accum"), ("lr", "momentum"), {"use_nesterov": True}, 7),
+    "keras' momentum": ("KerasMomentum", ("var", "accum"), ("lr", "momentum"), {}, 4),
+    "keras' nesterov": ("KerasMomentum", ("var", "accum"), ("lr", "momentum"), {"use_nesterov": True}, 7),
+    "adagrad": ("Adagrad", ("var", "accum"), ("lr",), {}, 6),
+    "adagrad that keeps its squares": ("Adagrad", ("var", "accum"), ("lr",), {"update_slots": False}, 4),
+    "adagrad with epsilon": ("AdagradV2", ("var", "accum"), ("lr", "epsilon"), {}, 7),
+    "rmsprop": ("RMSProp", ("var", "ms", "mom"), ("lr", "rho", "momentum", "epsilon"), {}, 11),
+    "centred rmsprop": ("CenteredRMSProp", ("var", "mg", "ms", "mom"), ("lr", "rho", "momentum", "epsilon"), {}, 16),
+    "adadelta": ("Adadelta", ("var", "accum", "accum_update"), ("lr", "rho", "epsilon"), {}, 16),
+    "adam": (
+        "Adam",
+        ("var", "m", "v"),
+        ("beta1_power", "beta2_power", "lr", "beta1", "beta2", "epsilon"),
+        {},
+        12,
+    ),
+    "nadam": (
+        "Adam",
+        ("var", "m", "v"),
+        ("beta1_power", "beta2_power", "lr", "beta1", "beta2", "epsilon"),
+        {"use_nesterov": True},
+        15,
+    ),
+    "amsgrad": (
+        "AdamWithAmsgrad",
+        ("var", "m", "v", "vhat"),
+        ("beta1_power", "beta2_power", "lr", "beta1", "beta2", "epsilon"),
+        {},
+        13,
+    ),
+    "adamax": ("AdaMax", ("var", "m", "v"), ("beta1_power", "lr", "beta1", "beta2", "epsilon"), {}, 10),
+    "ftrl": ("Ftrl", ("var", "accum", "linear"), ("lr", "l1", "l2", "lr_power"), {}, 18),
+    "ftrl with shrinkage": (
+        "FtrlV2",
+        ("var", "accum", "linear"),
+        ("lr", "l1", "l2", "l2_shrinkage", "lr_power"),
+        {},
+        20,
+    ),
+    "signs added": ("AddSign", ("var", "m"), ("lr", "alpha", "sign_decay", "beta"), {}, 11),
+    "signs as powers": ("PowerSign", ("var", "m"), ("lr", "logbase", "sign_decay", "beta"), {}, 11),
+    "proximal": ("ProximalGradientDescent", ("var",), ("alpha", "l1", "l2"), {}, 8),
+}
+
+
+def update(prefix: str, case: str, **further: Any) -> Any:
+    rule, variables, numbers, options, _ = UPDATES[case]
+    gradient = "delta" if rule.endswith("GradientDescent") and "Sparse" not in prefix else "grad"
+    resources = {name: spec(dtype="resource") for name in variables}
+    return raw_cost(
+        f"Resource{prefix}{rule}",
+        **resources,
+        **dict.fromkeys(numbers, RATE),
+        **options,
+        **{gradient: spec(2, 3)},
+        **further,
+    )
+
+
+@pytest.mark.parametrize("case", UPDATES)
+def test_update_of_a_weight(case: str) -> None:
+    assert update("Apply", case) == (0, 6 * UPDATES[case][-1])
+
+
+@pytest.mark.parametrize("case", ["momentum", "adagrad", "rmsprop", "ftrl", "proximal"])
+def test_update_of_some_rows_of_a_weight(case: str) -> None:
+    found = update("SparseApply", case, indices=spec(2, dtype="int32"))
+    assert found == (0, 6 * UPDATES[case][-1])

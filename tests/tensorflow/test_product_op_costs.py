@@ -1,0 +1,404 @@
+"""Products, convolutions and recurrent operators, by numbers worked out by hand from their definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+tf = pytest.importorskip("tensorflow")
+
+from calls import cost, raw_cost, spec  # noqa: E402
+from tensorflow.core.util.quantization import uniform_quant_ops_attr_pb2  # noqa: E402
+
+Case = tuple[str, Callable[..., Any], tuple[Any, ...], int]
+
+
+def gradient(function: Callable[..., Any], *wanted: int) -> Callable[..., Any]:
+    """Return the function that gives the gradients of the sum of another's result by some of its inputs."""
+
+    def gradients(*inputs: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            result = function(*inputs)
+        return tape.gradient(result, [inputs[index] for index in wanted])
+
+    return gradients
+
+
+def conv2d(x: Any, w: Any) -> Any:
+    return tf.nn.conv2d(x, w, 1, "SAME")
+
+
+def conv3d(x: Any, w: Any) -> Any:
+    return tf.nn.conv3d(x, w, [1, 1, 1, 1, 1], "VALID")
+
+
+def depthwise(x: Any, w: Any) -> Any:
+    return tf.nn.depthwise_conv2d(x, w, [1, 1, 1, 1], "SAME")
+
+
+MATMULS: dict[str, Case] = {
+    "matmul": ("MatMul", tf.matmul, (spec(2, 3), spec(3, 4)), 2 * 3 * 4),
+    "matmul, first transposed": (
+        "MatMul",
+        lambda a, b: tf.matmul(a, b, transpose_a=True),
+        (spec(3, 2), spec(3, 4)),
+        24,
+    ),
+    "matmul, second transposed": (
+        "MatMul",
+        lambda a, b: tf.matmul(a, b, transpose_b=True),
+        (spec(2, 3), spec(4, 3)),
+        24,
+    ),
+    "integers": ("MatMul", tf.matmul, (spec(2, 3, dtype="int32"), spec(3, 4, dtype="int32")), 2 * 3 * 4),
+    "batches": ("BatchMatMulV2", tf.matmul, (spec(5, 2, 3), spec(5, 3, 4)), 5 * 2 * 3 * 4),
+    "batches that broadcast": ("BatchMatMulV2", tf.matmul, (spec(6, 1, 2, 3), spec(5, 3, 4)), 6 * 5 * 2 * 3 * 4),
+    "batches of none": ("BatchMatMulV2", tf.matmul, (spec(0, 2, 3), spec(1, 3, 4)), 0),
+    "batches, both adjoint": (
+        "BatchMatMulV2",
+        lambda a, b: tf.matmul(a, b, adjoint_a=True, adjoint_b=True),
+        (spec(5, 3, 2), spec(5, 4, 3)),
+        5 * 2 * 3 * 4,
+    ),
+    "bytes to integers": (
+        "BatchMatMulV3",
+        lambda a, b: tf.raw_ops.BatchMatMulV3(x=a, y=b, Tout=tf.int32),
+        (spec(2, 3, dtype="int8"), spec(3, 4, dtype="int8")),
+        2 * 3 * 4,
+    ),
+    "sparse and dense": (
+        "SparseTensorDenseMatMul",
+        lambda i, v, b: tf.raw_ops.SparseTensorDenseMatMul(a_indices=i, a_values=v, a_shape=[9, 3], b=b),
+        (spec(7, 2, dtype="int64"), spec(7), spec(3, 4)),
+        7 * 4,
+    ),
+    "sparse and adjoint": (
+        "SparseTensorDenseMatMul",
+        lambda i, v, b: tf.raw_ops.SparseTensorDenseMatMul(
+            a_indices=i, a_values=v, a_shape=[9, 3], b=b, adjoint_b=True
+        ),
+        (spec(7, 2, dtype="int64"), spec(7), spec(4, 3)),
+        7 * 4,
+    ),
+    "dense with zeros": (
+        "SparseMatMul",
+        lambda a, b: tf.raw_ops.SparseMatMul(a=a, b=b, transpose_b=True),
+        (spec(2, 3), spec(4, 3)),
+        2 * 3 * 4,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MATMULS)
+def test_matrix_product(case: str) -> None:
+    kind, function, specs, macs = MATMULS[case]
+    assert cost(kind, function, *specs) == (macs, 2 * macs)
+
+
+# (equation, shapes, MACs, FLOPs beyond two for each MAC).
+EINSUMS: dict[str, tuple[str, tuple[tuple[int, ...], ...], int, int]] = {
+    "matrix product": ("ij,jk->ik", ((2, 3), (3, 4)), 2 * 3 * 4, 0),
+    "attention's scores": ("bthd,bshd->bhts", ((2, 3, 4, 5), (2, 6, 4, 5)), 2 * 4 * 3 * 6 * 5, 0),
+    "outer product": ("i,j->ij", ((2,), (3,)), 2 * 3, 0),
+    "all summed over": ("ij,ij->", ((2, 3), (2, 3)), 2 * 3, 0),
+    "ellipsis": ("...ij,jk->...ik", ((7, 5, 2, 3), (3, 4)), 7 * 5 * 2 * 3 * 4, 0),
+    "ellipses that broadcast": ("...ij,...jk->...ik", ((7, 1, 2, 3), (5, 3, 4)), 7 * 5 * 2 * 3 * 4, 0),
+    "ellipsis at the end": ("ab...,bc...->ac...", ((2, 3, 5), (3, 4, 5)), 2 * 3 * 4 * 5, 0),
+    "transposition": ("ij->ji", ((2, 3),), 0, 0),
+    "sum of rows": ("ij->i", ((2, 3),), 0, 2 * 3),
+    "diagonal": ("ii->i", ((3, 3),), 0, 0),
+    "trace": ("ii->", ((3, 3),), 0, 3),
+    "transposition under an ellipsis": ("...ij->...ji", ((5, 2, 3),), 0, 0),
+    "sum under an ellipsis": ("...ij->...i", ((5, 2, 3),), 0, 5 * 2 * 3),
+}
+
+
+@pytest.mark.parametrize("case", EINSUMS)
+def test_einsum(case: str) -> None:
+    equation, shapes, macs, further = EINSUMS[case]
+
+    def product(*inputs: Any) -> Any:
+        return tf.raw_ops.Einsum(inputs=inputs, equation=equation)
+
+    assert cost("Einsum", product, *(spec(*shape) for shape in shapes)) == (macs, 2 * macs + further)
+
+
+CONVOLUTIONS: dict[str, Case] = {
+    "conv": ("Conv2D", conv2d, (spec(2, 8, 8, 3), spec(3, 3, 3, 16)), 2 * (8 * 8 * 16) * (3 * 3 * 3)),
+    "with stride": (
+        "Conv2D",
+        lambda x, w: tf.nn.conv2d(x, w, 2, "VALID"),
+        (spec(2, 9, 9, 3), spec(3, 3, 3, 16)),
+        2 * (4 * 4 * 16) * (3 * 3 * 3),
+    ),
+    "channels first": (
+        "Conv2D",
+        lambda x, w: tf.nn.conv2d(x, w, 1, "VALID", data_format="NCHW"),
+        (spec(2, 3, 8, 8), spec(3, 3, 3, 16)),
+        2 * (16 * 6 * 6) * (3 * 3 * 3),
+    ),
+    "dilated": (
+        "Conv2D",
+        lambda x, w: tf.nn.conv2d(x, w, 1, "VALID", dilations=2),
+        (spec(2, 8, 8, 3), spec(3, 3, 3, 16)),
+        2 * (4 * 4 * 16) * (3 * 3 * 3),
+    ),
+    "in two groups": ("Conv2D", conv2d, (spec(2, 8, 8, 6), spec(3, 3, 3, 16)), 2 * (8 * 8 * 16) * (3 * 3 * 3)),
+    "of a sequence": (
+        "Conv2D",
+        lambda x, w: tf.nn.conv1d(x, w, 1, "VALID"),
+        (spec(2, 9, 3), spec(3, 3, 16)),
+        2 * (7 * 16) * (3 * 3),
+    ),
+    "of a volume": ("Conv3D", conv3d, (spec(2, 5, 5, 5, 3), spec(3, 3, 3, 3, 4)), 2 * (3 * 3 * 3 * 4) * (27 * 3)),
+    "of any number of dimensions": (
+        "Conv",
+        lambda x, w: tf.raw_ops.Conv(input=x, filter=w, strides=[1, 1, 1, 1], padding="VALID"),
+        (spec(2, 8, 8, 3), spec(3, 3, 3, 16)),
+        2 * (6 * 6 * 16) * (3 * 3 * 3),
+    ),
+    "depthwise": (
+        "DepthwiseConv2dNative",
+        depthwise,
+        (spec(2, 8, 8, 3), spec(3, 3, 3, 2)),
+        2 * (8 * 8 * 3 * 2) * (3 * 3),
+    ),
+    "depthwise, channels first": (
+        "DepthwiseConv2dNative",
+        lambda x, w: tf.nn.depthwise_conv2d(x, w, [1, 1, 1, 1], "SAME", data_format="NCHW"),
+        (spec(2, 3, 8, 8), spec(3, 3, 3, 2)),
+        2 * (3 * 2 * 8 * 8) * (3 * 3),
+    ),
+    "transposed": (
+        "Conv2DBackpropInput",
+        lambda x, w: tf.nn.conv2d_transpose(x, w, [2, 8, 8, 5], 2, "SAME"),
+        (spec(2, 4, 4, 3), spec(3, 3, 5, 3)),
+        2 * (4 * 4 * 3) * (3 * 3 * 5),
+    ),
+    "transposed, channels first": (
+        "Conv2DBackpropInput",
+        lambda x, w: tf.nn.conv2d_transpose(x, w, [2, 5, 8, 8], 2, "SAME", data_format="NCHW"),
+        (spec(2, 3, 4, 4), spec(3, 3, 5, 3)),
+        2 * (3 * 4 * 4) * (3 * 3 * 5),
+    ),
+    "transposed, of a volume": (
+        "Conv3DBackpropInputV2",
+        lambda x, w: tf.nn.conv3d_transpose(x, w, [2, 8, 8, 8, 5], 2, "SAME"),
+        (spec(2, 4, 4, 4, 3), spec(3, 3, 3, 5, 3)),
+        2 * (4 * 4 * 4 * 3) * (27 * 5),
+    ),
+    "gradient of the input": (
+        "Conv2DBackpropInput",
+        gradient(conv2d, 0),
+        (spec(2, 8, 8, 3), spec(3, 3, 3, 16)),
+        2 * (8 * 8 * 16) * (3 * 3 * 3),
+    ),
+    "gradient of the filter": (
+        "Conv2DBackpropFilter",
+        gradient(conv2d, 1),
+        (spec(2, 8, 8, 3), spec(3, 3, 3, 16)),
+        2 * (8 * 8 * 16) * (3 * 3 * 3),
+    ),
+    "gradient of a filter in two groups": (
+        "Conv2DBackpropFilter",
+        gradient(conv2d, 1),
+        (spec(2, 8, 8, 6), spec(3, 3, 3, 16)),
+        2 * (8 * 8 * 16) * (3 * 3 * 3),
+    ),
+    "gradient of a depthwise input": (
+        "DepthwiseConv2dNativeBackpropInput",
+        gradient(depthwise, 0),
+        (spec(2, 8, 8, 3), spec(3, 3, 3, 2)),
+        2 * (8 * 8 * 6) * (3 * 3),
+    ),
+    "gradient of a depthwise filter": (
+        "DepthwiseConv2dNativeBackpropFilter",
+        gradient(depthwise, 1),
+        (spec(2, 8, 8, 3), spec(3, 3, 3, 2)),
+        2 * (8 * 8 * 6) * (3 * 3),
+    ),
+    "gradient of a volume": (
+        "Conv3DBackpropInputV2",
+        gradient(conv3d, 0),
+        (spec(2, 5, 5, 5, 3), spec(3, 3, 3, 3, 4)),
+        2 * (3 * 3 * 3 * 4) * (27 * 3),
+    ),
+    "gradient of a volume's filter": (
+        "Conv3DBackpropFilterV2",
+        gradient(conv3d, 1),
+        (spec(2, 5, 5, 5, 3), spec(3, 3, 3, 3, 4)),
+        2 * (3 * 3 * 3 * 4) * (27 * 3),
+    ),
+    "padded in one": (
+        "FusedPadConv2D",
+        lambda x, w: tf.raw_ops.FusedPadConv2D(
+            input=x,
+            paddings=[[0, 0], [1, 1], [1, 1], [0, 0]],
+            filter=w,
+            mode="REFLECT",
+            strides=[1, 1, 1, 1],
+            padding="VALID",
+        ),
+        (spec(2, 8, 8, 3), spec(3, 3, 3, 16)),
+        2 * (8 * 8 * 16) * (3 * 3 * 3),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CONVOLUTIONS)
+def test_convolution(case: str) -> None:
+    kind, function, specs, macs = CONVOLUTIONS[case]
+    assert cost(kind, function, *specs) == (macs, 2 * macs)
+
+
+def test_dilation_adds_and_compares_for_each_element_of_the_window() -> None:
+    def dilate(x: Any, w: Any) -> Any:
+        return tf.nn.dilation2d(x, w, [1, 1, 1, 1], "SAME", "NHWC", [1, 1, 1, 1])
+
+    assert cost("Dilation2D", dilate, spec(2, 8, 8, 3), spec(3, 3, 3)) == (0, 2 * (2 * 8 * 8 * 3) * (3 * 3))
+
+
+CONV = {"strides": [1, 1, 1, 1], "padding": "SAME"}
+IMAGE, FILTER = spec(2, 8, 8, 3), spec(3, 3, 3, 16)
+OUT, MACS = 2 * 8 * 8 * 16, (2 * 8 * 8 * 16) * (3 * 3 * 3)
+
+# Operations for each output element, by what is fused.
+FUSED: dict[tuple[str, ...], int] = {
+    ("BiasAdd",): 1,
+    ("BiasAdd", "Relu"): 1 + 1,
+    ("BiasAdd", "Relu6"): 1 + 2,
+    ("BiasAdd", "LeakyRelu"): 1 + 2,
+    ("BiasAdd", "Elu"): 1 + 4,
+    ("BiasAdd", "Add", "Relu"): 1 + 1 + 1,
+    ("FusedBatchNorm",): 2,
+    ("FusedBatchNorm", "Relu"): 2 + 1,
+}
+
+
+@pytest.mark.parametrize("fused", FUSED, ids=" and ".join)
+def test_fused_convolution(fused: tuple[str, ...]) -> None:
+    found = raw_cost(
+        "_FusedConv2D",
+        input=IMAGE,
+        filter=FILTER,
+        args=[spec(16)],
+        host_args=[],
+        num_args=1,
+        fused_ops=list(fused),
+        **CONV,
+    )
+    assert found == (MACS, 2 * MACS + FUSED[fused] * OUT)
+
+
+def test_what_is_fused_by_a_name_that_is_not_known_is_not_counted() -> None:
+    found = raw_cost(
+        "_FusedConv2D",
+        input=IMAGE,
+        filter=FILTER,
+        args=[spec(16)],
+        host_args=[],
+        num_args=1,
+        fused_ops=["BiasAdd", "New"],
+        **CONV,
+    )
+    assert found is None
+
+
+@pytest.mark.parametrize(
+    ("fused", "operations"), [("GeluExact", 5), ("GeluApproximate", 8), ("Tanh", 1), ("Sigmoid", 1)]
+)
+def test_fused_matmul(fused: str, operations: int) -> None:
+    found = raw_cost("_FusedMatMul", a=spec(2, 3), b=spec(3, 4), args=[spec(4)], fused_ops=["BiasAdd", fused])
+    assert found == (2 * 3 * 4, 2 * (2 * 3 * 4) + (1 + operations) * (2 * 4))
+
+
+def test_fused_depthwise_convolution() -> None:
+    found = raw_cost(
+        "_FusedDepthwiseConv2dNative",
+        input=IMAGE,
+        filter=spec(3, 3, 3, 2),
+        args=[spec(6)],
+        fused_ops=["BiasAdd", "Relu"],
+        **CONV,
+    )
+    out = 2 * 8 * 8 * 6
+    assert found == (out * 9, 2 * (out * 9) + 2 * out)
+
+
+def test_fused_products_in_batches() -> None:
+    found = raw_cost(
+        "_MklFusedBatchMatMulV2",
+        x=spec(5, 2, 3),
+        y=spec(5, 3, 4),
+        args=[spec(1), spec(5, 2, 4)],
+        fused_ops=["Mul", "Add"],
+    )
+    assert found == (5 * 2 * 3 * 4, 2 * (5 * 2 * 3 * 4) + 2 * (5 * 2 * 4))
+
+
+SCALAR = spec()
+RANGES = {f"{bound}_{what}": SCALAR for what in ("input", "filter") for bound in ("min", "max")}
+U8, I8 = "quint8", "qint8"
+
+
+def test_quantised_convolutions() -> None:
+    inputs = {"input": spec(2, 8, 8, 3, dtype=U8), "filter": spec(3, 3, 3, 16, dtype=I8), **RANGES}
+    assert raw_cost("QuantizedConv2D", **inputs, **CONV) == (MACS, 2 * MACS)
+    assert raw_cost("QuantizedConv2DWithBiasAndRelu", bias=spec(16), **inputs, **CONV) == (MACS, 2 * MACS)
+    depthwise_inputs = {**inputs, "filter": spec(3, 3, 3, 2, dtype=I8)}
+    macs = (2 * 8 * 8 * 6) * 9
+    assert raw_cost("QuantizedDepthwiseConv2D", **depthwise_inputs, **CONV) == (macs, 2 * macs)
+
+
+def test_quantised_matmuls() -> None:
+    inputs = {"a": spec(2, 3, dtype=U8), "b": spec(4, 3, dtype=I8), "transpose_b": True}
+    ranges = {f"{bound}_{what}": SCALAR for what in "ab" for bound in ("min", "max")}
+    assert raw_cost("QuantizedMatMul", **inputs, **ranges) == (24, 48)
+    assert raw_cost("QuantizedMatMulWithBias", bias=spec(4), **inputs, **ranges) == (24, 48)
+
+
+def test_uniformly_quantised_products() -> None:
+    ends = {f"rhs_quantization_{end}_val": value for end, value in (("min", -128), ("max", 127))}
+    points = {"rhs_scales": SCALAR, "rhs_zero_points": spec(dtype="int32")}
+    hybrid = raw_cost(
+        "UniformQuantizedDotHybrid", lhs=spec(2, 3), rhs=spec(3, 4, dtype=I8), Tout="float32", **points, **ends
+    )
+    assert hybrid == (2 * 3 * 4, 2 * 2 * 3 * 4)
+    convolution = {
+        "lhs": spec(2, 3, 8, 8),
+        "rhs": spec(16, 3, 3, 3, dtype=I8),
+        "Tout": "float32",
+        "padding": "VALID",
+        **points,
+        **ends,
+    }
+    macs = (2 * 16 * 6 * 6) * (3 * 3 * 3)
+    assert raw_cost("UniformQuantizedConvolutionHybrid", **convolution) == (macs, 2 * macs)
+
+
+def test_quantised_convolution_with_dimensions_of_its_own_is_not_counted() -> None:
+    ends = {f"rhs_quantization_{end}_val": value for end, value in (("min", -128), ("max", 127))}
+    points = {"rhs_scales": SCALAR, "rhs_zero_points": spec(dtype="int32")}
+    numbers = uniform_quant_ops_attr_pb2.UniformQuantizedConvolutionDimensionNumbersAttr(
+        input_feature_dimension=3,
+        input_spatial_dimensions=[1, 2],
+        kernel_input_feature_dimension=2,
+        kernel_output_feature_dimension=3,
+        kernel_spatial_dimensions=[0, 1],
+        output_feature_dimension=3,
+        output_spatial_dimensions=[1, 2],
+    )
+    found = raw_cost(
+        "UniformQuantizedConvolutionHybrid",
+        lhs=spec(2, 8, 8, 3),
+        rhs=spec(3, 3, 3, 16, dtype=I8),
+        Tout="float32",
+        padding="VALID",
+        dimension_numbers=numbers.SerializeToString(),
+        **points,
+        **ends,
+    )
+    assert found is None

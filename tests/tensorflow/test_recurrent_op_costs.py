@@ -1,0 +1,127 @@
+"""Recurrent operators: each number from the shapes of the matrices, the biases and the gates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+tf = pytest.importorskip("tensorflow")
+
+from calls import raw_cost, spec  # noqa: E402
+
+STEPS, BATCH, FEATURES, UNITS = 7, 2, 3, 5
+POSITIONS = STEPS * BATCH
+X = spec(STEPS, BATCH, FEATURES)
+
+
+def cudnn(mode: str, cells: int = 1, kind: str = "CudnnRNN", **options: Any) -> Any:
+    state = spec(cells, BATCH, UNITS)
+    return raw_cost(kind, input=X, input_h=state, input_c=state, params=spec(None), rnn_mode=mode, **options)
+
+
+# Gates and operations of the gates for each unit, as in the recurrent operators of PyTorch.
+MODES = {"lstm": (4, 13), "gru": (3, 11), "rnn_tanh": (1, 2), "rnn_relu": (1, 2)}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_one_layer(mode: str) -> None:
+    gates, per_unit = MODES[mode]
+    macs = POSITIONS * gates * (UNITS * FEATURES + UNITS * UNITS)
+    biases = POSITIONS * 2 * gates * UNITS
+    assert cudnn(mode) == (macs, 2 * macs + biases + POSITIONS * UNITS * per_unit)
+
+
+def test_two_layers() -> None:
+    macs = POSITIONS * 4 * (UNITS * FEATURES + UNITS * UNITS + 2 * UNITS * UNITS)
+    assert cudnn("lstm", cells=2) == (macs, 2 * macs + 2 * POSITIONS * UNITS * (2 * 4 + 13))
+
+
+def test_two_layers_in_both_directions() -> None:
+    first = 2 * 4 * (UNITS * FEATURES + UNITS * UNITS)
+    second = 2 * 4 * (UNITS * (2 * UNITS) + UNITS * UNITS)
+    macs = POSITIONS * (first + second)
+    found = cudnn("lstm", cells=4, direction="bidirectional")
+    assert found == (macs, 2 * macs + 4 * POSITIONS * UNITS * (2 * 4 + 13))
+
+
+def test_input_that_is_taken_as_it_is() -> None:
+    macs = POSITIONS * 3 * UNITS * UNITS
+    assert cudnn("gru", input_mode="skip_input") == (macs, 2 * macs + POSITIONS * UNITS * (2 * 3 + 11))
+
+
+def test_state_that_is_projected() -> None:
+    projected = 2
+    found = raw_cost(
+        "CudnnRNNV3",
+        input=X,
+        input_h=spec(1, BATCH, projected),
+        input_c=spec(1, BATCH, UNITS),
+        params=spec(None),
+        sequence_lengths=spec(BATCH, dtype="int32"),
+        rnn_mode="lstm",
+        num_proj=projected,
+    )
+    macs = POSITIONS * (4 * UNITS * (FEATURES + projected) + UNITS * projected)
+    assert found == (macs, 2 * macs + POSITIONS * UNITS * (2 * 4 + 13))
+
+
+def test_gradient_is_twice_the_forward_pass() -> None:
+    state, out = spec(1, BATCH, UNITS), spec(STEPS, BATCH, UNITS)
+    found = raw_cost(
+        "CudnnRNNBackprop",
+        input=X,
+        input_h=state,
+        input_c=state,
+        params=spec(9),
+        output=out,
+        output_h=state,
+        output_c=state,
+        output_backprop=out,
+        output_h_backprop=state,
+        output_c_backprop=state,
+        reserve_space=spec(1),
+    )
+    macs = POSITIONS * 4 * (UNITS * FEATURES + UNITS * UNITS)
+    assert found == (2 * macs, 2 * (2 * macs + POSITIONS * UNITS * (2 * 4 + 13)))
+
+
+def block(**options: Any) -> Any:
+    state, peephole = spec(BATCH, UNITS), spec(UNITS)
+    weights = {"w": spec(FEATURES + UNITS, 4 * UNITS), "wci": peephole, "wcf": peephole, "wco": peephole}
+    return {"cs_prev": state, "h_prev": state, "b": spec(4 * UNITS), **weights, **options}
+
+
+MATRIX = (FEATURES + UNITS) * 4 * UNITS
+
+
+def test_block_lstm() -> None:
+    macs = POSITIONS * MATRIX
+    found = raw_cost("BlockLSTMV2", seq_len_max=spec(dtype="int64"), x=X, **block())
+    assert found == (macs, 2 * macs + POSITIONS * UNITS * (9 + 4))
+
+
+def test_block_lstm_with_peepholes_and_a_forget_bias() -> None:
+    macs = POSITIONS * MATRIX
+    found = raw_cost("BlockLSTM", seq_len_max=spec(dtype="int64"), x=X, **block(use_peephole=True))
+    assert found == (macs, 2 * macs + POSITIONS * UNITS * (9 + 4 + 6 + 1))
+
+
+def test_one_step_of_an_lstm() -> None:
+    macs = BATCH * MATRIX
+    found = raw_cost("LSTMBlockCell", x=spec(BATCH, FEATURES), **block(forget_bias=0.0))
+    assert found == (macs, 2 * macs + BATCH * UNITS * (9 + 4))
+
+
+def test_one_step_of_a_gru() -> None:
+    found = raw_cost(
+        "GRUBlockCell",
+        x=spec(BATCH, FEATURES),
+        h_prev=spec(BATCH, UNITS),
+        w_ru=spec(FEATURES + UNITS, 2 * UNITS),
+        w_c=spec(FEATURES + UNITS, UNITS),
+        b_ru=spec(2 * UNITS),
+        b_c=spec(UNITS),
+    )
+    macs = BATCH * (FEATURES + UNITS) * 3 * UNITS
+    assert found == (macs, 2 * macs + BATCH * UNITS * (3 + 3 + 5))
