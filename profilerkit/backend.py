@@ -92,6 +92,13 @@ class Backend(ABC):
         """
         raise NotOfferedError(f"the {self.name} backend does not trace training steps")
 
+    def optimizer_state(self, model: Any) -> int | str:
+        """Return the bytes that the model's optimizer keeps for its weights; in words, why that is not known.
+
+        0 for a model that has no optimizer. The state is counted, never made.
+        """
+        return 0
+
     @abstractmethod
     def forward(
         self, model: Any, inputs: ModelInputs, device: DeviceLike = None, mode: str | None = None
@@ -103,7 +110,7 @@ class Backend(ABC):
         """
 
     def mode(self, wanted: str | None) -> str:
-        """Return the execution mode of that name, or the usual one; raises `InputError` for one that is not there."""
+        """Return the execution mode of that name, or the usual one; raises `InputError` for one that it lacks."""
         if wanted is not None and wanted not in self.execution_modes:
             known = ", ".join(map(repr, self.execution_modes))
             raise InputError(f"mode={wanted!r}: the {self.name} backend does not run models so; its modes are: {known}")
@@ -143,8 +150,8 @@ class BackendInfo:
     """A backend that can be loaded when it is needed.
 
     ``frameworks`` are the top-level packages whose classes mark a model as this backend's. ``load`` imports the
-        """Return the execution mode of that name, or the usual one; raises `InputError` for one that it lacks."""
-    of such a class that is another backend's after all.
+    framework and returns the backend; ``requirement`` is what to install where that fails. ``claims`` says no to a
+    model of such a class that is another backend's after all.
     """
 
     name: str

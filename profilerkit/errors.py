@@ -130,6 +130,14 @@ class ModelChangedWarning(ProfilerKitWarning):
     """Code of the user's changed the model's parameters while it was profiled."""
 
 
+def model_failed(error: Exception | None, inputs: object) -> ModelFailedError:
+    """Return what is said of a model that raised: the error, and what it was called with."""
+    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    failure = ModelFailedError(f"the model raised {said}; it was called with {inputs!r}, do these inputs fit it?")
+    failure.__cause__ = error
+    return failure
+
+
 def by_likeness(name: str, known: Iterable[str]) -> list[str]:
     """Return the known names, the ones most like ``name`` first."""
     import difflib  # only an error needs it

@@ -96,14 +96,14 @@ class ExpectedLayer:
         for layer in self.inside:
             yield from layer.walk(depth + 1)
 
-    def numbers(self, depth: int, batch_size: int) -> LayerNumbers:
-        """Return the row of this layer."""
+    def numbers(self, depth: int, batch_size: int, with_statistics: bool = False) -> LayerNumbers:
+        """Return the row of this layer; its statistics are among the parameters only where that is said."""
         every = [layer for _, layer in self.walk()]
         return LayerNumbers(
             depth=depth,
             kind=self.kind,
             calls=self.calls,
-            params=sum(layer.params for layer in every),
+            params=sum(layer.params + (layer.statistics if with_statistics else 0) for layer in every),
             macs=batch_size * sum(layer.calls * layer.cost.macs for layer in every),
             flops=batch_size * sum(layer.calls * layer.cost.flops for layer in every),
             own_macs=batch_size * self.calls * self.cost.macs,
@@ -153,9 +153,13 @@ class Architecture:
         """Depth and kind of each layer in the order of the model, the root included."""
         return tuple((depth, layer.kind) for depth, layer in self.root.walk())
 
-    def layer_numbers(self, batch_size: int = 1) -> tuple[LayerNumbers, ...]:
-        """Return the rows of the layer table for a batch."""
-        return tuple(layer.numbers(depth, batch_size) for depth, layer in self.root.walk())
+    def layer_numbers(self, batch_size: int = 1, *, with_statistics: bool = False) -> tuple[LayerNumbers, ...]:
+        """Return the rows of the layer table for a batch.
+
+        ``with_statistics`` is for a framework in which the statistics of a batch norm are parameters (that are not
+        trained), as in Keras.
+        """
+        return tuple(layer.numbers(depth, batch_size, with_statistics) for depth, layer in self.root.walk())
 
     def input_shape(self, data_format: DataFormat) -> list[TensorSpec] | dict[str, TensorSpec]:
         """Return the inputs' shapes in a layout, as `Profiler` and `profile` take ``input_shape``."""

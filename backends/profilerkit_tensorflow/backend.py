@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, TypeVar
@@ -15,7 +16,10 @@ from . import data, devices
 from .data import TFDataLoader, TFForwardPass
 from .kinds import is_function, is_layer, is_saved_model
 from .preservation import preserved
+from .program import Program
+from .running import running
 from .tracing import trace_model
+from .variables import fingerprint
 
 __all__ = ["TFBackend"]
 
@@ -29,6 +33,10 @@ class TFBackend(Backend):
     data_loader = TFDataLoader
     forward_pass = TFForwardPass
     execution_modes: ClassVar[tuple[str, ...]] = ("graph", "eager", "xla", "predict")
+
+    def __init__(self) -> None:
+        #: The program of the last trace, for as long as somebody keeps the trace: timing need not trace again.
+        self._program: weakref.ref[Program] | None = None
 
     def accepts(self, model: Any) -> bool:
         """Say whether the model is one of TensorFlow's, or a callable over its tensors."""
@@ -56,7 +64,9 @@ class TFBackend(Backend):
 
     def trace(self, model: Any, inputs: ModelInputs | None) -> ModelTrace:
         """Trace the model as a graph of its own, or for real where it cannot be."""
-        return trace_model(model, None if inputs is None else inputs.map(data.as_tensor))
+        trace = trace_model(model, None if inputs is None else inputs.map(data.as_tensor))
+        self._program = weakref.ref(trace.program) if trace.program is not None else None
+        return trace
 
     def trace_training(self, model: Any, inputs: ModelInputs) -> ModelTrace:
         """Trace one training step: forward in training mode, and the gradients of the trainable variables."""
@@ -65,8 +75,10 @@ class TFBackend(Backend):
     def forward(
         self, model: Any, inputs: ModelInputs, device: DeviceLike = None, mode: str | None = None
     ) -> AbstractContextManager[Callable[[], Any]]:
-        """Yield a call that runs one forward pass in inference mode."""
-        raise NotImplementedError
+        """Yield a call that runs one forward pass in inference mode: as a graph, eagerly, by XLA or by ``predict``."""
+        earlier = self._program() if self._program is not None else None
+        where = None if device is None else devices.resolve_device(model, device)
+        return running(model, inputs.map(data.as_tensor), where, self.mode(mode), earlier)
 
     def evaluate(self, model: Any, call: Callable[[], T], device: DeviceLike = None) -> T:
         """Return ``call()``, made on the device, with the model handed back as it was."""
@@ -77,6 +89,10 @@ class TFBackend(Backend):
     def preserved(self, model: Any) -> AbstractContextManager[None]:
         """Hand the model and the process back as they came."""
         return preserved(model)
+
+    def fingerprint(self, model: Any) -> object:
+        """Return which variables there are, whether they are trained, and a checksum of their values."""
+        return fingerprint(model)
 
     def environment(self) -> Mapping[str, str]:
         """Return TensorFlow's and Keras' versions and threads, and the accelerators it sees."""

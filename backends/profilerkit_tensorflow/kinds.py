@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from .calling import is_keras, is_legacy_keras
 
-__all__ = ["children_of", "is_function", "is_layer", "is_saved_model", "is_variable", "own_variables"]
+__all__ = ["children_of", "is_function", "is_layer", "is_saved_model", "is_unbuilt", "is_variable", "own_variables"]
 
 
 #: Attributes in which Keras keeps its books: layers are held there too, by no name of the user's.
@@ -35,6 +35,13 @@ def is_saved_model(value: Any) -> bool:
 def is_function(value: Any) -> bool:
     """Say whether something is a ``tf.function``, one of its traces, or a callable of Python's."""
     return callable(value) and not isinstance(value, type) and not is_layer(value) and not is_saved_model(value)
+
+
+def is_unbuilt(model: Any) -> bool:
+    """Say whether a Keras model lacks variables that its first call would make."""
+    if not (is_keras(model) or is_legacy_keras(model)):
+        return False
+    return not all(layer.built for layer in model._flatten_layers())
 
 
 def is_variable(value: Any) -> bool:

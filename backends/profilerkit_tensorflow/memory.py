@@ -52,9 +52,13 @@ _BYTES = {
 }
 
 #: Operators whose outputs are the input with the same index (or the first one) under another name or shape.
-_SAME_BUFFER = _types("""Identity IdentityN StopGradient PreventGradient Snapshot ReadVariableOp Reshape Squeeze ExpandDims Bitcast
-    EnsureShape CheckNumerics PlaceholderWithDefault Enter Exit NextIteration Switch TensorListPopBack TensorListGetItem
-    TensorListResize""")
+_SAME_BUFFER = _types(
+    """
+    Identity IdentityN StopGradient PreventGradient Snapshot ReadVariableOp Reshape Squeeze ExpandDims Bitcast
+    EnsureShape CheckNumerics PlaceholderWithDefault Enter Exit NextIteration Switch TensorListPopBack
+    TensorListGetItem TensorListResize
+    """
+)
 #: Operators that hand the input on where there is nothing to do.
 _SAME_IF_UNCHANGED = _types("Cast Pad PadV2 Tile BroadcastTo Sum Mean Max Min Prod All Any Slice StridedSlice")
 #: Operators that cut along the first dimension without copying, and the index of the input they cut.
@@ -63,15 +67,23 @@ _CUTS = {"Slice": 0, "StridedSlice": 0, "Split": 1, "SplitV": 0, "Unpack": 0}
 _ALIGNMENT = 64
 
 #: Element-wise operators that may work in the buffer of their only, or their first, input.
-_IN_PLACE_OF_FIRST = _types("""Abs Acos Acosh Asin Asinh Atan Atanh BesselI0e BesselI1e Ceil Cos Cosh Digamma Erf Erfc Erfinv Exp Expm1 Floor
-    Inv Invert Lgamma Log Log1p LogicalNot Ndtri Neg Reciprocal Rint Round Rsqrt Sigmoid Sign Sin Sinh Sqrt Square Tan
-    Tanh Elu LeakyRelu Relu Relu6 Selu Softplus Softsign Softmax LogSoftmax BiasAdd BiasAddV1 ClipByValue
-    MatrixBandPart""")
+_IN_PLACE_OF_FIRST = _types(
+    """
+    Abs Acos Acosh Asin Asinh Atan Atanh BesselI0e BesselI1e Ceil Cos Cosh Digamma Erf Erfc Erfinv Exp Expm1
+    Floor Inv Invert Lgamma Log Log1p LogicalNot Ndtri Neg Reciprocal Rint Round Rsqrt Sigmoid Sign Sin Sinh
+    Sqrt Square Tan Tanh Elu LeakyRelu Relu Relu6 Selu Softplus Softsign Softmax LogSoftmax BiasAdd BiasAddV1
+    ClipByValue MatrixBandPart
+    """
+)
 #: Element-wise operators that may work in the buffer of either of two inputs.
-_IN_PLACE_OF_TWO = _types("""Add AddV2 Atan2 BitwiseAnd BitwiseOr BitwiseXor Div DivNoNan FloorDiv FloorMod LogicalAnd LogicalOr Maximum
-    Minimum Mod Mul MulNoNan Pow RealDiv SquaredDifference Sub TruncateDiv TruncateMod Xdivy Xlog1py Xlogy EluGrad
-    LeakyReluGrad ReluGrad Relu6Grad SeluGrad SoftplusGrad SoftsignGrad InvGrad ReciprocalGrad RsqrtGrad SigmoidGrad
-    SqrtGrad TanhGrad""")
+_IN_PLACE_OF_TWO = _types(
+    """
+    Add AddV2 Atan2 BitwiseAnd BitwiseOr BitwiseXor Div DivNoNan FloorDiv FloorMod LogicalAnd LogicalOr Maximum
+    Minimum Mod Mul MulNoNan Pow RealDiv SquaredDifference Sub TruncateDiv TruncateMod Xdivy Xlog1py Xlogy
+    EluGrad LeakyReluGrad ReluGrad Relu6Grad SeluGrad SoftplusGrad SoftsignGrad InvGrad ReciprocalGrad RsqrtGrad
+    SigmoidGrad SqrtGrad TanhGrad
+    """
+)
 _SELECTIONS = ("Select", "SelectV2")
 _BATCH_NORMS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
 _REDUCTIONS = _types("Sum Mean Max Min Prod All Any EuclideanNorm")

@@ -13,12 +13,14 @@ in the traced graph                when it runs
 gradients of a loop                ``gradient_tape/while/while_grad/body/_9/gradient_tape/while/gradients/...``
 ``c/add_1``, sums rewritten        ``c/ArithmeticOptimizer/AddOpsRewrite_add_1``, ``.../AddOpsRewrite_Leaf_0_add_1``
 ``mt/mm`` after a transpose        ``mt/ArithmeticOptimizer/FoldTransposeIntoMatMul_mm``
-a chain of ``Exp``, ``Sqrt``, ...    ``Sqrt/unary_ops_composition``: the name of the last one
+``Sqrt`` of ``Exp``, a chain        ``Sqrt/unary_ops_composition``: the name of the last one
 a cast that was put in             ``x-0-CastToBf16-0-AutoMixedPrecision``: the name of the neighbour it serves
 =================================  =====================================================================
 
 The number after ``body/`` and the like differs from trace to trace and says nothing. Each level is put before the next,
-so that the names of nested calls are paths.
+so that the names of nested calls are paths. Undone too, but known from TensorFlow's source alone: ``ConstantFolding/``,
+``Func/.../input/_3`` (a call's arguments), ``HoistCommonFactor``, and ``LayoutOptimizer`` and ``/_12`` (transfers) with
+a GPU.
 
 A fused kernel has the name of the *last* operator it stands for: convolution, bias and activation run as one
 ``_FusedConv2D`` (``_MklNativeFusedConv2D`` with oneDNN) named ``re_lu/Relu``, and the convolution's and the bias' names

@@ -14,7 +14,7 @@ What the profiler gives, found out with TensorFlow 2.21:
   a session do not count, which is why the warm-up is in the session too. Give a function that has hardly run before;
   the loop of a recurrent layer makes 90 runs in one call. ``tf.function(lambda *args: concrete(*args))`` is a new one
   made of a concrete function. It also runs slower than one that knows its cheap kernels, since it hands each of them
-  to the thread pool: an LSTM of 100 steps takes 1.7 times as long, convolutional networks not 1.1 times. Take the
+  to the thread pool: an LSTM of 100 steps takes 1.2 to 1.7 times as long, a convolutional network hardly more. Take the
   nodes' proportions from here and the time of the whole from a clock.
 - Constants, placeholders, identities that were pruned and the switches of loops record nothing.
 - What XLA compiled records nothing under a node's name, and neither do eager operators: `PassTimes.busy_seconds` is far

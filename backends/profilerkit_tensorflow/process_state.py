@@ -68,28 +68,28 @@ def process_state() -> Callable[[], None]:
 
 
 def _context_state() -> Callable[[], None]:
-    """Note TensorFlow's global seed, the numbers it draws from it for each operator, and the default device.
+    """Note TensorFlow's global seed, the generator of the operators' seeds, and the default device.
 
-    Inside, the operators' seeds are drawn from another stream, derived from the first: the kernel of a random operator
-    goes on counting for as long as it is cached, by its two seeds, so that a seed drawn twice gives other numbers the
-    second time. Clearing the cache instead would start the user's own seeded operators over.
+    Inside, another global seed holds. The kernel of a random operator is cached by its two seeds and goes on counting
+    from call to call, which nothing can set back: under another seed the user's kernels are not touched. Clearing the
+    cache instead would start them over. From a seed that the user set follows always the same other one.
     """
     context = eager.context()
     seed, generator = context._seed, getattr(context, "_rng", None)
+    state = generator.getstate() if generator else None
     device = context.device_name, context.device_spec
-    if generator is not None:
-        stand_in = random.Random()
-        state = generator.getstate()
-        stand_in.seed(f"profilerkit {state[1][-1]} {state[1][:8]}")
-        context._rng = stand_in
+    stand_in = random.Random()
+    if seed is not None and state is not None:
+        stand_in.seed(f"{seed} {state[1][:4]} {state[1][-1]}")
+    context._seed, context._rng = stand_in.getrandbits(31), stand_in
 
     def restore() -> None:
         context._seed = seed
-        if generator is not None:
+        if generator is None:
+            del context._rng
+        else:
             context._rng = generator
             generator.setstate(state)
-        elif hasattr(context, "_rng"):
-            del context._rng
         if context.device_name != device[0]:
             context._set_device(*device)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -15,45 +16,49 @@ from profilerkit import ModelInputs
 
 from .calling import _for_keras as keras_arguments
 from .calling import _takes_training as takes_training
-from .calling import call_model, is_keras
+from .calling import call_model, is_keras, is_legacy_keras
 from .conversion import converted, functions_traced_anew
-from .kinds import is_function
+from .kinds import is_function, is_unbuilt
 from .layers import LayerCalls, named_layers
 from .weights import trainable_variables_of
 
-__all__ = ["Program", "is_unbuilt", "traced_program"]
+__all__ = ["Program", "traced_program"]
 
 
 @dataclass(frozen=True)
 class Program:
-    """A traced model: its concrete function, and the calls of its layers while it was traced.
+    """A traced model: its concrete function, the calls of its layers while it was traced, the seconds tracing took.
 
-    ``stand_ins`` are the placeholders in the graph that stand for the variables of a model that has none yet.
+    ``key`` is equal for programs of the same model with the same settings for the same shapes.
     """
 
     concrete: Any
     calls: LayerCalls
     layers: Sequence[tuple[str, Any]]
+    seconds: float
+    key: Any
 
     @property
     def graph(self) -> Any:
         """The operators."""
         return self.concrete.graph
 
+    def fits(self, model: Any, inputs: ModelInputs) -> bool:
+        """Say whether it is the program of a model, as that is now, in inference mode on these inputs."""
+        return self.layers[0][1] is model and self.key is not None and self.key == _key(model, self.layers, inputs)
 
-def is_unbuilt(model: Any) -> bool:
-    """Say whether a Keras 3 model has no variables yet, or not all of them."""
-    return is_keras(model) and not all(layer.built for layer in model._flatten_layers())
 
-
-def traced_program(model: Any, inputs: ModelInputs, *, training: bool = False, anew: bool = True) -> Program:
+def traced_program(
+    model: Any, inputs: ModelInputs, *, training: bool = False, compiled: bool = False, anew: bool = True
+) -> Program:
     """Trace the model for inputs of these shapes; whatever the model raises is raised.
 
-    In training the program returns the gradients of the sum of the outputs by the trainable variables. With ``anew``
-    the model's own ``tf.function``s are traced anew, so that their layers and shapes are seen. Use inside
-    `preserved`: a model that is not built is built for the time being, without values.
+    In training the program returns the gradients of the sum of the outputs by the trainable variables. ``compiled``
+    makes it one for XLA. With ``anew`` the model's own ``tf.function``s are traced anew, so that their layers and
+    shapes are seen. Use inside `preserved`: a model that is not built is built for the time being, without values.
     """
-    variables = _built(model, inputs) if is_unbuilt(model) else []
+    start = time.perf_counter()
+    unvalued = _built(model, inputs) if is_unbuilt(model) else []
     layers = named_layers(model)
     calls = LayerCalls(layers, training)
     specs, rebuild = _flattened(inputs)
@@ -62,12 +67,26 @@ def traced_program(model: Any, inputs: ModelInputs, *, training: bool = False, a
         calls.restart()
         given = rebuild(leaves)
         with calls.following(), functions_traced_anew() if anew else nullcontext():
-            return _gradients(layers, given, variables) if training else _forward(model, given, variables)
+            return _gradients(layers, given, unvalued) if training else _forward(model, given, unvalued)
 
-    function = tf.function(program, autograph=False)
+    function = tf.function(program, autograph=False, jit_compile=True if compiled else None)
     with _quietly():
         concrete = function.get_concrete_function(*specs)
-    return Program(concrete, calls, layers)
+    key = None if training or compiled or unvalued or is_function(model) else _key(model, layers, inputs)
+    return Program(concrete, calls, layers, time.perf_counter() - start, key)
+
+
+def _key(model: Any, layers: Sequence[tuple[str, Any]], inputs: ModelInputs) -> Any:
+    """Return the settings of all layers, and the shapes of the inputs: what a trace depends on."""
+    settings = tuple(
+        (path, id(layer), tuple((name, _setting(value)) for name, value in vars(layer).items()))
+        for path, layer in layers
+    )
+    return settings, tuple(tf.type_spec_from_value(leaf) if _is_fed(leaf) else repr(leaf) for leaf in inputs.leaves())
+
+
+def _setting(value: Any) -> Any:
+    return value if isinstance(value, (bool, int, float, str, bytes, type(None))) else id(value)
 
 
 def _flattened(inputs: ModelInputs) -> tuple[list[Any], Callable[[Sequence[Any]], ModelInputs]]:
@@ -87,7 +106,11 @@ def _is_fed(leaf: Any) -> bool:
 
 
 def _built(model: Any, inputs: ModelInputs) -> list[Any]:
-    """Build a Keras model without giving its variables values; return the variables that have none."""
+    """Build a Keras model, one of Keras 3 without giving its variables values; return the variables that have none."""
+    if is_legacy_keras(model):
+        zeros = inputs.map(lambda leaf: tf.zeros_like(leaf) if tf.is_tensor(leaf) else leaf)
+        model(*zeros.args, **zeros.kwargs)
+        return []
     keras = sys.modules["keras"]
     specs, rebuild = _flattened(inputs)
     with tf.Graph().as_default():

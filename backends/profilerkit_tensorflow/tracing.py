@@ -8,7 +8,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from profilerkit import CostFormulaError, ModelFailedError, ModelInputs
+from profilerkit import CostFormulaError, ModelInputs
+from profilerkit.errors import model_failed
 from profilerkit.trace import MemoryTimeline, ModelTrace, OpRecord, TensorInfo, distinct
 
 from .layers import layer_records, named_layers
@@ -18,7 +19,7 @@ from .values import Executed, PartialShape, Value, static_shape
 from .walk import Walk
 from .weights import trainable_variables_of
 
-__all__ = ["model_failed", "trace_model"]
+__all__ = ["trace_model"]
 
 #: Operators that hand data on, read a weight or keep books: they are no work, and no record of their own.
 _BOOKKEEPING = frozenset(
@@ -73,6 +74,7 @@ def walked(model: Any, inputs: ModelInputs, program: Program) -> ModelTrace:
         uncounted=dict(walk.uncounted),
         method="a traced graph",
         notes=tuple(_notes(walk, program)),
+        program=program,
     )
 
 
@@ -144,11 +146,3 @@ def _notes(walk: Walk, program: Program) -> Iterator[str]:
     made = ", ".join(sorted(set(program.calls.strangers)))
     if made:
         yield f"the model makes layers while it runs ({made}); their work is counted, their parameters are not"
-
-
-def model_failed(error: Exception, inputs: ModelInputs) -> ModelFailedError:
-    """Return what is said of a model that raised: the error, and what it was called with."""
-    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    failure = ModelFailedError(f"the model raised {said}; it was called with {inputs!r}, do these inputs fit it?")
-    failure.__cause__ = error
-    return failure

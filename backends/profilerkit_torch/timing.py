@@ -9,8 +9,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from profilerkit import Device, DeviceNotAvailableError, ModelFailedError, ModelInputs, WithoutValuesError
+from profilerkit import Device, DeviceNotAvailableError, ModelInputs, WithoutValuesError
 from profilerkit.backend import DeviceLike
+from profilerkit.errors import model_failed
 
 from .guard import WriteGuard
 from .layers import is_lazy
@@ -140,11 +141,3 @@ def _first_pass(model: nn.Module, inputs: ModelInputs, guard: WriteGuard) -> Non
             model(*inputs.args, **inputs.kwargs)
     except Exception as error:  # whatever the model raises
         raise model_failed(error, inputs) from error
-
-
-def model_failed(error: Exception | None, inputs: ModelInputs) -> ModelFailedError:
-    """Return what is said of a model that raised: the error, and what it was called with."""
-    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    failure = ModelFailedError(f"the model raised {said}; it was called with {inputs!r}, do these inputs fit it?")
-    failure.__cause__ = error
-    return failure

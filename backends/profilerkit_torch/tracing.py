@@ -23,6 +23,7 @@ from torch.nn.parameter import is_lazy as is_unsized
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from profilerkit import CostFormulaError, ModelInputs
+from profilerkit.errors import model_failed
 from profilerkit.measurement import collector_paused
 from profilerkit.trace import LayerRecord, ModelTrace, distinct
 
@@ -31,7 +32,7 @@ from .layers import LayerStack, is_lazy, layer_records
 from .modules import set_inference_flags, tensors_of
 from .preservation import preserved, substitute
 from .recorder import Recorder
-from .timing import device_of, model_failed, needs_autograd
+from .timing import device_of, needs_autograd
 
 __all__ = ["trace_model"]
 

@@ -4,24 +4,31 @@ from __future__ import annotations
 
 from .complexity import ComputeComplexity, ComputeFlops, ComputeParams, Flops, Macs, TotalParams, TrainableParams
 from .evaluation import ComputeEvalMetric, DynamicEvalMetric, EvalMetric, InferenceTime
-from .execution_time import ComputeExecutionTime, ExecutionTime, Throughput
+from .execution_time import ComputeExecutionTime, ComputeFirstCall, ExecutionTime, FirstCallTime, Throughput
+from .layer_times import ComputeLayerTimes, LayerTimes
 from .layerwise import ComputeLayerwiseSummary, LayerwiseData, LayerwiseSummary
 from .memory import MemoryFootprint
 from .size import ComputeSize, ModelSize
+from .training import ComputeTraining, TrainingFlops, TrainingMacs, TrainingMemory
 
 __all__ = [
     "ComputeComplexity",
     "ComputeEvalMetric",
     "ComputeExecutionTime",
+    "ComputeFirstCall",
     "ComputeFlops",
+    "ComputeLayerTimes",
     "ComputeLayerwiseSummary",
     "ComputeParams",
     "ComputeSize",
+    "ComputeTraining",
     "DynamicEvalMetric",
     "EvalMetric",
     "ExecutionTime",
+    "FirstCallTime",
     "Flops",
     "InferenceTime",
+    "LayerTimes",
     "LayerwiseData",
     "LayerwiseSummary",
     "Macs",
@@ -30,4 +37,7 @@ __all__ = [
     "Throughput",
     "TotalParams",
     "TrainableParams",
+    "TrainingFlops",
+    "TrainingMacs",
+    "TrainingMemory",
 ]

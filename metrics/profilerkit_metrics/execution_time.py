@@ -6,13 +6,22 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from profilerkit import Comparative, JointFunction, Measurement, Metric, Scale, Unavailable, WithoutValuesError
+from profilerkit import (
+    Comparative,
+    JointFunction,
+    Measurement,
+    Metric,
+    ProfilerFunction,
+    Scale,
+    Unavailable,
+    WithoutValuesError,
+)
 from profilerkit.backend import Backend, DeviceLike
 from profilerkit.data import ModelInputs
 from profilerkit.intrinsic import batch_size_of
 from profilerkit.measurement import Sampling, measure_interleaved
 
-__all__ = ["ComputeExecutionTime", "ExecutionTime", "Throughput"]
+__all__ = ["ComputeExecutionTime", "ComputeFirstCall", "ExecutionTime", "FirstCallTime", "Throughput"]
 
 
 class ExecutionTime(Metric):
@@ -32,6 +41,37 @@ class Throughput(Metric):
     COMPARATIVE = Comparative.DIV
 
 
+class FirstCallTime(Metric):
+    """Seconds that the first call takes, tracing and compiling the model included."""
+
+    NAME = "first_call_time"
+    UNIT = "s"
+    SCALE = Scale.TIME
+    COMPARATIVE = Comparative.RECIPROCAL
+
+
+class ComputeFirstCall(ProfilerFunction):
+    """Says what the first call takes, apart from all later ones. Computed where it is asked for by name."""
+
+    ON_DEMAND = True
+
+    def get_bounded_status_keys(self) -> type[Metric]:
+        """Return `FirstCallTime`."""
+        return FirstCallTime
+
+    def __call__(
+        self, model: Any, backend: Backend, inputs: Any, device: DeviceLike = None, mode: str | None = None
+    ) -> Any:
+        """Return the seconds; unavailable where nothing is compiled, and for a model without values."""
+        try:
+            with backend.forward(model, ModelInputs.of(inputs), device, mode) as call:
+                seconds = getattr(call, "first_call_seconds", None)
+        except WithoutValuesError as error:
+            return Unavailable(str(error))
+        nothing = f"the {backend.name} backend compiles nothing in mode {backend.mode(mode)!r}: all calls are alike"
+        return Unavailable(nothing) if seconds is None else seconds
+
+
 class ComputeExecutionTime(JointFunction):
     """Measures the time of a forward pass; of several models in turn where they are compared."""
 
@@ -45,6 +85,7 @@ class ComputeExecutionTime(JointFunction):
         backend: Backend,
         inputs: Any,
         device: DeviceLike = None,
+        mode: str | None = None,
         num_iters: int | None = None,
         warmup: int | None = None,
         relative_precision: float = 0.02,
@@ -57,6 +98,7 @@ class ComputeExecutionTime(JointFunction):
             backend: The model's backend.
             inputs: What it is called with.
             device: Where to run; where the model is unless given.
+            mode: How to run, as the backend calls it: "graph", "eager", "xla"; its usual way unless given.
             num_iters: A fixed number of samples; until the median is known well enough unless given.
             warmup: A fixed number of calls left out first; until the times settle unless given.
             relative_precision: How well the median must be known: 0.02 is plus or minus 2 %.
@@ -89,7 +131,7 @@ def _measured(
 ) -> list[Measurement]:
     with ExitStack() as running:
         passes = [
-            running.enter_context(call["backend"].forward(call["model"], own, call["device"]))
+            running.enter_context(call["backend"].forward(call["model"], own, call["device"], call["mode"]))
             for call, own in zip(calls, inputs, strict=True)
         ]
         return measure_interleaved(passes, sampling)

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from profilerkit import Backend, ProfilerFunction, hookimpl
 
-from . import ComputeComplexity, ComputeExecutionTime
+from . import ComputeComplexity, ComputeExecutionTime, ComputeFirstCall, ComputeLayerTimes, ComputeTraining
 
 
 @hookimpl
 def profilerkit_profiler_functions(backend: Backend) -> list[ProfilerFunction]:
     """Offer the metrics that need nothing but a model and inputs, for every backend."""
-    return [ComputeComplexity(), ComputeExecutionTime()]
+    return [
+        ComputeComplexity(),
+        ComputeExecutionTime(),
+        ComputeFirstCall(),
+        ComputeLayerTimes(),
+        ComputeTraining(),
+    ]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import keras
 import numpy as np
+import pytest
 
 from profilerkit import Backend, ModelInputs
 from profilerkit.architectures import (
@@ -29,9 +29,16 @@ from profilerkit.architectures import (
     DataFormat,
 )
 
+pytest.importorskip("tensorflow")  # doctests are looked for here too, in environments that lack it
+
+import keras
+
 layers = keras.layers
 
 DATA_FORMAT: DataFormat = "channels_last"
+
+#: A batch norm's mean and variance are weights in Keras, which are not trained: `count_params` has them.
+STATISTICS_ARE_PARAMETERS = True
 
 #: The kind of each layer type that the models are made of.
 KINDS = {

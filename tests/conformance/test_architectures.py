@@ -29,6 +29,7 @@ def test_rows_include_what_is_inside_for_each_call_and_sample() -> None:
     ]
     assert tiny.layers == ((0, "model"), (1, "linear"), (1, "block"), (2, "linear"))
     assert (tiny.params, tiny.statistics, tiny.macs(4), tiny.flops(4)) == (15, 4, 72, 212)
+    assert [row.params for row in tiny.layer_numbers(with_statistics=True)] == [15 + 4, 6, 8 + 4, 6]
 
 
 def test_a_backend_is_found_right_or_wrong_by_its_table() -> None:

@@ -142,16 +142,21 @@ def test_a_profiler_of_one_framework_refuses_a_model_of_the_other(teacher: Profi
 
 # Each alone, and neither --------------------------------------------------------------------------------------------
 
-#: Makes packages as if they were not installed.
+#: Makes packages as if they were not installed: no finder finds them.
 ABSENT = """
 import json, sys
 
-class Absent:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {absent!r}:
-            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+class Without:
+    def __init__(self, finder):
+        self.finder = finder
 
-sys.meta_path.insert(0, Absent())
+    def find_spec(self, name, path=None, target=None):
+        return None if name.partition(".")[0] in {absent!r} else self.finder.find_spec(name, path, target)
+
+    def __getattr__(self, name):
+        return getattr(self.finder, name)
+
+sys.meta_path[:] = map(Without, sys.meta_path)
 
 def said(call):
     try:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import torch
-from torch import nn
+import pytest
 
 from profilerkit import Backend, ModelInputs
 from profilerkit.architectures import (
@@ -35,7 +34,15 @@ from profilerkit.architectures import (
     DataFormat,
 )
 
+pytest.importorskip("torch")  # doctests are looked for here too, in environments that lack it
+
+import torch
+from torch import nn
+
 DATA_FORMAT: DataFormat = "channels_first"
+
+#: A batch norm's mean and variance are buffers in torch.
+STATISTICS_ARE_PARAMETERS = False
 
 #: The kind of each layer type that the models are made of.
 KINDS = {

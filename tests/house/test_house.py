@@ -17,10 +17,11 @@ HEAVY = ("torch", "tensorflow", "keras", "jax", "numpy", "pandas", "rich", "matp
 MAY_IMPORT = {
     "profilerkit": {"profilerkit"},
     "profilerkit_metrics": {"profilerkit", "profilerkit_metrics"},
+    "profilerkit_tensorflow": {"profilerkit", "profilerkit_metrics", "profilerkit_tensorflow"},
     "profilerkit_torch": {"profilerkit", "profilerkit_metrics", "profilerkit_torch"},
 }
-FRAMEWORKS = {"torch", "tensorflow", "keras", "jax"}
-MAY_IMPORT_FRAMEWORKS = {"profilerkit_torch": {"torch"}}
+FRAMEWORKS = {"torch", "tensorflow", "keras", "tf_keras", "jax"}
+MAY_IMPORT_FRAMEWORKS = {"profilerkit_tensorflow": {"tensorflow"}, "profilerkit_torch": {"torch"}}
 
 
 def packages() -> dict[str, Path]:
@@ -76,7 +77,8 @@ def loaded_after(statement: str) -> set[str]:
         "import profilerkit",
         "import profilerkit_metrics",
         "import profilerkit_torch",
-        "import profilerkit_torch.plugin, profilerkit_metrics.plugin",
+        "import profilerkit_tensorflow",
+        "import profilerkit_torch.plugin, profilerkit_tensorflow.plugin, profilerkit_metrics.plugin",
         "from profilerkit.plugins import backends; backends()",
         "from profilerkit import Metric, Profiler, Report, hookimpl, profile",
     ],
@@ -91,6 +93,13 @@ def test_the_torch_backend_loads_no_other_framework() -> None:
     assert loaded.isdisjoint(FRAMEWORKS - {"torch"})
 
 
+def test_the_tensorflow_backend_loads_no_torch() -> None:
+    pytest.importorskip("tensorflow")
+    loaded = loaded_after("import profilerkit_tensorflow; profilerkit_tensorflow.TFProfiler")
+    assert "tensorflow" in loaded
+    assert "torch" not in loaded
+
+
 def test_a_misspelt_lazy_name_is_an_attribute_error() -> None:
     import profilerkit_torch
 
@@ -101,7 +110,7 @@ def test_a_misspelt_lazy_name_is_an_attribute_error() -> None:
         assert getattr(profilerkit_torch, name) is not None
 
 
-@pytest.mark.parametrize("package", ["profilerkit", "profilerkit_torch"])
+@pytest.mark.parametrize("package", ["profilerkit", "profilerkit_tensorflow", "profilerkit_torch"])
 def test_lazy_names_are_the_imported_ones_are_the_public_ones(package: str) -> None:
     """What type checkers read, what is imported on first use, and what is public are one list."""
     tree = ast.parse((packages()[package] / "__init__.py").read_text(encoding="utf-8"))

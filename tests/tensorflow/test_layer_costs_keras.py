@@ -73,6 +73,17 @@ def test_rms_norm() -> None:
     assert cost(keras.layers.RMSNormalization()) == (0, (3 + 1) * ELEMENTS)
 
 
+def test_adaptive_pooling_takes_each_element_of_each_window() -> None:
+    layer = getattr(keras.layers, "AdaptiveAveragePooling2D", None)
+    if layer is None:
+        pytest.skip("this version of Keras has no adaptive pooling")
+    formula = layer_cost(layer((3, 2)))
+    assert formula is not None
+    # Eight rows in windows of 0-3, 2-6 and 5-8; eight columns in two of 0-4 and 4-8.
+    found = formula(layer((3, 2)), (Shape((2, 8, 8, 6)),), (Shape((2, 3, 2, 6)),), False)
+    assert found == (0, 2 * (3 + 4 + 3) * (4 + 4) * 6)
+
+
 def test_dropout_masks_and_scales_where_it_is_on(layers: Any) -> None:
     assert cost(layers.Dropout(0.5)) == (0, 0)
     assert cost(layers.Dropout(0.5), training=True) == (0, 2 * ELEMENTS)

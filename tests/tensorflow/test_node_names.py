@@ -112,7 +112,9 @@ def fused(x: Any) -> Any:
     return tf.nn.relu(tf.nn.bias_add(x, bias, name="bias"), name="activation")
 
 
-@pytest.mark.parametrize("executed_type", ["_FusedConv2D", "_MklFusedConv2D", "_MklNativeFusedConv2D", "_MklNativePadWithFusedConv2D"])
+@pytest.mark.parametrize(
+    "executed_type", ["_FusedConv2D", "_MklFusedConv2D", "_MklNativeFusedConv2D", "_MklNativePadWithFusedConv2D"]
+)
 def test_a_fused_kernel_is_the_convolution_behind_its_name(executed_type: str) -> None:
     graph = tf.function(fused).get_concrete_function(tf.TensorSpec([1, 8, 8, 2])).graph
     activation = graph.get_operation_by_name("activation")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .registry import Cost, OpCall, register_elementwise, register_op_cost
+from .registry import Cost, OpCall, UnknownShapeError, register_elementwise, register_op_cost
 
 _ARITHMETIC = """
     Abs Angle Atan2 Ceil ComplexAbs DivNoNan Floor FloorDiv FloorMod Inv Maximum Minimum Mod MulNoNan Neg NextAfter Pow
@@ -29,9 +29,11 @@ register_elementwise(1, "BiasAdd", "BiasAddV1")
 
 def _is_constant(call: OpCall, index: int, number: int) -> bool:
     """Say whether an input is that number, known before the model runs; bigger constants are not looked at."""
-    if call.inputs[index].numel != 1:
+    try:
+        single = call.inputs[index].numel == 1
+    except UnknownShapeError:
         return False
-    value = call.value(index)
+    value = call.value(index) if single else None
     return value is not None and bool((value == number).all())
 
 

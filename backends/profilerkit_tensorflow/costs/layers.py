@@ -5,6 +5,7 @@ With these a layer costs the same whether Keras has one operator for it or ten, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -56,6 +57,23 @@ def group_normalization(layer: Any, inputs: Shapes, outputs: Shapes, training: b
 def rms_normalization(layer: Any, inputs: Shapes, outputs: Shapes, training: bool) -> Cost:
     """Square, mean, product with the inverse root: three for each element, and one for the scale that it always has."""
     return Cost(0, 4 * inputs[0].numel)
+
+
+def adaptive_pooling(layer: Any, inputs: Shapes, outputs: Shapes, training: bool) -> Cost:
+    """One comparison or addition for each element of each window.
+
+    Window i of n over a length covers ``floor(i * length / n)`` to ``ceil((i + 1) * length / n)``; a dimension that is
+    not pooled has windows of one.
+    """
+    covered = (
+        sum(-(-(i + 1) * length // n) - i * length // n for i in range(n))
+        for length, n in zip(inputs[0], outputs[0], strict=True)
+    )
+    return Cost(0, math.prod(covered))
+
+
+for _name in (f"Adaptive{kind}Pooling{dimensions}D" for kind in ("Average", "Max") for dimensions in (1, 2, 3)):
+    register_layer_cost(_name, adaptive_pooling)
 
 
 @register_layer_cost("Dropout")

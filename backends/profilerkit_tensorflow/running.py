@@ -1,0 +1,114 @@
+"""Running a model for real, as TensorFlow people do: as a graph, eagerly, compiled by XLA, by Keras' ``predict``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from profilerkit import InputError, ModelInputs, WithoutValuesError
+from profilerkit.errors import model_failed
+
+from .calling import call_model
+from .devices import resolve_device
+from .kinds import is_unbuilt
+from .preservation import preserved
+from .program import Program, traced_program
+
+__all__ = ["RunningModel", "require_values", "running"]
+
+
+@dataclass
+class RunningModel:
+    """A call that runs one forward pass and returns when the device is done.
+
+    ``first_call_seconds`` are what tracing, compiling and the first pass took together.
+    """
+
+    run: Callable[[], Any]
+    first_call_seconds: float
+    on_accelerator: bool = False
+
+    def __call__(self) -> None:
+        """Run one forward pass."""
+        self.run()
+        if self.on_accelerator:
+            tf.test.experimental.sync_devices()
+
+
+@contextmanager
+def running(
+    model: Any, inputs: ModelInputs, device: str | None, mode: str, earlier: Program | None
+) -> Iterator[RunningModel]:
+    """Yield a call that runs the model in inference mode; it gets every variable's value back at the end.
+
+    ``mode`` is "graph" (one traced function), "eager" (operator by operator), "xla" (compiled) or "predict" (Keras' own
+    ``predict``). ``earlier`` is a program of the model that may be at hand, so that it need not be traced again.
+    """
+    require_values(model)
+    target = resolve_device(model, device)
+    placed = tf.device(target) if device is not None else nullcontext()
+    with preserved(model, variable_values=True), placed:
+        fed = inputs.map(lambda leaf: tf.identity(leaf) if tf.is_tensor(leaf) else leaf)
+        start = time.perf_counter()
+        before = 0.0
+        try:
+            if mode == "graph" and device is None and earlier is not None and earlier.fits(model, fed):
+                run, before = _of_program(earlier, fed), earlier.seconds
+            else:
+                run = _RUNS[mode](model, fed)
+            run()
+        except InputError:
+            raise
+        except Exception as error:  # whatever the model raises
+            raise model_failed(error, inputs) from error
+        yield RunningModel(run, before + time.perf_counter() - start, not target.startswith("/CPU"))
+
+
+def require_values(model: Any) -> None:
+    """Raise `WithoutValuesError` for a Keras model that is not built."""
+    if is_unbuilt(model):
+        raise WithoutValuesError(
+            f"the model {model.name!r} is not built: its weights have no values yet, so it cannot be run, only its "
+            "static metrics can be had; call it once with real inputs, or give its input shape to model.build()"
+        )
+
+
+def _of_program(program: Program, inputs: ModelInputs) -> Callable[[], Any]:
+    tensors = [leaf for leaf in inputs.leaves() if tf.is_tensor(leaf)]
+    return lambda: program.concrete(*tensors)
+
+
+def _eagerly(model: Any, inputs: ModelInputs) -> Callable[[], Any]:
+    return lambda: call_model(model, inputs.args, inputs.kwargs)
+
+
+def _as_graph(model: Any, inputs: ModelInputs) -> Callable[[], Any]:
+    return _of_program(traced_program(model, inputs), inputs)
+
+
+def _compiled(model: Any, inputs: ModelInputs) -> Callable[[], Any]:
+    return _of_program(traced_program(model, inputs, compiled=True), inputs)
+
+
+def _by_predict(model: Any, inputs: ModelInputs) -> Callable[[], Any]:
+    if not hasattr(model, "predict"):
+        raise InputError(
+            f"mode='predict': a {type(model).__name__} has no predict(), which Keras models have; use another mode: "
+            "'graph', 'eager' or 'xla'"
+        )
+    fed: Any = inputs.kwargs or (inputs.args[0] if len(inputs.args) == 1 else list(inputs.args))
+    first = next(leaf for leaf in inputs.leaves() if tf.is_tensor(leaf))
+    return lambda: model.predict(fed, batch_size=int(first.shape[0]), verbose=0)
+
+
+_RUNS: dict[str, Callable[[Any, ModelInputs], Callable[[], Any]]] = {
+    "graph": _as_graph,
+    "eager": _eagerly,
+    "xla": _compiled,
+    "predict": _by_predict,
+}
