@@ -165,18 +165,26 @@ def _is_size(value: Any) -> bool:
 def _is_shape_and_dtype(value: Any) -> bool:
     if not (isinstance(value, tuple) and len(value) == 2 and _is_shape(value[0])):
         return False
-    return isinstance(value[1], str) or (not _is_shape(value[1]) and "dtype" in type(value[1]).__name__.lower())
+    if isinstance(value[1], str):
+        return True
+    return not _is_shape(value[1]) and (isinstance(value[1], type) or "dtype" in type(value[1]).__name__.lower())
 
 
 def _sizes(shape: Sequence[Any]) -> tuple[int, ...]:
     return tuple(map(operator.index, shape))
 
 
+def _dtype_name(dtype: Any) -> str:
+    """Return the name of a dtype: of TensorFlow's and numpy's, of a class of numpy's, of torch's (torch.int64)."""
+    name = getattr(dtype, "name", None) or getattr(dtype, "__name__", None)
+    return str(name or dtype).rpartition(".")[2]
+
+
 def _spec(value: Any) -> TensorSpec:
     if isinstance(value, TensorSpec):
         return value
     if _is_shape_and_dtype(value):
-        return TensorSpec(_sizes(value[0]), str(value[1]).rpartition(".")[2])  # torch.int64 is int64
+        return TensorSpec(_sizes(value[0]), _dtype_name(value[1]))
     if _is_shape(value):
         return TensorSpec(_sizes(value))
     raise InputError(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Sized
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .render import untouched_random
 
@@ -38,7 +38,7 @@ def track(items: Iterable[T], description: str) -> Iterable[T]:
 def _tracked(items: Iterable[T], description: str) -> Iterator[T]:
     outermost = _shown.display is None
     display = _shown.display = _shown.display or _started_display()
-    task = display.add_task(description, total=len(items) if isinstance(items, Sized) else None)
+    task = display.add_task(description, total=_length(items))
     try:
         display.refresh()
         for item in items:
@@ -50,6 +50,13 @@ def _tracked(items: Iterable[T], description: str) -> Iterator[T]:
         if outermost:
             _shown.display = None
             display.stop()
+
+
+def _length(items: Iterable[Any]) -> int | None:
+    try:
+        return len(items) if isinstance(items, Sized) else None
+    except TypeError:  # a loader that has a length only at times
+        return None
 
 
 def _started_display() -> Progress:

@@ -40,6 +40,8 @@ class TFBackend(Backend):
 
     def accepts(self, model: Any) -> bool:
         """Say whether the model is one of TensorFlow's, or a callable over its tensors."""
+        if any(base.__module__.partition(".")[0] == "torch" for base in type(model).__mro__):
+            return False  # a torch module is a callable too
         return is_layer(model) or is_saved_model(model) or is_function(model)
 
     def resolve_device(self, model: Any, device: DeviceLike) -> str:

@@ -67,7 +67,7 @@ _NEVER_CHANGE = frozenset(
         ("keras.src.initializers.constant_initializers", "Ones"),
         ("keras.src.initializers.constant_initializers", "Zeros"),
         ("keras.src.layers.input_spec", "InputSpec"),
-        ("keras.src.ops.symbolic_arguments", "SymbolicArguments"),
+        ("keras.src.ops.node", "Node"),
         ("keras.src.saving.serialization_lib", "SerializableDict"),
         ("tensorflow.python.trackable.base", "TrackableReference"),
         ("tensorflow.python.trackable.layer_utils", "AttributeSentinel"),
@@ -98,6 +98,8 @@ class HeldState:
         self.dicts: list[tuple[dict[Any, Any], tuple[Any, ...], tuple[Any, ...]]] = []
         self.sequences: list[tuple[Any, tuple[Any, ...]]] = []
         self.sets: list[tuple[set[Any], frozenset[Any]]] = []
+        #: Containers that were empty, as most are: lists, dicts and sets.
+        self.empty: list[Any] = []
         self.cells: list[tuple[types.CellType, Any]] = []
         #: (what sets a generator's state, its state).
         self.generators: list[tuple[Callable[[Any], Any], Any]] = []
@@ -134,7 +136,7 @@ class HeldState:
     def visit_of(self, kind: type) -> tuple[Callable[[Any], _Children], bool] | None:
         for above, visit in self._by_base():
             if issubclass(kind, above):
-                return visit, issubclass(kind, tf.Variable)
+                return visit, _is_of_a_framework(kind)
         if issubclass(kind, np.random.Generator | np.random.RandomState):
             return self._numpy_generator, False
         if _is_left_alone(kind):
@@ -185,17 +187,26 @@ class HeldState:
 
     def _dict(self, container: dict[Any, Any]) -> _Children:
         keys, values = contents(container)
-        self.dicts.append((container, keys, values))
+        if not keys:
+            self.empty.append(container)
+        else:
+            self.dicts.append((container, keys, values))
         return self._led_to(container, values)
 
     def _sequence(self, kind: Any, container: Any) -> _Children:
         items = tuple(kind.__iter__(container))
-        self.sequences.append((container, items))
+        if not items:
+            self.empty.append(container)
+        else:
+            self.sequences.append((container, items))
         return self._led_to(container, items)
 
     def _set(self, container: set[Any]) -> _Children:
         items = frozenset(set.__iter__(container))
-        self.sets.append((container, items))
+        if not items:
+            self.empty.append(container)
+        else:
+            self.sets.append((container, items))
         return self._led_to(container, tuple(items))
 
     def _led_to(self, container: Any, items: tuple[Any, ...]) -> _Children:

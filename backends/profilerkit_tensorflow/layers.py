@@ -55,6 +55,11 @@ class LayerCalls(CallStack):
         self.strangers.clear()
         self._owners = [self.ownership.root]
 
+    @property
+    def owner(self) -> Owner:
+        """The layer call that is under way."""
+        return self._owners[-1]
+
     @contextmanager
     def following(self) -> Iterator[None]:
         """Note the calls of the model's layers in this thread, by the classes' own ``__call__``."""

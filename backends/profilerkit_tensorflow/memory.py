@@ -22,7 +22,10 @@ Tensor: TypeAlias = "tuple[int, tuple[int | None, ...] | None, str]"
 
 
 class Operator(Protocol):
-    """What is asked of an operator that ran: its type, the values it read and made, how often it ran in all."""
+    """What is asked of an operator that ran: its type, the values it read and made, how often it ran in all.
+
+    A ``silent`` one is no operator of the model's: it hands a value into a loop, or out of it.
+    """
 
     @property
     def type(self) -> str: ...
@@ -32,6 +35,8 @@ class Operator(Protocol):
     def outputs(self) -> Sequence[Tensor]: ...
     @property
     def times(self) -> int: ...
+    @property
+    def silent(self) -> bool: ...
 
 
 Ran = TypeVar("Ran", bound=Operator)
@@ -132,6 +137,10 @@ class _StepWriter:
         #: How often the step ran that made a value's buffer, and the bytes that lists hold.
         self._runs: dict[int, int] = dict.fromkeys(self._tensors, 1)
         self._list_bytes: dict[int, int] = {}
+        #: The first value in a value's buffer, a loop's variable standing for itself; those that are in some list.
+        self._origin: dict[int, int] = {value: value for value in self._tensors}
+        self._carried: set[int] = set()
+        self._listed: set[int] = set()
 
     def step(self, operator: Operator, equation: str) -> Step:
         """Return the step of the next operator."""
@@ -146,14 +155,19 @@ class _StepWriter:
             if source is not None:
                 aliases[value] = source[0]
             makes.append((value, self._bytes_made(operator, sources, output, shared)))
-            self._tensors[value], self._maker[value] = output, kind
-            if kind in _LIST_WRITES:
-                source = sources[0]
-            self._runs[value] = operator.times if source is None else self._runs[source[0]]
+            self._remember(operator, output, sources[0] if kind in _LIST_WRITES else source)
         reads = tuple(source[0] for source in sources if source is not None)
         return Step(
             reads, tuple(makes), aliases, self._reused(kind, sources), scratch_bytes(kind, sources, outputs, equation)
         )
+
+    def _remember(self, operator: Operator, output: Tensor, source: Tensor | None) -> None:
+        value = output[0]
+        self._tensors[value], self._maker[value] = output, operator.type
+        self._runs[value] = operator.times if source is None else self._runs[source[0]]
+        self._origin[value] = value if source is None or operator.silent else self._origin[source[0]]
+        if operator.silent:
+            self._carried.add(value)
 
     def _bytes_made(
         self, operator: Operator, sources: Sequence[Tensor | None], output: Tensor, shared: int | None
@@ -173,13 +187,18 @@ class _StepWriter:
         return self._list_bytes.get(value, 0)
 
     def _written_list(self, operator: Operator, sources: Sequence[Tensor | None]) -> int:
-        """Return the bytes of a list after all writes to it; what its loop does not make is held elsewhere anyway."""
+        """Return the bytes of a list after all writes to it.
+
+        What its loop does not make is held elsewhere, and what another list of the loop has is held once.
+        """
         before, item = sources[0], sources[_LIST_WRITES[operator.type]]
         if before is None or item is None:
             return 0
         held = self._list_bytes.get(before[0], 0)
-        if self._runs[item[0]] < operator.times:
+        origin = self._origin[item[0]]
+        if origin in self._listed or (self._runs[origin] < operator.times and origin not in self._carried):
             return held
+        self._listed.add(origin)
         return held + operator.times // self._runs[before[0]] * tensor_bytes(*item[1:])
 
     def _reused(self, kind: str, sources: Sequence[Tensor | None]) -> tuple[int, ...]:

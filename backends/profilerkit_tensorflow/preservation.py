@@ -24,6 +24,7 @@ __all__ = ["preserved"]
 
 #: Variables of at most so many elements that are not trained are counters and states of random generators.
 _SMALL = 16
+_CONTAINERS = (list, OrderedDict, dict, set, deque)
 
 
 @contextmanager
@@ -92,6 +93,10 @@ def _restore(reached: HeldState) -> None:
 
 def _refill(reached: HeldState) -> None:
     """Give the containers their contents back."""
+    for emptied in reached.empty:
+        base = _base(emptied)
+        if base.__len__(emptied):
+            base.clear(emptied)
     for container, keys, values in reached.dicts:
         if type(container) is not dict or not _same(container, keys, values):
             _refill_dict(container, keys, values)
@@ -130,7 +135,7 @@ def _refill_dict(container: dict[Any, Any], keys: tuple[Any, ...], values: tuple
     now_keys, now_values = contents(container)
     if len(now_keys) == len(keys) and all(map(is_, now_keys, keys)) and all(map(is_, now_values, values)):
         return
-    base: Any = OrderedDict if isinstance(container, OrderedDict) else dict
+    base = _base(container)
     base.clear(container)
     for key, value in zip(keys, values, strict=True):
         if not (isinstance(key, weakref.ref) and key() is None):  # its object died in between
@@ -138,10 +143,15 @@ def _refill_dict(container: dict[Any, Any], keys: tuple[Any, ...], values: tuple
 
 
 def _refill_sequence(container: Any, items: tuple[Any, ...]) -> None:
-    base: Any = deque if isinstance(container, deque) else list
+    base = _base(container)
     if base.__len__(container) != len(items) or not all(map(is_, base.__iter__(container), items)):
         base.clear(container)
         base.extend(container, items)
+
+
+def _base(container: Any) -> Any:
+    """Return the built-in class of a container, whose methods do nothing besides."""
+    return next(kind for kind in _CONTAINERS if isinstance(container, kind))
 
 
 def _holds(cell: Any, content: Any) -> bool:

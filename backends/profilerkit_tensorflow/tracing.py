@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import Any
-
-import tensorflow as tf
 
 from profilerkit import CostFormulaError, ModelInputs
 from profilerkit.errors import model_failed
 from profilerkit.trace import MemoryTimeline, ModelTrace, OpRecord, TensorInfo, distinct
 
+from .eager_run import EagerRun
 from .layers import layer_records, named_layers
+from .memory import tensor_bytes
 from .preservation import preserved
 from .program import Program, traced_program
 from .values import Executed, PartialShape, Value, static_shape
@@ -36,13 +35,47 @@ def trace_model(model: Any, inputs: ModelInputs | None, *, training: bool = Fals
         return _layers_alone(model)
     with preserved(model):
         try:
-            program = traced_program(model, inputs, training=training)
-            return walked(model, inputs, program)
+            return walked(traced_program(model, inputs, training=training))
         except CostFormulaError as error:
             return _layers_alone(model, error)
         except Exception as error:  # whatever the model raises while it is traced
+            refusal = error
+    return _layers_alone(model, model_failed(refusal, inputs)) if training else _run_eagerly(model, inputs, refusal)
+
+
+def _run_eagerly(model: Any, inputs: ModelInputs, refusal: Exception) -> ModelTrace:
+    """Watch one eager pass of a model that cannot be traced; one that raises there too has failed."""
+    with preserved(model, variable_values=True):
+        try:
+            run = EagerRun(model, inputs)
+        except CostFormulaError as error:
+            return _layers_alone(model, error)
+        except Exception as error:  # whatever the model raises
             failure = model_failed(error, inputs)
+        else:
+            return _of_eager_run(run, refusal)
     return _layers_alone(model, failure)
+
+
+def _of_eager_run(run: EagerRun, refusal: Exception) -> ModelTrace:
+    trained = trainable_variables_of(run.layers)
+    records = layer_records(run.layers, run.calls.calls, trained)
+    weights = distinct(weight for record in records for weight in record.parameters)
+    shown = [(each, live) for each, live in zip(run.executed, run.live_bytes, strict=True) if _is_record(each)]
+    said = str(refusal).strip().split("\n", 1)[0][:200]
+    return ModelTrace(
+        layers=records,
+        operators=tuple(_record(each) for each, _ in shown),
+        memory=MemoryTimeline(
+            sum(weight.bytes for weight in weights), run.input_bytes, tuple(live for _, live in shown)
+        ),
+        uncounted=dict(run.uncounted),
+        method="an eager run",
+        notes=(
+            "counted in one eager run, for the values of these inputs and with the memory of eager execution: the model "
+            f"cannot be traced as a graph ({type(refusal).__name__}: {said})",
+        ),
+    )
 
 
 def _layers_alone(model: Any, failure: Exception | None = None) -> ModelTrace:
@@ -59,7 +92,7 @@ def captured_by(model: Any) -> list[Any]:
     return list(found.values())
 
 
-def walked(model: Any, inputs: ModelInputs, program: Program) -> ModelTrace:
+def walked(program: Program) -> ModelTrace:
     """Return what the walk over a traced program finds."""
     walk = Walk(program.calls.ownership)
     given = _Given(walk, program)
@@ -90,7 +123,7 @@ class _Given:
         for placeholder in program.graph.inputs:
             value = walk.new_value(static_shape(placeholder), placeholder.dtype.name, placeholder)
             captured = captures.get(placeholder.name)
-            size = _bytes_of(value.shape, value.dtype)
+            size = tensor_bytes(value.shape, value.dtype)
             if captured is None:
                 self.input_bytes += size
             else:
@@ -117,7 +150,7 @@ def _is_record(each: Executed) -> bool:
 
 def _record(each: Executed) -> OpRecord:
     outputs = tuple(TensorInfo(_shown(shape), dtype) for _, shape, dtype in each.outputs)
-    written = sum(_bytes_of(shape, dtype) for _, shape, dtype in each.outputs) * each.times
+    written = sum(tensor_bytes(shape, dtype) for _, shape, dtype in each.outputs) * each.times
     return OpRecord(
         operator=each.type,
         layer=each.owner.path,
@@ -132,13 +165,6 @@ def _record(each: Executed) -> OpRecord:
 
 def _shown(shape: PartialShape) -> tuple[int, ...]:
     return () if shape is None else tuple(-1 if size is None else size for size in shape)
-
-
-def _bytes_of(shape: PartialShape, dtype: str) -> int:
-    """Return the bytes of a tensor: 0 for a handle, and where its shape is not known."""
-    if shape is None or None in shape or dtype in ("resource", "variant", "string"):
-        return 0
-    return math.prod(size for size in shape if size is not None) * int(tf.dtypes.as_dtype(dtype).size)
 
 
 def _notes(walk: Walk, program: Program) -> Iterator[str]:

@@ -27,6 +27,7 @@ _NO_PARAMETERS = {
     ("tf_keras.src.optimizers.legacy.optimizer_v2", "OptimizerV2"),
     ("tensorflow.python.ops.stateful_random_ops", "Generator"),
 }
+_FUNCTIONS = (core.PolymorphicFunction, core.ConcreteFunction)
 _KERAS_VARIABLE = {("keras.src.backend.common.variables", "Variable")}
 _FOUR_BIT_MODES = ("int4", "gptq", "awq")
 #: Where Keras' layers keep kernels with two 4-bit numbers in a byte.
@@ -125,7 +126,7 @@ class _Parts(HeldState):
         if _is_one_of(kind, _KERAS_VARIABLE) or issubclass(kind, tf.Variable):
             return self._end(self.plain)
         # What a module's functions captured may be anyone's, such as the state of the optimizer of its training step.
-        if issubclass(kind, core.PolymorphicFunction | core.ConcreteFunction) and not isinstance(self._root, kind):
+        if issubclass(kind, _FUNCTIONS) and not isinstance(self._root, _FUNCTIONS):
             return None
         return super().visit_of(kind)
 
@@ -205,14 +206,17 @@ def _unpacked(layer: Any, name: str, stored: tuple[int, ...]) -> int:
 
 
 def _checksum(variable: Any) -> int | None:
+    stored = _stored(variable)
+    if not hasattr(getattr(stored, "handle", None), "_numpy"):  # in a graph, spread over devices, or not made yet
+        return None
     try:
         with tf.init_scope():
-            value = _stored(variable).read_value()
-        if "CPU" not in value.backing_device:
-            return None
-        array = value._numpy()
-    except (AttributeError, NotImplementedError, tf.errors.OpError):  # in a graph, spread over devices, without value
+            value = stored.read_value()
+    except tf.errors.OpError:  # it has no value
         return None
+    if "CPU" not in value.backing_device:
+        return None
+    array = value._numpy()
     if array.dtype.hasobject:
         return hash(tuple(array.ravel().tolist()))
     return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)

@@ -16,12 +16,11 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from profilerkit.cost import Cost
-
-from .costs import OpCall, Shapes, UnknownShapeError, op_cost
+from .costs import OpCall, Shapes
 from .folding import Folding
 from .loops import counter_steps, trip_count
 from .ownership import Owner, Ownership
+from .pricing import layer_work, price
 from .reach import running_operators
 from .specialise import Specialised
 from .values import Executed, PartialShape, Scope, Value, static_shape
@@ -127,16 +126,7 @@ class Walk:
             attribute=lambda name: _attribute(operator, name),
             value=lambda index: self.folding.constant(inputs[index]),
         )
-        try:
-            cost = op_cost(call)
-            missing = "" if cost is not None else operator.type
-        except UnknownShapeError:
-            cost, missing = None, f"{operator.type} of unknown shape"
-        if cost is None:
-            done.missing = missing
-            self.uncounted[missing] += done.times
-        else:
-            done.macs, done.flops = cost.macs * done.times, cost.flops * done.times
+        price(done, call, self.uncounted)
 
     def _covered(self, owner: Owner, scope: Scope) -> bool:
         """Say whether a layer's formula covers an operator; the first time, have the formula's cost count."""
@@ -153,12 +143,8 @@ class Walk:
                 covering.cost = None
                 return self._covered(owner, scope)
             self._formulas_used.add(key)
-            self._note_layer(covering, cost, where.times if where is not None else scope.times)
+            self.executed.append(layer_work(covering, cost, where.times if where is not None else scope.times))
         return True
-
-    def _note_layer(self, owner: Owner, cost: Cost, times: int) -> None:
-        name = f"layer::{owner.layer_type}"
-        self.executed.append(Executed(name, name, (), (), times, owner, cost.macs * times, cost.flops * times))
 
     # What calls further bodies -----------------------------------------------------------------------------------
 

@@ -74,4 +74,4 @@ _MODULES = {
     "register_op_cost": ".costs",
 }
 
-__getattr__, __dir__ = lazy_names(__name__, _MODULES)
+__getattr__, __dir__ = lazy_names(__name__, _MODULES, "profilerkit[torch]")

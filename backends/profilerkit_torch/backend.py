@@ -42,7 +42,7 @@ class TorchBackend(Backend):
         return isinstance(value, torch.Tensor)
 
     def as_tensor(self, value: Any) -> Any:
-        """Return a tensor for a numpy array."""
+        """Return a tensor for a numpy array or a tensor of TensorFlow's."""
         return data.as_tensor(value)
 
     def random_tensor(self, spec: TensorSpec, batch_size: int) -> torch.Tensor:

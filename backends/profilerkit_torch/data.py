@@ -31,9 +31,13 @@ class TorchDataLoader(DataLoader):
 
 
 def as_tensor(value: Any) -> Any:
-    """Return a tensor for a numpy array, and anything else as it is."""
+    """Return a tensor for a numpy array or an eager tensor of TensorFlow's, and anything else as it is."""
     numpy = sys.modules.get("numpy")
-    return torch.from_numpy(value) if numpy is not None and isinstance(value, numpy.ndarray) else value
+    if numpy is None:
+        return value
+    if type(value).__module__.startswith("tensorflow.") and hasattr(value, "numpy"):
+        value = numpy.array(value.numpy())  # torch wants memory that it may write to
+    return torch.from_numpy(value) if isinstance(value, numpy.ndarray) else value
 
 
 def random_tensor(spec: TensorSpec, batch_size: int) -> torch.Tensor:

@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-tf = pytest.importorskip("tensorflow")
-import keras  # noqa: E402
-from profilerkit_tensorflow.preservation import preserved  # noqa: E402
+pytest.importorskip("tensorflow")
+pytest.importorskip("tf_keras")
+import keras
+import tensorflow as tf
+import tf_keras
 
-tf_keras = pytest.importorskip("tf_keras")
+from profilerkit_tensorflow.preservation import preserved
 
 X = np.linspace(-1, 1, 8, dtype="float32").reshape(2, 4)
 
@@ -501,7 +503,7 @@ def test_data_that_the_model_holds_is_the_users_own() -> None:
         module.words.move_to_end("0")
         assert [int(number) for number in module.data] == [0, 1, 2]
     assert module.table.tolist() == [1, 0, 0]
-    assert list(module.words)[0] == "0"
+    assert next(iter(module.words)) == "0"
     assert "new" not in module.words
 
 

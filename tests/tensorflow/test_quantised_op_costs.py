@@ -6,8 +6,8 @@ import pytest
 
 pytest.importorskip("tensorflow")
 
-from calls import raw_cost, spec  # noqa: E402
-from tensorflow.core.util.quantization import uniform_quant_ops_attr_pb2  # noqa: E402
+from calls import raw_cost, spec
+from tensorflow.core.util.quantization import uniform_quant_ops_attr_pb2
 
 CONV = {"strides": [1, 1, 1, 1], "padding": "SAME"}
 MACS = (2 * 8 * 8 * 16) * (3 * 3 * 3)
