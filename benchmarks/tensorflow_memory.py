@@ -124,10 +124,9 @@ def memory_of_process(field: str) -> int:
 
 def measured(function: Any, example: Any) -> float:
     """Return the peak bytes of the second call of a function, its input included."""
-    del_after_use = function(example)
-    del del_after_use
+    function(example)
     time.sleep(0.5)  # freed by another thread
-    return growth_of(lambda: function(example)) + example.shape.num_elements() * example.dtype.size
+    return growth_of(lambda: function(example)) + float(example.shape.num_elements() * example.dtype.size)
 
 
 def measure_forward(name: str, batch_size: int, threads: int) -> float:
@@ -136,11 +135,10 @@ def measure_forward(name: str, batch_size: int, threads: int) -> float:
     limit_threads(threads)
     model, example = model_and_example(name, batch_size)
 
-    @tf.function(autograph=False)
     def forward(x: Any) -> Any:
         return model.stateless_call(model.trainable_variables, model.non_trainable_variables, x, training=False)[0]
 
-    return measured(forward, example)
+    return measured(tf.function(forward, autograph=False), example)
 
 
 def measure_training(name: str, batch_size: int, threads: int) -> float:
@@ -150,7 +148,6 @@ def measure_training(name: str, batch_size: int, threads: int) -> float:
     limit_threads(threads)
     model, example = model_and_example(name, batch_size)
 
-    @tf.function(autograph=False)
     def step(x: Any) -> Any:
         weights = model.trainable_variables
         with tf.GradientTape() as tape:
@@ -158,7 +155,7 @@ def measure_training(name: str, batch_size: int, threads: int) -> float:
             loss = tf.reduce_sum(outputs)
         return tape.gradient(loss, [weight.value for weight in weights])
 
-    return measured(step, example)
+    return measured(tf.function(step, autograph=False), example)
 
 
 def predict(name: str, batch_size: int, training: bool) -> float:

@@ -51,6 +51,10 @@ class Backend(ABC):
     def accepts(self, model: Any) -> bool:
         """Say whether this backend can profile the model."""
 
+    def model_name(self, model: Any) -> str:
+        """Return what reports call the model unless the user names it: its class."""
+        return type(model).__name__
+
     @abstractmethod
     def resolve_device(self, model: Any, device: DeviceLike) -> str:
         """Return the framework's string for a device; for None, where the model is.

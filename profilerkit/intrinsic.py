@@ -98,13 +98,15 @@ class ComputeInputs(ProfilerFunction):
         data_splits: Mapping[str, DataLoader],
         batch_size: int | None = None,
         split: str | None = None,
+        model: Any = None,
     ) -> ModelInputs | NoInputs:
         """Return inputs of ``batch_size`` samples; a split's are 1 unless it is given, examples are as they are.
 
+        They are in the layout that the model says it takes.
         What keeps them from being had is returned, not raised: some metrics need no inputs.
         """
         try:
-            return self._build(backend, data_splits, batch_size, split)
+            return backend.fit_inputs(model, self._build(backend, data_splits, batch_size, split))
         except Exception as error:
             return NoInputs(error)
 

@@ -56,8 +56,8 @@ class Profiler:
         backend: Backend | str | None = None,
     ) -> None:
         self.model = model
-        self.name = name or type(model).__name__
         self.backend = self._find_backend(model, backend)
+        self.name = name or self.backend.model_name(model)
         self.data_splits = self._wrap({} if data_splits is None else data_splits)
         self._registry = Registry()
         self._memory: dict[str, Remembered] = {}
@@ -257,8 +257,8 @@ class Profiler:
             bound = type(self).backend_class is not None or self.backend.accepts(model)
             backend = self.backend if bound else None
             twin.model, twin.backend = model, self._find_backend(model, backend)
-            if self.name == type(self.model).__name__:
-                twin.name = type(model).__name__
+            if self.name == self.backend.model_name(self.model):
+                twin.name = twin.backend.model_name(model)
         if data_splits is not None:
             twin.data_splits = twin._wrap(data_splits)
         twin._computing = {}

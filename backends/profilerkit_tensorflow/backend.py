@@ -12,9 +12,11 @@ import tensorflow as tf
 from profilerkit import Backend, ModelInputs, ModelTrace, TensorSpec
 from profilerkit.backend import DeviceLike
 
-from . import data, devices
+from . import data, devices, layouts
 from .data import TFDataLoader, TFForwardPass
 from .kinds import is_function, is_layer, is_saved_model
+from .layers import type_name
+from .optimizers import optimizer_state_bytes
 from .preservation import preserved
 from .program import Program
 from .running import running
@@ -63,6 +65,20 @@ class TFBackend(Backend):
     def with_batch_size(self, tensor: Any, batch_size: int) -> Any:
         """Return the tensor cut or repeated to a batch size."""
         return data.with_batch_size(tensor, batch_size)
+
+    def fit_inputs(self, model: Any, inputs: ModelInputs) -> ModelInputs:
+        """Return the inputs with the channels last where a Keras model says that it takes them so."""
+        return layouts.fitted(model, inputs)
+
+    def model_name(self, model: Any) -> str:
+        """Return the name that a functional or sequential Keras model has, else that of its class or function."""
+        shipped = type(model).__module__.partition(".")[0] in ("keras", "tf_keras")
+        named = getattr(model, "name" if shipped else "__name__", None)
+        return str(named) if isinstance(named, str) else type_name(model)
+
+    def optimizer_state(self, model: Any) -> int | str:
+        """Return the bytes that a compiled Keras model's optimizer keeps."""
+        return optimizer_state_bytes(model)
 
     def trace(self, model: Any, inputs: ModelInputs | None) -> ModelTrace:
         """Trace the model as a graph of its own, or for real where it cannot be."""

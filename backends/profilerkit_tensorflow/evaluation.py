@@ -21,6 +21,7 @@ from profilerkit.data import map_leaves
 from .calling import CompiledCall, compiled
 from .data import TFDataLoader, as_tensor, is_tensor
 from .devices import resolve_device
+from .layouts import fitted
 
 __all__ = ["EvalLossFunction", "get_accuracy", "get_missclass", "get_topk"]
 
@@ -180,7 +181,7 @@ def _outputs(
             target = map_leaves(loader.forward_pass.extract_targets(batch), as_tensor)
             if transform is not None:
                 inputs, target = transform(_alone(inputs), target)
-            placed = ModelInputs.of(inputs).map(as_tensor)
+            placed = fitted(run.model, ModelInputs.of(inputs).map(as_tensor))
             samples = _first_dimension([target, *placed.leaves()])
             output = run(*placed.args, **placed.kwargs)
         yield output, target, samples

@@ -72,8 +72,8 @@ def _of_eager_run(run: EagerRun, refusal: Exception) -> ModelTrace:
         uncounted=dict(run.uncounted),
         method="an eager run",
         notes=(
-            "counted in one eager run, for the values of these inputs and with the memory of eager execution: the model "
-            f"cannot be traced as a graph ({type(refusal).__name__}: {said})",
+            "counted in one eager run, for the values of these inputs and with the memory of eager execution: the "
+            f"model cannot be traced as a graph ({type(refusal).__name__}: {said})",
         ),
     )
 

@@ -1,0 +1,211 @@
+"""The process comes back as it was, and so do values however they are written; what is not the model's stays."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tensorflow")
+pytest.importorskip("tf_keras")
+import keras
+import tensorflow as tf
+import tf_keras
+from restless import MODELS, X, call, trained, used
+
+from profilerkit_tensorflow.preservation import preserved
+
+
+@pytest.mark.parametrize("kind", ["keras fitted", "tf_keras fitted", "keras stateful", "module"])
+def test_what_came_back_works_as_it_did(kind: str) -> None:
+    twice = []
+    for measured in (False, True):
+        keras.utils.set_random_seed(1)
+        tf_keras.utils.set_random_seed(1)
+        model = MODELS[kind]()
+        for _ in range(2):
+            if measured:
+                with preserved(model, variable_values=True):
+                    trained(model)
+                    used(model)
+            out = call(model, tf.constant(X), training=True).numpy()
+        if "fitted" in kind:
+            model.fit(X, np.ones((2, 3)), verbose=0)
+            out = model.predict(X, verbose=0)
+        twice.append(out)
+    np.testing.assert_array_equal(*twice)
+
+
+def draws() -> list[Any]:
+    """Draw from every generator of the process."""
+    operators = [tf.random.normal((2,)).numpy().tolist() for _ in range(2)]
+    drawn = [tf.random.get_global_generator().normal((2,)).numpy().tolist(), keras.random.normal((2,)).numpy().tolist()]
+    legacy = tf_keras.backend.random_uniform((2,)).numpy().tolist()
+    return [operators, drawn, legacy, np.random.rand(2).tolist(), random.random()]
+
+
+def test_the_next_random_numbers_are_what_they_would_have_been() -> None:
+    found = []
+    for measured in (False, True):
+        tf_keras.utils.set_random_seed(7)
+        keras.utils.set_random_seed(7)
+        tf.random.set_global_generator(tf.random.Generator.from_seed(7))
+        draws()
+        layer = keras.layers.Dropout(0.5)
+        if measured:
+            with preserved(layer):
+                draws()
+                draws()
+        found.append([draws(), draws()])
+    assert found[0] == found[1]
+
+
+def test_a_seed_that_is_set_inside_does_not_stay() -> None:
+    found = []
+    for measured in (False, True):
+        keras.utils.set_random_seed(7)
+        layer = keras.layers.Dropout(0.5)
+        if measured:
+            with preserved(layer):
+                keras.utils.set_random_seed(3)
+                tf.random.normal((1,))
+        found.append([tf.random.normal((2,)).numpy().tolist(), keras.random.normal((2,)).numpy().tolist()])
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("package", [keras, tf_keras], ids=["keras", "tf_keras"])
+def test_layers_are_named_as_they_would_have_been(package: Any) -> None:
+    number = int(package.layers.Dense(1).name.rpartition("_")[2])
+    with preserved(package.layers.Dense(1)):
+        for _ in range(3):
+            package.layers.Dense(1).build((None, 2))
+        package.layers.Conv2D(1, 1)
+    assert package.layers.Dense(1).name == f"dense_{number + 2}"
+
+
+def test_settings_of_the_process_come_back() -> None:
+    def settings() -> list[Any]:
+        return [
+            (package.backend.floatx(), package.backend.epsilon(), package.backend.image_data_format())
+            for package in (keras, tf_keras)
+        ] + [
+            keras.config.dtype_policy().name,
+            tf_keras.mixed_precision.global_policy().name,
+            tf.config.functions_run_eagerly(),
+            tf.constant(1).device,
+            keras.layers.Dense.__call__,
+        ]
+
+    before = settings()
+    device = tf.device("CPU:0")
+    with preserved(keras.layers.Dense(1)):
+        for package in (keras, tf_keras):
+            package.backend.set_floatx("float16")
+            package.backend.set_epsilon(0.5)
+            package.backend.set_image_data_format("channels_first")
+            package.mixed_precision.set_global_policy("mixed_bfloat16")
+        tf.config.run_functions_eagerly(True)
+        device.__enter__()
+        assert settings() != before
+    assert settings() == before
+
+
+def test_without_values_only_small_states_come_back() -> None:
+    model = keras.Sequential([keras.Input((40,)), keras.layers.BatchNormalization(), keras.layers.Dropout(0.5, seed=1)])
+    model.compile("sgd", "mse")
+    model.fit(np.ones((2, 40)), np.ones((2, 40)), verbose=0)
+    norm, drop = model.layers
+    seed, steps = drop.seed_generator.state.numpy().tolist(), int(model.optimizer.iterations.numpy())
+    mean = norm.moving_mean.numpy()
+    with preserved(model):
+        model.fit(np.ones((2, 40)), np.ones((2, 40)), verbose=0)
+    assert drop.seed_generator.state.numpy().tolist() == seed
+    assert int(model.optimizer.iterations.numpy()) == steps == 1
+    assert not np.array_equal(norm.moving_mean.numpy(), mean)
+
+
+WRITES: dict[str, Callable[[Any], Any]] = {
+    "assign": lambda v: v.assign(tf.ones_like(v) * 7),
+    "assign_add": lambda v: v.assign_add(tf.ones_like(v)),
+    "scatter": lambda v: v.scatter_nd_update([[0, 0]], [9.0]),
+    "graph": lambda v: tf.function(lambda: v.assign_add(v * 2))(),
+    "xla": lambda v: tf.function(lambda: v.assign_add(v * 2), jit_compile=True)(),
+    "adam": lambda v: keras.optimizers.Adam().apply([tf.ones_like(v)], [keras.Variable(v)]),
+    "sparse then dense": lambda v: (v.scatter_nd_update([[0, 0]], [9.0]), v.assign_add(tf.ones_like(v))),
+}
+
+
+@pytest.mark.parametrize("how", WRITES)
+def test_values_that_are_written_in_any_way_come_back_in_their_own_memory(how: str) -> None:
+    module = tf.Module()
+    module.weight = tf.Variable(np.arange(6, dtype="float32").reshape(2, 3))
+    place = module.weight.read_value()._numpy().ctypes.data
+    with preserved(module, variable_values=True):
+        WRITES[how](module.weight)
+        WRITES[how](module.weight)
+    assert module.weight.numpy().tolist() == [[0, 1, 2], [3, 4, 5]]
+    if "sparse" not in how and how != "scatter":  # such a variable is copied by TensorFlow whenever it is read
+        assert module.weight.read_value()._numpy().ctypes.data == place
+
+
+def test_reading_the_values_is_on_no_tape_of_the_users() -> None:
+    module = tf.Module()
+    module.weight = tf.Variable(2.0)
+    with tf.GradientTape() as tape:
+        loss = module.weight * 3
+        with preserved(module, variable_values=True):
+            module.weight.assign(5.0)
+    assert tape.gradient(loss, module.weight).numpy() == 3
+    assert [variable.ref() for variable in tape.watched_variables()] == [module.weight.ref()]
+
+
+def test_data_that_the_model_holds_is_the_users_own() -> None:
+    module = tf.Module()
+    module.table = np.zeros(3)
+    module.data = tf.data.Dataset.range(3)
+    module.words = OrderedDict((str(number), number) for number in range(200_000))
+    with preserved(module):
+        module.table[0] = 1
+        module.words["new"] = 1
+        module.words.move_to_end("0")
+        assert [int(number) for number in module.data] == [0, 1, 2]
+    assert module.table.tolist() == [1, 0, 0]
+    assert next(iter(module.words)) == "0"
+    assert "new" not in module.words
+
+
+def test_a_frozen_layer_and_another_class_come_back() -> None:
+    class Other(keras.layers.Dense):  # type: ignore[misc]
+        pass
+
+    layer = keras.layers.Dense(2)
+    layer.build((None, 2))
+    with preserved(layer):
+        layer.trainable = False
+        layer.__class__ = Other
+        del layer._trainable
+    assert type(layer) is keras.layers.Dense
+    assert layer.trainable
+    assert len(layer.trainable_weights) == 2
+
+
+def test_tf_keras_is_not_imported_to_ask() -> None:
+    code = """
+import sys, tensorflow as tf
+from profilerkit_tensorflow.preservation import preserved
+from profilerkit_tensorflow.variables import weights_of
+module = tf.Module()
+module.v = tf.Variable(1.0)
+with preserved(module, variable_values=True):
+    module.v.assign(2.0)
+assert float(module.v) == 1.0 and len(weights_of(module)) == 1
+print("tf_keras" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
