@@ -161,6 +161,9 @@ class Computation:
     def _invoke(self, binding: Binding, resolved: Resolved) -> Any:
         self._path.append(binding.key.NAME)
         try:
+            gets_the_model = not resolved.values.keys().isdisjoint(PROVIDED)
+            if binding.function.ONLY_THROUGH_BACKEND or not gets_the_model:
+                return binding.function.invoke(resolved.values)
             with self.provided["backend"].preserved(self.provided["model"]):
                 return binding.function.invoke(resolved.values)
         finally:

@@ -42,6 +42,8 @@ class ProfilerFunction(ABC):
 
     #: Whether the function, where a plugin offers it, is used only for what is asked for by name.
     ON_DEMAND: ClassVar[bool] = False
+    #: Whether it uses the model through the backend's methods alone, which hand it back untouched themselves.
+    ONLY_THROUGH_BACKEND: ClassVar[bool] = False
 
     def get_bounded_status_keys(self) -> KeyLike | Iterable[KeyLike]:
         """Return the status keys this function computes: classes, or configured instances."""

@@ -87,6 +87,8 @@ class ComputeInputs(ProfilerFunction):
 
     def __init__(self, source: InputSource | None = None) -> None:
         self.source = source
+        #: Examples and shapes run no code of the user's, which could touch the model or the process.
+        self.ONLY_THROUGH_BACKEND = source is not None and not callable(source.example)  # type: ignore[misc]
 
     def get_bounded_status_keys(self) -> type[StatusKey]:
         """Return `Inputs`."""
@@ -149,6 +151,8 @@ def split_named(data_splits: Mapping[str, DataLoader], name: str) -> DataLoader:
 
 class ComputeTrace(ProfilerFunction):
     """Traces the model once; all static metrics are views of the result."""
+
+    ONLY_THROUGH_BACKEND = True
 
     def __init__(self, inputs: ComputeInputs) -> None:
         self.inputs = inputs

@@ -3,6 +3,8 @@
 All python blocks of a file run in order, in one namespace and in a folder of their own. A comment before a block says
 more about it: ``.. output`` is what the python block above it prints, ``.. file: NAME`` is written to that file instead
 of run. In a console block every line ``$ profilerkit ...`` runs; what follows it is what it prints.
+
+``.. needs: PACKAGE`` below the title of a section, or of a page, leaves its blocks out where the package is missing.
 """
 
 from __future__ import annotations
@@ -13,8 +15,9 @@ import shlex
 import sys
 import textwrap
 from collections.abc import Iterator
-from contextlib import redirect_stdout
+from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from importlib import import_module
+from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,12 +26,13 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from profilerkit import compare, hookspecs
+from profilerkit import Backend, BackendNotInstalledError, Comparison, compare, hookspecs
 from profilerkit.cli import COMMANDS, cli
 from profilerkit.plugins import backends, default_functions, load
 from profilerkit_metrics import ComputeEvalMetric
 
 pytest.importorskip("torch")
+import torch
 from profilerkit_torch.costs import activation, reduction, scoped_costs
 
 ROOT = Path(__file__).parent.parent
@@ -41,19 +45,34 @@ VARYING = re.compile(
 )
 
 
+#: What titles are underlined with, from the page's own to those of the innermost sections.
+UNDERLINES = "=-~"
+
+
 class Block(NamedTuple):
-    """A code block of a page: its language, the comment before it, its first line and its code."""
+    """A code block of a page: its language, the comment before it, its first line, its code, what its section needs."""
 
     language: str
     comment: str
     line: int
     code: str
+    needs: frozenset[str]
+
+    @property
+    def can_run(self) -> bool:
+        """Whether all that its section needs is installed."""
+        return all(find_spec(package) is not None for package in self.needs)
 
 
 def blocks_of(text: str) -> Iterator[Block]:
     """Yield the code blocks of a page in reStructuredText."""
     lines = text.splitlines()
+    needs: list[str] = []  # of the section that a line is in, and of those around it
     for number, line in enumerate(lines):
+        if re.fullmatch(rf"([{UNDERLINES}])\1+", line) and lines[number - 1].strip():
+            needs = [*needs[: UNDERLINES.index(line[0])], ""]
+        elif line.startswith(".. needs: "):
+            needs[-1] = line.removeprefix(".. needs: ")
         found = re.fullmatch(r"( *)\.\. code-block:: *(\w+)", line)
         if not found:
             continue
@@ -64,7 +83,8 @@ def blocks_of(text: str) -> Iterator[Block]:
         body = [each for each in lines[number + 1 : end] if not re.match(r" +:[\w-]+:", each)]
         before = next((each.strip() for each in reversed(lines[:number]) if each.strip()), "")
         comment = before.removeprefix(".. ") if re.match(r"\.\. (output|file: \S+)$", before) else ""
-        yield Block(found[2], comment, number + 2, textwrap.dedent("\n".join(body)).strip("\n") + "\n")
+        code = textwrap.dedent("\n".join(body)).strip("\n") + "\n"
+        yield Block(found[2], comment, number + 2, code, frozenset(filter(None, needs)))
 
 
 def essence(output: str) -> list[str]:
@@ -114,6 +134,16 @@ class Page:
                 assert essence(result.output) == essence(expected), f"{self.path.name}: $ {command}"
 
 
+@contextmanager
+def scoped_formulas() -> Iterator[None]:
+    """Forget at the end what formulas a page gave to the backends."""
+    with ExitStack() as scopes:
+        scopes.enter_context(scoped_costs())
+        if find_spec("tensorflow") is not None:
+            scopes.enter_context(import_module("profilerkit_tensorflow.costs").scoped_costs())
+        yield
+
+
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_examples_run_and_print_what_the_page_says(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -121,9 +151,10 @@ def test_examples_run_and_print_what_the_page_says(path: Path, tmp_path: Path, m
     monkeypatch.setattr(sys, "path", list(sys.path))
     page = Page(path)
     try:
-        with scoped_costs():
+        with scoped_formulas():
             for block in blocks_of(path.read_text(encoding="utf-8")):
-                page.run(block)
+                if block.can_run:
+                    page.run(block)
     finally:
         for written in tmp_path.glob("*.py"):
             sys.modules.pop(written.stem, None)
@@ -135,21 +166,35 @@ def test_readme_is_plain_restructuredtext() -> None:
     core.publish_doctree(text, settings_overrides={"halt_level": 2, "report_level": 2, "raw_enabled": False})
 
 
+#: The counts that the demo prints, which are the same on every machine.
+STATIC = ["total_params", "trainable_params", "model_size", "macs", "flops", "memory_footprint"]
+
+
+def assert_readme_shows_counts_of(demo: Comparison) -> None:
+    counts = [line for line in essence(str(demo)) if re.search(r"\dx$", line)]
+    assert len(counts) == len(STATIC)
+    assert set(counts) <= set(essence((ROOT / "README.rst").read_text(encoding="utf-8")))
+
+
 def test_readme_shows_what_the_demo_prints(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("sklearn")
     monkeypatch.syspath_prepend(str(ROOT / "examples"))
     digits = import_module("digits")
-    static = ["total_params", "trainable_params", "model_size", "macs", "flops", "memory_footprint"]
-    demo = compare(
-        digits.digits_teacher(),
-        digits.digits_student(),
-        input_shape=(1, 32, 32),
-        names=("Teacher", "Student"),
-        metrics=static,
+    teacher, student = digits.digits_teacher(), digits.digits_student()
+    shape = (1, 32, 32)
+    assert_readme_shows_counts_of(
+        compare(teacher, student, input_shape=shape, names=("Teacher", "Student"), metrics=STATIC)
     )
-    counts = [line for line in essence(str(demo)) if re.search(r"\dx$", line)]
-    assert len(counts) == len(static)
-    assert set(counts) <= set(essence((ROOT / "README.rst").read_text(encoding="utf-8")))
+
+
+def test_readme_shows_what_the_demo_prints_of_both_frameworks(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sklearn")
+    pytest.importorskip("tensorflow")
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    digits, keras_digits = import_module("digits"), import_module("keras_digits")
+    image = torch.zeros(1, 1, 32, 32)
+    students = digits.digits_student(), keras_digits.digits_student()
+    assert_readme_shows_counts_of(compare(*students, inputs=image, metrics=STATIC))
 
 
 def documented_names() -> set[str]:
@@ -159,9 +204,9 @@ def documented_names() -> set[str]:
     return {entry.rpartition(".")[2] for entry in entries}
 
 
-@pytest.mark.parametrize("package", ["profilerkit", "profilerkit_metrics", "profilerkit_torch"])
+@pytest.mark.parametrize("package", ["", "_metrics", "_tensorflow", "_torch"], ids="profilerkit{}".format)
 def test_every_public_name_is_in_the_reference(package: str) -> None:
-    assert set(import_module(package).__all__) - documented_names() == set()
+    assert set(import_module(f"profilerkit{package}").__all__) - documented_names() == set()
 
 
 def test_every_hook_is_documented_with_its_signature() -> None:
@@ -173,9 +218,15 @@ def test_every_hook_is_documented_with_its_signature() -> None:
         assert f".. function:: {name}{signature}" in text
 
 
+def loaded_backends() -> Iterator[Backend]:
+    for info in backends():
+        with suppress(BackendNotInstalledError):
+            yield load(info)
+
+
 def offered_keys() -> list[str]:
     """Return the status keys that the plugins offer, and those of an evaluation."""
-    functions = [function for info in backends() for function in default_functions(load(info))]
+    functions = [function for backend in loaded_backends() for function in default_functions(backend)]
     evaluation = ComputeEvalMetric(lambda model, loader: 0.0)
     return sorted({key.NAME for function in [*functions, evaluation] for key in function.bounded_keys()})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, TypeVar
 
@@ -11,10 +11,12 @@ import tensorflow as tf
 
 from profilerkit import Backend, ModelInputs, ModelTrace, TensorSpec
 from profilerkit.backend import DeviceLike
+from profilerkit.layer_times import LayerTime
 
 from . import data, devices, layouts
 from .data import TFDataLoader, TFForwardPass
 from .kinds import is_function, is_layer, is_saved_model
+from .layer_timing import layer_times
 from .layers import type_name
 from .optimizers import optimizer_state_bytes
 from .preservation import preserved
@@ -97,6 +99,14 @@ class TFBackend(Backend):
         earlier = self._program() if self._program is not None else None
         where = None if device is None else devices.resolve_device(model, device)
         return running(model, inputs.map(data.as_tensor), where, self.mode(mode), earlier)
+
+    def layer_times(
+        self, model: Any, inputs: ModelInputs, device: DeviceLike = None, passes: int = 10, backward: bool = True
+    ) -> Sequence[LayerTime]:
+        """Return the time of each layer's own work: forward in inference mode, backward in a training step."""
+        earlier = self._program() if self._program is not None else None
+        where = None if device is None else devices.resolve_device(model, device)
+        return layer_times(model, inputs.map(data.as_tensor), where, passes, backward, earlier)
 
     def evaluate(self, model: Any, call: Callable[[], T], device: DeviceLike = None) -> T:
         """Return ``call()``, made on the device, with the model handed back as it was."""

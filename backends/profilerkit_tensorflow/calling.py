@@ -21,6 +21,7 @@ from typing import Any
 import tensorflow as tf
 
 from profilerkit import InputError, WithoutValuesError
+from profilerkit.keras_layers import call_arguments, is_keras, is_legacy_keras
 
 __all__ = ["CompiledCall", "call_model", "compiled", "is_keras", "is_legacy_keras"]
 
@@ -38,11 +39,11 @@ def call_model(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> An
     """
     if is_keras(model):
         _require_built(model)
-        args, kwargs = _for_keras(model, args, kwargs)
+        args, kwargs = call_arguments(model, args, kwargs)
         return _without_side_effects(model, args, {"training": False, **kwargs})
     if is_legacy_keras(model):
         _require_built(model)
-        args, kwargs = _for_keras(model, args, kwargs)
+        args, kwargs = call_arguments(model, args, kwargs)
         with _losses_handed_back(model):
             return model(*args, **{"training": False, **kwargs})
     if not callable(model):
@@ -89,21 +90,6 @@ def compiled(model: Any) -> CompiledCall:
     return CompiledCall(model)
 
 
-def is_keras(model: Any) -> bool:
-    """Say whether the model is a layer or model of Keras 3."""
-    return _is_layer_of("keras", model)
-
-
-def is_legacy_keras(model: Any) -> bool:
-    """Say whether the model is a layer or model of ``tf_keras``, Keras 2 under its new name."""
-    return _is_layer_of("tf_keras", model)
-
-
-def _is_layer_of(package: str, model: Any) -> bool:
-    mentioned = any(base.__module__.partition(".")[0] == package for base in type(model).__mro__)
-    return mentioned and isinstance(model, sys.modules[package].layers.Layer)
-
-
 def _require_built(model: Any) -> None:
     if not model.built:
         raise WithoutValuesError(
@@ -135,21 +121,6 @@ def _losses_handed_back(model: Any) -> Iterator[None]:
             native[:] = losses
             if legacy:  # clearing put another list there
                 layer._thread_local._eager_losses = native
-
-
-def _for_keras(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Sequence[Any], Mapping[str, Any]]:
-    """Return the arguments as the model's call takes them: one structure for functional and sequential models."""
-    if not any(base.__name__ in ("Functional", "Sequential") for base in type(model).__mro__):
-        return args, kwargs
-    if type(model).call.__module__.partition(".")[0] not in ("keras", "tf_keras"):  # a call of the user's own
-        return args, kwargs
-    settings = {name: value for name, value in kwargs.items() if name in ("training", "mask")}
-    named = {name: value for name, value in kwargs.items() if name not in ("training", "mask", "inputs")}
-    if "inputs" in kwargs:
-        args = (*args, kwargs["inputs"])
-    if not args and named:
-        return (named,), settings
-    return (list(args),) if len(args) > 1 else args, {**named, **settings}
 
 
 def _call_signature(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:

@@ -15,7 +15,7 @@ from profilerkit.trace import LayerCall, LayerRecord, TensorInfo, WeightRecord
 
 from .conversion import converted
 from .costs import layer_cost
-from .kinds import children_of, is_function, is_layer, is_saved_model, own_variables
+from .kinds import children_of, holds_random_state, is_function, is_layer, is_saved_model, own_variables
 from .ownership import Owner, Ownership
 from .weights import Weight, identity_of, weight_of
 
@@ -177,7 +177,8 @@ def layer_records(
         variables = list(own_variables(layer))
         if not path:
             held = {identity_of(variable) for _, each in layers for _, variable in own_variables(each)}
-            variables += [(_short(v.name), v) for v in further if identity_of(v) not in held]
+            others = [v for v in further if identity_of(v) not in held and not holds_random_state(v)]
+            variables += [(_short(v.name), v) for v in others]
         weights = [weight_of(name, variable) for name, variable in variables]
         records.append(
             LayerRecord(

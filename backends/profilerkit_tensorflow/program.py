@@ -13,8 +13,8 @@ from typing import Any
 import tensorflow as tf
 
 from profilerkit import ModelInputs
+from profilerkit.keras_layers import call_arguments as keras_arguments
 
-from .calling import _for_keras as keras_arguments
 from .calling import _takes_training as takes_training
 from .calling import call_model, is_keras, is_legacy_keras
 from .conversion import converted, functions_traced_anew

@@ -7,6 +7,7 @@ from typing import Any
 
 from profilerkit import CostFormulaError, ModelInputs
 from profilerkit.errors import model_failed
+from profilerkit.measurement import collector_paused
 from profilerkit.trace import MemoryTimeline, ModelTrace, OpRecord, TensorInfo, distinct
 
 from .eager_run import EagerRun
@@ -33,7 +34,8 @@ def trace_model(model: Any, inputs: ModelInputs | None, *, training: bool = Fals
     """Return the trace of one forward pass, or in training of one step; a model that raises leaves its layers alone."""
     if inputs is None:
         return _layers_alone(model)
-    with preserved(model):
+    # A collector's pause costs more than the walk, and what only it would free is small: graphs hold no data.
+    with preserved(model), collector_paused():
         try:
             return walked(traced_program(model, inputs, training=training))
         except CostFormulaError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 from profilerkit.cost import Shape
@@ -52,6 +53,7 @@ class Scope:
         owner: The layer that calls it, to which its operators belong unless a layer inside claims them.
         times: How often it runs, in all.
         values: The values made so far, by the name of their tensor.
+        executed: The operators that ran so far, by name.
     """
 
     graph: Any
@@ -60,6 +62,7 @@ class Scope:
     owner: Owner
     times: int = 1
     values: dict[str, Value] = field(default_factory=dict)
+    executed: dict[str, Executed] = field(default_factory=dict)
 
 
 @dataclass(eq=False, slots=True)
@@ -81,6 +84,10 @@ class Executed:
     missing: str = ""
     input_bytes: int = 0
     silent: bool = False
+
+    def scale(self, share: Fraction) -> None:
+        """Have a share of the cost count."""
+        self.macs, self.flops = int(self.macs * share), int(self.flops * share)
 
 
 def static_shape(tensor: Any) -> PartialShape:

@@ -17,6 +17,7 @@ from itertools import count
 from typing import Any
 
 from .costs import OpCall, Shapes
+from .dilation import cropped_share, dealt_out_share
 from .folding import Folding
 from .loops import counter_steps, trip_count
 from .ownership import Owner, Ownership
@@ -113,8 +114,10 @@ class Walk:
             owner=owner,
         )
         self.executed.append(done)
+        scope.executed[operator.name] = done
         if not self._covered(owner, scope):
             self._price(done, operator, inputs, made)
+            self._without_padding(done, operator, scope)
 
     def _price(self, done: Executed, operator: Any, inputs: Sequence[Value], made: Sequence[Value]) -> None:
         call = OpCall(
@@ -127,6 +130,15 @@ class Walk:
             value=lambda index: self.folding.constant(inputs[index]),
         )
         price(done, call, self.uncounted)
+
+    def _without_padding(self, done: Executed, operator: Any, scope: Scope) -> None:
+        """Take off what a convolution spends on padding that only makes it dilated."""
+        of_gradient = dealt_out_share(self, operator, scope)
+        cropped = cropped_share(self, operator, scope)
+        if of_gradient is not None:
+            done.scale(of_gradient)
+        elif cropped is not None and cropped[0] in scope.executed:
+            scope.executed[cropped[0]].scale(cropped[1])
 
     def _covered(self, owner: Owner, scope: Scope) -> bool:
         """Say whether a layer's formula covers an operator; the first time, have the formula's cost count."""

@@ -13,7 +13,7 @@ from profilerkit.backend import DeviceLike
 
 from . import data, timing
 from .data import TorchDataLoader, TorchForwardPass
-from .modules import set_inference_flags
+from .modules import parameters_of, set_inference_flags
 from .preservation import preserved
 from .tracing import trace_model
 
@@ -80,7 +80,7 @@ class TorchBackend(Backend):
         """Return which parameters there are, how often each was written to, and whether it is trained."""
         return [
             (id(parameter), 0 if parameter.is_inference() else parameter._version, parameter.requires_grad)
-            for parameter in model.parameters()
+            for parameter in parameters_of(model)
         ]
 
     def environment(self) -> Mapping[str, str]:

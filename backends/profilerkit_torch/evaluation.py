@@ -15,6 +15,7 @@ from profilerkit import DataLoader, InputError, ModelInputs
 from profilerkit.backend import DeviceLike
 
 from .data import TorchDataLoader, TorchForwardPass, as_tensor
+from .keras_layers import called_as_keras_does
 from .timing import resolve_device
 
 __all__ = ["EvalLossFunction", "get_accuracy", "get_missclass", "get_topk"]
@@ -128,8 +129,9 @@ def _outputs(
             if transform is not None:
                 inputs, target = transform(inputs[0] if _is_single(inputs) else inputs, target)
             placed = ModelInputs.of(inputs).map(lambda leaf: _on(leaf, target_device))
+            called = called_as_keras_does(model, placed)
             samples = _first_dimension([target, *placed.leaves()])
-            yield model(*placed.args, **placed.kwargs), _on(target, target_device), samples
+            yield model(*called.args, **called.kwargs), _on(target, target_device), samples
 
 
 def _predicted(output: torch.Tensor) -> torch.Tensor:

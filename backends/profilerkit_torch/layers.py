@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -17,7 +18,8 @@ from torch.nn.parameter import is_lazy as is_unsized
 from profilerkit.layering import CallStack, depth_of, shown_layers
 from profilerkit.trace import LayerCall, LayerRecord, TensorInfo, WeightRecord
 
-from .modules import elements_of
+from .keras_layers import is_unbuilt, own_keras_weights, trained_by_keras
+from .modules import buffers_of, elements_of, modules_of, named_layers, parameters_of
 
 __all__ = ["LayerStack", "is_lazy", "layer_records", "size_of", "tensor_info"]
 
@@ -48,15 +50,16 @@ def _tensors_in(structure: Any) -> Iterator[torch.Tensor]:
 
 
 def is_lazy(model: nn.Module) -> bool:
-    """Say whether the model has parameters or buffers that no forward pass has sized yet."""
-    return any(is_unsized(tensor) for tensor in (*model.parameters(), *model.buffers()))
+    """Say whether the model has parameters or buffers that no forward pass has sized yet, or layers without theirs."""
+    return is_unbuilt(model) or any(is_unsized(tensor) for tensor in (*parameters_of(model), *buffers_of(model)))
 
 
 class LayerStack(CallStack):
     """Follows which module runs. While it is active two hooks for all modules are registered; the model gets none."""
 
     def __init__(self, model: nn.Module) -> None:
-        super().__init__(model.named_modules(remove_duplicate=False))
+        super().__init__(named_layers(model))
+        self._held = set(map(id, modules_of(model)))
         self._thread = threading.get_ident()
         #: Types of modules with parameters that are not the model's: it makes them while it runs.
         self.strangers: list[str] = []
@@ -88,7 +91,7 @@ class LayerStack(CallStack):
                 self.elsewhere[f"{type(module).__name__} in another thread"] += 1
             return
         if not self.knows(module):
-            if module._parameters:
+            if module._parameters or (id(module) not in self._held and any(True for _ in own_keras_weights(module))):
                 self.strangers.append(type(module).__name__)
             return
         self.begin(module)
@@ -108,12 +111,18 @@ def layer_records(model: nn.Module, calls: dict[str, list[LayerCall]]) -> tuple[
     """Return a record for each module, and for each further path under which a shared one was called."""
     identities: dict[Any, int] = {}
     records = []
-    for path, module in shown_layers(model.named_modules(remove_duplicate=False), calls):
+    layers = list(named_layers(model))
+    trained = trained_by_keras(model)
+    for path, module in shown_layers(layers, calls):
         not_saved = module._non_persistent_buffers_set
         parameters = [
             _weight(name, tensor, identities) for name, tensor in module._parameters.items() if tensor is not None
         ]
         parameters += [_weight(name, tensor, identities, key=key) for name, key, tensor in _packed(module)]
+        parameters += [
+            replace(_weight(name, tensor, identities), trainable=id(tensor) in trained)
+            for name, tensor in own_keras_weights(module)
+        ]
         buffers = (
             _weight(name, tensor, identities, persistent=name not in not_saved)
             for name, tensor in module._buffers.items()

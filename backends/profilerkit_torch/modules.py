@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 import torch
 from torch import nn
 
+from .keras_layers import holds_keras, is_mirror, keras_buffers, keras_layers_in, keras_parameters, named_keras_layers
+
 __all__ = [
     "CONTAINERS",
     "OWN",
     "STANDARD",
+    "buffers_of",
     "elements_of",
     "modules_of",
+    "named_layers",
+    "named_parameters_of",
     "others",
+    "parameters_of",
     "reached",
     "set_inference_flags",
     "tensors_of",
@@ -82,8 +88,43 @@ def modules_of(model: nn.Module) -> list[nn.Module]:
         if module is None or id(module) in found:
             continue
         found[id(module)] = module
-        waiting.extend(reversed([child for _, child in module._modules.items()]))
+        waiting.extend(reversed([*module._modules.values(), *keras_layers_in(module)]))
     return list(found.values())
+
+
+def named_layers(model: nn.Module) -> Iterable[tuple[str, nn.Module]]:
+    """Return every module under every path it has, the model itself first, under the empty one."""
+    return named_keras_layers(model) if holds_keras(modules_of(model)) else model.named_modules(remove_duplicate=False)
+
+
+def named_parameters_of(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield the parameters by name, each once; of Keras' layers what training may change."""
+    modules = modules_of(model)
+    if not holds_keras(modules):
+        yield from model.named_parameters()
+        return
+    mirrors = {id(child) for module in modules for name, child in module._modules.items() if is_mirror(name, module)}
+    met: set[int] = set()
+    for module in modules:
+        held = () if id(module) in mirrors else module._parameters.items()
+        for name, tensor in (*held, *keras_parameters(module)):
+            if tensor is not None and id(tensor) not in met:
+                met.add(id(tensor))
+                yield name, tensor
+
+
+def parameters_of(model: nn.Module) -> list[torch.Tensor]:
+    """Return the parameters, each once."""
+    return [parameter for _, parameter in named_parameters_of(model)]
+
+
+def buffers_of(model: nn.Module) -> list[torch.Tensor]:
+    """Return the buffers, and what Keras' layers write to while they run."""
+    modules = modules_of(model)
+    if not holds_keras(modules):
+        return list(model.buffers())
+    buffers = [tensor for module in modules for tensor in module._buffers.values() if tensor is not None]
+    return [*buffers, *(value for module in modules for value in keras_buffers(module))]
 
 
 def elements_of(tensor: torch.Tensor) -> Any:

@@ -21,7 +21,20 @@ from profilerkit import ModelChangedWarning
 from profilerkit.data import map_leaves
 
 from .guard import has_values, write_back
-from .modules import CONTAINERS, OWN, STANDARD, elements_of, modules_of, others, reached, tensors_of
+from .keras_layers import substitute_variables
+from .modules import (
+    CONTAINERS,
+    OWN,
+    STANDARD,
+    buffers_of,
+    elements_of,
+    modules_of,
+    named_parameters_of,
+    others,
+    parameters_of,
+    reached,
+    tensors_of,
+)
 
 __all__ = ["preserved", "substitute", "unchanged_parameters"]
 
@@ -35,7 +48,7 @@ def preserved(model: nn.Module, *, buffer_values: bool = False) -> Iterator[None
     thread waits here.
     """
     with _one_at_a_time, _handed_back(model), unchanged_parameters(model, buffer_values):
-        buffers = [buffer for buffer in model.buffers() if has_values(buffer)] if buffer_values else []
+        buffers = [buffer for buffer in buffers_of(model) if has_values(buffer)] if buffer_values else []
         values = [(buffer, buffer.detach().clone()) for buffer in buffers]
         try:
             yield
@@ -49,7 +62,7 @@ _one_at_a_time = threading.RLock()
 @contextmanager
 def _handed_back(model: nn.Module) -> Iterator[None]:
     snapshots = [_Snapshot(module) for module in modules_of(model)]
-    gradients = [(parameter, parameter.grad, parameter.requires_grad) for parameter in model.parameters()]
+    gradients = [(parameter, parameter.grad, parameter.requires_grad) for parameter in parameters_of(model)]
     data = [(tensor, tensor.data) for tensor in tensors_of(model) if has_values(tensor)]
     caches = [(cache, copied(cache)) for cache in _class_caches(model)]
     restore_process = _process_state()
@@ -84,7 +97,7 @@ def unchanged_parameters(
     model: nn.Module, wanted: bool = True, watched: Callable[[torch.Tensor], bool] = lambda tensor: True
 ) -> Iterator[None]:
     """Warn of parameters whose values were changed in place, which nothing can undo."""
-    named = model.named_parameters() if wanted else ()
+    named = named_parameters_of(model) if wanted else ()
     versions = [(name, p, p._version) for name, p in named if not p.is_inference() and watched(p)]
     try:
         yield
@@ -223,6 +236,7 @@ def substitute(model: nn.Module, convert: Callable[[torch.Tensor], torch.Tensor]
         for name, value in others(module).items():
             if _holds_tensors(value):
                 module.__dict__[name] = map_leaves(value, stand_in)
+        substitute_variables(module, stand_in)
     return known
 
 

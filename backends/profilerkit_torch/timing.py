@@ -14,8 +14,9 @@ from profilerkit.backend import DeviceLike
 from profilerkit.errors import model_failed
 
 from .guard import WriteGuard
+from .keras_layers import called_as_keras_does, keras_device
 from .layers import is_lazy
-from .modules import set_inference_flags, tensors_of
+from .modules import buffers_of, parameters_of, set_inference_flags, tensors_of
 from .preservation import preserved, substitute, unchanged_parameters
 
 __all__ = ["device_of", "needs_autograd", "placed", "require_values", "resolve_device", "running", "synchronize"]
@@ -89,7 +90,8 @@ def placed(model: nn.Module, device: torch.device) -> Iterator[None]:
     """
     if any(tensor.device != device for tensor in tensors_of(model)):
         substitute(model, lambda tensor: _moved(tensor, device))
-    yield
+    with keras_device(model, device):
+        yield
 
 
 def _moved(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
@@ -110,13 +112,15 @@ def running(model: nn.Module, inputs: ModelInputs, device: DeviceLike) -> Iterat
     sharded = device is None and len({tensor.device for tensor in tensors_of(model)}) > 1
     with preserved(model), placed(model, target) if not sharded else nullcontext():
         set_inference_flags(model)
-        fed = inputs.map(lambda leaf: leaf.to(target) if isinstance(leaf, torch.Tensor) else leaf)
-        gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
+        fed = called_as_keras_does(model, inputs).map(
+            lambda leaf: leaf.to(target) if isinstance(leaf, torch.Tensor) else leaf
+        )
+        gradients = [parameter.grad for parameter in parameters_of(model) if parameter.grad is not None]
         tensors = [leaf for leaf in fed.leaves() if isinstance(leaf, torch.Tensor)]
         guard = WriteGuard([*tensors_of(model), *gradients, *tensors])
         devices = {target, *(tensor.device for tensor in tensors_of(model))}
         with guard.restoring():
-            guard.keep([*model.buffers(), *gradients])
+            guard.keep([*buffers_of(model), *gradients])
             _first_pass(model, fed, guard)
 
             def call() -> None:

@@ -28,8 +28,9 @@ from profilerkit.measurement import collector_paused
 from profilerkit.trace import LayerRecord, ModelTrace, distinct
 
 from .guard import WriteGuard
+from .keras_layers import called_as_keras_does, holds_keras
 from .layers import LayerStack, is_lazy, layer_records
-from .modules import set_inference_flags, tensors_of
+from .modules import buffers_of, modules_of, parameters_of, set_inference_flags, tensors_of
 from .preservation import preserved, substitute
 from .recorder import Recorder
 from .timing import device_of, needs_autograd
@@ -55,11 +56,14 @@ def trace_model(model: nn.Module, inputs: ModelInputs | None) -> ModelTrace:
     if inputs is None:
         return ModelTrace(layers=layer_records(model, {}))
     errors: list[Exception] = []
+    called = called_as_keras_does(model, inputs)
+    # Keras moves meta tensors to where it works, and asks for values there: it gets fake ones.
+    attempts = (_on_fake, _for_real) if holds_keras(modules_of(model)) else (_on_meta, _on_fake, _for_real)
     for grad_mode in (torch.inference_mode, torch.no_grad):
         errors.clear()
-        for attempt in (_on_meta, _on_fake, _for_real):
+        for attempt in attempts:
             try:
-                return attempt(model, inputs, grad_mode, errors)
+                return attempt(model, called, grad_mode, errors)
             except CostFormulaError as error:
                 return ModelTrace(layers=layer_records(model, {}), failure=error)
             except Exception as error:  # whatever a model raises, the next way may work
@@ -103,7 +107,7 @@ def _on_fake(model: nn.Module, inputs: ModelInputs, grad_mode: GradMode, errors:
 
 def _for_real(model: nn.Module, inputs: ModelInputs, grad_mode: GradMode, errors: list[Exception]) -> ModelTrace:
     """Trace a real run, which no model can refuse; what it writes to is written back."""
-    if is_lazy(model) or any(parameter.is_meta for parameter in model.parameters()):
+    if is_lazy(model) or any(parameter.is_meta for parameter in parameters_of(model)):
         raise errors[0]
     device = device_of(model)
     placed = inputs.map(lambda leaf: leaf.to(device) if isinstance(leaf, torch.Tensor) else leaf)
@@ -156,7 +160,7 @@ def _alive_before(recorder: Recorder, model: nn.Module, inputs: ModelInputs) -> 
     Return the bytes of tensors that the model holds beside its weights (tables, caches), which stay as weights do, and
     those of the inputs. The weights are counted elsewhere.
     """
-    for weight in (*model.parameters(), *model.buffers()):
+    for weight in (*parameters_of(model), *buffers_of(model)):
         recorder.live.add(weight, size=0)
     held = sum(recorder.live.add(tensor, size=0) for tensor in tensors_of(model))
     for leaf in inputs.leaves():

@@ -54,6 +54,7 @@ class ComputeFirstCall(ProfilerFunction):
     """Says what the first call takes, apart from all later ones. Computed where it is asked for by name."""
 
     ON_DEMAND = True
+    ONLY_THROUGH_BACKEND = True
 
     def get_bounded_status_keys(self) -> type[Metric]:
         """Return `FirstCallTime`."""
@@ -74,6 +75,8 @@ class ComputeFirstCall(ProfilerFunction):
 
 class ComputeExecutionTime(JointFunction):
     """Measures the time of a forward pass; of several models in turn where they are compared."""
+
+    ONLY_THROUGH_BACKEND = True
 
     def get_bounded_status_keys(self) -> tuple[type[Metric], ...]:
         """Return `ExecutionTime` and `Throughput`."""

@@ -22,6 +22,7 @@ class ComputeLayerTimes(ProfilerFunction):
     """Times every layer: with the layers inside it, and its own work alone. Computed where it is asked for by name."""
 
     ON_DEMAND = True
+    ONLY_THROUGH_BACKEND = True
 
     def get_bounded_status_keys(self) -> type[StatusKey]:
         """Return `LayerTimes`."""

@@ -18,9 +18,19 @@ class LayerwiseData(StatusKey):
 
 
 class LayerwiseSummary(StatusKey):
-    """The per-layer table as text."""
+    """The per-layer table as text, written when it is first asked for."""
 
     NAME = "layerwise_summary"
+    _text: str | None = None
+
+    @property
+    def value(self) -> str | None:
+        """The table as text; None where there is none."""
+        table = self.outcome.value
+        if table is not None and self._text is None:
+            console = renderer("console")
+            self._text = console.to_text(console.layer_table(table))
+        return self._text
 
 
 class ComputeLayerwiseSummary(ProfilerFunction):
@@ -39,5 +49,4 @@ def layerwise(trace: ModelTrace) -> dict[str, Any]:
     """Return the per-layer table by the names of both its forms."""
     if trace.failure is not None:
         return {LayerwiseSummary.NAME: Failure(trace.failure), LayerwiseData.NAME: Failure(trace.failure)}
-    console = renderer("console")
-    return {LayerwiseSummary.NAME: console.to_text(console.layer_table(trace.table)), LayerwiseData.NAME: trace.table}
+    return {LayerwiseSummary.NAME: trace.table, LayerwiseData.NAME: trace.table}

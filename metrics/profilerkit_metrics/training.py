@@ -55,6 +55,7 @@ class ComputeTraining(ProfilerFunction):
     """
 
     ON_DEMAND = True
+    ONLY_THROUGH_BACKEND = True
 
     def get_bounded_status_keys(self) -> tuple[type[Metric], ...]:
         """Return `TrainingMacs`, `TrainingFlops` and `TrainingMemory`."""

@@ -54,8 +54,10 @@ def ones(*shape: int, dtype: Any = tf.float32) -> Any:
     return tf.ones(shape, dtype)
 
 
-def model_of(layer: Any, *shapes: tuple[int | None, ...], dtype: str = "float32", **call: Any) -> Any:
-    """Return a functional model of one layer, or of layers in a row, for inputs of these shapes."""
+def model_of(
+    layer: Any, *shapes: tuple[int | None, ...], dtype: str = "float32", spread: bool = False, **call: Any
+) -> Any:
+    """Return a functional model of one layer for inputs of these shapes, given as a list or (``spread``) one by one."""
     inputs = [keras.Input(shape, dtype=dtype) for shape in shapes]
-    fed = inputs[0] if len(inputs) == 1 else inputs
-    return keras.Model(fed, layer(fed, **call))
+    args = inputs if spread or len(inputs) == 1 else [inputs]
+    return keras.Model(inputs[0] if len(inputs) == 1 else inputs, layer(*args, **call))

@@ -33,6 +33,8 @@ class Facts:
             except (AttributeError, ValueError):
                 continue
             self.at[f"model.{name} (read)"] = len(value) if isinstance(value, list | tuple) else value
+            for index, variable in enumerate(value if name == "variables" else ()):  # those that a function captured
+                self._visit(f"model.variables[{index}]", variable)
 
     def _visit(self, path: str, value: Any) -> None:
         if isinstance(value, tf.Variable) and hasattr(value.handle, "_numpy"):

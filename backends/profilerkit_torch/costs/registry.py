@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, cast, overload
 
 import torch
 from torch import nn
 
 from profilerkit.cost import Cost, Formula, FormulaTable, Shape, evaluated
+from profilerkit.keras_costs import KERAS_LAYER_COSTS
+from profilerkit.keras_layers import is_shipped
 
 __all__ = [
     "Cost",
@@ -123,8 +125,11 @@ def register_free(*names: str) -> None:
 
 
 def module_cost(module: nn.Module) -> Formula | None:
-    """Return the formula for a module, if its class has one."""
-    return _modules.get(type(module))
+    """Return the formula for a module, if its class has one: a layer that Keras ships has it by its name."""
+    formula = KERAS_LAYER_COSTS.get(type(module).__name__) if is_shipped(module) else None
+    if formula is None or _modules.get(type(module)) is not None:
+        return _modules.get(type(module))
+    return lambda layer, inputs, outputs: cast(Cost, formula(layer, inputs, outputs, False))
 
 
 #: Operators that return their input where nothing is to be done, and sums of its elements elsewhere.

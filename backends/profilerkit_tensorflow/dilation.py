@@ -1,0 +1,73 @@
+"""Dilated convolutions that TensorFlow spells as dense ones, over an input that is dealt out over the batch.
+
+``SpaceToBatchND`` pads the input until the block divides it, and ``BatchToSpaceND`` crops what was made of the padding.
+Neither is part of the convolution, which counts as if it were dilated itself: for the elements that are left.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from .values import Scope
+
+if TYPE_CHECKING:
+    from .walk import Walk
+
+__all__ = ["cropped_share", "dealt_out_share"]
+
+_TO_BATCH = ("SpaceToBatchND", "SpaceToBatch")
+_TO_SPACE = ("BatchToSpaceND", "BatchToSpace")
+#: Other views of the same elements, which may stand between.
+_VIEWS = ("Identity", "Squeeze", "ExpandDims", "Reshape", "Transpose")
+_ASKING_FOR_SHAPES = ("Shape", "ShapeN", "Size", "Rank")
+
+#: Convolutions cost so much for each element of their output,
+_BY_OUTPUT = ("Conv", "Conv2D", "Conv3D", "DepthwiseConv2dNative")
+#: and gradients (and so transposed ones) for each element of the convolution's output, which is their third input.
+_BY_THIRD_INPUT = tuple(
+    f"{name}Backprop{side}{version}"
+    for name in ("Conv2D", "Conv3D", "DepthwiseConv2dNative")
+    for side in ("Input", "Filter")
+    for version in ("", "V2")
+)
+
+
+def dealt_out_share(walk: Walk, operator: Any, scope: Scope) -> Fraction | None:
+    """Return which share of the elements that a gradient costs for was there before they were dealt out and padded."""
+    if operator.type not in _BY_THIRD_INPUT:
+        return None
+    dealing = _behind_views(operator.inputs[2])
+    if dealing.op.type not in _TO_BATCH:
+        return None
+    return _share(walk, dealing.op.inputs[0], dealing, scope)
+
+
+def cropped_share(walk: Walk, operator: Any, scope: Scope) -> tuple[str, Fraction] | None:
+    """Return the convolution whose output an operator puts together, and which share of that it leaves.
+
+    None if anything else uses what is cropped.
+    """
+    if operator.type not in _TO_SPACE:
+        return None
+    convolved = _behind_views(operator.inputs[0], used_once=True)
+    share = _share(walk, operator.outputs[0], operator.inputs[0], scope)
+    if convolved.op.type not in _BY_OUTPUT or not _is_used_once(convolved) or share is None:
+        return None
+    return convolved.op.name, share
+
+
+def _behind_views(tensor: Any, used_once: bool = False) -> Any:
+    """Return the tensor that another is a view of."""
+    while tensor.op.type in _VIEWS and (_is_used_once(tensor) or not used_once):
+        tensor = tensor.op.inputs[0]
+    return tensor
+
+
+def _is_used_once(tensor: Any) -> bool:
+    return sum(user.type not in _ASKING_FOR_SHAPES for user in tensor.consumers()) == 1
+
+
+def _share(walk: Walk, kept: Any, padded: Any, scope: Scope) -> Fraction | None:
+    one, other = (walk.value_of(tensor, scope).known_shape for tensor in (kept, padded))
+    return Fraction(one.numel, other.numel) if one is not None and other is not None and other.numel else None

@@ -1,0 +1,141 @@
+"""Keras' layers on torch: modules that hold others, and their weights, where torch does not look for them.
+
+Keras calls a layer as torch calls a module, so that hooks for all modules see it. But the layers of a functional model
+are in a list of Keras' own, and a weight is read from Keras' variable, not from the module's parameters.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+from torch import nn
+
+from profilerkit import ModelInputs
+from profilerkit.keras_layers import (
+    call_arguments,
+    children_of,
+    direct_layers,
+    is_keras,
+    is_keras_unbuilt,
+    is_shipped,
+    own_variables,
+)
+
+__all__ = [
+    "called_as_keras_does",
+    "holds_keras",
+    "is_mirror",
+    "is_unbuilt",
+    "keras_buffers",
+    "keras_device",
+    "keras_layers_in",
+    "keras_parameters",
+    "keras_variables",
+    "named_keras_layers",
+    "own_keras_weights",
+    "substitute_variables",
+    "trained_by_keras",
+]
+
+#: Where Keras lets torch see a layer's weights a second time.
+_MIRROR = "_torch_params"
+
+
+def keras_layers_in(module: nn.Module) -> list[Any]:
+    """Return the layers that a Keras layer keeps in a list of its own; none for any other module."""
+    return direct_layers(module) if is_keras(module) else []
+
+
+def holds_keras(modules: Iterable[nn.Module]) -> bool:
+    """Say whether any of the modules is a Keras layer."""
+    return "keras" in sys.modules and any(map(is_keras, modules))
+
+
+def keras_variables(module: nn.Module) -> Iterator[Any]:
+    """Yield the variables that a Keras layer holds itself, the states of its random generators among them."""
+    if is_keras(module):
+        yield from (*module._trainable_variables, *_state_of(module))
+
+
+def _state_of(layer: Any) -> list[Any]:
+    return [*layer._non_trainable_variables, *(generator.state for generator in layer._seed_generators)]
+
+
+def keras_parameters(module: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield name and value of what training may change in a Keras layer itself."""
+    held = module._trainable_variables if is_keras(module) else ()
+    yield from ((variable.path, variable._value) for variable in held if variable._value is not None)
+
+
+def keras_buffers(module: nn.Module) -> Iterator[torch.Tensor]:
+    """Yield what a Keras layer itself writes to while it runs: statistics, and the states of random generators."""
+    held = _state_of(module) if is_keras(module) else ()
+    yield from (variable._value for variable in held if variable._value is not None)
+
+
+def is_mirror(name: str, module: nn.Module) -> bool:
+    """Say whether a child of a module is where Keras shows torch the weights of a layer, all inner ones included."""
+    return name == _MIRROR and is_keras(module)
+
+
+def is_unbuilt(model: nn.Module) -> bool:
+    """Say whether a Keras model lacks variables that its first call would make."""
+    return is_keras(model) and is_keras_unbuilt(model)
+
+
+def named_keras_layers(model: nn.Module) -> list[tuple[str, nn.Module]]:
+    """Return every module under every path it has, the model itself first; Keras' layers as Keras names them."""
+    found: list[tuple[str, nn.Module]] = []
+
+    def visit(path: str, module: nn.Module, above: tuple[int, ...]) -> None:
+        found.append((path, module))
+        for name, child in _children(module):
+            if id(child) not in above:  # a layer that holds the one around it
+                visit(f"{path}.{name}" if path else name, child, (*above, id(child)))
+
+    visit("", model, (id(model),))
+    return found
+
+
+def _children(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+    held = [(name, child) for name, child in module._modules.items() if child is not None]
+    if not is_keras(module):
+        yield from held
+        return
+    yield from children_of(module)
+    yield from ((name, child) for name, child in held if not (name == _MIRROR or is_keras(child)))
+
+
+def own_keras_weights(module: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield name and value of the weights of a Keras layer itself; a torch module that it wraps has them itself."""
+    if is_keras(module) and not (is_shipped(module) and type(module).__name__ == "TorchModuleWrapper"):
+        yield from ((name, variable._value) for name, variable in own_variables(module) if variable._value is not None)
+
+
+def trained_by_keras(model: nn.Module) -> set[int]:
+    """Return the ``id`` of each value that training changes, as the outermost Keras layers say."""
+    outermost = [model] if is_keras(model) else [layer for layer in model.modules() if is_keras(layer)]
+    return {id(variable._value) for layer in outermost for variable in layer.trainable_variables}
+
+
+def substitute_variables(module: nn.Module, stand_in: Callable[[Any], Any]) -> None:
+    """Let other tensors stand in for the values of a Keras layer's variables."""
+    for variable in keras_variables(module):
+        variable._value = stand_in(variable._value)
+
+
+def called_as_keras_does(model: nn.Module, inputs: ModelInputs) -> ModelInputs:
+    """Return the inputs as a Keras model takes them, in inference mode, which is an argument there."""
+    if not is_keras(model):
+        return inputs
+    args, kwargs = call_arguments(model, inputs.args, inputs.kwargs)
+    return ModelInputs(*args, **{"training": False, **kwargs})
+
+
+def keras_device(model: nn.Module, device: torch.device) -> AbstractContextManager[Any]:
+    """Have Keras make its tensors on a device: it moves to the one it prefers whatever is elsewhere."""
+    return sys.modules["keras"].device(str(device)) if is_keras(model) else nullcontext()

@@ -1,0 +1,55 @@
+"""One whole static profile of a Keras model beside tracing it alone, and beside freezing and TensorFlow's old profiler."""
+
+import io
+import os
+from contextlib import redirect_stdout
+from typing import Any
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorFlow's start says what it did not find
+
+import keras
+import tensorflow as tf
+from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
+
+from profilerkit import Ratio, profile
+from profilerkit.measurement import Sampling, measure_interleaved
+
+STATIC = ("total_params", "model_size", "macs", "flops", "memory_footprint", "layerwise_data")
+
+
+def main() -> None:
+    """Measure the three in turn for each model, and print the ratios to tracing alone."""
+    models = {
+        "MobileNetV2": keras.applications.MobileNetV2(weights=None),
+        "ResNet50": keras.applications.ResNet50(weights=None),
+        "EfficientNetB0": keras.applications.EfficientNetB0(weights=None),
+        "ConvNeXtTiny": keras.applications.ConvNeXtTiny(weights=None),
+    }
+    print(f"{'':<16} {'tracing':>10} {'profile':>10} {'profile/tracing':>22} {'frozen and profiled/tracing':>30}")
+    for name, model in models.items():
+        print(f"{name:<16} {measured(model, tf.zeros((1, 224, 224, 3)))}")
+
+
+def measured(model: Any, x: Any) -> str:
+    """Return a line of the table."""
+
+    def trace() -> Any:
+        return tf.function(lambda batch: model(batch, training=False)).get_concrete_function(x)
+
+    def peer() -> None:
+        frozen = convert_variables_to_constants_v2(trace())
+        options = tf.compat.v1.profiler.ProfileOptionBuilder.float_operation()
+        with redirect_stdout(io.StringIO()):
+            tf.compat.v1.profiler.profile(frozen.graph, options=options | {"output": "none"})
+
+    calls = [trace, lambda: profile(model, x, metrics=STATIC), peer]
+    alone, ours, other = measure_interleaved(calls, Sampling(num_iters=5, warmup=1))
+    mine, theirs = Ratio.of(alone, ours), Ratio.of(alone, other)
+    return (
+        f"{1e3 * alone.median:7.0f} ms {1e3 * ours.median:7.0f} ms "
+        f"{mine.value:8.2f} [{mine.low:.2f}, {mine.high:.2f}] {theirs.value:16.2f} [{theirs.low:.2f}, {theirs.high:.2f}]"
+    )
+
+
+if __name__ == "__main__":
+    main()
