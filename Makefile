@@ -16,7 +16,7 @@ help: ## print this help
 	@echo
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-7s %s\n", $$1, $$2 }' Makefile
 
-demo: $(VENV)/.installed ## compare two PyTorch models trained on handwritten digits
+demo: $(VENV)/.installed ## compare models trained on handwritten digits, in PyTorch and in Keras
 	@$(BIN)/python examples/compare_digits.py
 
 test: $(VENV)/.installed ## run the tests and doctests; the core must be covered to 95 %
@@ -46,7 +46,7 @@ clean: ## remove the environment and everything that was built
 $(VENV)/.installed: setup.cfg pyproject.toml constraints.txt
 	@echo "Installing profilerkit and its development tools into $(VENV); the first time takes some minutes"
 	@$(PYTHON) -m venv $(VENV)
-	@$(PIP_INSTALL) -e '.[torch,test,lint]'
+	@$(PIP_INSTALL) -e '.[torch,tensorflow,test,lint]'
 	@touch $@
 
 $(VENV)/.installed-docs: $(VENV)/.installed

@@ -7,7 +7,12 @@ gives nothing back (the kernels stay oneDNN's); glibc's arenas, by having it map
 unmap it when freed; and, where asked with ``--threads 1``, TensorFlow's running independent operators at once.
 Before the models, graphs whose peak is known by hand show what the measurement is worth.
 
-``get_memory_info("CPU:0")`` is no help: it has numbers only while oneDNN's pool is in use, and rounded ones.
+What the prediction leaves out, so that the two differ: the order in which operators run that do not wait for each
+other (creation order is predicted; Xception's branches, and when a filter's gradient is computed, change from run to
+run), and what XLA allocates where Keras compiles a grouped convolution with it (ConvNeXt; it grows with the threads).
+A process with oneDNN's pool takes up to twice what is alive.
+
+``get_memory_info("CPU:0")`` is no help: it has numbers only while that pool is in use, and those are the pool's.
 """
 
 from __future__ import annotations

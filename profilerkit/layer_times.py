@@ -1,4 +1,8 @@
-"""The time of each layer, forward and backward: what a backend measures, and the table made of it."""
+"""The time of each layer, forward and backward: what a backend measures, and the table made of it.
+
+The table's columns: ``path``, ``type``, ``depth``, ``is_leaf``, ``calls``, ``forward_seconds`` and ``backward_seconds``
+(with the layers inside), ``own_forward_seconds`` and ``own_backward_seconds`` (without), and ``missing``.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +34,13 @@ class LayerTime:
 
 
 def layer_time_table(times: Sequence[LayerTime]) -> LayerTable:
-    """Return one row for each layer: seconds as medians over the passes, with the layers inside and without."""
+    """Return one row for each layer: seconds as medians over the passes, with the layers inside and without.
+
+    The layers inside are added up pass by pass, before the median is taken; medians themselves do not add up exactly.
+    A layer whose outer layer is not among ``times`` counts for the nearest one around it that is. Backward seconds are
+    None where no backward pass was timed. Raises `ValueError` for times of different numbers of passes.
+    """
+    _require_equal_passes(times)
     return LayerTable(_rows(times))
 
 
@@ -53,11 +63,22 @@ def _rows(times: Sequence[LayerTime]) -> Iterator[Mapping[str, Any]]:
         }
 
 
+def _require_equal_passes(times: Sequence[LayerTime]) -> None:
+    counts = {len(seconds) for time in times for seconds in (time.own_forward, time.own_backward) if seconds is not None}
+    if len(counts) > 1 or 0 in counts:
+        raise ValueError(
+            f"the layers were timed in {', '.join(map(str, sorted(counts)))} passes; all must have the same number of "
+            "them, and at least one"
+        )
+
+
 def _inclusive(own: Mapping[str, tuple[float, ...]]) -> dict[str, tuple[float, ...]]:
     """Add to each layer, pass by pass, what the layers inside it took."""
     whole = dict(own)
     for path in sorted(own, key=depth_of, reverse=True):
         parent = parent_path(path)
-        if parent is not None and parent in whole:
+        while parent and parent not in whole:
+            parent = parent_path(parent)
+        if parent in whole:
             whole[parent] = tuple(mine + theirs for mine, theirs in zip(whole[parent], whole[path], strict=True))
     return whole

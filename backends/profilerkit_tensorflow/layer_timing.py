@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -20,6 +20,7 @@ from .devices import resolve_device
 from .layers import type_name
 from .node_owners import NodeOwners, Placed, runs_of_bodies
 from .op_times import PassTimes, op_seconds
+from .ownership import Owner
 from .preservation import preserved
 from .program import Program, traced_program
 from .reach import running_operators
@@ -32,6 +33,8 @@ __all__ = ["layer_times"]
 _MUCH = 0.5
 #: Passes shorter than this are mostly the cost of calling the function.
 _SHORT_SECONDS = 0.01
+#: What says nothing about whether a layer's call is needed: a variable is read also where nothing needs its value.
+_RUN_IN_ANY_CASE = ("ReadVariableOp", "Placeholder", "NoOp", "Const")
 
 
 def layer_times(
@@ -118,11 +121,11 @@ class _Timed:
     passes: Sequence[PassTimes]
     placed: Mapping[str, Placed]
 
-    def seconds(self, backward: bool) -> list[Counter[str]]:
+    def seconds(self, backward: bool) -> list[dict[str, float]]:
         """Return the seconds of each layer, pass by pass."""
-        each = []
+        each: list[dict[str, float]] = []
         for times in self.passes:
-            seconds: Counter[str] = Counter()
+            seconds: defaultdict[str, float] = defaultdict(float)
             for executed, node in times.nodes.items():
                 if self.placed[executed].backward == backward:
                     seconds[self.placed[executed].owner.path] += node.share_seconds
@@ -172,7 +175,7 @@ def _layer_times(program: Program, forward: _Timed, gradients: _Timed | None, ba
     own_forward = forward.seconds(backward=False)
     own_backward = gradients.seconds(backward=True) if gradients is not None else None
     calls = _calls(program, forward)
-    missing = _missing(program, forward, gradients)
+    missing = _missing(program, forward, gradients, calls)
     if backward and gradients is None:
         missing.setdefault("", []).append("it has no backward pass: none of its outputs is of a floating-point type")
     for path, layer in shown_layers(program.layers, program.calls.calls):
@@ -180,8 +183,8 @@ def _layer_times(program: Program, forward: _Timed, gradients: _Timed | None, ba
             path=path,
             type=type_name(layer),
             calls=calls[path] if path or calls[path] else 1,
-            own_forward=tuple(seconds[path] for seconds in own_forward),
-            own_backward=None if own_backward is None else tuple(seconds[path] for seconds in own_backward),
+            own_forward=tuple(seconds.get(path, 0.0) for seconds in own_forward),
+            own_backward=None if own_backward is None else tuple(seconds.get(path, 0.0) for seconds in own_backward),
             missing="; ".join(missing.get(path, ())),
         )
 
@@ -189,18 +192,22 @@ def _layer_times(program: Program, forward: _Timed, gradients: _Timed | None, ba
 def _calls(program: Program, forward: _Timed) -> Counter[str]:
     """Return how often a pass called each layer: in a loop once a round, in a branch that was not taken never."""
     runs = runs_of_bodies(forward.passes[-1], forward.placed)
+    live = _Live()
     calls: Counter[str] = Counter()
     for owner in program.calls.ownership.calls:
-        calls[owner.path] += 1 if owner.graph is program.graph else runs.get(id(owner.graph), 0)
-    return calls
+        if live.runs(owner):
+            calls[owner.path] += 1 if owner.graph is program.graph else runs.get(id(owner.graph), 0)
+    return +calls
 
 
-def _missing(program: Program, forward: _Timed, gradients: _Timed | None) -> dict[str, list[str]]:
+def _missing(
+    program: Program, forward: _Timed, gradients: _Timed | None, calls: Mapping[str, int]
+) -> dict[str, list[str]]:
     """Return what the times of each layer leave out."""
     said: dict[str, list[str]] = {}
     ran = {place.owner.path for place in forward.nodes(backward=False) if place.type not in BOOKKEEPING}
     hosts = _hosts(forward.nodes(backward=False))
-    for path in sorted(_working(program) - ran - hosts.keys()):
+    for path in sorted(_working(program) & calls.keys() - ran - hosts.keys()):
         said.setdefault(path, []).append(
             "none of its operators ran: TensorFlow has merged them or computed them before"
         )
@@ -226,15 +233,39 @@ def _hosts(nodes: Iterable[Placed]) -> dict[str, str]:
 
 def _working(program: Program) -> set[str]:
     """Return the layers that have operators of their own which do any work."""
-    ownership = program.calls.ownership
-    working: set[str] = set()
-    live: dict[int, set[str]] = {}
-    for owner in ownership.calls:
-        graph = owner.graph
-        if id(graph) not in live:
-            live[id(graph)] = {each.name for each in running_operators(graph) if each.type not in BOOKKEEPING}
-        for operator in graph.get_operations()[owner.start : owner.end]:
-            if operator.name in live[id(graph)] and ownership.of(graph, operator.name, ownership.root) is owner:
-                working.add(owner.path)
-                break
-    return working
+    ownership, live = program.calls.ownership, _Live()
+    return {
+        owner.path
+        for owner in ownership.calls
+        for operator in live.operators(owner)
+        if operator.type not in BOOKKEEPING and ownership.of(owner.graph, operator.name, ownership.root) is owner
+    }
+
+
+class _Live:
+    """Tells what a graph's outputs need from what was traced and is not run, as one step of a Keras RNN is."""
+
+    def __init__(self) -> None:
+        self._names: dict[int, set[str]] = {}
+
+    def operators(self, owner: Owner) -> list[Any]:
+        """Return the operators of a layer's call that run, those of the layers inside included."""
+        return [operator for operator in _window(owner) if operator.name in self._of(owner.graph)]
+
+    def runs(self, owner: Owner) -> bool:
+        """Say whether a call of a layer is run: of one without operators, whether the call around it is."""
+        operators = _window(owner)
+        if not operators:
+            return owner.outer is None or owner.outer.graph is None or self.runs(owner.outer)
+        working = [operator for operator in operators if operator.type not in _RUN_IN_ANY_CASE]
+        return any(operator.name in self._of(owner.graph) for operator in working or operators)
+
+    def _of(self, graph: Any) -> set[str]:
+        if id(graph) not in self._names:
+            self._names[id(graph)] = {operator.name for operator in running_operators(graph)}
+        return self._names[id(graph)]
+
+
+def _window(owner: Owner) -> list[Any]:
+    operators: list[Any] = owner.graph.get_operations()[owner.start : owner.end]
+    return operators

@@ -30,6 +30,7 @@ __all__ = ["Body", "NodeOwners", "Placed", "runs_of_bodies"]
 _BRANCH_ATTRIBUTES = {"body": "body", "cond": "cond", "then": "then_branch", "else": "else_branch"}
 _OF_TAPE = re.compile(r"(?:^|.*/)gradient_tape/(.+)")
 _OF_FUNCTION = re.compile(r"(?:^|.*/)gradients/(.+)")
+_CALL_FIRST = re.compile(r"((?:Stateful)?PartitionedCall(?:_\d+)?)/")
 _GRADIENT_PART = re.compile(r"_grad(?:_\d+)?$")
 
 
@@ -55,7 +56,9 @@ class Body:
 
     def is_gradient(self, name: str) -> bool:
         """Say whether an operator computes gradients."""
-        return self.position.get(name, self.boundary - 1) >= self.boundary
+        if self.position.get(name, -1) < self.boundary:
+            return False
+        return self.boundary == 0 or self.operators[name].type != "ReadVariableOp"  # what the step returns besides
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,7 @@ class NodeOwners:
 
     def placed(self, times: PassTimes) -> dict[str, Placed]:
         """Return where each node of a pass belongs, by the name under which it ran."""
-        paths = {executed: node_path(executed)[1:] for executed in times.nodes}  # the first level is the call of it all
+        paths = {executed: _levels(executed)[1:] for executed in times.nodes}  # the first level is the call of it all
         ran: dict[tuple[str, ...], set[str]] = {}
         for path in paths.values():
             ran.setdefault(path[:-1], set()).update(path[-1:])
@@ -236,6 +239,17 @@ def _boundary(graph: Any, ownership: Ownership, forward_operators: int) -> int:
         if function is not None and _attributes(graph, function).get("forward_function_name"):
             return index
     return len(operators)
+
+
+def _levels(executed: str) -> tuple[str, ...]:
+    """Return a node's path, also through calls right inside a called function: ``PartitionedCall/PartitionedCall``."""
+    levels = []
+    for level in node_path(executed):
+        while call := _CALL_FIRST.match(level):
+            levels.append(call[1])
+            level = level[call.end() :]
+        levels.append(level)
+    return tuple(levels)
 
 
 def _forward_names(name: str) -> Iterator[str]:

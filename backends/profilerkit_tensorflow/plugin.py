@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
-from profilerkit import Backend, BackendInfo, hookimpl
+from profilerkit import Backend, BackendInfo, BackendNotFoundError, hookimpl
+from profilerkit.keras_layers import is_keras, keras_backend
 
 MINIMUM = (2, 16)
 
@@ -22,11 +22,21 @@ def load() -> Backend:
     return TFBackend()
 
 
-def runs_on_torch(model: Any) -> bool:
-    """Say whether a model is Keras' on the torch backend: then it is a torch module too, and torch's to profile."""
-    keras = sys.modules.get("keras")
-    is_keras = any(cls.__module__.partition(".")[0] == "keras" for cls in type(model).__mro__)
-    return keras is not None and is_keras and bool(keras.config.backend() == "torch")
+def claims(model: Any) -> bool:
+    """Say whether a model is TensorFlow's: a Keras model on torch is a torch module too, and torch's to profile.
+
+    Raises `BackendNotFoundError` for a Keras model on a framework that no backend is there for, such as JAX.
+    """
+    if not is_keras(model):
+        return True
+    framework = keras_backend()
+    if framework not in ("tensorflow", "torch"):
+        raise BackendNotFoundError(
+            f"the model {model.name!r} is a Keras model on {framework}, which profilerkit does not support yet; set the "
+            "environment variable KERAS_BACKEND to 'tensorflow' or 'torch' before Keras is imported, and build the model "
+            "there"
+        )
+    return framework == "tensorflow"
 
 
 @hookimpl
@@ -38,6 +48,6 @@ def profilerkit_backends() -> list[BackendInfo]:
             frameworks=("keras", "tf_keras", "tensorflow"),
             load=load,
             requirement="profilerkit[tensorflow]",
-            claims=lambda model: not runs_on_torch(model),
+            claims=claims,
         )
     ]

@@ -45,7 +45,7 @@ class Program:
 
     def fits(self, model: Any, inputs: ModelInputs) -> bool:
         """Say whether it is the program of a model, as that is now, in inference mode on these inputs."""
-        return self.layers[0][1] is model and self.key is not None and self.key == _key(model, self.layers, inputs)
+        return self.layers[0][1] is model and self.key is not None and self.key == _key(self.layers, inputs)
 
 
 def traced_program(
@@ -53,7 +53,7 @@ def traced_program(
 ) -> Program:
     """Trace the model for inputs of these shapes; whatever the model raises is raised.
 
-    In training the program returns the gradients of the sum of the outputs by the trainable variables. ``compiled``
+    In training the program returns the sum of the outputs and its gradients by the trainable variables. ``compiled``
     makes it one for XLA. With ``anew`` the model's own ``tf.function``s are traced anew, so that their layers and
     shapes are seen. Use inside `preserved`: a model that is not built is built for the time being, without values.
     """
@@ -61,6 +61,7 @@ def traced_program(
     unvalued = _built(model, inputs) if is_unbuilt(model) else []
     layers = named_layers(model)
     calls = LayerCalls(layers, training)
+    key = None if training or compiled or unvalued or is_function(model) else _key(layers, inputs)
     specs, rebuild = _flattened(inputs)
 
     def program(*leaves: Any) -> Any:
@@ -72,11 +73,10 @@ def traced_program(
     function = tf.function(program, autograph=False, jit_compile=True if compiled else None)
     with _quietly():
         concrete = function.get_concrete_function(*specs)
-    key = None if training or compiled or unvalued or is_function(model) else _key(model, layers, inputs)
     return Program(concrete, calls, layers, time.perf_counter() - start, key)
 
 
-def _key(model: Any, layers: Sequence[tuple[str, Any]], inputs: ModelInputs) -> Any:
+def _key(layers: Sequence[tuple[str, Any]], inputs: ModelInputs) -> Any:
     """Return the settings of all layers, and the shapes of the inputs: what a trace depends on."""
     settings = tuple(
         (path, id(layer), tuple((name, _setting(value)) for name, value in vars(layer).items()))
@@ -128,7 +128,10 @@ def _forward(model: Any, inputs: ModelInputs, unvalued: Sequence[Any]) -> Any:
 
 
 def _gradients(layers: Sequence[tuple[str, Any]], inputs: ModelInputs, unvalued: Sequence[Any]) -> Any:
-    """Return the gradients, and the values that the forward pass would give to what is not trained."""
+    """Return the loss, its gradients, and the values that the forward pass would give to what is not trained.
+
+    The loss is returned because a training step reports it: of a sum no gradient needs the last layer's outputs.
+    """
     model = layers[0][1]
     with _stateless(model, unvalued) as scope, tf.GradientTape() as tape:
         for variable in unvalued:
@@ -138,7 +141,7 @@ def _gradients(layers: Sequence[tuple[str, Any]], inputs: ModelInputs, unvalued:
         loss = tf.add_n([tf.reduce_sum(tf.cast(leaf, tf.float32)) for leaf in floats])
         watched = [_current(variable, scope) for variable in trainable_variables_of(layers, tape.watched_variables())]
     updates = [] if scope is None else [_current(v, scope) for v in model.non_trainable_variables]
-    return tape.gradient(loss, watched), updates
+    return loss, tape.gradient(loss, watched), updates
 
 
 def _current(variable: Any, scope: Any) -> Any:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-__all__ = ["running_operators"]
+__all__ = ["needed_variables", "running_operators"]
 
 
-def running_operators(graph: Any) -> Iterator[Any]:
-    """Yield the operators that an output or a side effect of a function graph needs.
+def running_operators(graph: Any, outputs: Sequence[Any]) -> Iterator[Any]:
+    """Yield the operators that these outputs, or a side effect, of a function graph need.
 
     In the order of their making where that is possible: the inputs of a loop may be made after it, for its gradient.
     """
     operators = graph.get_operations()
     position = {operator.name: index for index, operator in enumerate(operators)}
-    needed = _needed(graph, position)
+    needed = _needed(graph, outputs, position)
     waiting: dict[int, int] = {}
     followers: dict[int, list[int]] = {}
     ready: list[int] = []
@@ -36,10 +36,31 @@ def running_operators(graph: Any) -> Iterator[Any]:
                 heapq.heappush(ready, later)
 
 
-def _needed(graph: Any, position: dict[str, int]) -> dict[int, set[int]]:
+def needed_variables(condition: Any, body: Any, used: Iterable[int]) -> set[int]:
+    """Return which variables of a loop are needed where some are used after it, all by their places.
+
+    Those are what the condition asks for, and what the next values of needed ones are made of: the gradient of a loop
+    computes gradients of all that the loop takes, also of weights that are not trained.
+    """
+    needed = set(used) | _reached_inputs(condition, condition.outputs)
+    while True:
+        further = _reached_inputs(body, [body.outputs[place] for place in sorted(needed)]) - needed
+        if not further:
+            return needed
+        needed |= further
+
+
+def _reached_inputs(graph: Any, outputs: Sequence[Any]) -> set[int]:
+    operators = graph.get_operations()
+    position = {operator.name: index for index, operator in enumerate(operators)}
+    needed = _needed(graph, outputs, position)
+    return {place for place, tensor in enumerate(graph.inputs) if position[tensor.op.name] in needed}
+
+
+def _needed(graph: Any, outputs: Sequence[Any], position: dict[str, int]) -> dict[int, set[int]]:
     """Return the operators that are reached back from the outputs, each with those it needs itself."""
     needed: dict[int, set[int]] = {}
-    reached = [tensor.op for tensor in graph.outputs] + list(graph.control_outputs)
+    reached = [tensor.op for tensor in outputs] + list(graph.control_outputs)
     while reached:
         operator = reached.pop()
         index = position[operator.name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -52,8 +53,10 @@ class Scope:
         outer: The scope that calls it.
         owner: The layer that calls it, to which its operators belong unless a layer inside claims them.
         times: How often it runs, in all.
+        wanted: Which of the graph's outputs the caller uses, by their places; None for all.
         values: The values made so far, by the name of their tensor.
         executed: The operators that ran so far, by name.
+        used: The names of the tensors that an operator which runs, or the caller, takes.
     """
 
     graph: Any
@@ -61,8 +64,18 @@ class Scope:
     outer: Scope | None
     owner: Owner
     times: int = 1
+    wanted: Set[int] | None = None
     values: dict[str, Value] = field(default_factory=dict)
     executed: dict[str, Executed] = field(default_factory=dict)
+    used: set[str] = field(default_factory=set)
+
+    def wants(self, place: int) -> bool:
+        """Say whether the caller uses an output."""
+        return self.wanted is None or place in self.wanted
+
+    def used_outputs(self, operator: Any) -> set[int]:
+        """Return which outputs of one of its operators are used, by their places."""
+        return {place for place, tensor in enumerate(operator.outputs) if tensor.name in self.used}
 
 
 @dataclass(eq=False, slots=True)

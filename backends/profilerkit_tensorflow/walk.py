@@ -1,7 +1,7 @@
 """The walk over a traced graph: every operator that runs, how often, whose it is, and what it costs.
 
 - What no output needs does not run: the walk reaches back from the outputs (Keras traces one step of a recurrent layer
-  more than it runs).
+  more than it runs), also into what is called, of whose outputs only those count that are used.
 - Called functions and loop bodies are entered, a body counting as often as its loop runs; of several branches the
   dearest counts.
 - Where a caller knows more of a shape than the function it calls (a saved model, an ``input_signature`` with None), the
@@ -22,7 +22,7 @@ from .folding import Folding
 from .loops import counter_steps, trip_count
 from .ownership import Owner, Ownership
 from .pricing import layer_work, price
-from .reach import running_operators
+from .reach import needed_variables, running_operators
 from .specialise import Specialised
 from .values import Executed, PartialShape, Scope, Value, static_shape
 
@@ -74,7 +74,11 @@ class Walk:
         for tensor, value in zip(scope.graph.inputs, scope.arguments, strict=True):
             scope.values[tensor.name] = value
             self._learn(scope, tensor, value)
-        for operator in running_operators(scope.graph):
+        outputs = [tensor for place, tensor in enumerate(scope.graph.outputs) if scope.wants(place)]
+        running = list(running_operators(scope.graph, outputs))
+        scope.used = {tensor.name for tensor in outputs}
+        scope.used.update(tensor.name for operator in running for tensor in operator.inputs)
+        for operator in running:
             kind = operator.type
             if kind in CALLS:
                 self._call(operator, scope)
@@ -164,7 +168,7 @@ class Walk:
         graph = _function(scope.graph, operator.get_attr("f").name)
         arguments = [self.value_of(tensor, scope) for tensor in operator.inputs]
         owner = self.ownership.of(scope.graph, operator.name, scope.owner)
-        results = self._body(Scope(graph, arguments, scope, owner, scope.times))
+        results = self._body(Scope(graph, arguments, scope, owner, scope.times, scope.used_outputs(operator)))
         self._bind(operator, results, scope)
 
     def _bind(self, operator: Any, results: Sequence[Value], scope: Scope) -> None:
@@ -188,7 +192,8 @@ class Walk:
             self._bind(operator, first, scope)
             return
         start = len(self.executed)
-        results = self._iterated(body, first, steps, Scope(body, [], scope, owner, scope.times * (runs or 1)))
+        needed = needed_variables(condition, body, scope.used_outputs(operator))
+        results = self._iterated(body, first, steps, Scope(body, [], scope, owner, scope.times * (runs or 1), needed))
         self.spans.append((start, len(self.executed)))
         self._bind(operator, self._after(first, steps, results, runs, owner), scope)
 
@@ -200,14 +205,17 @@ class Walk:
             for value, step, shape in zip(first, steps, shapes, strict=True):
                 scope.arguments.append(value if step == 0 else self._handed_on(value, shape, scope.owner))
             tried = self._tried(scope)
-            common = [_common(before, value.shape) for before, value in zip(shapes, tried.results, strict=True)]
+            common = [
+                _common(before, value.shape) if scope.wants(place) else before
+                for place, (before, value) in enumerate(zip(shapes, tried.results, strict=True))
+            ]
             if common == shapes:
                 self._take(tried)
                 return list(tried.results)
             shapes = common  # a variable that changes its shape from run to run
             del self.executed[start:]
             self._formulas_used = formulas
-            scope = Scope(body, [], scope.outer, scope.owner, scope.times)
+            scope = Scope(body, [], scope.outer, scope.owner, scope.times, scope.wanted)
 
     def _after(
         self,
@@ -244,8 +252,10 @@ class Walk:
         names = self._possible_branches(operator, scope)
         if len(names) > 1:
             self.notes.add("of the branches of a condition the dearest is counted")
+        wanted = scope.used_outputs(operator)
         tried = [
-            self._tried(Scope(_function(scope.graph, name), arguments, scope, owner, scope.times)) for name in names
+            self._tried(Scope(_function(scope.graph, name), arguments, scope, owner, scope.times, wanted))
+            for name in names
         ]
         dearest = max(tried, key=lambda branch: branch.price)
         self._take(dearest)

@@ -65,8 +65,10 @@ class LayerStack(CallStack):
         self.strangers: list[str] = []
         #: Layers that the model runs in threads of its own, where its operators are not seen.
         self.elsewhere: Counter[str] = Counter()
-        #: Called with (module, path, call index) when a module begins; with its tensors, and whether it got through
-        #: without raising, when it ends.
+        #: Called with every module that begins, the model's or not.
+        self.on_call: Callable[[nn.Module], None] = lambda module: None
+        #: Called with (module, path, call index) when one of the model's begins; with its tensors, and whether it got
+        #: through without raising, when it ends.
         self.on_enter: Callable[[nn.Module, str, int], None] = lambda module, path, call: None
         self.on_leave: Callable[[nn.Module, LayerCall, bool], None] = lambda module, call, finished: None
 
@@ -90,6 +92,7 @@ class LayerStack(CallStack):
             if self.knows(module):
                 self.elsewhere[f"{type(module).__name__} in another thread"] += 1
             return
+        self.on_call(module)
         if not self.knows(module):
             if module._parameters or (id(module) not in self._held and any(True for _ in own_keras_weights(module))):
                 self.strangers.append(type(module).__name__)

@@ -7,6 +7,7 @@ before is not run again: its outputs are made from what is remembered, which mak
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -22,6 +23,7 @@ from .costs import Kind, classify, module_cost
 from .layers import LayerStack, size_of, tensor_info
 from .live import LiveBytes
 from .replay import Plan, plan_of, signature, tensors_in, without_running
+from .trial_steps import TrialSteps
 
 __all__ = ["Recorder"]
 
@@ -45,6 +47,8 @@ class Recorder(TorchDispatchMode):
         #: Twins on the meta device, each for as long as its real tensor is alive.
         self._onto_meta: Any = WeakTensorKeyDictionary()
         self._covered = 0
+        self._trials = TrialSteps()
+        layers.on_call = lambda module: self._trials.called(module, len(self.operators))
         layers.on_enter = self._layer_begins
         layers.on_leave = self._layer_ends
 
@@ -149,6 +153,8 @@ class Recorder(TorchDispatchMode):
             self._covered += 1
 
     def _layer_ends(self, module: nn.Module, call: LayerCall, finished: bool) -> None:
+        for place in self._trials.finished(module, call, finished):
+            self.operators[place] = replace(self.operators[place], macs=0, flops=0)
         formula = module_cost(module)
         if formula is None:
             return

@@ -38,9 +38,15 @@ FOREIGN = {"FlaxLayer", "JaxLayer", "TFSMLayer", "TorchModuleWrapper"}
 GIVEN: dict[str, Any] = {
     **dict.fromkeys(("output_size", "pool_size", "height", "width", "n", "size", "num_bins", "max_number"), 2),
     **dict.fromkeys(("rate", "stddev", "height_factor", "width_factor", "x_factor", "y_factor"), 0.5),
-    **dict.fromkeys(("factor", "axes", "dims"), 1),
-    **{name: (4,) for name in ("shape", "target_shape")},
-    **dict(activation="relu", scale=2.0, function=abs, layers=[], num_tokens=4, bin_boundaries=[0.0, 1.0]),
+    **dict.fromkeys(("shape", "target_shape"), (4,)),
+    **dict.fromkeys(("factor", "axes"), 1),
+    "activation": "relu",
+    "bin_boundaries": [0.0, 1.0],
+    "dims": (1,),
+    "function": abs,
+    "layers": [],
+    "num_tokens": 4,
+    "scale": 2.0,
 }
 #: Arguments that need not be given, but without which a layer cannot be made.
 REQUIRED_ALL_THE_SAME = {
@@ -122,7 +128,7 @@ def test_a_layer_counts_every_operation(name: str) -> None:
 
 
 def test_attention_counts_every_operation() -> None:
-    """Two heads of four, five queries, seven values: projections with biases; scores, scaled, softmax, sums of values."""
+    """Two heads of four, five queries, seven values: projections, scores, scaled, softmax, sums."""
     model = model_of(layers.MultiHeadAttention(2, 4), (5, 6), (7, 6), spread=True)
     projections = 2 * (5 + 7 + 7) * 6 * 8 + (5 + 7 + 7) * 8
     attending = 2 * (2 * 5 * 7 * 4) + (1 + 5) * (2 * 5 * 7) + 2 * (2 * 5 * 7 * 4)

@@ -1,0 +1,114 @@
+"""From seconds per layer and pass to the table, and the metric that shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from profilerkit import ModelInputs, NotOfferedError, Profiler, Unavailable
+from profilerkit.layer_times import LayerTime, layer_time_table
+from profilerkit.testing import FakeBackend, FakeModel, FakeTensor
+from profilerkit_metrics import ComputeLayerTimes
+
+TIMES = [
+    LayerTime("", "Model", 1, (1.0, 2.0, 3.0), (0.0, 0.0, 0.0)),
+    LayerTime("block", "Block", 2, (10.0, 30.0, 20.0), (5.0, 6.0, 7.0)),
+    LayerTime("block.first", "Dense", 2, (300.0, 100.0, 200.0), (50.0, 60.0, 70.0), missing="its operators run elsewhere"),
+    LayerTime("block.second", "Dense", 4, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)),
+]
+
+
+def test_layers_inside_are_added_pass_by_pass_before_the_median() -> None:
+    table = layer_time_table(TIMES)
+    assert [row["path"] for row in table] == ["", "block", "block.first", "block.second"]
+    # Passes of the block: 310, 130, 220; of the whole: 311, 132, 223.
+    assert [row["forward_seconds"] for row in table] == [223.0, 220.0, 200.0, 0.0]
+    assert [row["own_forward_seconds"] for row in table] == [2.0, 20.0, 200.0, 0.0]
+    assert [row["backward_seconds"] for row in table] == [66.0, 66.0, 60.0, 0.0]
+    assert [row["own_backward_seconds"] for row in table] == [0.0, 6.0, 60.0, 0.0]
+
+
+def test_the_median_is_that_of_the_sums() -> None:
+    table = layer_time_table([LayerTime("", "M", 1, (9.0, 1.0, 5.0)), LayerTime("a", "L", 1, (1.0, 9.0, 4.0))])
+    assert table[""]["forward_seconds"] == 10.0, "of 10, 10 and 9; the medians' sum is 9"
+
+
+def test_a_row_says_what_the_layer_is() -> None:
+    table = layer_time_table(TIMES)
+    assert [(row["type"], row["calls"], row["depth"], row["is_leaf"]) for row in table] == [
+        ("Model", 1, 0, False),
+        ("Block", 2, 1, False),
+        ("Dense", 2, 2, True),
+        ("Dense", 4, 2, True),
+    ]
+    assert [row["missing"] for row in table] == ["", "", "its operators run elsewhere", ""]
+
+
+def test_without_a_backward_pass_its_columns_are_none() -> None:
+    (row,) = layer_time_table([LayerTime("", "Model", 1, (1.0, 3.0))])
+    assert (row["forward_seconds"], row["backward_seconds"], row["own_backward_seconds"]) == (2.0, None, None)
+
+
+def test_a_layer_counts_for_the_nearest_one_around_it_that_is_there() -> None:
+    table = layer_time_table([LayerTime("", "M", 1, (1.0,)), LayerTime("a.b.c", "L", 1, (2.0,), (4.0,))])
+    assert table[""]["forward_seconds"] == 3.0
+
+
+@pytest.mark.parametrize("odd", [(1.0, 2.0), ()])
+def test_layers_timed_in_different_numbers_of_passes_are_refused(odd: tuple[float, ...]) -> None:
+    times = [LayerTime("", "M", 1, (1.0,)), LayerTime("a", "L", 1, (1.0,), odd)]
+    with pytest.raises(ValueError, match=rf"in {'0, 1' if not odd else '1, 2'} passes; all must have the same number"):
+        layer_time_table(times)
+
+
+def test_no_layers_are_an_empty_table() -> None:
+    assert len(layer_time_table([])) == 0
+
+
+def test_the_slowest_layers_and_a_data_frame() -> None:
+    table = layer_time_table(TIMES)
+    assert [row["path"] for row in table.top(1, by="own_backward_seconds")] == ["block.first"]
+    pytest.importorskip("pandas")
+    frame = table.to_pandas()
+    columns = ["path", "type", "depth", "is_leaf", "calls", "forward_seconds", "backward_seconds"]
+    assert list(frame.columns) == [*columns, "own_forward_seconds", "own_backward_seconds", "missing"]
+    assert frame.set_index("path").loc["block", "forward_seconds"] == 220.0
+
+
+class TimingBackend(FakeBackend):
+    """Notes what it is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[tuple[Any, ...]] = []
+
+    def layer_times(
+        self, model: Any, inputs: ModelInputs, device: Any = None, passes: int = 10, backward: bool = True
+    ) -> Sequence[LayerTime]:
+        self.asked.append((device, passes, backward))
+        return TIMES
+
+
+def test_the_metric_hands_its_arguments_on_and_gives_the_table(model: FakeModel) -> None:
+    backend = TimingBackend()
+    profiler = Profiler(model, backend=backend, inputs=FakeTensor((1, 3)))
+    profiler.register_profiler_function(ComputeLayerTimes())
+    table = profiler.compute_status("layer_times", passes=3, backward=False).get_value()
+    assert table == layer_time_table(TIMES)
+    assert backend.asked[-1][1:] == (3, False)
+
+
+def test_it_is_computed_only_where_it_is_asked_for(
+    model: FakeModel, make_profiler: Callable[..., Profiler], backend: FakeBackend
+) -> None:
+    assert ComputeLayerTimes.ON_DEMAND
+
+
+def test_a_backend_that_cannot_tell_says_so(model: FakeModel) -> None:
+    value = ComputeLayerTimes()(model, FakeBackend(), FakeTensor((1, 3)))
+    assert isinstance(value, Unavailable)
+    assert "does not time single layers" in str(value.reason)
+    with pytest.raises(NotOfferedError, match="does not time single layers"):
+        FakeBackend().layer_times(model, ModelInputs.of(FakeTensor((1, 3))))

@@ -1,0 +1,127 @@
+"""What the TensorFlow backend says of models: layouts, names, optimizers, training steps, and which models it takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+tf = pytest.importorskip("tensorflow")
+
+import keras
+
+from profilerkit import ModelInputs, Profiler, profile
+from profilerkit_metrics import ComputeTraining
+from profilerkit_tensorflow import TFBackend, TFProfiler
+
+BACKEND = TFBackend()
+
+
+def images() -> Any:
+    return keras.Sequential([keras.Input((8, 6, 3)), keras.layers.Conv2D(4, 3)], name="conv")
+
+
+def test_channels_first_inputs_are_turned_for_a_model_that_declares_them_last() -> None:
+    given = np.arange(2 * 3 * 8 * 6, dtype=np.float32).reshape(2, 3, 8, 6)
+    fitted = BACKEND.fit_inputs(images(), ModelInputs(tf.constant(given))).args[0]
+    np.testing.assert_array_equal(fitted.numpy(), given.transpose(0, 2, 3, 1))
+    macs = 6 * 4 * 4 * (3 * 3 * 3)
+    assert profile(images(), input_shape=(3, 8, 6), metrics="macs")["macs"] == macs
+    assert profile(images(), input_shape=(8, 6, 3), metrics="macs")["macs"] == macs
+
+
+def test_what_fits_or_does_not_even_so_stays() -> None:
+    square = keras.Sequential([keras.Input((3, 3, 3)), keras.layers.Conv2D(4, 3)])
+    for model, shape in ((images(), (1, 8, 6, 3)), (images(), (1, 5, 5, 5)), (square, (1, 3, 3, 3)), (len, (1, 3, 4))):
+        x = tf.zeros(shape)
+        assert BACKEND.fit_inputs(model, ModelInputs(x)).args[0] is x
+
+
+def test_reports_call_a_keras_model_as_keras_does() -> None:
+    class Own(keras.Model):  # type: ignore[misc]
+        pass
+
+    assert TFProfiler(images()).name == "conv"
+    assert TFProfiler(Own()).name == "Own"
+    assert TFProfiler(images(), name="mine").name == "mine"
+
+    def forward(x: Any) -> Any:
+        return x
+
+    assert TFProfiler(forward).name == "forward"
+    assert TFProfiler(images()).clone(model=keras.Sequential(name="other")).name == "other"
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "values"),
+    [
+        (keras.optimizers.SGD(), 0),
+        (keras.optimizers.SGD(momentum=0.9), 1),
+        (keras.optimizers.Adam(), 2),
+        (keras.optimizers.Adam(amsgrad=True), 3),
+        (keras.optimizers.AdamW(), 2),
+        (keras.optimizers.RMSprop(), 1),
+        (keras.optimizers.RMSprop(momentum=0.9, centered=True), 3),
+        (keras.optimizers.Lion(), 1),
+    ],
+    ids=lambda value: getattr(value, "name", str(value)),
+)
+def test_the_optimizers_state_is_what_it_would_make(optimizer: Any, values: int) -> None:
+    """The oracle is the optimizer itself, built for another model of the same shapes."""
+    model = images()
+    model.compile(optimizer)
+    assert BACKEND.optimizer_state(model) == values * 4 * model.count_params()
+    assert not optimizer.built
+    twin = type(optimizer).from_config(optimizer.get_config())
+    twin.build(images().trainable_variables)
+    floats = [v for v in twin.variables if v.path.rpartition("/")[2] not in ("iteration", "learning_rate")]
+    made = sum(int(np.prod(v.shape)) * 4 for v in floats if int(np.prod(v.shape)) > 1)
+    assert BACKEND.optimizer_state(model) == made
+
+
+def test_adafactor_keeps_rows_and_columns() -> None:
+    model = keras.Sequential([keras.Input((6,)), keras.layers.Dense(5)])
+    model.compile(keras.optimizers.Adafactor())
+    assert BACKEND.optimizer_state(model) == 4 * ((6 + 5) + 5)
+
+
+def test_an_unknown_optimizer_makes_the_memory_a_lower_bound_that_names_it() -> None:
+    class Mine(keras.optimizers.SGD):  # type: ignore[misc]
+        pass
+
+    model = images()
+    model.compile(Mine())
+    profiler = Profiler(model, inputs=tf.ones((1, 8, 6, 3)))
+    profiler.register_profiler_function(ComputeTraining())
+    assert profiler.compute_status("training_memory") > 0
+    status = profiler.status_get("training_memory", to_value=False)
+    assert status.outcome.completeness.value == "partial"
+    assert "optimizer Mine" in status.outcome.missing[0]
+    assert "Adafactor" in status.outcome.missing[0]
+
+
+def test_a_training_step_is_counted_where_it_is_asked_for() -> None:
+    """Forward 4*8 + 8*2, gradients of both kernels as much again, and of the hidden layer's input 8*2."""
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(8), keras.layers.Dense(2)])
+    x = tf.ones((3, 4))
+    assert "training_macs" not in profile(model, x, num_iters=1, warmup=0).statuses
+    report = profile(model, x, metrics=["training_macs", "training_flops", "training_memory"])
+    assert report["training_macs"] == 3 * (2 * (4 * 8 + 8 * 2) + 8 * 2)
+    assert report["training_flops"] > 2 * report["training_macs"]
+    assert report["training_memory"] >= 2 * 4 * model.count_params()  # the weights and their gradients
+
+
+def test_a_torch_module_is_not_taken_for_a_function() -> None:
+    torch = pytest.importorskip("torch")
+    assert not BACKEND.accepts(torch.nn.Linear(2, 2))
+    with pytest.raises(TypeError, match="the tensorflow backend cannot profile a Linear"):
+        TFProfiler(torch.nn.Linear(2, 2))
+    assert BACKEND.accepts(lambda x: x)
+    assert not BACKEND.accepts("a path")
+
+
+def test_the_environment_names_versions_and_threads() -> None:
+    facts = BACKEND.environment()
+    assert facts["tensorflow"] == tf.__version__
+    assert {"keras", "intra_op_threads", "inter_op_threads"} <= facts.keys()

@@ -1,0 +1,121 @@
+"""Models that cannot be traced: counted in one eager run, and said to be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+tf = pytest.importorskip("tensorflow")
+
+import keras
+
+from profilerkit import ModelInputs, ModelTrace
+from profilerkit_tensorflow import TFBackend
+
+
+class DataDependent(keras.Model):  # type: ignore[misc]
+    """Runs its second layer as often as the sum of its input says, which no graph can."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = keras.layers.Dense(4)
+        self.norm = keras.layers.LayerNormalization()
+        self.second = keras.layers.Dense(4, use_bias=False)
+
+    def call(self, x: Any) -> Any:
+        times = int(tf.reduce_sum(x).numpy())
+        x = self.norm(self.first(x))
+        for _ in range(times):
+            x = self.second(x)
+        return x
+
+
+def traced(model: Any, x: Any) -> ModelTrace:
+    return TFBackend().trace(model, ModelInputs(x))
+
+
+def test_the_numbers_are_those_of_these_inputs() -> None:
+    model = DataDependent()
+    model(tf.ones((1, 3)))
+    for rows in (1, 2):
+        found = traced(model, tf.ones((rows, 3)))
+        assert found.failure is None
+        assert found.missing == ()
+        assert found.macs == rows * 3 * 4 + 3 * rows * (rows * 4 * 4)
+        norm = found.table["norm"]
+        assert (norm["flops"], norm["macs"]) == (7 * rows * 4, 0)
+        assert found.table["second"]["calls"] == 3 * rows
+
+
+def test_it_is_said_how_it_was_counted() -> None:
+    model = DataDependent()
+    model(tf.ones((1, 3)))
+    found = traced(model, tf.ones((1, 3)))
+    assert found.method == "an eager run"
+    assert "one eager run" in found.notes[0]
+    assert "cannot be traced as a graph" in found.notes[0]
+
+
+def test_an_unbuilt_one_is_unbuilt_again_afterwards() -> None:
+    model = DataDependent()
+    found = traced(model, tf.ones((1, 3)))
+    assert found.total_params == (3 * 4 + 4) + 2 * 4 + 4 * 4
+    assert not model.built
+    assert model.weights == []
+
+
+def test_tensors_live_while_somebody_holds_them() -> None:
+    """Held are the input and, in turn, what is made of it: 4 kB each, two at once while an operator runs."""
+
+    def chain(x: Any) -> Any:
+        assert tf.executing_eagerly()  # which keeps it from being traced
+        for _ in range(5):
+            x = tf.exp(x)
+        return x
+
+    found = traced(chain, tf.zeros((1024,)))
+    assert [op.operator for op in found.operators] == ["Exp"] * 5
+    assert found.memory.input_bytes == 4096
+    assert list(found.memory.live_bytes) == [8192, 12288, 12288, 12288, 12288]
+
+
+def test_a_view_takes_no_bytes_and_a_held_tensor_does() -> None:
+    def holding(x: Any) -> Any:
+        assert tf.executing_eagerly()
+        first = tf.exp(x)
+        again = tf.reshape(first, (512, 2))
+        second = tf.exp(again)
+        return first, second
+
+    found = traced(holding, tf.zeros((1024,)))
+    assert list(found.memory.live_bytes) == [8192, 12288]
+
+
+def test_functions_inside_run_operator_by_operator() -> None:
+    inner = tf.function(lambda x: x @ x)
+
+    def outer(x: Any) -> Any:
+        assert tf.executing_eagerly()
+        return inner(x)
+
+    found = traced(outer, tf.ones((5, 5)))
+    assert found.macs == 5 * 5 * 5
+    assert not tf.config.functions_run_eagerly()
+
+
+def test_an_operator_without_a_formula_is_named() -> None:
+    def strange(x: Any) -> Any:
+        assert tf.executing_eagerly()
+        return tf.image.rgb_to_hsv(x)
+
+    found = traced(strange, tf.ones((2, 3)))
+    assert found.missing == ("RGBToHSV (1 call)",)
+
+
+def test_a_model_that_raises_both_ways_has_failed() -> None:
+    def broken(x: Any) -> Any:
+        raise ValueError("never works")
+
+    found = traced(broken, tf.ones((1,)))
+    assert "never works" in str(found.failure)

@@ -1,0 +1,229 @@
+"""Training steps of every Keras layer that has weights, against closed forms.
+
+Where a product is of two operands, one of them the weights, each of the two gradients is a product of as many
+multiply-accumulates. The input of a model is no variable: the first layer needs no gradient of its input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+tf = pytest.importorskip("tensorflow")
+
+import keras  # noqa: E402 - TensorFlow comes first, or the tests are skipped
+from keras import layers  # noqa: E402
+from small import ones, own_macs, traced, trained  # noqa: E402
+from weighted_layers import CASES, UNITS, gates_macs  # noqa: E402
+
+BATCH = 2
+
+
+class Behind(layers.Layer):  # type: ignore[misc]
+    """Multiplies its input with a weight, element by element: what comes behind needs the gradient of its input."""
+
+    def build(self, input_shape: Any) -> None:
+        self.factor = self.add_weight(name="factor", shape=())
+
+    def call(self, x: Any) -> Any:
+        return x * self.factor
+
+
+def row_of(shape: tuple[int, ...], *row: Any, dtype: str = "float32") -> Any:
+    """Return a sequential model and what to call it on."""
+    return keras.Sequential([keras.Input(shape, dtype=dtype), *row]), ones(BATCH, *shape, dtype=dtype)
+
+
+def first_states_macs(kind: str, units: int = UNITS) -> int:
+    """What the gradient of the first state costs a sample: zeros, as an unrolled layer knows, and a loop does not."""
+    return gates_macs(kind, 0, units)
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name != "spectral norm"])
+def test_behind_other_weights_a_step_is_three_forward_passes(name: str) -> None:
+    expected = CASES[name]
+    inputs = [keras.Input(shape, dtype=expected.dtype) for shape in expected.shapes]
+    fed = inputs if expected.dtype == "int32" else [Behind()(tensor) for tensor in inputs]
+    layer = expected.build()
+    outputs = layer(*fed) if expected.spread or len(fed) == 1 else layer(fed)
+    found = trained(keras.Model(inputs, outputs), *(ones(BATCH, *s, dtype=expected.dtype) for s in expected.shapes))
+    known_state = BATCH * first_states_macs(name.split()[0]) if "unrolled" in name else 0
+    assert found.macs == 3 * (BATCH * expected.macs + expected.once) - known_state
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("dense", "dense over pixels", "einsum dense", "Conv1D (9,) (3,) {'dilation_rate': 2, 'padding': 'same'}"),
+        *("Conv2D (9, 8) (3, 2) {'groups': 2}", "Conv3DTranspose (5, 4, 3) (3, 2, 1) {}"),
+        *("SeparableConv1D (9,) 3 {'dilation_rate': 2}", "DepthwiseConv2D (9, 11) 3 {}", "time distributed"),
+    ],
+)
+def test_the_first_layer_needs_no_gradient_of_its_input(name: str) -> None:
+    expected = CASES[name]
+    model, x = row_of(expected.shapes[0], expected.build())
+    further = 5 * 4 * 6 if name.startswith("Separable") else 0  # its pointwise part is not the first
+    assert trained(model, x).macs == BATCH * (2 * expected.macs + further)
+
+
+def test_the_power_iteration_of_a_spectral_norm() -> None:
+    """One iteration multiplies the kernel with a vector twice, and once more for the norm, none of it for gradients.
+
+    The gradient of the norm by the kernel is a product of the two vectors again.
+    """
+    model, x = row_of((7,), layers.SpectralNormalization(layers.Dense(5)))
+    assert traced(model, x).macs == BATCH * 35
+    assert trained(model, x).macs >= BATCH * 35 * 2 + 3 * 35
+
+
+# Rows of layers ---------------------------------------------------------------------------------------------------
+
+
+def test_a_row_of_dense_layers() -> None:
+    model, x = row_of(
+        (7,), layers.Dense(5, name="a"), layers.ReLU(), layers.Dense(3, name="b"), layers.Dense(2, name="c")
+    )
+    forward = {"a": BATCH * 7 * 5, "b": BATCH * 5 * 3, "c": BATCH * 3 * 2}
+    assert own_macs(traced(model, x)) == forward
+    assert own_macs(trained(model, x)) == {"a": 2 * forward["a"], "b": 3 * forward["b"], "c": 3 * forward["c"]}
+
+
+def test_a_row_of_convolutions() -> None:
+    model, x = row_of(
+        (8, 8, 3),
+        layers.Conv2D(4, 3, name="a"),
+        layers.BatchNormalization(),
+        layers.DepthwiseConv2D(3, strides=2, padding="same", name="b"),
+        layers.Conv2DTranspose(2, 2, 2, name="c"),
+        layers.Flatten(),
+        layers.Dense(5, name="d"),
+    )
+    forward = {
+        "a": BATCH * 6 * 6 * 4 * 27,
+        "b": BATCH * 3 * 3 * 4 * 9,
+        "c": BATCH * 3 * 3 * 4 * 2 * 4,
+        "d": BATCH * 6 * 6 * 2 * 5,
+    }
+    assert own_macs(traced(model, x)) == forward
+    assert own_macs(trained(model, x)) == {path: (2 if path == "a" else 3) * macs for path, macs in forward.items()}
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "SimpleRNN"])
+@pytest.mark.parametrize("unroll", [False, True])
+def test_a_row_of_recurrent_layers(kind: str, unroll: bool) -> None:
+    """Through the loop's gradient; the first layer's state has a gradient, its input has none."""
+    layer = getattr(layers, kind)
+    model, x = row_of(
+        (5, 3),
+        layer(4, return_sequences=True, unroll=unroll, name="a"),
+        layer(6, unroll=unroll, name="b"),
+        layers.Dense(2, name="c"),
+    )
+    first, second = 5 * BATCH * gates_macs(kind, 3, 4), 5 * BATCH * gates_macs(kind, 4, 6)
+    of_input = 5 * BATCH * (gates_macs(kind, 3, 4) - gates_macs(kind, 0, 4))
+    found = own_macs(trained(model, x))
+    assert found["a"] == 3 * first - of_input - unroll * BATCH * first_states_macs(kind, 4)
+    assert found["b"] == 3 * second - unroll * BATCH * first_states_macs(kind, 6)
+    assert found["c"] == 3 * BATCH * 6 * 2
+
+
+def test_words_have_a_gradient() -> None:
+    """The rows of an embedding are variables: the layer above needs the gradient of its input."""
+    model, x = row_of((5,), layers.Embedding(11, 3), layers.LSTM(4, name="a"), dtype="int32")
+    assert own_macs(trained(model, x)) == {"a": 3 * 5 * BATCH * gates_macs("LSTM", 3, 4)}
+
+
+def test_attention_shares_its_work_out_among_its_projections() -> None:
+    """The projections are first; scores and sums of values are products of two results, each with two gradients."""
+    query, value = keras.Input((5, 6)), keras.Input((7, 6))
+    model = keras.Model([query, value], layers.MultiHeadAttention(2, 4, name="m")(query, value))
+    found = own_macs(trained(model, ones(BATCH, 5, 6), ones(BATCH, 7, 6)))
+    assert found == {
+        "m": 3 * BATCH * 2 * 5 * 7 * (4 + 4),
+        "m.query": 2 * BATCH * 5 * 6 * 8,
+        "m.key": 2 * BATCH * 7 * 6 * 8,
+        "m.value": 2 * BATCH * 7 * 6 * 8,
+        "m.attention_output": 3 * BATCH * 5 * 8 * 6,
+    }
+
+
+def test_a_shared_layer_works_twice_as_much() -> None:
+    shared = layers.Dense(4, name="shared")
+    inputs = keras.Input((4,))
+    model = keras.Model(inputs, shared(shared(inputs)))
+    assert trained(model, ones(BATCH, 4)).macs == BATCH * 16 * (2 + 3)
+
+
+# Frozen layers ----------------------------------------------------------------------------------------------------
+
+
+def frozen(layer: Any) -> Any:
+    layer.trainable = False
+    return layer
+
+
+#: Which of three dense layers are frozen, and how often each one's product is made: forward, weights, input.
+FROZEN = {
+    "none": ((), (2, 3, 3)),
+    "the first": (("a",), (1, 2, 3)),  # and so the second needs no gradient of its input
+    "the second": (("b",), (2, 2, 3)),
+    "the last": (("c",), (2, 3, 2)),
+    "all but the last": (("a", "b"), (1, 1, 2)),
+    "all but the first": (("b", "c"), (2, 2, 2)),
+}
+
+
+@pytest.mark.parametrize("name", FROZEN)
+def test_frozen_layers(name: str) -> None:
+    which, passes = FROZEN[name]
+    row = [layers.Dense(units, name=path) for path, units in (("a", 5), ("b", 3), ("c", 2))]
+    model, x = row_of((7,), *(frozen(layer) if layer.name in which else layer for layer in row))
+    found = trained(model, x)
+    macs = {"a": BATCH * 35, "b": BATCH * 15, "c": BATCH * 6}
+    assert own_macs(found) == {path: n * macs[path] for path, n in zip(macs, passes, strict=True)}
+    assert found.total_params == 40 + 18 + 8
+    assert found.trainable_params == sum(n for path, n in (("a", 40), ("b", 18), ("c", 8)) if path not in which)
+
+
+def test_a_frozen_convolution_has_an_input_gradient_alone() -> None:
+    model, x = row_of((9, 4), layers.Conv1D(6, 3, name="a"), frozen(layers.Conv1D(5, 3, dilation_rate=3, name="b")))
+    assert own_macs(trained(model, x)) == {"a": 2 * BATCH * 7 * 6 * 12, "b": 2 * BATCH * 1 * 5 * 18}
+
+
+def test_a_frozen_recurrent_layer_has_no_gradient_of_its_weights() -> None:
+    model, x = row_of((5, 3), layers.LSTM(4, return_sequences=True, name="a"), frozen(layers.LSTM(6, name="b")))
+    assert own_macs(trained(model, x))["b"] == 2 * 5 * BATCH * gates_macs("LSTM", 4, 6)
+
+
+# What else a step is made of --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16", "float64"])
+def test_a_step_counts_the_same_whatever_the_precision(policy: str) -> None:
+    model, x = row_of((7,), layers.Dense(5, dtype=policy), layers.Dense(3, dtype=policy))
+    assert trained(model, x).macs == BATCH * (2 * 35 + 3 * 15)
+
+
+def test_several_outputs_of_which_one_is_an_integer() -> None:
+    inputs = keras.Input((7,))
+    hidden = layers.Dense(5)(inputs)
+    model = keras.Model(inputs, {"class": keras.ops.argmax(hidden), "score": layers.Dense(1)(hidden), "hidden": hidden})
+    assert trained(model, ones(BATCH, 7)).macs == BATCH * (2 * 35 + 3 * 5)
+
+
+#: Layers that do something in training alone, and the FLOPs of that forward, for an input of (2, 12).
+IN_TRAINING: dict[str, tuple[Callable[[], Any], int, int]] = {
+    "dropout": (lambda: layers.Dropout(0.5), 0, 2 * 24),
+    "batch norm": (layers.BatchNormalization, 2 * 24, (5 + 2) * 24),
+}
+
+
+@pytest.mark.parametrize("name", IN_TRAINING)
+def test_layers_that_change_in_training(name: str) -> None:
+    build, in_inference, in_training = IN_TRAINING[name]
+    model, x = row_of((12,), layers.Activation("linear"), build())
+    assert traced(model, x).flops == in_inference
+    steps = [record.flops for record in trained(model, x).operators if record.operator.startswith("layer::")]
+    assert steps == [in_training]

@@ -1,0 +1,182 @@
+"""Running models for time: the modes, the first call, devices, and what comes back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+tf = pytest.importorskip("tensorflow")
+
+import keras
+
+from profilerkit import Device, DeviceNotAvailableError, InputError, ModelFailedError, ModelInputs, Profiler, profile
+from profilerkit_tensorflow import ComputeComplexity, ComputeExecutionTime, TFBackend, TFProfiler
+
+QUICK = {"num_iters": 2, "warmup": 0}
+
+
+def classifier() -> Any:
+    return keras.Sequential([keras.Input((4,)), keras.layers.Dense(8, "relu"), keras.layers.Dense(2)], name="small")
+
+
+X = np.ones((3, 4), np.float32)
+
+
+@pytest.mark.parametrize("mode", TFBackend.execution_modes)
+def test_every_mode_runs_a_model_and_leaves_it_as_it_was(mode: str) -> None:
+    model = classifier()
+    model.compile("adam", "mse")
+    weights = [value.copy() for value in model.get_weights()]
+    before = {name: id(value) for name, value in vars(model).items()}
+    report = profile(model, X, metrics=["execution_time", "throughput"], mode=mode, **QUICK)
+    assert float(report["execution_time"]) > 0
+    times, rates = report["execution_time"].samples, report["throughput"].samples
+    assert list(rates) == pytest.approx([3 / seconds for seconds in times])
+    assert {name: id(value) for name, value in vars(model).items()} == before
+    for value, kept in zip(model.get_weights(), weights, strict=True):
+        np.testing.assert_array_equal(value, kept)
+
+
+def test_an_unknown_mode_names_those_that_are_there() -> None:
+    profiler = Profiler(classifier(), inputs=X)
+    profiler.register_profiler_function(ComputeExecutionTime())
+    with pytest.raises(InputError, match="mode='fast': the tensorflow backend .* 'graph', 'eager', 'xla', 'predict'"):
+        profiler.compute_status("execution_time", mode="fast")
+
+
+def test_predict_is_for_models_that_have_it() -> None:
+    profiler = Profiler(keras.layers.Dense(2), inputs=X)
+    profiler.model.build((None, 4))
+    profiler.register_profiler_function(ComputeExecutionTime())
+    with pytest.raises(InputError, match="mode='predict': a Dense has no predict.* 'graph', 'eager' or 'xla'"):
+        profiler.compute_status("execution_time", mode="predict")
+
+
+def test_the_first_call_is_told_apart() -> None:
+    report = profile(classifier(), X, metrics=["first_call_time"])
+    assert report["first_call_time"] > 0
+
+
+def test_one_trace_serves_the_counts_and_the_time() -> None:
+    traces = []
+
+    class Counting(keras.layers.Layer):  # type: ignore[misc]
+        def call(self, x: Any) -> Any:
+            traces.append(tf.executing_eagerly())
+            return 2 * x
+
+    model = keras.Sequential([keras.Input((4,)), Counting()])
+    traces.clear()
+    profiler = TFProfiler(model, inputs=X)
+    profiler.register_profiler_function(ComputeComplexity())
+    profiler.register_profiler_function(ComputeExecutionTime())
+    profiler.compute_network_status(**QUICK)
+    assert traces == [False]
+
+
+def test_a_changed_setting_is_traced_anew() -> None:
+    class Scaled(keras.layers.Layer):  # type: ignore[misc]
+        times = 1
+
+        def call(self, x: Any) -> Any:
+            for _ in range(self.times):
+                x = tf.tanh(x)
+            return x
+
+    model = keras.Sequential([keras.Input((4,)), Scaled()])
+    backend = TFBackend()
+    trace = backend.trace(model, ModelInputs(tf.constant(X)))
+    assert trace.flops == 12
+    assert trace.program.fits(model, ModelInputs(tf.constant(X)))
+    model.layers[0].times = 3
+    assert not trace.program.fits(model, ModelInputs(tf.constant(X)))
+    assert not trace.program.fits(model, ModelInputs(tf.constant(X[:2])))
+
+
+def test_a_model_is_let_go_with_its_trace() -> None:
+    import gc
+    import weakref
+
+    backend, model = TFBackend(), classifier()
+    trace = backend.trace(model, ModelInputs(tf.constant(X)))
+    assert trace.macs == 3 * (4 * 8 + 8 * 2)
+    known = weakref.ref(model)
+    del trace, model
+    gc.collect()
+    assert known() is None
+
+
+def test_a_stateful_layer_gets_its_state_back() -> None:
+    model = keras.Sequential(
+        [keras.Input((5, 4), batch_size=3), keras.layers.LSTM(2, stateful=True), keras.layers.Dropout(0.5)]
+    )
+    model(np.ones((3, 5, 4), np.float32))
+    states = [state.numpy() for state in model.layers[0].states]
+    for mode in TFBackend.execution_modes:
+        profile(model, np.ones((3, 5, 4), np.float32), metrics=["execution_time"], mode=mode, **QUICK)
+        for state, kept in zip(model.layers[0].states, states, strict=True):
+            np.testing.assert_array_equal(state.numpy(), kept)
+
+
+def test_an_unbuilt_model_is_counted_and_not_timed() -> None:
+    class Unbuilt(keras.Model):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.dense = keras.layers.Dense(2)
+
+        def call(self, x: Any) -> Any:
+            return self.dense(x)
+
+    model = Unbuilt()
+    report = profile(model, X, **QUICK)
+    assert report["macs"] == 3 * 4 * 2
+    assert report["total_params"] == 4 * 2 + 2
+    said = report.status("execution_time")
+    assert said.completeness.value == "unavailable"
+    assert "is not built" in said.missing[0]
+    assert "model.build()" in said.missing[0]
+    assert not model.built
+    assert model.weights == []
+
+
+def test_a_device_that_is_not_there_is_said() -> None:
+    if tf.config.list_logical_devices("GPU"):
+        pytest.skip("there is a GPU here")
+    with pytest.raises(DeviceNotAvailableError, match="Device.GPU was asked for"):
+        profile(classifier(), X, device=Device.GPU)
+
+
+def test_a_model_that_raises_has_failed_with_what_it_said() -> None:
+    class Broken(keras.layers.Layer):  # type: ignore[misc]
+        def call(self, x: Any) -> Any:
+            raise ValueError("no such luck")
+
+    report = profile(Broken(), X, **QUICK)
+    assert "no such luck" in report.status("macs").missing[0]
+    assert "do these inputs fit it?" in report.status("macs").missing[0]
+    backend = TFBackend()
+    with pytest.raises(ModelFailedError, match="no such luck"):
+        with backend.forward(lambda x: Broken()(x), ModelInputs(tf.constant(X))):
+            pass
+
+
+def test_functions_modules_and_saved_models_are_timed(tmp_path: Any) -> None:
+    class Module(tf.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.w = tf.Variable(tf.ones((4, 2)))
+
+        @tf.function(input_signature=[tf.TensorSpec([None, 4])])  # type: ignore[untyped-decorator]
+        def __call__(self, x: Any) -> Any:
+            return x @ self.w
+
+    module = Module()
+    tf.saved_model.save(module, str(tmp_path))
+    for model in (module, tf.function(lambda x: x @ module.w), tf.saved_model.load(str(tmp_path))):
+        report = profile(model, X, **QUICK)
+        assert report["macs"] == 3 * 4 * 2
+        assert float(report["execution_time"]) > 0
+    report = profile(lambda x: x @ module.w, X, backend="tensorflow", **QUICK)
+    assert (report["macs"], report["total_params"]) == (3 * 4 * 2, 8)
