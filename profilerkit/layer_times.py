@@ -64,7 +64,9 @@ def _rows(times: Sequence[LayerTime]) -> Iterator[Mapping[str, Any]]:
 
 
 def _require_equal_passes(times: Sequence[LayerTime]) -> None:
-    counts = {len(seconds) for time in times for seconds in (time.own_forward, time.own_backward) if seconds is not None}
+    counts = {
+        len(seconds) for time in times for seconds in (time.own_forward, time.own_backward) if seconds is not None
+    }
     if len(counts) > 1 or 0 in counts:
         raise ValueError(
             f"the layers were timed in {', '.join(map(str, sorted(counts)))} passes; all must have the same number of "

@@ -19,6 +19,7 @@ from .kinds import is_function, is_layer, is_saved_model
 from .layer_timing import layer_times
 from .layers import type_name
 from .optimizers import optimizer_state_bytes
+from .plugin import claims
 from .preservation import preserved
 from .program import Program
 from .running import running
@@ -43,10 +44,13 @@ class TFBackend(Backend):
         self._program: weakref.ref[Program] | None = None
 
     def accepts(self, model: Any) -> bool:
-        """Say whether the model is one of TensorFlow's, or a callable over its tensors."""
+        """Say whether the model is one of TensorFlow's, or a callable over its tensors.
+
+        Raises `BackendNotFoundError` for a Keras model on a framework that no backend is there for.
+        """
         if any(base.__module__.partition(".")[0] == "torch" for base in type(model).__mro__):
             return False  # a torch module is a callable too
-        return is_layer(model) or is_saved_model(model) or is_function(model)
+        return claims(model) and (is_layer(model) or is_saved_model(model) or is_function(model))
 
     def resolve_device(self, model: Any, device: DeviceLike) -> str:
         """Return TensorFlow's string for a device that exists here."""

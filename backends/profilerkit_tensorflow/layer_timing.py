@@ -262,7 +262,7 @@ class _Live:
 
     def _of(self, graph: Any) -> set[str]:
         if id(graph) not in self._names:
-            self._names[id(graph)] = {operator.name for operator in running_operators(graph)}
+            self._names[id(graph)] = {operator.name for operator in running_operators(graph, graph.outputs)}
         return self._names[id(graph)]
 
 

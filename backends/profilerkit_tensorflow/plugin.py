@@ -32,8 +32,8 @@ def claims(model: Any) -> bool:
     framework = keras_backend()
     if framework not in ("tensorflow", "torch"):
         raise BackendNotFoundError(
-            f"the model {model.name!r} is a Keras model on {framework}, which profilerkit does not support yet; set the "
-            "environment variable KERAS_BACKEND to 'tensorflow' or 'torch' before Keras is imported, and build the model "
+            f"the model {model.name!r} is a Keras model on {framework}, which profilerkit does not support yet; set "
+            "KERAS_BACKEND to 'tensorflow' or 'torch' in the environment before Keras is imported, and load the model "
             "there"
         )
     return framework == "tensorflow"

@@ -9,14 +9,14 @@ from typing import Any
 __all__ = ["needed_variables", "running_operators"]
 
 
-def running_operators(graph: Any, outputs: Sequence[Any]) -> Iterator[Any]:
-    """Yield the operators that these outputs, or a side effect, of a function graph need.
+def running_operators(graph: Any, outputs: Sequence[Any] | None = None) -> Iterator[Any]:
+    """Yield the operators that these outputs of a function graph (all, if none are given) or a side effect need.
 
     In the order of their making where that is possible: the inputs of a loop may be made after it, for its gradient.
     """
     operators = graph.get_operations()
     position = {operator.name: index for index, operator in enumerate(operators)}
-    needed = _needed(graph, outputs, position)
+    needed = _needed(graph, graph.outputs if outputs is None else outputs, position)
     waiting: dict[int, int] = {}
     followers: dict[int, list[int]] = {}
     ready: list[int] = []

@@ -7,12 +7,13 @@ from typing import Any
 
 from profilerkit import CostFormulaError, ModelInputs
 from profilerkit.errors import model_failed
+from profilerkit.liveness import live_bytes
 from profilerkit.measurement import collector_paused
 from profilerkit.trace import MemoryTimeline, ModelTrace, OpRecord, TensorInfo, distinct
 
 from .eager_run import EagerRun
 from .layers import layer_records, named_layers
-from .memory import tensor_bytes
+from .memory import constant_bytes, steps_of, tensor_bytes
 from .preservation import preserved
 from .program import Program, traced_program
 from .values import Executed, PartialShape, Value, static_shape
@@ -102,10 +103,14 @@ def walked(program: Program) -> ModelTrace:
     captured = list(program.graph.variables)
     trained = trainable_variables_of(program.layers, captured)
     records = layer_records(program.layers, program.calls.calls, trained, captured)
+    live = _live_bytes(walk, given, results)
+    shown = [(each, alive) for each, alive in zip(walk.executed, live, strict=True) if _is_record(each)]
+    weights = distinct(weight for record in records for weight in record.parameters)
+    held = sum(weight.bytes for weight in weights) + given.held_bytes + constant_bytes(walk.executed)
     return ModelTrace(
         layers=records,
-        operators=tuple(_record(each) for each in walk.executed if _is_record(each)),
-        memory=_timeline(walk, given, results, records),
+        operators=tuple(_record(each) for each, _ in shown),
+        memory=MemoryTimeline(held, given.input_bytes, tuple(alive for _, alive in shown)),
         uncounted=dict(walk.uncounted),
         method="a traced graph",
         notes=tuple(_notes(walk, program)),
@@ -140,10 +145,13 @@ def _small_constant(tensor: Any, size: int) -> Any:
     return tensor.numpy() if hasattr(tensor, "numpy") and 0 < size <= 64 else None
 
 
-def _timeline(walk: Walk, given: _Given, results: Sequence[Value], records: Sequence[Any]) -> MemoryTimeline:
-    weights = distinct(weight for record in records for weight in record.parameters)
-    weight_bytes = sum(weight.bytes for weight in weights) + given.held_bytes
-    return MemoryTimeline(weight_bytes, given.input_bytes, ())
+def _live_bytes(walk: Walk, given: _Given, results: Sequence[Value]) -> Sequence[int]:
+    """Return the bytes alive while each operator runs: as a graph, in which a value is freed when nobody needs it."""
+    inputs = [(value.key, value.shape, value.dtype) for value in given.arguments]
+    steps = steps_of(walk.executed, inputs, lambda operator: operator.equation)
+    made = {value for step in steps for value, _ in step.makes} | given.sizes.keys()
+    kept = [value.key for value in results if value.key in made]
+    return live_bytes(steps, given.sizes, kept, walk.spans)
 
 
 def _is_record(each: Executed) -> bool:
@@ -170,6 +178,7 @@ def _shown(shape: PartialShape) -> tuple[int, ...]:
 
 
 def _notes(walk: Walk, program: Program) -> Iterator[str]:
+    yield "the memory footprint is that of the model run as a graph; run eagerly, more stays alive"
     yield from sorted(walk.notes)
     made = ", ".join(sorted(set(program.calls.strangers)))
     if made:

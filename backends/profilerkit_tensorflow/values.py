@@ -82,8 +82,8 @@ class Scope:
 class Executed:
     """One operator that runs, ``times`` times: what it reads and makes, whose it is, and what it costs in all.
 
-    ``missing`` says why the cost is not known; such a call counts as nothing. A ``silent`` one is no operator of the
-    model's: it hands a value into a loop or out of it.
+    ``missing`` says why the cost is not known; such a call counts as nothing. ``equation`` is an ``Einsum``'s. A
+    ``silent`` one is no operator of the model's: it hands a value into a loop or out of it.
     """
 
     type: str
@@ -96,6 +96,7 @@ class Executed:
     flops: int = 0
     missing: str = ""
     input_bytes: int = 0
+    equation: str = ""
     silent: bool = False
 
     def scale(self, share: Fraction) -> None:

@@ -20,6 +20,7 @@ from .costs import OpCall, Shapes
 from .dilation import cropped_share, dealt_out_share
 from .folding import Folding
 from .loops import counter_steps, trip_count
+from .memory import tensor_bytes
 from .ownership import Owner, Ownership
 from .pricing import layer_work, price
 from .reach import needed_variables, running_operators
@@ -116,6 +117,8 @@ class Walk:
             outputs=tuple((value.key, value.shape, value.dtype) for value in made),
             times=scope.times,
             owner=owner,
+            input_bytes=sum(tensor_bytes(value.shape, value.dtype) for value in inputs),
+            equation=operator.get_attr("equation").decode() if operator.type == "Einsum" else "",
         )
         self.executed.append(done)
         scope.executed[operator.name] = done
@@ -165,6 +168,8 @@ class Walk:
     # What calls further bodies -----------------------------------------------------------------------------------
 
     def _call(self, operator: Any, scope: Scope) -> None:
+        if _attribute(operator, "_XlaMustCompile"):
+            self.notes.add("what functions compiled by XLA allocate inside is not in the memory footprint")
         graph = _function(scope.graph, operator.get_attr("f").name)
         arguments = [self.value_of(tensor, scope) for tensor in operator.inputs]
         owner = self.ownership.of(scope.graph, operator.name, scope.owner)

@@ -10,7 +10,15 @@ from typing import Any
 import torch
 from torch import nn
 
-from .keras_layers import holds_keras, is_mirror, keras_buffers, keras_layers_in, keras_parameters, named_keras_layers
+from .keras_layers import (
+    holds_keras,
+    is_mirror,
+    keras_books,
+    keras_buffers,
+    keras_layers_in,
+    keras_parameters,
+    named_keras_layers,
+)
 
 __all__ = [
     "CONTAINERS",
@@ -45,10 +53,11 @@ _PLAIN = frozenset({int, float, bool, str, bytes, complex, type(None), torch.dty
 
 def others(module: nn.Module) -> dict[str, Any]:
     """Return the attributes that may lead to further tensors: not the module's own, not empty, not plain values."""
+    ignored = keras_books(module)
     return {
         name: value
         for name, value in module.__dict__.items()
-        if type(value) not in _PLAIN and name not in OWN and (name not in STANDARD or value)
+        if type(value) not in _PLAIN and name not in OWN and (name not in STANDARD or value) and name not in ignored
     }
 
 

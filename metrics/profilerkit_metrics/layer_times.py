@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from profilerkit import NotOfferedError, ProfilerFunction, StatusKey, Unavailable
+from profilerkit import Metric, NotOfferedError, Partial, ProfilerFunction, Unavailable, WithoutValuesError
 from profilerkit.backend import Backend, DeviceLike
 from profilerkit.data import ModelInputs
 from profilerkit.layer_times import layer_time_table
@@ -12,10 +12,14 @@ from profilerkit.layer_times import layer_time_table
 __all__ = ["ComputeLayerTimes", "LayerTimes"]
 
 
-class LayerTimes(StatusKey):
+class LayerTimes(Metric):
     """Seconds of each layer, forward and backward, as a `LayerTable`: medians over several passes."""
 
     NAME = "layer_times"
+
+    def show(self) -> str:
+        """Say how many layers there are; the table is the value."""
+        return "" if self.value is None else f"{len(self.value)} layers"
 
 
 class ComputeLayerTimes(ProfilerFunction):
@@ -24,7 +28,7 @@ class ComputeLayerTimes(ProfilerFunction):
     ON_DEMAND = True
     ONLY_THROUGH_BACKEND = True
 
-    def get_bounded_status_keys(self) -> type[StatusKey]:
+    def get_bounded_status_keys(self) -> type[Metric]:
         """Return `LayerTimes`."""
         return LayerTimes
 
@@ -37,10 +41,13 @@ class ComputeLayerTimes(ProfilerFunction):
         passes: int = 10,
         backward: bool = True,
     ) -> Any:
-        """Return the table; unavailable where the backend does not time layers.
+        """Return the table; unavailable where the backend does not time layers, and for a model without values.
+
+        Partial where the backend says at the model itself that its times leave something out. The columns are those of `profilerkit.layer_times`. A layer without work of its own has 0.0;
+        where a backend knows of work that it could not time, ``missing`` says so.
 
         Args:
-            model: The model; it is run in inference mode, or in training steps for the backward times.
+            model: The model; it is run in inference mode, and in training steps for the backward times.
             backend: The model's backend.
             inputs: What it is called with.
             device: Where to run; where the model is unless given.
@@ -48,6 +55,9 @@ class ComputeLayerTimes(ProfilerFunction):
             backward: Whether to time the backward pass too.
         """
         try:
-            return layer_time_table(backend.layer_times(model, ModelInputs.of(inputs), device, passes, backward))
-        except NotOfferedError as error:
+            times = backend.layer_times(model, ModelInputs.of(inputs), device, passes, backward)
+        except (NotOfferedError, WithoutValuesError) as error:
             return Unavailable(str(error))
+        table = layer_time_table(times)
+        missing = tuple(time.missing for time in times if time.missing and not time.path)
+        return Partial(table, missing) if missing else table

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from profilerkit import ModelInputs, NotOfferedError, Profiler, Unavailable
+from profilerkit import ModelInputs, NotOfferedError, Profiler, Unavailable, WithoutValuesError, profile
 from profilerkit.layer_times import LayerTime, layer_time_table
 from profilerkit.testing import FakeBackend, FakeModel, FakeTensor
 from profilerkit_metrics import ComputeLayerTimes
@@ -15,7 +16,9 @@ from profilerkit_metrics import ComputeLayerTimes
 TIMES = [
     LayerTime("", "Model", 1, (1.0, 2.0, 3.0), (0.0, 0.0, 0.0)),
     LayerTime("block", "Block", 2, (10.0, 30.0, 20.0), (5.0, 6.0, 7.0)),
-    LayerTime("block.first", "Dense", 2, (300.0, 100.0, 200.0), (50.0, 60.0, 70.0), missing="its operators run elsewhere"),
+    LayerTime(
+        "block.first", "Dense", 2, (300.0, 100.0, 200.0), (50.0, 60.0, 70.0), missing="its operators run elsewhere"
+    ),
     LayerTime("block.second", "Dense", 4, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)),
 ]
 
@@ -95,15 +98,49 @@ def test_the_metric_hands_its_arguments_on_and_gives_the_table(model: FakeModel)
     backend = TimingBackend()
     profiler = Profiler(model, backend=backend, inputs=FakeTensor((1, 3)))
     profiler.register_profiler_function(ComputeLayerTimes())
-    table = profiler.compute_status("layer_times", passes=3, backward=False).get_value()
+    table = profiler.compute_status("layer_times", passes=3, backward=False)
     assert table == layer_time_table(TIMES)
     assert backend.asked[-1][1:] == (3, False)
 
 
-def test_it_is_computed_only_where_it_is_asked_for(
-    model: FakeModel, make_profiler: Callable[..., Profiler], backend: FakeBackend
-) -> None:
-    assert ComputeLayerTimes.ON_DEMAND
+def test_it_is_computed_only_where_it_is_asked_for(model: FakeModel) -> None:
+    backend = TimingBackend()
+    profiler = Profiler(model, backend=backend, inputs=FakeTensor((1, 3))).register_defaults()
+    profiler.compute("macs")
+    profiler.compute_network_status(print_mode="none")
+    assert backend.asked == []
+    assert profiler.compute_status("layer_times") == layer_time_table(TIMES)
+    assert [asked[1:] for asked in backend.asked] == [(10, True)]
+
+
+def test_a_report_holds_the_table(model: FakeModel) -> None:
+    report = profile(model, FakeTensor((1, 3)), backend=TimingBackend(), metrics=["layer_times"])
+    assert report["layer_times"] == layer_time_table(TIMES)
+    record = report.status("layer_times")
+    assert (record.shown, record.completeness.value) == ("4 layers", "complete")
+    assert json.loads(json.dumps(record.to_dict()))["value"][1]["forward_seconds"] == 220.0
+    assert "4 layers" in str(report)
+
+
+def test_what_is_missing_of_the_whole_makes_the_table_partial(model: FakeModel) -> None:
+    class Blind(FakeBackend):
+        def layer_times(self, *args: Any, **kwargs: Any) -> Sequence[LayerTime]:
+            inside = LayerTime("a", "L", 1, (1.0,), missing="of one layer")
+            return [LayerTime("", "M", 1, (1.0,), missing="half of it"), inside]
+
+    record = profile(model, FakeTensor((1, 3)), backend=Blind(), metrics=["layer_times"]).status("layer_times")
+    assert (record.completeness.value, record.missing) == ("partial", ("half of it",))
+    assert len(record.value) == 2
+
+
+def test_a_model_without_values_has_no_times(model: FakeModel) -> None:
+    class Unbuilt(FakeBackend):
+        def layer_times(self, *args: Any, **kwargs: Any) -> Sequence[LayerTime]:
+            raise WithoutValuesError("its weights have no values yet")
+
+    value = ComputeLayerTimes()(model, Unbuilt(), FakeTensor((1, 3)))
+    assert isinstance(value, Unavailable)
+    assert value.reason == "its weights have no values yet"
 
 
 def test_a_backend_that_cannot_tell_says_so(model: FakeModel) -> None:

@@ -1,0 +1,322 @@
+"""The times of Keras' layers. Only orders of magnitude that cannot fail are asserted, and whose the work is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+tf = pytest.importorskip("tensorflow")
+import keras  # noqa: E402
+
+from profilerkit import (  # noqa: E402
+    InputError,
+    ModelFailedError,
+    ModelInputs,
+    ProfilerBusyError,
+    WithoutValuesError,
+    profile,
+)
+from profilerkit.layer_times import LayerTime, layer_time_table  # noqa: E402
+from profilerkit_metrics import ComputeLayerTimes  # noqa: E402
+from profilerkit_tensorflow import TFProfiler  # noqa: E402
+from profilerkit_tensorflow.backend import TFBackend  # noqa: E402
+from profilerkit_tensorflow.layer_timing import layer_times  # noqa: E402
+
+L = keras.layers
+
+
+@pytest.fixture(autouse=True)
+def fresh_names() -> Iterator[None]:
+    keras.utils.clear_session(free_memory=False)
+    yield
+
+
+def timed(model: Any, *args: Any, passes: int = 2, backward: bool = True) -> dict[str, LayerTime]:
+    times = layer_times(model, ModelInputs(*args), passes=passes, backward=backward)
+    assert len({time.path for time in times}) == len(times)
+    return {time.path: time for time in times}
+
+
+def total(times: Sequence[LayerTime], index: int) -> float:
+    return sum(time.own_forward[index] for time in times)
+
+
+def two_dense() -> Any:
+    return keras.Sequential([keras.Input((512,)), L.Dense(2048, name="wide"), L.Dense(4, name="narrow")], name="model")
+
+
+def test_the_wide_layer_takes_longer_than_the_narrow_one() -> None:
+    times = timed(two_dense(), tf.ones([64, 512]), passes=3)
+    assert list(times) == ["", "wide", "narrow"]
+    assert [time.type for time in times.values()] == ["Sequential", "Dense", "Dense"]
+    assert [time.calls for time in times.values()] == [1, 1, 1]
+    wide, narrow = times["wide"], times["narrow"]
+    assert wide.own_backward is not None and narrow.own_backward is not None
+    assert len(wide.own_forward) == len(wide.own_backward) == 3
+    assert min(wide.own_forward) > 0 and min(narrow.own_backward) > 0
+    # 64 x 512 x 2048 products against 64 x 2048 x 4, in the fastest of the passes.
+    assert min(wide.own_forward) > min(narrow.own_forward)
+    assert min(wide.own_backward) > min(narrow.own_backward)
+    assert [time.missing for time in times.values()] == ["", "", ""]
+
+
+def test_the_whole_takes_what_its_layers_take() -> None:
+    times = list(timed(two_dense(), tf.ones([8, 512]), passes=1).values())
+    table = layer_time_table(times)
+    assert table[""]["forward_seconds"] == pytest.approx(total(times, 0))
+    assert table[""]["backward_seconds"] == pytest.approx(sum(row["own_backward_seconds"] for row in table))
+
+
+def test_without_backward_there_is_no_backward_time() -> None:
+    times = timed(two_dense(), tf.ones([8, 512]), backward=False)
+    assert [time.own_backward for time in times.values()] == [None, None, None]
+    assert times["wide"].own_forward[0] > 0
+
+
+def test_what_is_not_trained_has_no_gradient() -> None:
+    model = two_dense()
+    model.trainable = False
+    assert [time.own_backward for time in timed(model, tf.ones([8, 512])).values()] == [(0.0, 0.0)] * 3
+
+
+def test_a_shared_layer_is_counted_as_often_as_it_is_called() -> None:
+    inputs = keras.Input((16,))
+    shared = L.Dense(16, name="shared")
+    model = keras.Model(inputs, L.Dense(1, name="last")(shared(shared(shared(inputs)))))
+    times = timed(model, tf.ones([4, 16]))
+    assert {path: time.calls for path, time in times.items()} == {"": 1, "shared": 3, "last": 1}
+
+
+def test_nested_models_are_layers_of_layers() -> None:
+    inner = keras.Sequential([keras.Input((256,)), L.Dense(256, name="a"), L.Dense(256, name="b")], name="inner")
+    model = keras.Sequential([keras.Input((256,)), inner, L.Dense(1, name="head")])
+    times = timed(model, tf.ones([32, 256]), passes=1)
+    assert list(times) == ["", "inner", "inner.a", "inner.b", "head"]
+    table = layer_time_table(list(times.values()))
+    inside = table["inner.a"]["forward_seconds"] + table["inner.b"]["forward_seconds"]
+    assert table["inner"]["forward_seconds"] == pytest.approx(inside + table["inner"]["own_forward_seconds"])
+    assert table["inner"]["own_forward_seconds"] < inside
+
+
+def test_a_loop_belongs_to_the_recurrent_layer() -> None:
+    model = keras.Sequential([keras.Input((30, 8)), L.LSTM(64, name="lstm"), L.Dense(2, name="head")])
+    table = layer_time_table(list(timed(model, tf.ones([4, 30, 8])).values()))
+    assert table["lstm"]["calls"] == 1
+    for direction in ("forward", "backward"):
+        # 30 steps of a cell; what the root does itself is a cast at most.
+        assert table["lstm"][f"own_{direction}_seconds"] > table["head"][f"own_{direction}_seconds"]
+        assert table["lstm"][f"own_{direction}_seconds"] > 0.8 * table[""][f"{direction}_seconds"]
+
+
+@keras.saving.register_keras_serializable("profilerkit_tests")
+class Cell(L.Layer):
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.state_size = 8
+        self.kernel = L.Dense(8)
+
+    def build(self, shape: Any) -> None:
+        self.kernel.build(shape)
+        self.built = True
+
+    def call(self, x: Any, states: Any) -> Any:
+        made = self.kernel(x) + states[0]
+        return made, [made]
+
+
+def test_a_layer_in_a_loop_is_called_in_every_round() -> None:
+    model = keras.Sequential([keras.Input((7, 8)), L.RNN(Cell(), name="rnn")])
+    times = timed(model, tf.ones([2, 7, 8]))
+    assert {path: time.calls for path, time in times.items()} == {"": 1, "rnn": 1, "rnn.cell": 7, "rnn.cell.kernel": 7}
+    kernel = times["rnn.cell.kernel"]
+    assert kernel.own_backward is not None
+    assert min(*kernel.own_forward, *kernel.own_backward) > 0, "the gradients of the loop's body are its layers'"
+
+
+class Branching(tf.Module):
+    """Calls one of two layers, inside a function."""
+
+    def __init__(self) -> None:
+        super().__init__(name="branching")
+        self.taken, self.left = L.Dense(8), L.Dense(8)
+        self.taken.build((None, 8))
+        self.left.build((None, 8))
+
+    @tf.function  # type: ignore[untyped-decorator,unused-ignore]
+    def chosen(self, x: Any) -> Any:
+        if tf.reduce_sum(x) > 0:
+            return self.taken(x)
+        return self.left(x)
+
+    def __call__(self, x: Any) -> Any:
+        return self.chosen(self.chosen(x) ** 2.0 + 1.0)
+
+
+def test_a_layer_in_a_branch_that_is_not_taken_is_not_called() -> None:
+    times = timed(Branching(), tf.ones([4, 8]))
+    assert {path: time.calls for path, time in times.items()} == {"": 1, "taken": 2, "left": 0}
+    taken, left = times["taken"], times["left"]
+    assert taken.own_backward is not None
+    assert min(*taken.own_forward, *taken.own_backward) > 0
+    assert (left.own_forward, left.own_backward, left.missing) == ((0.0, 0.0), (0.0, 0.0), "")
+
+
+def test_a_layer_that_runs_in_another_ones_kernel_says_so() -> None:
+    layers = [L.ZeroPadding2D(1, name="pad"), L.Conv2D(4, 3, name="conv"), L.ReLU(name="relu"), L.Flatten(name="flat")]
+    model = keras.Sequential([keras.Input((12, 12, 3)), *layers])
+    times = timed(model, tf.ones([2, 12, 12, 3]), backward=False)
+    assert times["conv"].own_forward[0] > 0
+    assert times["conv"].missing == ""
+    assert times["flat"].missing == "", "it does nothing"
+    if times["relu"].own_forward == (0.0, 0.0):  # whether they are merged is TensorFlow's affair
+        assert times["relu"].missing == "its operators run in the kernels of 'conv', which have the time"
+
+
+def test_a_layer_that_is_computed_beforehand_says_so() -> None:
+    class Constant(L.Layer):
+        def call(self, x: Any) -> Any:
+            return tf.exp(tf.sqrt(tf.ones([3])))
+
+    class Model(keras.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.constant, self.dense = Constant(), L.Dense(3)
+
+        def call(self, x: Any) -> Any:
+            return self.dense(x) * self.constant(x)
+
+    model = Model()
+    model(tf.ones([2, 3]))
+    assert timed(model, tf.ones([2, 3]), backward=False)["constant"].missing == (
+        "none of its operators ran: TensorFlow has merged them or computed them before"
+    )
+
+
+def test_dropout_in_inference_takes_no_time() -> None:
+    model = keras.Sequential([keras.Input((8,)), L.Dropout(0.5, name="dropout"), L.Dense(2)])
+    dropout = timed(model, tf.ones([4, 8]))["dropout"]
+    assert (dropout.own_forward, dropout.missing, dropout.calls) == ((0.0, 0.0), "", 1)
+
+
+def test_a_function_is_one_layer() -> None:
+    weights = tf.Variable(tf.ones([64, 64]))
+    (time,) = timed(tf.function(lambda x: tf.tanh(x @ weights)), tf.ones([8, 64])).values()
+    assert (time.path, time.type, time.calls) == ("", "function", 1)
+    assert time.own_backward is not None
+    assert min(*time.own_forward, *time.own_backward) > 0
+
+
+def test_a_saved_model_is_one_layer(tmp_path: Path) -> None:
+    two_dense().export(str(tmp_path / "saved"), verbose=False)
+    (time,) = timed(tf.saved_model.load(str(tmp_path / "saved")), tf.ones([8, 512]), backward=False).values()
+    assert (time.path, time.type, time.calls) == ("", "SavedModel", 1)
+    assert min(time.own_forward) > 0
+
+
+def test_outputs_without_gradients_have_no_backward_pass() -> None:
+    model = keras.Sequential([keras.Input((4,)), L.Dense(3), L.Lambda(lambda x: tf.argmax(x, -1))])
+    times = timed(model, tf.ones([2, 4]))
+    assert {time.own_backward for time in times.values()} == {None}
+    assert times[""].missing == "it has no backward pass: none of its outputs is of a floating-point type"
+
+
+def test_legacy_keras_models_are_timed() -> None:
+    tf_keras = pytest.importorskip("tf_keras")
+    layers = [tf_keras.layers.Dense(512, name="wide"), tf_keras.layers.BatchNormalization(name="norm")]
+    model = tf_keras.Sequential([tf_keras.layers.Input((256,)), *layers])
+    mean = model.get_layer("norm").moving_mean.numpy().copy()
+    times = timed(model, tf.ones([32, 256]))
+    assert list(times) == ["", "wide", "norm"]
+    assert min(times["wide"].own_forward) > 0
+    np.testing.assert_array_equal(model.get_layer("norm").moving_mean.numpy(), mean)
+
+
+def test_the_model_comes_back_untouched() -> None:
+    model = keras.Sequential([keras.Input((8,)), L.Dense(4), L.BatchNormalization(), L.Dropout(0.5)])
+    model.compile("adam", "mse")
+    before = [weight.copy() for weight in model.get_weights()]
+    seeds = [np.array(variable) for variable in model.variables]
+    attributes, losses = dict(vars(model)), list(model.losses)
+    timed(model, tf.random.normal([16, 8]))
+    for held, now in zip([*before, *seeds], [*model.get_weights(), *map(np.array, model.variables)], strict=True):
+        np.testing.assert_array_equal(held, now)
+    assert vars(model).keys() == attributes.keys()
+    assert all(vars(model)[name] is value for name, value in attributes.items())
+    assert model.losses == losses
+    assert model.predict_function is None and model.optimizer.iterations == 0
+
+
+def test_an_unbuilt_model_is_refused() -> None:
+    with pytest.raises(WithoutValuesError, match="is not built: its weights have no values yet"):
+        timed(keras.Sequential([L.Dense(2)]), tf.ones([2, 4]))
+
+
+def test_inputs_that_do_not_fit_are_said() -> None:
+    with pytest.raises(ModelFailedError, match="the model raised .*do these inputs fit it"):
+        timed(two_dense(), tf.ones([2, 5]))
+
+
+def test_what_the_model_raises_while_it_runs_is_said() -> None:
+    def failing(x: Any) -> Any:
+        tf.debugging.assert_less(tf.reduce_sum(x), 0.0, message="too much")
+        return tf.identity(x)
+
+    with pytest.raises(ModelFailedError, match="the model raised InvalidArgumentError.*too much"):
+        timed(tf.function(failing), tf.ones([2]))
+    timed(two_dense(), tf.ones([2, 512]), backward=False)  # the session is over
+
+
+def test_a_step_without_gradients_is_told_from_a_model_that_fails() -> None:
+    @tf.custom_gradient  # type: ignore[untyped-decorator,unused-ignore]
+    def forward_only(x: Any) -> Any:
+        def gradient(upstream: Any) -> Any:
+            raise NotImplementedError("no gradient here")
+
+        return tf.identity(x), gradient
+
+    model = keras.Sequential([keras.Input((4,)), L.Dense(2), L.Lambda(forward_only)])
+    with pytest.raises(ModelFailedError, match="training step raised .*no gradient here; use backward=False"):
+        timed(model, tf.ones([2, 4]))
+    assert min(timed(model, tf.ones([2, 4]), backward=False)["dense"].own_forward) > 0
+
+
+def test_a_busy_profiler_is_said(tmp_path: Path) -> None:
+    tf.profiler.experimental.start(str(tmp_path))
+    try:
+        with pytest.raises(ProfilerBusyError, match="TensorFlow has one session per process.*stop it"):
+            timed(two_dense(), tf.ones([2, 512]))
+    finally:
+        tf.profiler.experimental.stop(save=False)
+
+
+def test_the_number_of_passes_is_bounded() -> None:
+    with pytest.raises(InputError, match="passes=0: one profiler session holds from 1 to 50 passes"):
+        timed(two_dense(), tf.ones([2, 512]), passes=0)
+
+
+def test_it_is_a_metric_like_others() -> None:
+    model, x = two_dense(), np.ones([4, 512], "float32")
+    table = profile(model, x, metrics=["layer_times"])["layer_times"]
+    assert [row["path"] for row in table] == ["", "wide", "narrow"]
+    assert table["wide"]["backward_seconds"] > 0
+    frame = pytest.importorskip("pandas") and table.to_pandas()
+    assert list(frame["path"]) == ["", "wide", "narrow"]
+    profiler = TFProfiler(model, inputs=x)
+    profiler.register_profiler_function(ComputeLayerTimes(), override=True)
+    once = profiler.compute_status("layer_times", passes=1, backward=False)
+    assert once["wide"]["forward_seconds"] > 0
+    assert once["wide"]["backward_seconds"] is None
+
+
+def test_the_program_of_a_trace_is_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    from profilerkit_tensorflow import layer_timing
+
+    backend, model, inputs = TFBackend(), two_dense(), ModelInputs(tf.ones([4, 512]))
+    kept = backend.trace(model, inputs)
+    monkeypatch.setattr(layer_timing, "traced_program", lambda *args, **kwargs: pytest.fail("traced again"))
+    times = backend.layer_times(model, inputs, passes=1, backward=False)
+    assert [time.path for time in times] == [layer.path for layer in kept.layers]
