@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -17,7 +17,8 @@ from .conversion import converted
 from .costs import layer_cost
 from .kinds import children_of, holds_random_state, is_function, is_layer, is_saved_model, own_variables
 from .ownership import Owner, Ownership
-from .weights import Weight, identity_of, weight_of
+from .variables import packed_elements
+from .weights import bytes_of, elements_of, identity_of
 
 __all__ = ["LayerCalls", "layer_records", "named_layers"]
 
@@ -171,6 +172,7 @@ def layer_records(
     function captures, which the root gets.
     """
     identities: dict[int, int] = {}
+    packed = dict(packed_elements(layers[0][1]))
     trained = {identity_of(variable) for variable in trainable}
     records = []
     for path, layer in shown_layers(layers, calls):
@@ -179,13 +181,12 @@ def layer_records(
             held = {identity_of(variable) for _, each in layers for _, variable in own_variables(each)}
             others = [v for v in further if identity_of(v) not in held and not holds_random_state(v)]
             variables += [(_short(v.name), v) for v in others]
-        weights = [weight_of(name, variable) for name, variable in variables]
         records.append(
             LayerRecord(
                 path=path,
                 type=type_name(layer),
                 depth=depth_of(path),
-                parameters=tuple(_record(weight, identities, weight.identity in trained) for weight in weights),
+                parameters=tuple(_record(name, v, identities, trained, packed) for name, v in variables),
                 calls=tuple(calls.get(path, ())),
             )
         )
@@ -199,14 +200,17 @@ def type_name(layer: Any) -> str:
     return "function" if is_function(layer) else type(layer).__name__
 
 
-def _record(weight: Weight, identities: dict[int, int], trainable: bool) -> WeightRecord:
+def _record(
+    name: str, variable: Any, identities: dict[int, int], trained: Container[int], packed: Mapping[int, int]
+) -> WeightRecord:
+    key = identity_of(variable)
     return WeightRecord(
-        name=weight.name,
-        identity=identities.setdefault(weight.identity, len(identities)),
-        count=weight.count,
-        bytes=weight.bytes,
-        dtype=weight.dtype,
-        trainable=trainable,
+        name=name,
+        identity=identities.setdefault(key, len(identities)),
+        count=packed.get(key) or elements_of(variable),
+        bytes=bytes_of(variable),
+        dtype=tf.as_dtype(variable.dtype).name,
+        trainable=key in trained,
     )
 
 

@@ -31,6 +31,8 @@ _BRANCH_ATTRIBUTES = {"body": "body", "cond": "cond", "then": "then_branch", "el
 _OF_TAPE = re.compile(r"(?:^|.*/)gradient_tape/(.+)")
 _OF_FUNCTION = re.compile(r"(?:^|.*/)gradients/(.+)")
 _CALL_FIRST = re.compile(r"((?:Stateful)?PartitionedCall(?:_\d+)?)/")
+#: What TensorFlow adds to the name of a branch's or a loop's body to have it give what the gradient needs.
+_REWRITTEN = "_rewritten"
 _GRADIENT_PART = re.compile(r"_grad(?:_\d+)?$")
 
 
@@ -89,6 +91,9 @@ class NodeOwners:
         self.main = Body(graph, self._ownership.root, boundary)
         self.main.forward = self.main
         self._bodies: dict[tuple[str, ...], Body] = {(): self.main}
+        graphs = [call.graph for call in self._ownership.calls]
+        self._traced = set(map(id, graphs))
+        self._traced_by_name = {traced.name.removesuffix(_REWRITTEN): traced for traced in graphs}
         self._scopes: dict[int, dict[str, set[Owner]]] = {}
         self._placed_operators: dict[tuple[int, str], Owner | None] = {}
 
@@ -155,8 +160,15 @@ class NodeOwners:
     def owner_of(self, operator: Any, body: Body) -> Owner:
         """Return the layer call that an operator of a body belongs to."""
         if not body.is_gradient(operator.name):
-            return self._ownership.of(body.graph, operator.name, body.owner)
+            return self._forward_owner(body, operator.name)
         return self._of_gradient(operator, body) or body.owner
+
+    def _forward_owner(self, body: Body, name: str) -> Owner:
+        """Return who made an operator: in a branch's graph, of which the gradient makes a copy, by the one traced."""
+        graph = body.graph
+        if id(graph) not in self._traced:
+            graph = self._traced_by_name.get(graph.name.removesuffix(_REWRITTEN), graph)
+        return self._ownership.of(graph, name, body.owner)
 
     def _of_gradient(self, operator: Any, body: Body) -> Owner | None:
         key = (id(body), operator.name)
@@ -177,7 +189,7 @@ class NodeOwners:
             return None
         for candidate in _forward_names(name):
             if candidate in forward.operators and not forward.is_gradient(candidate):
-                return self._ownership.of(forward.graph, candidate, forward.owner)
+                return self._forward_owner(forward, candidate)
             owner = self._only_owner_in_scope(forward, candidate)
             if owner is not None:
                 return owner
@@ -209,7 +221,7 @@ class NodeOwners:
             scopes = self._scopes[id(body.graph)] = {}
             for name, index in body.position.items():
                 if index < body.boundary or body.boundary == 0:
-                    owner = self._ownership.of(body.graph, name, body.owner)
+                    owner = self._forward_owner(body, name)
                     scopes.setdefault(name.rpartition("/")[0], set()).add(owner)
         owners = scopes.get(scope, set())
         return next(iter(owners)) if len({owner.path for owner in owners}) == 1 else None

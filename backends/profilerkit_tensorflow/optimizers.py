@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .calling import is_keras, is_legacy_keras
-from .weights import weight_of
+from .weights import bytes_of, elements_of
 
 __all__ = ["optimizer_state_bytes"]
 
@@ -28,14 +28,14 @@ def optimizer_state_bytes(model: Any) -> int | str:
         return 0
     inner = getattr(optimizer, "inner_optimizer", optimizer)
     name = type(inner).__name__
-    weights = [(tuple(v.shape), weight_of("", v)) for v in model.trainable_variables]
+    weights = model.trainable_variables
     if name == "Adafactor":
-        return sum(_factored(shape) * weight.bytes // max(1, weight.count) for shape, weight in weights)
+        return sum(_factored(tuple(v.shape)) * bytes_of(v) // max(1, elements_of(v)) for v in weights)
     if name not in _SLOTS:
         known = ", ".join([*_SLOTS, "Adafactor"])
         return f"the state of the optimizer {name} (known are: {known})"
     slots = _SLOTS[name] + sum(bool(getattr(inner, setting, False)) for setting in _FURTHER)
-    return slots * sum(weight.bytes for _, weight in weights)
+    return slots * sum(map(bytes_of, weights))
 
 
 def _factored(shape: tuple[int, ...]) -> int:

@@ -14,7 +14,15 @@ from tensorflow.python.types import core
 
 from .held_state import HeldState
 
-__all__ = ["Weight", "fingerprint", "is_keras_layer", "variables_of", "weights_of"]
+__all__ = [
+    "Weight",
+    "fingerprint",
+    "is_keras_layer",
+    "packed_elements",
+    "stored_variable",
+    "variables_of",
+    "weights_of",
+]
 
 _LAYERS = {("keras.src.layers.layer", "Layer"), ("tf_keras.src.engine.base_layer", "Layer")}
 #: What holds variables that are no parameters.
@@ -79,15 +87,15 @@ def weights_of(model: Any) -> list[Weight]:
     parts = _Parts(model)
     found: dict[int, Weight] = {}
     for layer in parts.layers:
-        trainable = {id(_stored(variable)) for variable in _weights(layer, "trainable_weights")}
-        packed = dict(_packed_elements(layer))
+        trainable = {id(stored_variable(variable)) for variable in _weights(layer, "trainable_weights")}
+        packed = dict(packed_elements(layer))
         for variable in _weights(layer, "weights"):
-            key = id(_stored(variable))
+            key = id(stored_variable(variable))
             found.setdefault(key, _weight(variable, key in trainable, packed.get(key)))
-    others = {id(_stored(variable)) for holder in parts.others for variable in _own_variables(holder)}
+    others = {id(stored_variable(variable)) for holder in parts.others for variable in _own_variables(holder)}
     trainable_here = _declared_trainable(model)
     for variable in parts.plain:
-        key = id(_stored(variable))
+        key = id(stored_variable(variable))
         if key not in others and key not in found and not _is_seed_state(variable):
             declared = variable.trainable if trainable_here is None else key in trainable_here
             found[key] = _weight(variable, bool(declared))
@@ -102,7 +110,7 @@ def fingerprint(model: Any) -> object:
     the CPU are not fetched: those weights count as changed only where the variable is another.
     """
     return [
-        (id(_stored(weight.variable)), weight.shape, weight.dtype, weight.trainable, _checksum(weight.variable))
+        (id(stored_variable(weight.variable)), weight.shape, weight.dtype, weight.trainable, _checksum(weight.variable))
         for weight in weights_of(model)
     ]
 
@@ -153,7 +161,7 @@ def _own_variables(holder: Any) -> list[Any]:
 
 def _declared_trainable(model: Any) -> set[int] | None:
     declared = getattr(model, "trainable_variables", None) if _is_loaded(model) else None
-    return None if declared is None else {id(_stored(variable)) for variable in declared}
+    return None if declared is None else {id(stored_variable(variable)) for variable in declared}
 
 
 def _is_loaded(model: Any) -> bool:
@@ -162,13 +170,13 @@ def _is_loaded(model: Any) -> bool:
 
 def _weight(variable: Any, trainable: bool, elements: int | None = None) -> Weight:
     shape = tuple(int(size) for size in variable.shape)
-    dtype = tf.as_dtype(_stored(variable).dtype)
+    dtype = tf.as_dtype(stored_variable(variable).dtype)
     stored = math.prod(shape)
     name = str(getattr(variable, "path", variable.name))
     return Weight(variable, name, shape, dtype.name, trainable, elements or stored, stored * dtype.size)
 
 
-def _stored(variable: Any) -> Any:
+def stored_variable(variable: Any) -> Any:
     """Return TensorFlow's variable behind Keras'; a Keras variable that has none yet itself."""
     inner = getattr(variable, "_value", None) if _is_one_of(type(variable), _KERAS_VARIABLE) else None
     return variable if inner is None else inner
@@ -179,7 +187,7 @@ def _is_seed_state(variable: Any) -> bool:
     return str(variable.name).partition(":")[0].endswith("seed_generator_state")
 
 
-def _packed_elements(layer: Any) -> Iterator[tuple[int, int]]:
+def packed_elements(layer: Any) -> Iterator[tuple[int, int]]:
     """Yield the variables of a layer that hold two 4-bit numbers in a byte, by id, with how many numbers they hold."""
     flattened = getattr(layer, "_flatten_layers", None)
     for part in flattened() if flattened else ():
@@ -188,7 +196,7 @@ def _packed_elements(layer: Any) -> Iterator[tuple[int, int]]:
         for name in _PACKED:
             variable = getattr(part, name, None)
             if variable is not None and _is_one_of(type(variable), _KERAS_VARIABLE):
-                yield id(_stored(variable)), _unpacked(part, name, tuple(variable.shape))
+                yield id(stored_variable(variable)), _unpacked(part, name, tuple(variable.shape))
 
 
 def _unpacked(layer: Any, name: str, stored: tuple[int, ...]) -> int:
@@ -206,7 +214,7 @@ def _unpacked(layer: Any, name: str, stored: tuple[int, ...]) -> int:
 
 
 def _checksum(variable: Any) -> int | None:
-    stored = _stored(variable)
+    stored = stored_variable(variable)
     if not hasattr(getattr(stored, "handle", None), "_numpy"):  # in a graph, spread over devices, or not made yet
         return None
     try:

@@ -1,47 +1,34 @@
-"""What a variable is to its model: which elements, how many bytes, whether training changes it."""
+"""What a variable is to its model: which one it is, how many bytes it takes, whether training changes it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
 
 from .calling import is_keras, is_legacy_keras
 from .kinds import own_variables
+from .variables import stored_variable
 
-__all__ = ["Weight", "identity_of", "trainable_variables_of", "weight_of"]
-
-
-@dataclass(frozen=True, slots=True)
-class Weight:
-    """One variable of a layer: its name, identity, logical elements, stored bytes and dtype."""
-
-    name: str
-    identity: int
-    count: int
-    bytes: int
-    dtype: str
+__all__ = ["bytes_of", "elements_of", "identity_of", "trainable_variables_of"]
 
 
-def weight_of(name: str, variable: Any) -> Weight:
-    """Read a variable; one without a size yet counts nothing."""
+def elements_of(variable: Any) -> int:
+    """Return how many elements a variable stores; 0 for one without a size yet."""
     shape = tuple(variable.shape)
-    count = 0 if None in shape else math.prod(int(size) for size in shape)
-    dtype = tf.dtypes.as_dtype(variable.dtype)
-    return Weight(name, identity_of(variable), count, count * _bits(dtype) // 8, dtype.name)
+    return 0 if None in shape else math.prod(int(size) for size in shape)
+
+
+def bytes_of(variable: Any) -> int:
+    """Return the bytes that a variable stores."""
+    return elements_of(variable) * int(tf.as_dtype(variable.dtype).size)
 
 
 def identity_of(variable: Any) -> int:
     """Return what is equal for one variable and for what Keras wraps around it."""
-    native = None if isinstance(variable, tf.Variable) else getattr(variable, "_value", None)
-    return id(variable if native is None else native)
-
-
-def _bits(dtype: Any) -> int:
-    return {"int4": 4, "uint4": 4, "int2": 2, "uint2": 2}.get(dtype.name, 8 * int(dtype.size))
+    return id(stored_variable(variable))
 
 
 def trainable_variables_of(layers: Iterable[tuple[str, Any]], captured: Iterable[Any] = ()) -> list[Any]:

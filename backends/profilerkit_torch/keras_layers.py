@@ -14,19 +14,20 @@ from typing import Any
 import torch
 from torch import nn
 
-from profilerkit import ModelInputs
+from profilerkit import ModelInputs, WithoutValuesError
 from profilerkit.keras_layers import (
     call_arguments,
     children_of,
     direct_layers,
     is_keras,
-    is_keras_unbuilt,
     is_shipped,
     own_variables,
 )
 
 __all__ = [
+    "build_without_values",
     "called_as_keras_does",
+    "fill_variables",
     "holds_keras",
     "is_mirror",
     "is_unbuilt",
@@ -95,9 +96,33 @@ def is_mirror(name: str, module: nn.Module) -> bool:
     return name == _MIRROR and is_keras(module)
 
 
-def is_unbuilt(model: nn.Module) -> bool:
-    """Say whether a Keras model lacks variables that its first call would make."""
-    return is_keras(model) and is_keras_unbuilt(model)
+def is_unbuilt(modules: Iterable[nn.Module]) -> bool:
+    """Say whether a Keras layer among the modules lacks variables that its first call would make.
+
+    What is made of other layers has none to make once these have theirs.
+    """
+    return any(is_keras(module) and not module.built and not direct_layers(module) for module in modules)
+
+
+def build_without_values(model: nn.Module, inputs: ModelInputs) -> None:
+    """Have a Keras model make its variables, without values; use inside `preserved`."""
+    if not is_keras(model):
+        raise WithoutValuesError(
+            "the model holds Keras layers that are not built: they have no weights yet, and only a Keras model makes "
+            "them without running; call the model once with real inputs before"
+        )
+    keras = sys.modules["keras"]
+    shapes = inputs.map(lambda leaf: leaf.to("meta") if isinstance(leaf, torch.Tensor) else leaf)
+    with torch.no_grad(), keras.device("meta"), keras.StatelessScope(initialize_variables=False):
+        model(*shapes.args, **shapes.kwargs)
+
+
+def fill_variables(module: nn.Module) -> None:
+    """Give the variables of a Keras layer that have no value one of zeros; use under a mode of fake tensors."""
+    for variable in keras_variables(module):
+        if variable._value is None:
+            zeros = sys.modules["keras"].ops.zeros(variable.shape, variable.dtype)
+            variable._value = nn.Parameter(zeros, requires_grad=bool(variable.trainable) and zeros.is_floating_point())
 
 
 def named_keras_layers(model: nn.Module) -> list[tuple[str, nn.Module]]:

@@ -51,7 +51,9 @@ def _tensors_in(structure: Any) -> Iterator[torch.Tensor]:
 
 def is_lazy(model: nn.Module) -> bool:
     """Say whether the model has parameters or buffers that no forward pass has sized yet, or layers without theirs."""
-    return is_unbuilt(model) or any(is_unsized(tensor) for tensor in (*parameters_of(model), *buffers_of(model)))
+    return is_unbuilt(modules_of(model)) or any(
+        is_unsized(tensor) for tensor in (*parameters_of(model), *buffers_of(model))
+    )
 
 
 class LayerStack(CallStack):

@@ -28,7 +28,7 @@ from profilerkit.measurement import collector_paused
 from profilerkit.trace import LayerRecord, ModelTrace, distinct
 
 from .guard import WriteGuard
-from .keras_layers import called_as_keras_does, holds_keras
+from .keras_layers import build_without_values, called_as_keras_does, fill_variables, holds_keras, is_unbuilt
 from .layers import LayerStack, is_lazy, layer_records
 from .modules import buffers_of, modules_of, parameters_of, set_inference_flags, tensors_of
 from .preservation import preserved, substitute
@@ -128,7 +128,12 @@ def _traced(model: nn.Module, inputs: ModelInputs, stand_ins: _StandIns, grad_mo
             substitute(model, stand_ins.weight)
         standing_in = inputs.map(stand_ins.leaf)
         on_meta = stand_ins.weight is _meta
-        if lazy:  # a first call gives the lazy parameters their sizes, which inference mode would not let it
+        if is_unbuilt(modules_of(model)):
+            build_without_values(model, inputs)
+            with stand_ins.mode:
+                for module in modules_of(model):
+                    fill_variables(module)
+        elif lazy:  # a first call gives the lazy parameters their sizes, which inference mode would not let it
             with torch.no_grad(), guard, stand_ins.mode, Recorder(LayerStack(model), on_meta=on_meta):
                 model(*standing_in.args, **standing_in.kwargs)
         layers = LayerStack(model)

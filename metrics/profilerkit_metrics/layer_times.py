@@ -43,8 +43,9 @@ class ComputeLayerTimes(ProfilerFunction):
     ) -> Any:
         """Return the table; unavailable where the backend does not time layers, and for a model without values.
 
-        Partial where the backend says at the model itself that its times leave something out. The columns are those of `profilerkit.layer_times`. A layer without work of its own has 0.0;
-        where a backend knows of work that it could not time, ``missing`` says so.
+        The columns are those of `profilerkit.layer_times`. A layer without work of its own has 0.0; where a backend
+        knows of work that it could not time, ``missing`` says so. What is missing of the model as a whole makes the
+        table partial.
 
         Args:
             model: The model; it is run in inference mode, and in training steps for the backward times.

@@ -188,7 +188,7 @@ def _notes(report: Report, named: bool) -> Iterable[str]:
             continue
         alike.setdefault(said, []).append(record.friendly_name)
     yield from (f"{prefix}{', '.join(names)} {state}: {reason}" for (state, reason), names in alike.items())
-    yield from (f"{prefix}{note}" for note in report.notes)
+    yield from (f"{prefix}{note}" if prefix else f"{note[:1].upper()}{note[1:]}" for note in report.notes)
 
 
 def _batch(report: Report, named: bool = False) -> Iterable[str]:

@@ -106,8 +106,7 @@ def test_the_metric_hands_its_arguments_on_and_gives_the_table(model: FakeModel)
 def test_it_is_computed_only_where_it_is_asked_for(model: FakeModel) -> None:
     backend = TimingBackend()
     profiler = Profiler(model, backend=backend, inputs=FakeTensor((1, 3))).register_defaults()
-    profiler.compute("macs")
-    profiler.compute_network_status(print_mode="none")
+    profiler.compute(profiler.status_keys())
     assert backend.asked == []
     assert profiler.compute_status("layer_times") == layer_time_table(TIMES)
     assert [asked[1:] for asked in backend.asked] == [(10, True)]
