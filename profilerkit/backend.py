@@ -47,6 +47,10 @@ class Backend(ABC):
     #: The ways it can run a model for timing; the first is the usual one.
     execution_modes: ClassVar[tuple[str, ...]] = ("eager",)
 
+    def opened(self, model: Any) -> Any:
+        """Return the model that a path leads to, where the backend reads files; anything else as it is."""
+        return model
+
     @abstractmethod
     def accepts(self, model: Any) -> bool:
         """Say whether this backend can profile the model."""

@@ -55,9 +55,8 @@ class Profiler:
         input_shape: Any = None,
         backend: Backend | str | None = None,
     ) -> None:
-        self.model = model
-        self.backend = self._find_backend(model, backend)
-        self.name = name or self.backend.model_name(model)
+        self.model, self.backend = self._opened(model, backend)
+        self.name = name or self.backend.model_name(self.model)
         self.data_splits = self._wrap({} if data_splits is None else data_splits)
         self._registry = Registry()
         self._memory: dict[str, Remembered] = {}
@@ -66,6 +65,17 @@ class Profiler:
         compute_inputs = ComputeInputs(InputSource.of(inputs, input_shape))
         self._registry.register(compute_inputs, on_demand=True)
         self._registry.register(ComputeTrace(compute_inputs), on_demand=True)
+
+    @classmethod
+    def _opened(cls, model: Any, backend: Backend | str | None) -> tuple[Any, Backend]:
+        """Return a model, read from its file where it is given as a path, and its backend."""
+        found = cls._find_backend(model, backend)
+        model = found.opened(model)
+        if not found.accepts(model):
+            raise TypeError(
+                f"the {found.name} backend cannot profile a {type(model).__name__}; give it a model of its own"
+            )
+        return model, found
 
     @classmethod
     def _find_backend(cls, model: Any, backend: Backend | str | None) -> Backend:
@@ -77,10 +87,6 @@ class Profiler:
             found = plugins.backend_named(backend)
         else:
             found = cls.backend_class() if cls.backend_class else plugins.find_backend(model)
-        if not found.accepts(model):
-            raise TypeError(
-                f"the {found.name} backend cannot profile a {type(model).__name__}; give it a model of its own"
-            )
         return found
 
     @classmethod
@@ -256,9 +262,9 @@ class Profiler:
         if model is not None:
             bound = type(self).backend_class is not None or self.backend.accepts(model)
             backend = self.backend if bound else None
-            twin.model, twin.backend = model, self._find_backend(model, backend)
+            twin.model, twin.backend = self._opened(model, backend)
             if self.name == self.backend.model_name(self.model):
-                twin.name = twin.backend.model_name(model)
+                twin.name = twin.backend.model_name(twin.model)
         if data_splits is not None:
             twin.data_splits = twin._wrap(data_splits)
         twin._computing = {}

@@ -14,7 +14,7 @@ import re
 import shlex
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from importlib import import_module
 from importlib.util import find_spec
@@ -250,10 +250,22 @@ def test_every_status_key_has_a_definition(key: str) -> None:
     )
 
 
-def test_operations_for_each_element_are_those_of_the_formulas() -> None:
+def assert_tables_say(operations: Mapping[str, int]) -> None:
     text = (DOCS / "metrics.rst").read_text(encoding="utf-8")
-    for name, operations in {**activation._PER_ELEMENT, **reduction._PER_INPUT}.items():
-        assert re.search(rf"^ *``{name}`` +{operations}\b", text, re.MULTILINE), f"{name} costs {operations}"
+    assert operations
+    for name, count in operations.items():
+        assert re.search(rf"^ *``{name}`` +{count}\b", text, re.MULTILINE), f"{name} costs {count}"
+
+
+def test_operations_for_each_element_are_those_of_the_formulas() -> None:
+    assert_tables_say({**activation._PER_ELEMENT, **reduction._PER_INPUT})
+
+
+def test_operations_of_tensorflow_that_are_not_one_are_those_of_the_formulas() -> None:
+    pytest.importorskip("tensorflow")
+    registry = import_module("profilerkit_tensorflow.costs.registry")
+    known = {**registry._elementwise, **registry._reductions}
+    assert_tables_say({name: count for name, count in known.items() if count > 1 and not name.startswith("_")})
 
 
 def test_every_option_of_the_command_line_is_documented_and_no_other() -> None:

@@ -15,6 +15,7 @@ from profilerkit.layer_times import LayerTime
 
 from . import data, devices, layouts
 from .data import TFDataLoader, TFForwardPass
+from .files import opened
 from .kinds import is_function, is_layer, is_saved_model
 from .layer_timing import layer_times
 from .layers import type_name
@@ -42,6 +43,10 @@ class TFBackend(Backend):
     def __init__(self) -> None:
         #: The program of the last trace, for as long as somebody keeps the trace: timing need not trace again.
         self._program: weakref.ref[Program] | None = None
+
+    def opened(self, model: Any) -> Any:
+        """Return the model of a ``.keras`` or ``.h5`` file, or of a saved model's folder, that a path leads to."""
+        return opened(model)
 
     def accepts(self, model: Any) -> bool:
         """Say whether the model is one of TensorFlow's, or a callable over its tensors.

@@ -28,8 +28,8 @@ from .program import Program
 __all__ = ["Body", "NodeOwners", "Placed", "runs_of_bodies"]
 
 _BRANCH_ATTRIBUTES = {"body": "body", "cond": "cond", "then": "then_branch", "else": "else_branch"}
-_OF_TAPE = re.compile(r"(?:^|.*/)gradient_tape/(.+)")
-_OF_FUNCTION = re.compile(r"(?:^|.*/)gradients/(.+)")
+_OF_TAPE = re.compile(r"(?:.*/)?gradient_tape/(.+)")
+_OF_FUNCTION = re.compile(r"(?:.*/)?gradients/(.+)")
 _CALL_FIRST = re.compile(r"((?:Stateful)?PartitionedCall(?:_\d+)?)/")
 #: What TensorFlow adds to the name of a branch's or a loop's body to have it give what the gradient needs.
 _REWRITTEN = "_rewritten"

@@ -17,6 +17,7 @@ from .memory import constant_bytes, steps_of, tensor_bytes
 from .preservation import preserved
 from .program import Program, traced_program
 from .values import Executed, PartialShape, Value, static_shape
+from .variables import packed_elements
 from .walk import Walk
 from .weights import trainable_variables_of
 
@@ -113,7 +114,7 @@ def walked(program: Program) -> ModelTrace:
         memory=MemoryTimeline(held, given.input_bytes, tuple(alive for _, alive in shown)),
         uncounted=dict(walk.uncounted),
         method="a traced graph",
-        notes=tuple(_notes(walk, program)),
+        notes=(*_notes(walk, program), *_packed(program)),
         program=program,
     )
 
@@ -175,6 +176,16 @@ def _record(each: Executed) -> OpRecord:
 
 def _shown(shape: PartialShape) -> tuple[int, ...]:
     return () if shape is None else tuple(-1 if size is None else size for size in shape)
+
+
+def _packed(program: Program) -> Iterator[str]:
+    """Say which weights keep several numbers in one element."""
+    packed = dict(packed_elements(program.layers[0][1]))
+    if packed:
+        yield (
+            f"{len(packed)} weights are quantised to 4 bits, two numbers to a byte: parameters count the numbers, the size "
+            "counts the bytes"
+        )
 
 
 def _notes(walk: Walk, program: Program) -> Iterator[str]:

@@ -69,7 +69,7 @@ def holds_keras(modules: Iterable[nn.Module]) -> bool:
     return "keras" in sys.modules and any(map(is_keras, modules))
 
 
-def keras_variables(module: nn.Module) -> Iterator[Any]:
+def keras_variables(module: Any) -> Iterator[Any]:
     """Yield the variables that a Keras layer holds itself, the states of its random generators among them."""
     if is_keras(module):
         yield from (*module._trainable_variables, *_state_of(module))
@@ -79,7 +79,7 @@ def _state_of(layer: Any) -> list[Any]:
     return [*layer._non_trainable_variables, *(generator.state for generator in layer._seed_generators)]
 
 
-def keras_parameters(module: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+def keras_parameters(module: Any) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield name and value of what training may change in a Keras layer itself."""
     held = module._trainable_variables if is_keras(module) else ()
     yield from ((variable.path, variable._value) for variable in held if variable._value is not None)
@@ -113,14 +113,14 @@ def build_without_values(model: nn.Module, inputs: ModelInputs) -> None:
         )
     keras = sys.modules["keras"]
     shapes = inputs.map(lambda leaf: leaf.to("meta") if isinstance(leaf, torch.Tensor) else leaf)
-    with torch.no_grad(), keras.device("meta"), keras.StatelessScope(initialize_variables=False):
+    with torch.no_grad(), keras.device("meta"), keras.StatelessScope():
         model(*shapes.args, **shapes.kwargs)
 
 
 def fill_variables(module: nn.Module) -> None:
-    """Give the variables of a Keras layer that have no value one of zeros; use under a mode of fake tensors."""
+    """Give the variables of a Keras layer that have no values zeros; use under a mode of fake tensors."""
     for variable in keras_variables(module):
-        if variable._value is None:
+        if variable._value is None or variable._value.is_meta:
             zeros = sys.modules["keras"].ops.zeros(variable.shape, variable.dtype)
             variable._value = nn.Parameter(zeros, requires_grad=bool(variable.trainable) and zeros.is_floating_point())
 
@@ -154,7 +154,7 @@ def own_keras_weights(module: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
         yield from ((name, variable._value) for name, variable in own_variables(module) if variable._value is not None)
 
 
-def trained_by_keras(model: nn.Module) -> set[int]:
+def trained_by_keras(model: Any) -> set[int]:
     """Return the ``id`` of each value that training changes, as the outermost Keras layers say."""
     outermost = [model] if is_keras(model) else [layer for layer in model.modules() if is_keras(layer)]
     return {id(variable._value) for layer in outermost for variable in layer.trainable_variables}

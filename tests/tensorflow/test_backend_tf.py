@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ tf = pytest.importorskip("tensorflow")
 
 import keras
 
-from profilerkit import ModelInputs, Profiler, profile
+from profilerkit import InputError, ModelInputs, Profiler, profile
 from profilerkit_metrics import ComputeTraining
 from profilerkit_tensorflow import TFBackend, TFProfiler
 
@@ -125,3 +127,39 @@ def test_the_environment_names_versions_and_threads() -> None:
     facts = BACKEND.environment()
     assert facts["tensorflow"] == tf.__version__
     assert {"keras", "intra_op_threads", "inter_op_threads"} <= facts.keys()
+
+
+def test_models_are_read_from_their_files(tmp_path: Path) -> None:
+    model, x = images(), tf.ones((1, 8, 6, 3))
+    macs = 6 * 4 * 4 * (3 * 3 * 3)
+    model.save(tmp_path / "conv.keras")
+    model.export(tmp_path / "exported", verbose=False)
+    for path in (tmp_path / "conv.keras", str(tmp_path / "exported")):
+        profiler = TFProfiler(path, inputs=x).register_defaults()
+        assert profiler.compute_status("macs") == macs
+        assert profiler.compute_status("total_params") == model.count_params()
+    assert TFProfiler(tmp_path / "conv.keras").name == "conv"
+    assert profile(tmp_path / "conv.keras", x, backend="tensorflow", metrics="macs")["macs"] == macs
+
+
+def test_a_path_without_a_model_is_said(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="'nowhere.keras' does not exist; give a model, the path of a .keras"):
+        TFProfiler("nowhere.keras")
+    with pytest.raises(InputError, match="is there, but is no such model"):
+        TFProfiler(tmp_path)
+
+
+def test_packed_weights_count_their_numbers() -> None:
+    """A kernel of 64 x 7 in 4 bits: 448 numbers, two to a byte of rows of 4 bytes; scales and biases beside it."""
+    model = keras.Sequential([keras.Input((64,)), keras.layers.Dense(7)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.quantize("int4")
+    report = profile(model, tf.ones((1, 64)), metrics=["total_params", "model_size", "macs"])
+    kernel = next(weight for weight in model.weights if tuple(weight.shape) == (64, 4))
+    others = [weight for weight in model.weights if weight is not kernel]
+    assert report["total_params"] == 64 * 7 + sum(int(np.prod(weight.shape)) for weight in others)
+    sizes = sum(int(np.prod(weight.shape)) * tf.as_dtype(weight.dtype).size for weight in others)
+    assert report["model_size"] == 64 * 4 + sizes
+    assert report["macs"] == 64 * 7
+    assert any("quantised to 4 bits" in note for note in report.notes)

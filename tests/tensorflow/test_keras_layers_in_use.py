@@ -1,4 +1,4 @@
-"""Layers in models of every kind: open lengths, masks, several inputs, shared, nested, subclassed, frozen, any dtype."""
+"""Layers in models of every kind: open lengths, masks, several inputs, shared, nested, subclassed, any precision."""
 
 from __future__ import annotations
 
@@ -203,9 +203,13 @@ def test_inputs_of_another_precision() -> None:
 
 
 def test_a_quantised_layer_multiplies_as_much() -> None:
-    model = keras.Sequential([keras.Input((8,)), layers.Dense(4)])
-    model.quantize("int8")
-    assert traced(model, ones(BATCH, 8)).macs == BATCH * 32
+    layer = layers.Dense(4)
+    model = model_of(layer, (8,))
+    layer.quantize("int8")
+    found = traced(model, ones(BATCH, 8))
+    assert found.macs == BATCH * 32
+    assert found.total_params == 32 + 4 + 4  # and a scale for each unit
+    assert found.size_bytes == 32 + 4 * (4 + 4)
 
 
 def test_a_reversible_embedding_multiplies_on_the_way_back() -> None:

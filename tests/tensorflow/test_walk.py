@@ -1,0 +1,409 @@
+"""The walk over a traced graph: what runs, how often, and with which shapes; all numbers by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+tf = pytest.importorskip("tensorflow")
+
+from small import cost, ones, own_macs, trace, traced, trained  # noqa: E402 - TensorFlow comes first
+
+Function = Callable[..., Any]
+
+#: One product of these is 2 * 3 * 3 multiply-accumulates.
+X, W = ones(2, 3), ones(3, 3)
+ONE = 2 * 3 * 3
+
+
+def macs(function: Function, *args: Any) -> int:
+    return cost(function, *(args or (X,)))[0]
+
+
+# What runs --------------------------------------------------------------------------------------------------------
+
+
+def test_what_no_output_needs_does_not_run() -> None:
+    def function(x: Any) -> Any:
+        tf.matmul(x, ones(3, 50))
+        return x @ W
+
+    assert macs(function) == ONE
+
+
+def test_what_has_a_side_effect_runs() -> None:
+    variable = tf.Variable(ones(2, 3))
+
+    def function(x: Any) -> Any:
+        variable.assign(x @ W)
+        return x
+
+    assert macs(function) == ONE
+
+
+def test_called_functions_are_entered() -> None:
+    @tf.function
+    def inner(x: Any) -> Any:
+        return x @ W
+
+    @tf.function
+    def outer(x: Any) -> Any:
+        return inner(inner(x)) @ W
+
+    assert macs(outer) == macs(lambda x: outer(x)) == 3 * ONE
+
+
+def test_of_a_called_function_runs_what_its_caller_uses() -> None:
+    @tf.function
+    def both(x: Any) -> Any:
+        return x @ W, x @ ones(3, 50)
+
+    assert macs(lambda x: both(x)[0]) == ONE
+    assert macs(both) == ONE + 2 * 3 * 50
+
+
+def test_in_training_a_called_function_computes_the_gradients_that_are_used() -> None:
+    """The input is no variable: its gradient, which the function's gradient has too, is for nobody."""
+
+    class Model(tf.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.kernel = tf.Variable(W)
+
+        @tf.function
+        def __call__(self, x: Any) -> Any:
+            return x @ self.kernel
+
+    class Twice(tf.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = Model(), Model()
+
+        def __call__(self, x: Any) -> Any:
+            return self.second(self.first(x))
+
+    assert own_macs(trained(Twice(), X)) == {"first": 2 * ONE, "second": 3 * ONE}
+
+
+# Loops ------------------------------------------------------------------------------------------------------------
+
+
+def looped(condition: Function, step: Function, start: Any = 0, **options: Any) -> Function:
+    """Return a function that multiplies its input with W in a loop over a counter."""
+
+    def function(x: Any) -> Any:
+        return tf.while_loop(lambda i, y: condition(i, x), lambda i, y: (step(i), y @ W), (start, x), **options)[1]
+
+    return function
+
+
+#: Condition of the counter and the input, next counter, first counter, runs.
+LOOPS: dict[str, tuple[Function, Function, Any, int]] = {
+    "less": (lambda i, x: i < 7, lambda i: i + 1, 0, 7),
+    "less or equal": (lambda i, x: i <= 7, lambda i: i + 1, 0, 8),
+    "greater": (lambda i, x: i > 0, lambda i: i - 1, 7, 7),
+    "greater or equal": (lambda i, x: i >= 0, lambda i: i - 1, 7, 8),
+    "not equal": (lambda i, x: tf.not_equal(i, 6), lambda i: i + 2, 0, 3),
+    "limit first": (lambda i, x: tf.constant(7) > i, lambda i: i + 1, 0, 7),
+    "limit first, down": (lambda i, x: tf.constant(0) <= i, lambda i: i - 1, 7, 8),
+    "steps of three": (lambda i, x: i < 7, lambda i: i + 3, 0, 3),
+    "steps of three, included": (lambda i, x: i <= 6, lambda i: 3 + i, 0, 3),
+    "steps of minus two": (lambda i, x: i > 0, lambda i: i - 2, 7, 4),
+    "fractions": (lambda i, x: i < 1.0, lambda i: i + 0.25, 0.0, 4),
+    "limit from the shape": (lambda i, x: i < tf.shape(x)[1], lambda i: i + 1, 0, 3),
+    "limit computed from the shape": (lambda i, x: i < 2 * tf.size(x) // 3 + 1, lambda i: i + 1, 0, 5),
+    "limit from a range": (lambda i, x: i < tf.reduce_max(tf.range(9)), lambda i: i + 1, 0, 8),
+    "both": (lambda i, x: tf.logical_and(i < 7, i < tf.shape(x)[1]), lambda i: i + 1, 0, 3),
+    "three": (
+        lambda i, x: tf.logical_and(i < 7, tf.logical_and(i < 5, i < tf.shape(x)[0])),
+        lambda i: i + 1,
+        0,
+        2,
+    ),
+    "never": (lambda i, x: i < 0, lambda i: i + 1, 0, 0),
+    "once": (lambda i, x: i < 1, lambda i: i + 1, 0, 1),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_loop_counts_as_often_as_it_runs(name: str) -> None:
+    condition, step, start, runs = LOOPS[name]
+    assert macs(looped(condition, step, start)) == runs * ONE
+    function = tf.function(looped(condition, step, start))
+    assert macs(lambda x: function(x) @ W) == (runs + 1) * ONE
+
+
+def test_a_loop_of_limited_iterations() -> None:
+    assert macs(looped(lambda i, x: i < 7, lambda i: i + 1, maximum_iterations=4)) == 4 * ONE
+
+
+def test_python_loops_over_tensors() -> None:
+    @tf.function
+    def rows(x: Any) -> Any:
+        for row in x:
+            x = x @ W + row
+        return x
+
+    @tf.function
+    def numbers(x: Any) -> Any:
+        for _ in tf.range(1, 10, 2):
+            x = x @ W
+        return x
+
+    assert macs(rows) == 2 * ONE
+    assert macs(numbers) == 5 * ONE
+
+
+def test_loops_in_loops_multiply() -> None:
+    def outer(x: Any) -> Any:
+        inner = looped(lambda i, y: i < 4, lambda i: i + 1)
+        return tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, inner(y) @ W), (0, x))[1]
+
+    assert macs(outer) == 3 * (4 + 1) * ONE
+
+
+def test_a_loop_whose_runs_are_not_known_says_so() -> None:
+    found = trace(looped(lambda i, x: tf.reduce_sum(x) > tf.cast(i, tf.float32), lambda i: i + 1), X)
+    (missing,) = found.missing
+    assert "While (how often it runs is not known; counted once)" in missing
+    assert found.macs == ONE
+
+
+def test_a_counter_that_is_not_counted_up_evenly_is_not_known() -> None:
+    found = trace(looped(lambda i, x: i < 100, lambda i: i * 2, 1), X)
+    assert "how often it runs is not known" in found.missing[0]
+
+
+def test_a_loop_that_may_stop_early_counts_to_its_limit_and_says_so() -> None:
+    def condition(i: Any, x: Any) -> Any:
+        return tf.logical_and(i < 5, tf.reduce_sum(x) > 0)
+
+    found = traced(looped(condition, lambda i: i + 1), X)
+    assert found.macs == 5 * ONE
+    assert any("may stop" in note for note in found.notes)
+
+
+def test_what_a_condition_computes_counts_once_more_than_the_body() -> None:
+    def condition(i: Any, x: Any) -> Any:
+        return tf.logical_and(i < 5, tf.reduce_sum(x @ W) > 0)
+
+    assert traced(looped(condition, lambda i: i + 1), X).macs == (5 + 6) * ONE
+
+
+def test_of_a_loop_runs_what_its_caller_uses() -> None:
+    def function(x: Any) -> Any:
+        def body(i: Any, y: Any, z: Any, unused: Any) -> Any:
+            return i + 1, y @ W, z + tf.reduce_sum(y), unused @ ones(3, 3)
+
+        return tf.while_loop(lambda i, *_: i < 4, body, (0, x, 0.0, x))[2]
+
+    assert macs(function) == 4 * ONE  # z needs y, nothing needs the last
+
+
+def test_a_loop_whose_variable_grows_is_not_counted() -> None:
+    def function(x: Any) -> Any:
+        def body(i: Any, y: Any) -> Any:
+            return i + 1, tf.concat([y, y @ W], 0)
+
+        return tf.while_loop(lambda i, y: i < 3, body, (0, x), shape_invariants=((), tf.TensorShape([None, 3])))[1]
+
+    found = trace(function, X)
+    assert found.missing == ("MatMul of unknown shape (3 calls)",)
+    assert found.macs == 0
+
+
+def test_a_loop_whose_variable_might_grow_but_does_not() -> None:
+    def function(x: Any) -> Any:
+        shapes = (tf.TensorShape([]), tf.TensorShape([None, None]))
+        return tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y @ W), (0, x), shape_invariants=shapes)[1]
+
+    assert macs(function) == 3 * ONE
+
+
+def test_the_gradient_of_a_loop_runs_as_often() -> None:
+    class Model(tf.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.kernel = tf.Variable(W)
+
+        def __call__(self, x: Any) -> Any:
+            return tf.while_loop(lambda i, y: i < 4, lambda i, y: (i + 1, y @ self.kernel), (0, x))[1]
+
+    assert traced(Model(), X).macs == 4 * ONE
+    assert trained(Model(), X).macs == 3 * 4 * ONE
+
+
+def test_maps_and_scans() -> None:
+    """Two rows; each row of three with a matrix of three by three."""
+
+    def times(row: Any) -> Any:
+        return tf.linalg.matvec(W, row)
+
+    assert macs(lambda x: tf.map_fn(times, x)) == 2 * 9
+    assert macs(lambda x: tf.vectorized_map(times, x)) == 2 * 9
+    assert macs(lambda x: tf.scan(lambda state, row: times(state) + row, x, ones(3))) == 2 * 9
+    assert macs(lambda x: tf.foldl(lambda state, row: times(state) + row, x, ones(3))) == 2 * 9
+
+
+# Branches ---------------------------------------------------------------------------------------------------------
+
+
+def test_of_branches_the_dearest_counts() -> None:
+    def function(x: Any) -> Any:
+        return tf.cond(tf.reduce_sum(x) > 0, lambda: x @ W, lambda: x @ W @ W)
+
+    found = traced(function, X)
+    assert found.macs == 2 * ONE
+    assert any("dearest" in note for note in found.notes)
+
+
+def test_of_cases_the_dearest_counts() -> None:
+    def function(x: Any) -> Any:
+        index = tf.cast(tf.reduce_sum(x), tf.int32)
+        return tf.switch_case(index, [lambda: x, lambda: x @ W @ W @ W, lambda: x @ W])
+
+    assert macs(function) == 3 * ONE
+
+
+@pytest.mark.parametrize(("limit", "expected"), [(1, 1), (3, 2)])
+def test_a_condition_that_is_known_takes_its_branch(limit: int, expected: int) -> None:
+    def function(x: Any) -> Any:
+        return tf.cond(tf.shape(x)[0] > limit, lambda: x @ W, lambda: x @ W @ W)
+
+    found = traced(function, X)
+    assert found.macs == expected * ONE
+    assert not any("dearest" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(("index", "expected"), [(0, 1), (1, 2), (2, 3), (7, 3), (-1, 3)])
+def test_a_case_that_is_known_takes_its_branch(index: int, expected: int) -> None:
+    branches = [lambda x: x @ W, lambda x: x @ W @ W, lambda x: x @ W @ W @ W]
+
+    def function(x: Any) -> Any:
+        chosen = tf.shape(x)[0] - 2 + index
+        return tf.switch_case(chosen, [lambda b=b: b(x) for b in branches])
+
+    assert macs(function) == expected * ONE
+
+
+def test_a_branch_in_a_loop() -> None:
+    def function(x: Any) -> Any:
+        def body(i: Any, y: Any) -> Any:
+            return i + 1, tf.cond(i > 2, lambda: y @ W, lambda: y @ W @ W)
+
+        return tf.while_loop(lambda i, y: i < 5, body, (0, x))[1]
+
+    assert macs(function) == 5 * 2 * ONE  # which it takes changes from run to run
+
+
+# Shapes that only the caller knows --------------------------------------------------------------------------------
+
+
+class Open(tf.Module):
+    """A module whose function was made for any batch and any length."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kernel = tf.Variable(ones(3, 4))
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None, 3])])
+    def __call__(self, x: Any) -> Any:
+        flat = tf.reshape(x, [-1, 3]) @ self.kernel
+        shaped = tf.reshape(flat, [tf.shape(x)[0], tf.shape(x)[1], 4])
+        total = tf.zeros_like(shaped[:, 0])
+        for step in tf.range(tf.shape(x)[1]):
+            total += shaped[:, step] @ ones(4, 4)
+        return total
+
+
+OPEN_MACS = 2 * 5 * 3 * 4 + 5 * 2 * 4 * 4
+
+
+def test_functions_of_open_signatures() -> None:
+    model = Open()
+    assert macs(model, ones(2, 5, 3)) == OPEN_MACS
+    assert macs(lambda x: model(x), ones(2, 5, 3)) == OPEN_MACS
+    assert macs(model.__call__.get_concrete_function(), ones(2, 5, 3)) == OPEN_MACS
+
+
+def test_saved_models_get_the_shapes_of_their_caller(tmp_path: Path) -> None:
+    tf.saved_model.save(Open(), str(tmp_path))
+    loaded = tf.saved_model.load(str(tmp_path))
+    found = traced(loaded, ones(2, 5, 3))
+    assert (found.macs, found.total_params) == (OPEN_MACS, 12)
+
+
+def test_saved_models_of_keras(tmp_path: Path) -> None:
+    keras = pytest.importorskip("keras")
+    row = [keras.layers.Conv1D(4, 3, dilation_rate=2, padding="same"), keras.layers.LSTM(6), keras.layers.Dense(2)]
+    model = keras.Sequential([keras.Input((None, 3)), *row])
+    model.export(tmp_path, verbose=False)
+    expected = 2 * (7 * 4 * 9 + 7 * 4 * 6 * (4 + 6) + 6 * 2)
+    assert macs(model, ones(2, 7, 3)) == expected
+    loaded = tf.saved_model.load(str(tmp_path))
+    assert traced(loaded, ones(2, 7, 3)).macs == expected
+    layer = keras.layers.TFSMLayer(str(tmp_path))
+    assert traced(keras.Sequential([layer]), ones(2, 7, 3)).macs == expected
+
+
+def test_saved_models_of_tensorflow_1(tmp_path: Path) -> None:
+    """Loops of another kind, whose runs are not known: what is inside counts once, and the report says so."""
+
+    def function(x: Any) -> Any:
+        return looped(lambda i, x: i < 7, lambda i: i + 1)(x) @ W
+
+    v1 = tf.compat.v1
+    with tf.Graph().as_default() as graph, v1.Session() as session:
+        v1.disable_control_flow_v2()
+        try:
+            x = v1.placeholder(tf.float32, [None, 3])
+            y = function(x)
+        finally:
+            v1.enable_control_flow_v2()
+        assert any(operator.type == "Enter" for operator in graph.get_operations())
+        builder = v1.saved_model.Builder(str(tmp_path / "model"))
+        signature = v1.saved_model.predict_signature_def({"x": x}, {"y": y})
+        builder.add_meta_graph_and_variables(session, ["serve"], {"serving_default": signature})
+        builder.save()
+    found = trace(tf.saved_model.load(str(tmp_path / "model")), X)
+    assert found.failure is None
+    assert found.macs == 2 * ONE
+    assert any("how often" in missing for missing in found.missing)
+
+
+# Gradients --------------------------------------------------------------------------------------------------------
+
+
+def test_custom_gradients() -> None:
+    @tf.custom_gradient
+    def product(x: Any, kernel: Any) -> Any:
+        def gradient(dy: Any) -> Any:
+            return dy, tf.transpose(x) @ dy @ W  # one product more than the real one
+
+        return x @ kernel, gradient
+
+    class Model(tf.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.kernel = tf.Variable(W)
+
+        def __call__(self, x: Any) -> Any:
+            return product(x, self.kernel)
+
+    assert traced(Model(), X).macs == ONE
+    assert trained(Model(), X).macs == ONE + 3 * 2 * 3 + 3 * 3 * 3
+
+
+def test_recomputed_gradients_run_the_forward_pass_again() -> None:
+    class Model(tf.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.kernel = tf.Variable(W)
+
+        def __call__(self, x: Any) -> Any:
+            return tf.recompute_grad(lambda y: tf.tanh(y @ self.kernel))(x)
+
+    assert trained(Model(), X).macs == 3 * ONE
