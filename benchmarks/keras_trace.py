@@ -1,4 +1,4 @@
-"""One whole static profile of a Keras model beside tracing it alone, and beside freezing and TensorFlow's old profiler."""
+"""One whole static profile of a Keras model beside tracing it, and beside freezing it for TensorFlow's old profiler."""
 
 import io
 import os
@@ -45,10 +45,8 @@ def measured(model: Any, x: Any) -> str:
     calls = [trace, lambda: profile(model, x, metrics=STATIC), peer]
     alone, ours, other = measure_interleaved(calls, Sampling(num_iters=5, warmup=1))
     mine, theirs = Ratio.of(alone, ours), Ratio.of(alone, other)
-    return (
-        f"{1e3 * alone.median:7.0f} ms {1e3 * ours.median:7.0f} ms "
-        f"{mine.value:8.2f} [{mine.low:.2f}, {mine.high:.2f}] {theirs.value:16.2f} [{theirs.low:.2f}, {theirs.high:.2f}]"
-    )
+    ratios = [f"{ratio.value:.2f} [{ratio.low:.2f}, {ratio.high:.2f}]" for ratio in (mine, theirs)]
+    return f"{1e3 * alone.median:7.0f} ms {1e3 * ours.median:7.0f} ms {ratios[0]:>22} {ratios[1]:>30}"
 
 
 if __name__ == "__main__":

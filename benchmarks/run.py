@@ -3,12 +3,20 @@
 Speed is never asserted; what is compared is measured in turn, in one run, and quoted as a ratio.
 """
 
+from importlib.util import find_spec
+
 import import_time
 import static_trace
 
 
 def main() -> None:
-    for benchmark in (import_time, static_trace):
+    benchmarks = [import_time, static_trace]
+    if find_spec("tensorflow"):
+        import keras_trace
+        import tensorflow_memory
+
+        benchmarks += [keras_trace, tensorflow_memory]
+    for benchmark in benchmarks:
         print(f"\n{benchmark.__doc__}".rstrip() + "\n")
         benchmark.main()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -116,10 +117,14 @@ def _has_gradient(program: Program) -> bool:
 
 @dataclass(frozen=True)
 class _Timed:
-    """The passes of a program, and where each node belongs; a pass may lack nodes that another has."""
+    """The passes of a program, and where each node belongs; a pass may lack nodes that another has.
+
+    ``compiled`` are the layers that call what XLA compiles, and whether for a gradient.
+    """
 
     passes: Sequence[PassTimes]
     placed: Mapping[str, Placed]
+    compiled: AbstractSet[tuple[str, bool]]
 
     def seconds(self, backward: bool) -> list[dict[str, float]]:
         """Return the seconds of each layer, pass by pass."""
@@ -141,7 +146,7 @@ class _Timed:
         """What to say where most of the time went by without a kernel that the profiler saw."""
         wall = sum(times.wall_seconds for times in self.passes)
         busy = sum(times.busy_seconds for times in self.passes)
-        if wall < _SHORT_SECONDS * len(self.passes) or busy >= _MUCH * wall:
+        if busy >= _MUCH * wall or wall < _SHORT_SECONDS * len(self.passes):
             return ""
         return (
             f"operators that the profiler saw ran in only {busy / wall:.0%} of the time: what XLA compiles and what "
@@ -164,7 +169,7 @@ def _timed(owners: NodeOwners, program: Program, inputs: ModelInputs, passes: in
     placed: dict[str, Placed] = {}
     for times in timed:
         placed.update(owners.placed(times))
-    return _Timed(timed, placed)
+    return _Timed(timed, placed, owners.compiled())
 
 
 def _called(concrete: Any, *tensors: Any) -> Any:
@@ -207,6 +212,7 @@ def _missing(
     said: dict[str, list[str]] = {}
     ran = {place.owner.path for place in forward.nodes(backward=False) if place.type not in BOOKKEEPING}
     hosts = _hosts(forward.nodes(backward=False))
+    ran |= {path for path, _ in forward.compiled}
     for path in sorted(_working(program) & calls.keys() - ran - hosts.keys()):
         said.setdefault(path, []).append(
             "none of its operators ran: TensorFlow has merged them or computed them before"
@@ -217,6 +223,11 @@ def _missing(
     for path, kernels in _hosts(gradients.nodes(backward=True) if gradients is not None else ()).items():
         said.setdefault(path, []).append(f"backward, operators of it run in the kernels of {kernels}")
     for name, timed in (("forward", forward), ("backward", gradients)):
+        for path, of_gradient in sorted(timed.compiled) if timed is not None else ():
+            if of_gradient == (name == "backward"):
+                said.setdefault(path, []).append(
+                    f"{name}, it calls a function that XLA compiles, whose time is not seen"
+                )
         if timed is not None and timed.unseen:
             said.setdefault("", []).append(f"{name}, {timed.unseen}")
     return said

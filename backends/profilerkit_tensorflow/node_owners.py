@@ -121,6 +121,15 @@ class NodeOwners:
         others = {self.owner_of(part, body).path for part in parts} - {owner.path}
         return Placed(owner, body, body.is_gradient(kernel.name), kernel.type, tuple(sorted(others)))
 
+    def compiled(self) -> set[tuple[str, bool]]:
+        """Return the layers that call what XLA compiles, whose nodes no profiler sees; and whether for a gradient."""
+        return {
+            (self.owner_of(operator, body).path, body.is_gradient(name))
+            for body in list(self._bodies.values())
+            for name, operator in body.operators.items()
+            if operator.type.endswith("PartitionedCall") and _is_compiled(body.graph, _called(operator, "f"))
+        }
+
     # Bodies ------------------------------------------------------------------------------------------------------
 
     def _body(self, callers: tuple[str, ...]) -> Body:
@@ -144,16 +153,7 @@ class NodeOwners:
         forward = _forward_graph(outer.graph, function, graph)
         if forward is None:
             return Body(graph, owner, 0)
-        caller_of_it = self._caller_of(forward, operator, outer)
-        return Body(graph, owner, 0, Body(forward, caller_of_it or owner, len(forward.get_operations())))
-
-    def _caller_of(self, forward: Any, gradient: Any, outer: Body) -> Owner | None:
-        """Return whose call of a forward function it is that hands its values to a call of the function's gradient."""
-        for made in gradient.inputs:
-            function = _called(made.op, "f")
-            if function is not None and _graph_of(outer.graph, function) is forward:
-                return self.owner_of(made.op, outer)
-        return None
+        return Body(graph, owner, 0, Body(forward, owner, len(forward.get_operations())))
 
     # Owners ------------------------------------------------------------------------------------------------------
 
@@ -176,6 +176,7 @@ class NodeOwners:
             self._placed_operators[key] = None  # what leads back here learns nothing
             self._placed_operators[key] = (
                 self._by_name(operator.name, body.forward)
+                or self._by_forward_call(operator, body)
                 or self._by_forward_values(operator, body)
                 or self._only(self._by_neighbours(operator.outputs, body))
                 or self._only(
@@ -193,6 +194,15 @@ class NodeOwners:
             owner = self._only_owner_in_scope(forward, candidate)
             if owner is not None:
                 return owner
+        return None
+
+    def _by_forward_call(self, operator: Any, body: Body) -> Owner | None:
+        """Return whose call of a function it is that hands its values to this call of the function's gradient."""
+        function = _called(operator, "f")
+        forward = _forward_function(body.graph, function) if function is not None else ""
+        for made in operator.inputs if forward else ():
+            if _called(made.op, "f") == forward:
+                return self.owner_of(made.op, body)
         return None
 
     def _by_forward_values(self, operator: Any, body: Body) -> Owner | None:
@@ -248,7 +258,7 @@ def _boundary(graph: Any, ownership: Ownership, forward_operators: int) -> int:
         function = _called(operator, "f")
         if operator.name.startswith("gradient_tape/"):
             return index
-        if function is not None and _attributes(graph, function).get("forward_function_name"):
+        if function is not None and _forward_function(graph, function):
             return index
     return len(operators)
 
@@ -327,13 +337,21 @@ def _graph_of(graph: Any, function: str) -> Any:
     return None if holder is None else holder._get_function(function).graph
 
 
-def _attributes(graph: Any, function: str) -> dict[str, str]:
-    """Return the attributes of a function that are text."""
+def _attributes(graph: Any, function: str) -> Any:
+    """Return the attributes that a function's definition has, by name."""
     holder = _holder(graph, function)
-    if holder is None:
-        return {}
-    definition = holder._get_function(function).cached_definition
-    return {name: value.s.decode(errors="replace") for name, value in definition.attr.items() if value.s}
+    return {} if holder is None else holder._get_function(function).cached_definition.attr
+
+
+def _forward_function(graph: Any, function: str) -> str:
+    """Return the name of the function whose gradients a function computes; empty where it computes none."""
+    attributes = _attributes(graph, function)
+    return attributes["forward_function_name"].s.decode() if "forward_function_name" in attributes else ""
+
+
+def _is_compiled(graph: Any, function: str | None) -> bool:
+    attributes = {} if function is None else _attributes(graph, function)
+    return "_XlaMustCompile" in attributes and bool(attributes["_XlaMustCompile"].b)
 
 
 def _forward_graph(outer: Any, function: str | None, graph: Any) -> Any:
@@ -341,5 +359,5 @@ def _forward_graph(outer: Any, function: str | None, graph: Any) -> Any:
     known = getattr(graph, "_forward_graph", None)
     if known is not None or function is None:
         return known
-    name = _attributes(outer, function).get("forward_function_name")
+    name = _forward_function(outer, function)
     return _graph_of(outer, name) if name else None

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.framework import func_graph
 
 from profilerkit import ModelInputs
 from profilerkit.keras_layers import call_arguments as keras_arguments
@@ -113,7 +114,7 @@ def _built(model: Any, inputs: ModelInputs) -> list[Any]:
         return []
     keras = sys.modules["keras"]
     specs, rebuild = _flattened(inputs)
-    with tf.Graph().as_default():
+    with func_graph.FuncGraph("build").as_default():  # it may read the variables of the layers that are built
         leaves = [tf.compat.v1.placeholder(spec.dtype, spec.shape) for spec in specs]
         given = rebuild(leaves)
         args, kwargs = keras_arguments(model, given.args, given.kwargs)

@@ -53,6 +53,8 @@ def running(
     target = resolve_device(model, device)
     placed = tf.device(target) if device is not None else nullcontext()
     with preserved(model, variable_values=True), placed:
+        if is_unbuilt(model):  # a layer that was never called: this call makes its variables, for the time being
+            call_model(model, inputs.args, inputs.kwargs)
         fed = inputs.map(lambda leaf: tf.identity(leaf) if tf.is_tensor(leaf) else leaf)
         start = time.perf_counter()
         before = 0.0
@@ -71,7 +73,7 @@ def running(
 
 def require_values(model: Any) -> None:
     """Raise `WithoutValuesError` for a Keras model that is not built."""
-    if is_unbuilt(model):
+    if is_unbuilt(model) and not model.built:
         raise WithoutValuesError(
             f"the model {model.name!r} is not built: its weights have no values yet, so it cannot be run, only its "
             "static metrics can be had; call it once with real inputs, or give its input shape to model.build()"

@@ -183,8 +183,8 @@ def _packed(program: Program) -> Iterator[str]:
     packed = dict(packed_elements(program.layers[0][1]))
     if packed:
         yield (
-            f"{len(packed)} weights are quantised to 4 bits, two numbers to a byte: parameters count the numbers, the size "
-            "counts the bytes"
+            f"{len(packed)} weights are quantised to 4 bits, two numbers to a byte: parameters count the numbers, "
+            "the size counts the bytes"
         )
 
 

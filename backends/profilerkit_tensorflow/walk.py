@@ -170,11 +170,21 @@ class Walk:
     def _call(self, operator: Any, scope: Scope) -> None:
         if _attribute(operator, "_XlaMustCompile"):
             self.notes.add("what functions compiled by XLA allocate inside is not in the memory footprint")
-        graph = _function(scope.graph, operator.get_attr("f").name)
+        graph = _function(scope.graph, operator.get_attr("f").name).graph
         arguments = [self.value_of(tensor, scope) for tensor in operator.inputs]
-        owner = self.ownership.of(scope.graph, operator.name, scope.owner)
+        owner = self._owner_of_call(operator, graph, scope)
         results = self._body(Scope(graph, arguments, scope, owner, scope.times, scope.used_outputs(operator)))
         self._bind(operator, results, scope)
+
+    def _owner_of_call(self, operator: Any, graph: Any, scope: Scope) -> Owner:
+        """Return the owner of a called function; a gradient's is that of the call that it is the gradient of."""
+        forward = _forward_function(operator, scope.graph)
+        if forward is not None:
+            self.ownership.note_gradient(graph, _function(scope.graph, forward).graph)
+            for made in operator.inputs:
+                if made.op.type in CALLS and made.op.get_attr("f").name == forward:
+                    return self.ownership.of(scope.graph, made.op.name, scope.owner).of_gradient
+        return self.ownership.of(scope.graph, operator.name, scope.owner)
 
     def _bind(self, operator: Any, results: Sequence[Value], scope: Scope) -> None:
         for tensor, value in zip(operator.outputs, results, strict=True):
@@ -182,8 +192,8 @@ class Walk:
             self._learn(scope, tensor, value)
 
     def _loop(self, operator: Any, scope: Scope) -> None:
-        body = _function(scope.graph, operator.get_attr("body").name)
-        condition = _function(scope.graph, operator.get_attr("cond").name)
+        body = _function(scope.graph, operator.get_attr("body").name).graph
+        condition = _function(scope.graph, operator.get_attr("cond").name).graph
         first = [self.value_of(tensor, scope) for tensor in operator.inputs]
         owner = self.ownership.of(scope.graph, operator.name, scope.owner)
         tests = Scope(condition, first, scope, owner)
@@ -259,7 +269,7 @@ class Walk:
             self.notes.add("of the branches of a condition the dearest is counted")
         wanted = scope.used_outputs(operator)
         tried = [
-            self._tried(Scope(_function(scope.graph, name), arguments, scope, owner, scope.times, wanted))
+            self._tried(Scope(_function(scope.graph, name).graph, arguments, scope, owner, scope.times, wanted))
             for name in names
         ]
         dearest = max(tried, key=lambda branch: branch.price)
@@ -313,12 +323,19 @@ class _Tried:
 
 
 def _function(graph: Any, name: str) -> Any:
-    """Return the graph of a function that a graph's operators call by name."""
+    """Return a function that a graph's operators call by name."""
     while graph is not None:
         if graph._is_function(name):
-            return graph._get_function(name).graph
+            return graph._get_function(name)
         graph = getattr(graph, "outer_graph", None)
     raise LookupError(f"the graph has no function {name!r}")
+
+
+def _forward_function(operator: Any, graph: Any) -> str | None:
+    """Return the name of the function whose gradients a called one computes, if it is such a one."""
+    attributes = _function(graph, operator.get_attr("f").name).cached_definition.attr
+    name: bytes = attributes["forward_function_name"].s if "forward_function_name" in attributes else b""
+    return name.decode() or None
 
 
 def _attribute(operator: Any, name: str) -> Any:

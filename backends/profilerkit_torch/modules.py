@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from profilerkit.keras_layers import is_keras
+
 from .keras_layers import (
     holds_keras,
     is_mirror,
@@ -145,10 +147,15 @@ def elements_of(tensor: torch.Tensor) -> Any:
 
 
 def tensors_of(model: nn.Module) -> Iterator[torch.Tensor]:
-    """Yield the parameters, the buffers, and the tensors that other attributes of the modules lead to."""
+    """Yield the parameters, the buffers, and the tensors that other attributes of the modules lead to.
+
+    Not what a Keras layer has kept of the symbolic call that Keras builds it by.
+    """
     modules = modules_of(model)
     for held in ("_parameters", "_buffers"):
         for module in modules:
             yield from (tensor for _, tensor in getattr(module, held).items() if tensor is not None)
     for module in modules:
-        yield from (value for value in reached(others(module)) if isinstance(value, torch.Tensor))
+        for value in reached(others(module)):
+            if isinstance(value, torch.Tensor) and not (value.is_meta and is_keras(module)):
+                yield value

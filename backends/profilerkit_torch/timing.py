@@ -95,6 +95,8 @@ def placed(model: nn.Module, device: torch.device) -> Iterator[None]:
 
 
 def _moved(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+    if tensor.is_meta:  # a rest of Keras' symbolic calls
+        return tensor
     twin = tensor.detach().to(device)
     return nn.Parameter(twin, requires_grad=tensor.requires_grad) if isinstance(tensor, nn.Parameter) else twin
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-tf = pytest.importorskip("tensorflow")
-
+pytest.importorskip("tensorflow")
 import keras
+import tensorflow as tf
 
 from profilerkit import InputError, ModelInputs, Profiler, profile
 from profilerkit_metrics import ComputeTraining

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-tf = pytest.importorskip("tensorflow")
-
+pytest.importorskip("tensorflow")
 import keras
+import tensorflow as tf
 
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit_tensorflow import TFBackend

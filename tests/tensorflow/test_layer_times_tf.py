@@ -209,6 +209,24 @@ def test_a_function_is_one_layer() -> None:
     assert min(*time.own_forward, *time.own_backward) > 0
 
 
+def test_what_xla_compiles_is_said_to_be_missing() -> None:
+    weights = tf.Variable(tf.ones([8, 8]))
+    x = tf.ones([4, 8])
+    compiled = tf.function(lambda x: tf.tanh(x @ weights), jit_compile=True).get_concrete_function(x)
+
+    class Part(L.Layer):  # type: ignore[misc,name-defined,unused-ignore]
+        def call(self, x: Any) -> Any:
+            return compiled(x)
+
+    model = keras.Sequential([keras.Input((8,)), Part(name="part"), L.Dense(4, name="dense")])
+    times = timed(model, x)
+    said = "it calls a function that XLA compiles, whose time is not seen"
+    assert times["part"].missing == f"forward, {said}; backward, {said}"
+    assert times["dense"].missing == ""
+    (alone,) = timed(compiled, x).values()
+    assert alone.missing == f"forward, {said}; backward, {said}"
+
+
 def test_a_saved_model_is_one_layer(tmp_path: Path) -> None:
     two_dense().export(str(tmp_path / "saved"), verbose=False)
     (time,) = timed(tf.saved_model.load(str(tmp_path / "saved")), tf.ones([8, 512]), backward=False).values()

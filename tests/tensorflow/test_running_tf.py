@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 import pytest
 
-tf = pytest.importorskip("tensorflow")
-
+pytest.importorskip("tensorflow")
 import keras
+import tensorflow as tf
 
 from profilerkit import Device, DeviceNotAvailableError, InputError, ModelFailedError, ModelInputs, Profiler, profile
 from profilerkit_tensorflow import ComputeComplexity, ComputeExecutionTime, TFBackend, TFProfiler
-
-QUICK = {"num_iters": 2, "warmup": 0}
 
 
 def classifier() -> Any:
@@ -30,7 +29,7 @@ def test_every_mode_runs_a_model_and_leaves_it_as_it_was(mode: str) -> None:
     model.compile("adam", "mse")
     weights = [value.copy() for value in model.get_weights()]
     before = {name: id(value) for name, value in vars(model).items()}
-    report = profile(model, X, metrics=["execution_time", "throughput"], mode=mode, **QUICK)
+    report = profile(model, X, metrics=["execution_time", "throughput"], mode=mode, num_iters=2, warmup=0)
     assert float(report["execution_time"]) > 0
     times, rates = report["execution_time"].samples, report["throughput"].samples
     assert list(rates) == pytest.approx([3 / seconds for seconds in times])
@@ -72,7 +71,7 @@ def test_one_trace_serves_the_counts_and_the_time() -> None:
     profiler = TFProfiler(model, inputs=X)
     profiler.register_profiler_function(ComputeComplexity())
     profiler.register_profiler_function(ComputeExecutionTime())
-    profiler.compute_network_status(**QUICK)
+    profiler.compute_network_status(num_iters=2, warmup=0)
     assert traces == [False]
 
 
@@ -115,7 +114,7 @@ def test_a_stateful_layer_gets_its_state_back() -> None:
     model(np.ones((3, 5, 4), np.float32))
     states = [state.numpy() for state in model.layers[0].states]
     for mode in TFBackend.execution_modes:
-        profile(model, np.ones((3, 5, 4), np.float32), metrics=["execution_time"], mode=mode, **QUICK)
+        profile(model, np.ones((3, 5, 4), np.float32), metrics=["execution_time"], mode=mode, num_iters=2, warmup=0)
         for state, kept in zip(model.layers[0].states, states, strict=True):
             np.testing.assert_array_equal(state.numpy(), kept)
 
@@ -130,7 +129,7 @@ def test_an_unbuilt_model_is_counted_and_not_timed() -> None:
             return self.dense(x)
 
     model = Unbuilt()
-    report = profile(model, X, **QUICK)
+    report = profile(model, X, num_iters=2, warmup=0)
     assert report["macs"] == 3 * 4 * 2
     assert report["total_params"] == 4 * 2 + 2
     said = report.status("execution_time")
@@ -153,17 +152,17 @@ def test_a_model_that_raises_has_failed_with_what_it_said() -> None:
         def call(self, x: Any) -> Any:
             raise ValueError("no such luck")
 
-    report = profile(Broken(), X, **QUICK)
+    report = profile(Broken(), X, num_iters=2, warmup=0)
     assert "no such luck" in report.status("macs").missing[0]
     assert "do these inputs fit it?" in report.status("macs").missing[0]
     backend = TFBackend()
-    with pytest.raises(ModelFailedError, match="no such luck"):
-        with backend.forward(lambda x: Broken()(x), ModelInputs(tf.constant(X))):
-            pass
+    running = backend.forward(Broken(), ModelInputs(tf.constant(X)))
+    with pytest.raises(ModelFailedError, match="no such luck"), running:
+        pass
 
 
 def test_functions_modules_and_saved_models_are_timed(tmp_path: Any) -> None:
-    class Module(tf.Module):  # type: ignore[misc]
+    class Module(tf.Module):  # type: ignore[misc, name-defined]
         def __init__(self) -> None:
             super().__init__()
             self.w = tf.Variable(tf.ones((4, 2)))
@@ -175,8 +174,33 @@ def test_functions_modules_and_saved_models_are_timed(tmp_path: Any) -> None:
     module = Module()
     tf.saved_model.save(module, str(tmp_path))
     for model in (module, tf.function(lambda x: x @ module.w), tf.saved_model.load(str(tmp_path))):
-        report = profile(model, X, **QUICK)
+        report = profile(model, X, num_iters=2, warmup=0)
         assert report["macs"] == 3 * 4 * 2
         assert float(report["execution_time"]) > 0
-    report = profile(lambda x: x @ module.w, X, backend="tensorflow", **QUICK)
+    report = profile(lambda x: x @ module.w, X, backend="tensorflow", num_iters=2, warmup=0)
     assert (report["macs"], report["total_params"]) == (3 * 4 * 2, 8)
+
+
+def test_layers_that_were_never_called_do_not_keep_a_model_from_running() -> None:
+    class Sparing(keras.Model):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.used = keras.layers.Dense(3)
+            self.unused = keras.layers.Dense(4)
+            self.at_times = keras.layers.Dense(5)
+
+        def call(self, x: Any, further: bool = False) -> Any:
+            return self.at_times(self.used(x)) if further else self.used(x)
+
+    model = Sparing()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Keras' own, about the layers that are not built
+        model(X)
+        report = profile(model, X, num_iters=2, warmup=0)
+        further = profile(model, ModelInputs(tf.constant(X), further=True), num_iters=2, warmup=0)
+    assert (report["macs"], report["total_params"]) == (3 * 4 * 3, 4 * 3 + 3)
+    assert (further["macs"], further["total_params"]) == (3 * (4 * 3 + 3 * 5), 4 * 3 + 3 + 3 * 5 + 5)
+    assert float(report["execution_time"]) > 0
+    assert float(further["execution_time"]) > 0
+    assert [layer.built for layer in (model.used, model.unused, model.at_times)] == [True, False, False]
+    assert len(model.weights) == 2
