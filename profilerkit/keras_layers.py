@@ -13,7 +13,9 @@ from typing import Any
 
 __all__ = [
     "call_arguments",
+    "channels_last_order",
     "children_of",
+    "declared_shapes",
     "direct_layers",
     "hides_its_cell",
     "is_keras",
@@ -40,7 +42,8 @@ def is_legacy_keras(value: Any) -> bool:
 
 
 def _is_layer_of(package: str, value: Any) -> bool:
-    return package in sys.modules and _is_layer_class(package, type(value))
+    kind: Any = type(value)
+    return package in sys.modules and _is_layer_class(package, kind)
 
 
 @lru_cache(maxsize=4096)
@@ -122,6 +125,32 @@ def call_arguments(
     if not args and named:
         return (named,), settings
     return (list(args),) if len(args) > 1 else args, {**named, **settings}
+
+
+def declared_shapes(model: Any) -> list[tuple[int | None, ...]]:
+    """Return the shapes of the inputs that a Keras model declares; none for one that declares nothing."""
+    try:
+        symbolic = model.inputs
+    except AttributeError:
+        return []
+    return [tuple(tensor.shape) for tensor in symbolic or ()]
+
+
+def channels_last_order(shape: Sequence[int | None], declared: Sequence[int | None]) -> list[int] | None:
+    """Return the order of axes in which a channels-first shape is the declared one.
+
+    A batch of images ``(N, 3, 224, 224)``, as PyTorch has them, becomes ``(N, 224, 224, 3)`` for an input of shape
+    ``(None, 224, 224, 3)``; so do sequences and volumes. None for what fits as it is, or not even so.
+    """
+    rank = len(declared)
+    if len(shape) != rank or rank not in (3, 4, 5) or _fits(shape, declared):
+        return None
+    order = [0, *range(2, rank), 1]
+    return order if _fits([shape[axis] for axis in order], declared) else None
+
+
+def _fits(shape: Sequence[int | None], declared: Sequence[int | None]) -> bool:
+    return all(wanted is None or size == wanted for size, wanted in zip(shape, declared, strict=True))
 
 
 def _is_input(layer: Any) -> bool:

@@ -29,18 +29,18 @@ _RUNS: dict[str, Callable[[float, float, float], float]] = {
 }
 
 
-def trip_count(walk: Walk, condition: Scope, steps: Sequence[float | None]) -> int | None:
-    """Return how often a loop runs; None where its condition does not tell.
+def trip_count(walk: Walk, condition: Scope, steps: Sequence[float | None]) -> tuple[int | None, bool]:
+    """Return how often a loop runs at most, and whether it may stop earlier; None where its condition does not tell.
 
     ``condition`` is the scope of the condition, whose arguments are the loop's first values; ``steps`` are what each
     run adds to them.
     """
-    counts = []
-    for comparison in _comparisons(condition.graph.outputs[0]):
-        runs = _runs(walk, comparison, condition, steps)
-        if runs is not None:
-            counts.append(runs)
-    return max(0, int(min(counts))) if counts and min(counts) < math.inf else None
+    parts = list(_parts(condition.graph.outputs[0]))
+    known = [_runs(walk, part.op, condition, steps) for part in parts if part.op.type in _RUNS]
+    counts = [runs for runs in known if runs is not None]
+    if not counts or min(counts) == math.inf:
+        return None, True
+    return max(0, int(min(counts))), len(counts) < len(parts)
 
 
 def counter_steps(walk: Walk, body: Any, first: Sequence[Value]) -> list[float | None]:
@@ -71,14 +71,14 @@ def _step(walk: Walk, body: Any, position: int, known: Mapping[str, Value]) -> f
     return None if added is None or added.size != 1 else sign * float(added.item())
 
 
-def _comparisons(tensor: Any) -> Iterator[Any]:
-    """Yield the comparisons that must all hold for another run."""
+def _parts(tensor: Any) -> Iterator[Any]:
+    """Yield what must all hold for another run."""
     tensor = _through(tensor)
     if tensor.op.type == "LogicalAnd":
         for part in tensor.op.inputs:
-            yield from _comparisons(part)
-    elif tensor.op.type in _RUNS:
-        yield tensor.op
+            yield from _parts(part)
+    elif tensor.op.type != "Const":  # tf.while_loop without a limit of its own may add that it is true
+        yield tensor
 
 
 def _runs(walk: Walk, comparison: Any, condition: Scope, steps: Sequence[float | None]) -> float | None:

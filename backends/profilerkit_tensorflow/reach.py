@@ -60,13 +60,27 @@ def _reached_inputs(graph: Any, outputs: Sequence[Any]) -> set[int]:
 def _needed(graph: Any, outputs: Sequence[Any], position: dict[str, int]) -> dict[int, set[int]]:
     """Return the operators that are reached back from the outputs, each with those it needs itself."""
     needed: dict[int, set[int]] = {}
-    reached = [tensor.op for tensor in outputs] + list(graph.control_outputs)
+    passed_on: set[str] = set()
+    reached: list[tuple[Any, Any]] = [(tensor.op, tensor) for tensor in outputs]
+    reached += [(operator, None) for operator in graph.control_outputs]
     while reached:
-        operator = reached.pop()
+        operator, tensor = reached.pop()
         index = position[operator.name]
-        if index in needed:
+        if operator.type == "IdentityN" and tensor is not None and tensor.name not in passed_on:
+            passed_on.add(tensor.name)  # of what passes through it, as a custom gradient's results do, this one alone
+            before = [operator.inputs[tensor.value_index]]
+        elif index not in needed:
+            before = [] if operator.type == "IdentityN" else list(operator.inputs)
+        else:
             continue
-        before = [tensor.op for tensor in operator.inputs] + list(operator.control_inputs)
-        needed[index] = {position[earlier.name] for earlier in before}
-        reached += before
+        needed.setdefault(index, set())
+        controls = list(operator.control_inputs)
+        reached += [(earlier.op, earlier) for earlier in before] + [(earlier, None) for earlier in controls]
+        needed[index].update(position[each.op.name] for each in before if not _closes_a_loop(operator, each.op))
+        needed[index].update(position[earlier.name] for earlier in controls)
     return needed
+
+
+def _closes_a_loop(operator: Any, earlier: Any) -> bool:
+    """Say whether one operator takes from another what that made in the run before, as TensorFlow 1 writes loops."""
+    return operator.type in ("Merge", "RefMerge") and earlier.type in ("NextIteration", "RefNextIteration")

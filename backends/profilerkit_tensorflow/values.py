@@ -11,7 +11,7 @@ from profilerkit.cost import Shape
 
 from .ownership import Owner
 
-__all__ = ["NOT_FOLDED", "Executed", "PartialShape", "Scope", "Value", "static_shape"]
+__all__ = ["NOT_FOLDED", "Executed", "PartialShape", "Scope", "Value", "common_shape", "static_shape"]
 
 #: The dimensions of a tensor, None for an unknown one; None where not even their number is known.
 PartialShape: TypeAlias = "tuple[int | None, ...] | None"
@@ -25,7 +25,7 @@ class Value:
     """One tensor that flows: what is known of it before the model runs.
 
     ``tensor`` is the graph's tensor that it comes from (it knows what a resource holds), ``scope`` where its operator
-    stands. ``constant`` is its numpy array where that is known, None where it is not.
+    stands. ``elements`` is the shape of a list's elements, None until that is known. ``constant`` is its numpy array where that is known, None where it is not.
     """
 
     key: int
@@ -34,6 +34,7 @@ class Value:
     tensor: Any
     scope: Scope | None = None
     constant: Any = NOT_FOLDED
+    elements: PartialShape = None
 
     @property
     def known_shape(self) -> Shape | None:
@@ -102,6 +103,13 @@ class Executed:
     def scale(self, share: Fraction) -> None:
         """Have a share of the cost count."""
         self.macs, self.flops = int(self.macs * share), int(self.flops * share)
+
+
+def common_shape(one: PartialShape, other: PartialShape) -> PartialShape:
+    """Return what two shapes agree about."""
+    if one is None or other is None or len(one) != len(other):
+        return None
+    return tuple(size if size == second else None for size, second in zip(one, other, strict=True))
 
 
 def static_shape(tensor: Any) -> PartialShape:

@@ -19,13 +19,14 @@ from typing import Any
 from .costs import OpCall, Shapes
 from .dilation import cropped_share, dealt_out_share
 from .folding import Folding
+from .lists import note_elements, read_shape
 from .loops import counter_steps, trip_count
 from .memory import tensor_bytes
 from .ownership import Owner, Ownership
 from .pricing import layer_work, price
 from .reach import needed_variables, running_operators
 from .specialise import Specialised
-from .values import Executed, PartialShape, Scope, Value, static_shape
+from .values import Executed, PartialShape, Scope, Value, common_shape, static_shape
 
 __all__ = ["Walk"]
 
@@ -87,6 +88,10 @@ class Walk:
                 self._loop(operator, scope)
             elif kind in BRANCHES:
                 self._branches(operator, scope)
+            elif kind == "LoopCond":
+                self.uncounted["LoopCond (how often a loop of TensorFlow 1 runs is not known; counted once)"] += (
+                    scope.times
+                )
             elif kind not in _SILENT:
                 self._operator(operator, scope)
         return [self.value_of(tensor, scope) for tensor in scope.graph.outputs]
@@ -103,13 +108,20 @@ class Walk:
         specialised = self._specialised.get(id(scope))
         tensors = operator.outputs if specialised is None else specialised.outputs_of(operator, inputs)
         made = []
-        for tensor, declared in zip(tensors, operator.outputs, strict=True):
-            value = self.new_value(static_shape(tensor), declared.dtype.name, declared, scope)
+        for place, (tensor, declared) in enumerate(zip(tensors, operator.outputs, strict=True)):
+            inferred = static_shape(tensor)
+            shape = read_shape(operator, place, inputs, inferred)
+            value = self.new_value(shape, declared.dtype.name, declared, scope)
             scope.values[declared.name] = value
-            if specialised is not None:
+            if shape != inferred:
+                self._learn(scope, declared, value)
+            elif specialised is not None:
                 specialised.keep(value, tensor)
             made.append(value)
+        note_elements(operator, inputs, made)
         owner = self.ownership.of(scope.graph, operator.name, scope.owner)
+        if operator.type == "Merge" and all(tensor.op.type != "NextIteration" for tensor in operator.inputs):
+            self.notes.add("of a condition of TensorFlow 1 all branches are counted")
         done = Executed(
             type=operator.type,
             name=operator.name,
@@ -200,7 +212,9 @@ class Walk:
         for tensor, value in zip(condition.inputs, tests.arguments, strict=True):
             tests.values[tensor.name] = value
         steps = counter_steps(self, body, first)
-        runs = trip_count(self, tests, steps)
+        runs, may_stop = trip_count(self, tests, steps)
+        if runs and may_stop:
+            self.notes.add("a loop may stop before it reaches its limit; it is counted up to that")
         if runs is None:
             self.uncounted[f"{operator.type} (how often it runs is not known; counted once)"] += 1
         if runs == 0:
@@ -209,6 +223,9 @@ class Walk:
         start = len(self.executed)
         needed = needed_variables(condition, body, scope.used_outputs(operator))
         results = self._iterated(body, first, steps, Scope(body, [], scope, owner, scope.times * (runs or 1), needed))
+        self._condition(
+            Scope(condition, [], scope, owner, scope.times * (1 if runs is None else runs + 1)), first, results
+        )
         self.spans.append((start, len(self.executed)))
         self._bind(operator, self._after(first, steps, results, runs, owner), scope)
 
@@ -221,7 +238,7 @@ class Walk:
                 scope.arguments.append(value if step == 0 else self._handed_on(value, shape, scope.owner))
             tried = self._tried(scope)
             common = [
-                _common(before, value.shape) if scope.wants(place) else before
+                common_shape(before, value.shape) if scope.wants(place) else before
                 for place, (before, value) in enumerate(zip(shapes, tried.results, strict=True))
             ]
             if common == shapes:
@@ -231,6 +248,15 @@ class Walk:
             del self.executed[start:]
             self._formulas_used = formulas
             scope = Scope(body, [], scope.outer, scope.owner, scope.times, scope.wanted)
+
+    def _condition(self, scope: Scope, first: Sequence[Value], results: Sequence[Value]) -> None:
+        """Walk a loop's condition, which runs once more than the body, and keep it if it does more than count."""
+        for before, after in zip(first, results, strict=True):
+            shape = common_shape(before.shape, after.shape)
+            scope.arguments.append(self._handed_on(before, shape, scope.owner))
+        tried = self._tried(scope)
+        if tried.uncounted or any(tried.price[:2]):
+            self._take(tried)
 
     def _after(
         self,
@@ -255,6 +281,7 @@ class Walk:
     def _handed_on(self, value: Value, shape: PartialShape, owner: Owner) -> Value:
         """Return a value that is another one's bytes under a name of its own: a loop's variable."""
         twin = self.new_value(shape, value.dtype, value.tensor)
+        twin.elements = value.elements
         self.executed.append(
             Executed("Identity", "", (value.key,), ((twin.key, shape, value.dtype),), 1, owner, silent=True)
         )
@@ -360,9 +387,3 @@ def _knows_more(known: PartialShape, declared: PartialShape) -> bool:
     if declared is None or known is None:
         return declared is None and known is not None
     return any(size is not None and other is None for size, other in zip(known, declared, strict=False))
-
-
-def _common(one: PartialShape, other: PartialShape) -> PartialShape:
-    if one is None or other is None or len(one) != len(other):
-        return None
-    return tuple(size if size == second else None for size, second in zip(one, other, strict=True))

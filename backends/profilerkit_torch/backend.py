@@ -10,6 +10,7 @@ import torch
 
 from profilerkit import Backend, ModelInputs, ModelTrace, TensorSpec
 from profilerkit.backend import DeviceLike
+from profilerkit.keras_layers import is_shipped
 
 from . import data, timing
 from .data import TorchDataLoader, TorchForwardPass
@@ -52,6 +53,10 @@ class TorchBackend(Backend):
     def with_batch_size(self, tensor: torch.Tensor, batch_size: int) -> torch.Tensor:
         """Return the tensor cut or repeated to a batch size."""
         return data.with_batch_size(tensor, batch_size)
+
+    def model_name(self, model: torch.nn.Module) -> str:
+        """Return the name that a functional or sequential Keras model has, else that of its class."""
+        return str(model.name) if is_shipped(model) else super().model_name(model)
 
     def trace(self, model: torch.nn.Module, inputs: ModelInputs | None) -> ModelTrace:
         """Trace the model on shapes alone, or for real where it refuses."""

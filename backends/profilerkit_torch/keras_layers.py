@@ -7,7 +7,7 @@ are in a list of Keras' own, and a weight is read from Keras' variable, not from
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -17,7 +17,9 @@ from torch import nn
 from profilerkit import ModelInputs, WithoutValuesError
 from profilerkit.keras_layers import (
     call_arguments,
+    channels_last_order,
     children_of,
+    declared_shapes,
     direct_layers,
     is_keras,
     is_shipped,
@@ -167,11 +169,23 @@ def substitute_variables(module: nn.Module, stand_in: Callable[[Any], Any]) -> N
 
 
 def called_as_keras_does(model: nn.Module, inputs: ModelInputs) -> ModelInputs:
-    """Return the inputs as a Keras model takes them, in inference mode, which is an argument there."""
+    """Return the inputs as a Keras model takes them, in inference mode, which is an argument there.
+
+    Images with the channels first have them last for a model that declares its input so.
+    """
     if not is_keras(model):
         return inputs
-    args, kwargs = call_arguments(model, inputs.args, inputs.kwargs)
+    declared = declared_shapes(model)
+    given = inputs.args
+    if not inputs.kwargs and len(declared) == len(given):
+        given = tuple(_moved(leaf, shape) for leaf, shape in zip(given, declared, strict=True))
+    args, kwargs = call_arguments(model, given, inputs.kwargs)
     return ModelInputs(*args, **{"training": False, **kwargs})
+
+
+def _moved(leaf: Any, declared: Sequence[int | None]) -> Any:
+    order = channels_last_order(leaf.shape, declared) if isinstance(leaf, torch.Tensor) else None
+    return leaf if order is None else leaf.permute(order)
 
 
 def keras_device(model: nn.Module, device: torch.device) -> AbstractContextManager[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -205,7 +206,9 @@ def test_inputs_of_another_precision() -> None:
 def test_a_quantised_layer_multiplies_as_much() -> None:
     layer = layers.Dense(4)
     model = model_of(layer, (8,))
-    layer.quantize("int8")
+    with warnings.catch_warnings():  # Keras' own, about the conversion to numpy
+        warnings.simplefilter("ignore", DeprecationWarning)
+        layer.quantize("int8")
     found = traced(model, ones(BATCH, 8))
     assert found.macs == BATCH * 32
     assert found.total_params == 32 + 4 + 4  # and a scale for each unit

@@ -24,7 +24,8 @@ from profilerkit.layer_times import LayerTime, layer_time_table  # noqa: E402
 from profilerkit_metrics import ComputeLayerTimes  # noqa: E402
 from profilerkit_tensorflow import TFProfiler  # noqa: E402
 from profilerkit_tensorflow.backend import TFBackend  # noqa: E402
-from profilerkit_tensorflow.layer_timing import layer_times  # noqa: E402
+from profilerkit_tensorflow.layer_timing import _Timed, layer_times  # noqa: E402
+from profilerkit_tensorflow.op_times import NodeTime, PassTimes  # noqa: E402
 
 L = keras.layers
 
@@ -225,6 +226,20 @@ def test_what_xla_compiles_is_said_to_be_missing() -> None:
     assert times["dense"].missing == ""
     (alone,) = timed(compiled, x).values()
     assert alone.missing == f"forward, {said}; backward, {said}"
+
+
+@pytest.mark.parametrize(
+    ("wall", "busy", "said"),
+    [
+        (2.0, 0.5, "operators that the profiler saw ran in only 25% of the time"),
+        (2.0, 1.5, ""),
+        (0.002, 0.0005, ""),  # a short pass is mostly the cost of calling the function
+    ],
+)
+def test_passes_in_which_little_was_seen_are_said(wall: float, busy: float, said: str) -> None:
+    passes = [PassTimes(wall, {"node": NodeTime("Mul", busy, busy, 1)})] * 2
+    unseen = _Timed(passes, {}, set()).unseen
+    assert unseen.partition(":")[0] == said
 
 
 def test_a_saved_model_is_one_layer(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -69,14 +70,13 @@ def test_torch_claims_the_model() -> None:
 def test_the_shared_architectures_give_their_closed_forms(name: str) -> None:
     """Those of the TensorFlow backend for the same Keras models, row by row."""
     pytest.importorskip("tensorflow")  # the module that builds them asks for it
-    import keras_architectures
-
+    built_by = import_module("keras_architectures")
     described = ARCHITECTURES[name]
-    found = BACKEND.trace(keras_architectures.build(name), described.model_inputs(BACKEND, "channels_last", 3))
+    found = BACKEND.trace(built_by.build(name), described.model_inputs(BACKEND, "channels_last", 3))
     assert found.failure is None
     assert found.missing == ()
     assert (found.total_params, found.trainable_params) == (described.params + described.statistics, described.params)
-    assert layer_numbers(found.table, keras_architectures.KINDS) == described.layer_numbers(3, with_statistics=True)
+    assert layer_numbers(found.table, built_by.KINDS) == described.layer_numbers(3, with_statistics=True)
 
 
 STEPS, FEATURES, UNITS = 6, 5, 4
@@ -272,6 +272,18 @@ def test_inputs_by_place_and_by_name() -> None:
     assert (
         traced(keras.Model({"first": first, "second": second}, total), first=ones(2, 3), second=ones(2, 3)).flops == 6
     )
+
+
+def test_images_with_the_channels_first_fit_a_model_that_takes_them_last() -> None:
+    model = stacked((8, 6, 3), layers.Conv2D(4, 3, padding="same"))
+    assert traced(model, ones(2, 3, 8, 6)).macs == traced(model, ones(2, 8, 6, 3)).macs == 2 * 48 * 4 * 27
+    run_timing(model, ones(2, 3, 8, 6))
+
+
+def test_reports_name_a_model_as_keras_does() -> None:
+    model = keras.Sequential([keras.Input((3,)), layers.Dense(2)], name="student")
+    assert profile(model, ones(4, 3), metrics=["macs"]).name == "student"
+    assert profile(nested(), ones(2, 4), metrics=["macs"]).name == "Nested"
 
 
 def test_a_model_that_is_not_built_is_counted_and_stays_so() -> None:

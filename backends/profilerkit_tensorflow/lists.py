@@ -1,0 +1,50 @@
+"""Lists of tensors, as loops read and fill them: which shape their elements have.
+
+TensorFlow notes that shape when it makes a list, and learns nothing from what is put in later. A function that was made
+for any batch, such as a saved model's, has lists whose elements have no known batch; its caller knows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .values import PartialShape, Value, common_shape
+
+__all__ = ["note_elements", "read_shape"]
+
+#: Operators that put a tensor into a list, by the place of the tensor among their inputs.
+_PUTTING = {"TensorListSetItem": 2, "TensorListPushBack": 1}
+#: Operators that make a list of a tensor's rows.
+_DEALING = ("TensorListFromTensor", "TensorListScatter", "TensorListScatterV2")
+#: Operators that hand a list on, as their first output.
+_PASSING = ("Identity", "TensorListResize", "TensorListPopBack")
+#: Operators that read one element, by the place of that among their outputs, or all into one tensor.
+_READING = {"TensorListGetItem": 0, "TensorListPopBack": 1}
+_STACKING = ("TensorListStack", "TensorListGather")
+
+
+def note_elements(operator: Any, inputs: Sequence[Value], made: Sequence[Value]) -> None:
+    """Note on the list that an operator makes which shape its elements have."""
+    kind = operator.type
+    if kind in _PUTTING:
+        held, put = inputs[0].elements, inputs[_PUTTING[kind]].shape
+        made[0].elements = put if held is None else common_shape(held, put)
+    elif kind in _DEALING:
+        shape = inputs[0].shape
+        made[0].elements = None if shape is None else shape[1:]
+    elif kind in _PASSING:
+        made[0].elements = inputs[0].elements
+
+
+def read_shape(operator: Any, place: int, inputs: Sequence[Value], declared: PartialShape) -> PartialShape:
+    """Return the shape of an operator's output: as declared, unless it comes from a list that knows better."""
+    kind = operator.type
+    elements = inputs[0].elements if inputs else None
+    if elements is None or (declared is not None and None not in declared):
+        return declared
+    if _READING.get(kind) == place:
+        return elements
+    if kind in _STACKING:
+        return (None if declared is None else declared[0], *elements)
+    return declared
