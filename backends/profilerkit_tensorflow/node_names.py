@@ -49,7 +49,7 @@ _ARGUMENT = re.compile(r"^Func/(.+)/(?:input|output|input_control_node|output_co
 _MARK = re.compile(r"(?:/unary_ops_composition|/_\d+)$")
 #: Where one level of a path ends and the next begins: a branch of a loop or of a condition, or a call.
 _LEVEL = re.compile(
-    r"(?P<branch>/(?:body|cond|then|else|branch\d+))/_\d+/|(?P<call>(?:^|/)(?:Stateful)?PartitionedCall(?:_\d+)?)/"
+    r"(?P<branch>/(?:body|cond|then|else|branch\d+))/_\d+/|(?P<call>(?:^|(?<=/)|/)(?:Stateful)?PartitionedCall(?:_\d+)?)/"
 )
 
 _FUSED = re.compile(r"_(?:Mkl)?(?:Native)?(?:PadWith)?Fused(?P<kernel>[A-Z]\w*)")

@@ -30,7 +30,6 @@ __all__ = ["Body", "NodeOwners", "Placed", "runs_of_bodies"]
 _BRANCH_ATTRIBUTES = {"body": "body", "cond": "cond", "then": "then_branch", "else": "else_branch"}
 _OF_TAPE = re.compile(r"(?:.*/)?gradient_tape/(.+)")
 _OF_FUNCTION = re.compile(r"(?:.*/)?gradients/(.+)")
-_CALL_FIRST = re.compile(r"((?:Stateful)?PartitionedCall(?:_\d+)?)/")
 #: What TensorFlow adds to the name of a branch's or a loop's body to have it give what the gradient needs.
 _REWRITTEN = "_rewritten"
 _GRADIENT_PART = re.compile(r"_grad(?:_\d+)?$")
@@ -99,7 +98,7 @@ class NodeOwners:
 
     def placed(self, times: PassTimes) -> dict[str, Placed]:
         """Return where each node of a pass belongs, by the name under which it ran."""
-        paths = {executed: _levels(executed)[1:] for executed in times.nodes}  # the first level is the call of it all
+        paths = {executed: node_path(executed)[1:] for executed in times.nodes}  # the first level is the call of it all
         ran: dict[tuple[str, ...], set[str]] = {}
         for path in paths.values():
             ran.setdefault(path[:-1], set()).update(path[-1:])
@@ -261,17 +260,6 @@ def _boundary(graph: Any, ownership: Ownership, forward_operators: int) -> int:
         if function is not None and _forward_function(graph, function):
             return index
     return len(operators)
-
-
-def _levels(executed: str) -> tuple[str, ...]:
-    """Return a node's path, also through calls right inside a called function: ``PartitionedCall/PartitionedCall``."""
-    levels = []
-    for level in node_path(executed):
-        while call := _CALL_FIRST.match(level):
-            levels.append(call[1])
-            level = level[call.end() :]
-        levels.append(level)
-    return tuple(levels)
 
 
 def _forward_names(name: str) -> Iterator[str]:

@@ -43,6 +43,15 @@ class Value:
             return None
         return Shape(self.shape)  # type: ignore[arg-type]
 
+    def common(self, other: Value) -> Value:
+        """Return what is known of a variable that has one of two values."""
+        held = self.elements if self.elements is None else common_shape(self.elements, other.elements)
+        return Value(self.key, common_shape(self.shape, other.shape), self.dtype, self.tensor, elements=held)
+
+    def is_known_as(self, other: Value) -> bool:
+        """Say whether no less is known of another value."""
+        return (self.shape, self.elements) == (other.shape, other.elements)
+
 
 @dataclass(eq=False)
 class Scope:

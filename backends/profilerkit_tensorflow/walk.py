@@ -19,6 +19,7 @@ from typing import Any
 from .costs import OpCall, Shapes
 from .dilation import cropped_share, dealt_out_share
 from .folding import Folding
+from .graph_access import attribute_of, forward_function, function_named
 from .lists import note_elements, read_shape
 from .loops import counter_steps, trip_count
 from .memory import tensor_bytes
@@ -26,7 +27,7 @@ from .ownership import Owner, Ownership
 from .pricing import layer_work, price
 from .reach import needed_variables, running_operators
 from .specialise import Specialised
-from .values import Executed, PartialShape, Scope, Value, common_shape, static_shape
+from .values import Executed, PartialShape, Scope, Value, static_shape
 
 __all__ = ["Walk"]
 
@@ -145,7 +146,7 @@ class Walk:
             outputs=Shapes([value.known_shape for value in made]),
             input_dtypes=tuple(value.dtype for value in inputs),
             output_dtypes=tuple(value.dtype for value in made),
-            attribute=lambda name: _attribute(operator, name),
+            attribute=lambda name: attribute_of(operator, name),
             value=lambda index: self.folding.constant(inputs[index]),
         )
         price(done, call, self.uncounted)
@@ -180,9 +181,9 @@ class Walk:
     # What calls further bodies -----------------------------------------------------------------------------------
 
     def _call(self, operator: Any, scope: Scope) -> None:
-        if _attribute(operator, "_XlaMustCompile"):
+        if attribute_of(operator, "_XlaMustCompile"):
             self.notes.add("what functions compiled by XLA allocate inside is not in the memory footprint")
-        graph = _function(scope.graph, operator.get_attr("f").name).graph
+        graph = function_named(scope.graph, operator.get_attr("f").name).graph
         arguments = [self.value_of(tensor, scope) for tensor in operator.inputs]
         owner = self._owner_of_call(operator, graph, scope)
         results = self._body(Scope(graph, arguments, scope, owner, scope.times, scope.used_outputs(operator)))
@@ -190,9 +191,9 @@ class Walk:
 
     def _owner_of_call(self, operator: Any, graph: Any, scope: Scope) -> Owner:
         """Return the owner of a called function; a gradient's is that of the call that it is the gradient of."""
-        forward = _forward_function(operator, scope.graph)
+        forward = forward_function(operator, scope.graph)
         if forward is not None:
-            self.ownership.note_gradient(graph, _function(scope.graph, forward).graph)
+            self.ownership.note_gradient(graph, function_named(scope.graph, forward).graph)
             for made in operator.inputs:
                 if made.op.type in CALLS and made.op.get_attr("f").name == forward:
                     return self.ownership.of(scope.graph, made.op.name, scope.owner).of_gradient
@@ -204,8 +205,8 @@ class Walk:
             self._learn(scope, tensor, value)
 
     def _loop(self, operator: Any, scope: Scope) -> None:
-        body = _function(scope.graph, operator.get_attr("body").name).graph
-        condition = _function(scope.graph, operator.get_attr("cond").name).graph
+        body = function_named(scope.graph, operator.get_attr("body").name).graph
+        condition = function_named(scope.graph, operator.get_attr("cond").name).graph
         first = [self.value_of(tensor, scope) for tensor in operator.inputs]
         owner = self.ownership.of(scope.graph, operator.name, scope.owner)
         tests = Scope(condition, first, scope, owner)
@@ -231,20 +232,20 @@ class Walk:
 
     def _iterated(self, body: Any, first: Sequence[Value], steps: Sequence[float | None], scope: Scope) -> list[Value]:
         """Walk a loop's body with what holds in every run: of the first values only those that do not change."""
-        shapes = [value.shape for value in first]
+        begins = list(first)
         while True:
             start, formulas = len(self.executed), set(self._formulas_used)
-            for value, step, shape in zip(first, steps, shapes, strict=True):
-                scope.arguments.append(value if step == 0 else self._handed_on(value, shape, scope.owner))
+            for value, step, begin in zip(first, steps, begins, strict=True):
+                scope.arguments.append(value if step == 0 else self._handed_on(value, begin, scope.owner))
             tried = self._tried(scope)
             common = [
-                common_shape(before, value.shape) if scope.wants(place) else before
-                for place, (before, value) in enumerate(zip(shapes, tried.results, strict=True))
+                begin.common(value) if scope.wants(place) else begin
+                for place, (begin, value) in enumerate(zip(begins, tried.results, strict=True))
             ]
-            if common == shapes:
+            if all(begin.is_known_as(value) for begin, value in zip(begins, common, strict=True)):
                 self._take(tried)
                 return list(tried.results)
-            shapes = common  # a variable that changes its shape from run to run
+            begins = common  # a variable that changes its shape from run to run
             del self.executed[start:]
             self._formulas_used = formulas
             scope = Scope(body, [], scope.outer, scope.owner, scope.times, scope.wanted)
@@ -252,8 +253,7 @@ class Walk:
     def _condition(self, scope: Scope, first: Sequence[Value], results: Sequence[Value]) -> None:
         """Walk a loop's condition, which runs once more than the body, and keep it if it does more than count."""
         for before, after in zip(first, results, strict=True):
-            shape = common_shape(before.shape, after.shape)
-            scope.arguments.append(self._handed_on(before, shape, scope.owner))
+            scope.arguments.append(self._handed_on(before, before.common(after), scope.owner))
         tried = self._tried(scope)
         if tried.uncounted or any(tried.price[:2]):
             self._take(tried)
@@ -273,18 +273,17 @@ class Walk:
             if step == 0:
                 value = before
             elif start is not None and step is not None and runs is not None:
-                value = self._handed_on(value, value.shape, owner)
+                value = self._handed_on(value, value, owner)
                 value.constant = (start + step * runs).astype(start.dtype)
             final.append(value)
         return final
 
-    def _handed_on(self, value: Value, shape: PartialShape, owner: Owner) -> Value:
-        """Return a value that is another one's bytes under a name of its own: a loop's variable."""
-        twin = self.new_value(shape, value.dtype, value.tensor)
-        twin.elements = value.elements
-        self.executed.append(
-            Executed("Identity", "", (value.key,), ((twin.key, shape, value.dtype),), 1, owner, silent=True)
-        )
+    def _handed_on(self, value: Value, known: Value, owner: Owner) -> Value:
+        """Return a value that is another one's bytes under a name of its own: a loop's variable, known as it always is."""
+        twin = self.new_value(known.shape, value.dtype, value.tensor)
+        twin.elements = known.elements
+        made = ((twin.key, twin.shape, value.dtype),)
+        self.executed.append(Executed("Identity", "", (value.key,), made, 1, owner, silent=True))
         return twin
 
     def _branches(self, operator: Any, scope: Scope) -> None:
@@ -296,7 +295,7 @@ class Walk:
             self.notes.add("of the branches of a condition the dearest is counted")
         wanted = scope.used_outputs(operator)
         tried = [
-            self._tried(Scope(_function(scope.graph, name).graph, arguments, scope, owner, scope.times, wanted))
+            self._tried(Scope(function_named(scope.graph, name).graph, arguments, scope, owner, scope.times, wanted))
             for name in names
         ]
         dearest = max(tried, key=lambda branch: branch.price)
@@ -347,39 +346,6 @@ class _Tried:
     def price(self) -> tuple[int, int, int]:
         """What branches are compared by: MACs first, then FLOPs, then operators."""
         return sum(each.macs for each in self.executed), sum(each.flops for each in self.executed), len(self.executed)
-
-
-def _function(graph: Any, name: str) -> Any:
-    """Return a function that a graph's operators call by name."""
-    while graph is not None:
-        if graph._is_function(name):
-            return graph._get_function(name)
-        graph = getattr(graph, "outer_graph", None)
-    raise LookupError(f"the graph has no function {name!r}")
-
-
-def _forward_function(operator: Any, graph: Any) -> str | None:
-    """Return the name of the function whose gradients a called one computes, if it is such a one."""
-    attributes = _function(graph, operator.get_attr("f").name).cached_definition.attr
-    name: bytes = attributes["forward_function_name"].s if "forward_function_name" in attributes else b""
-    return name.decode() or None
-
-
-def _attribute(operator: Any, name: str) -> Any:
-    """Return an attribute of an operator in Python's terms: text as str, dtypes by name; None for one it lacks."""
-    try:
-        value = operator.get_attr(name)
-    except ValueError:
-        return None
-    return _readable(value)
-
-
-def _readable(value: Any) -> Any:
-    if isinstance(value, bytes):
-        return value.decode()
-    if isinstance(value, (list, tuple)):
-        return [_readable(item) for item in value]
-    return getattr(value, "name", value) if type(value).__name__ == "DType" else value
 
 
 def _knows_more(known: PartialShape, declared: PartialShape) -> bool:

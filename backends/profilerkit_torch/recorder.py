@@ -149,11 +149,12 @@ class Recorder(TorchDispatchMode):
         return value
 
     def _layer_begins(self, module: nn.Module, path: str, call: int) -> None:
+        self._trials.begins(module)
         if module_cost(module) is not None:
             self._covered += 1
 
     def _layer_ends(self, module: nn.Module, call: LayerCall, finished: bool) -> None:
-        for place in self._trials.finished(module, call, finished):
+        for place in self._trials.ends(module, call, finished):
             self.operators[place] = replace(self.operators[place], macs=0, flops=0)
         formula = module_cost(module)
         if formula is None:

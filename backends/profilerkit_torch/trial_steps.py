@@ -6,12 +6,13 @@ runs. It counts as no work, so that a model costs the same on both.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 from torch import nn
 
-from profilerkit.keras_layers import is_keras, is_shipped
+from profilerkit.keras_layers import is_keras
 from profilerkit.trace import LayerCall
 
 __all__ = ["TrialSteps"]
@@ -30,10 +31,13 @@ class TrialSteps:
         """Note that a module begins, be it the model's or a cell that its layer hides."""
         if self._running:
             self._running[-1].called(module, place)
+
+    def begins(self, module: nn.Module) -> None:
+        """Note that a layer of the model begins."""
         if _is_recurrent(module):
             self._running.append(_Loop(module))
 
-    def finished(self, module: nn.Module, call: LayerCall, finished: bool) -> Iterator[int]:
+    def ends(self, module: nn.Module, call: LayerCall, finished: bool) -> Iterator[int]:
         """Yield the places of the operators that a layer which ends has run for trial."""
         if not self._running or self._running[-1].layer is not module:
             return
@@ -57,4 +61,4 @@ class _Loop:
 
 
 def _is_recurrent(module: nn.Module) -> bool:
-    return is_keras(module) and is_shipped(module) and hasattr(module, "cell")
+    return is_keras(module) and isinstance(module, sys.modules["keras"].layers.RNN)

@@ -103,6 +103,16 @@ def test_a_recurrent_layer_runs_as_often_as_there_are_steps(layer: Any, macs: in
     assert found.flops == 2 * found.macs + 2 * STEPS * UNITS * per_unit
 
 
+def test_a_recurrent_layer_of_a_class_of_ones_own() -> None:
+    class Remembering(layers.GRU):  # type: ignore[misc, name-defined]
+        pass
+
+    model = stacked((STEPS, FEATURES), Remembering(UNITS, reset_after=False, name="memory"))
+    found = traced(model, ones(2, STEPS, FEATURES))
+    assert found.macs == 2 * 3 * PRODUCTS
+    assert paths(found) == ["", "memory", "memory.cell"], "its cell is the user's to see"
+
+
 def test_a_masked_recurrent_layer_runs_every_step() -> None:
     found = traced(stacked((STEPS, FEATURES), layers.Masking(), layers.LSTM(UNITS)), ones(2, STEPS, FEATURES))
     assert found.macs == 2 * 4 * PRODUCTS
@@ -454,6 +464,15 @@ def test_functional_models_come_back_as_they_were(run: Run) -> None:
     for (_, held), layer in zip(attributes, (model, *model.layers, model._functional), strict=True):
         assert vars(layer).keys() == held.keys()
         assert all(vars(layer)[name] is value for name, value in held.items())
+
+
+@pytest.mark.parametrize("run", [run_trace, run_timing])
+def test_a_recurrent_layer_keeps_the_state_that_it_has(run: Run) -> None:
+    model = keras.Sequential([keras.Input(batch_shape=(2, 3, 4)), layers.LSTM(4, stateful=True)])
+    model(ones(2, 3, 4))
+    before = [(id(state._value), state.numpy().tolist()) for state in model.layers[0].states]
+    run(model, ones(2, 3, 4))
+    assert [(id(state._value), state.numpy().tolist()) for state in model.layers[0].states] == before
 
 
 def test_a_trained_step_is_the_same_with_profiling_in_between() -> None:
