@@ -39,9 +39,11 @@ if TYPE_CHECKING:
     )
     from .function import ExternalProfilerFunction, JointFunction, ProfilerFunction
     from .hookspecs import hookimpl
+    from .loaders import LoaderInfo
     from .measurement import Measurement, Ratio
     from .profiler import Profiler
     from .quantity import Scale
+    from .render import RendererInfo
     from .report import Comparison, Report
     from .status import Comparative, Completeness, Failure, Metric, Partial, StatusKey, Unavailable
     from .trace import ModelTrace
@@ -66,6 +68,7 @@ __all__ = [
     "IncompleteStatusError",
     "InputError",
     "JointFunction",
+    "LoaderInfo",
     "Measurement",
     "Metric",
     "MissingArgumentError",
@@ -85,6 +88,7 @@ __all__ = [
     "Ratio",
     "RegistrationConflictError",
     "RegistrationWarning",
+    "RendererInfo",
     "Report",
     "Scale",
     "StatusKey",
@@ -118,6 +122,7 @@ _MODULES = {
     "IncompleteStatusError": ".errors",
     "InputError": ".errors",
     "JointFunction": ".function",
+    "LoaderInfo": ".loaders",
     "Measurement": ".measurement",
     "Metric": ".status",
     "MissingArgumentError": ".errors",
@@ -137,6 +142,7 @@ _MODULES = {
     "Ratio": ".measurement",
     "RegistrationConflictError": ".errors",
     "RegistrationWarning": ".errors",
+    "RendererInfo": ".render",
     "Report": ".report",
     "Scale": ".quantity",
     "StatusKey": ".status",

@@ -141,6 +141,14 @@ class Backend(ABC):
     def preserved(self, model: Any) -> AbstractContextManager[None]:
         """Hand the model, and the process around it, back exactly as they came."""
 
+    def add_costs(self, costs: Mapping[Any, Callable[..., Any]]) -> None:
+        """Take cost formulas of plugins, by operator or layer class, for all models from now on; all of them or none.
+
+        Called once for each plugin that offers any, when a backend of this name is first used. Raises
+        `RegistrationConflictError` for what has a formula already.
+        """
+        raise NotOfferedError(f"the {self.name} backend takes no cost formulas")
+
     def fingerprint(self, model: Any) -> object:
         """Return what changes when the model's parameters do, so that values computed before are not taken for new.
 
@@ -159,8 +167,8 @@ class BackendInfo:
 
     ``frameworks`` are the top-level packages whose classes mark a model as this backend's. ``load`` imports the
     framework and returns the backend; ``requirement`` is what to install where that fails. ``claims`` says no to a
-    model of such a class that is another backend's after all; where it is nobody's, it raises `BackendNotFoundError` with
-    what to do.
+    model of such a class that is another backend's after all; where it is nobody's, it raises `BackendNotFoundError`
+    with what to do.
     """
 
     name: str

@@ -67,7 +67,7 @@ class DependencyCycleError(ProfilerKitError, RuntimeError):
 
 
 class RegistrationConflictError(ProfilerKitError, RuntimeError):
-    """Two functions claim the same status key, both with ``override=True``."""
+    """Two functions claim the same status key, both with ``override=True``; or two plugins the same name."""
 
 
 class BackendNotFoundError(ProfilerKitError, LookupError):
@@ -95,7 +95,7 @@ class ModelFailedError(ProfilerKitError, RuntimeError):
 
 
 class NotOfferedError(ProfilerKitError, NotImplementedError):
-    """The backend does not offer what was asked of it: no training trace, no layer times."""
+    """Nobody offers what was asked for: no training trace, no layer times, no such renderer."""
 
 
 class ProfilerBusyError(ProfilerKitError, RuntimeError):

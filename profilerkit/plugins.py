@@ -1,123 +1,174 @@
-"""The plugin manager: finds what is installed, guards against what is broken, and knows what comes from where."""
+"""What plugins offer: backends, functions, cost formulas, renderers and loaders; ours come the same way as anyone's."""
 
 from __future__ import annotations
 
+import threading
 import warnings
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, TypeVar
 
-import pluggy
-
-from . import hookspecs
 from .backend import Backend, BackendInfo
-from .errors import BackendNotFoundError, BackendNotInstalledError, PluginWarning, by_likeness
-from .function import ProfilerFunction
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
+from .errors import (
+    BackendNotFoundError,
+    BackendNotInstalledError,
+    PluginWarning,
+    RegistrationConflictError,
+    by_likeness,
+)
+from .function import ProfilerFunction, describe
+from .loaders import LoaderInfo
+from .plugin_manager import (
+    DISABLE,
+    Offer,
+    PluginInfo,
+    announce,
+    forget_loaded,
+    installed_plugins,
+    manager,
+    offered_by,
+    offers,
+    own_alone,
+    switched_off_plugins,
+)
+from .registry import Registry
+from .render import RendererInfo
+from .status import StatusKey
 
 __all__ = [
+    "Offer",
+    "PluginInfo",
+    "announce",
     "backend_named",
     "backends",
+    "claimed_once",
     "default_functions",
+    "equipped",
     "find_backend",
+    "forget",
+    "functions_offered",
     "installed_plugins",
+    "load",
     "manager",
+    "offered_backends",
+    "offered_loaders",
+    "offered_renderers",
+    "offered_status_keys",
+    "offers",
+    "op_costs",
+    "own_alone",
+    "switched_off_plugins",
+    "without_switched_off",
 ]
 
-GROUP = "profilerkit"
+T = TypeVar("T")
+Costs = Mapping[Any, Callable[..., Any]]
+
+_LOCK = threading.RLock()
+#: Which plugin gave which formula to which backend, by the backend's name; a plugin that is in has been asked.
+_formulas: dict[str, dict[PluginInfo, Costs]] = {}
 
 
-@dataclass(frozen=True)
-class PluginInfo:
-    """Where a plugin comes from: the entry point's name, its module, and the distribution with its version."""
-
-    name: str
-    module: str
-    distribution: str
+def offered_backends() -> list[Offer[BackendInfo]]:
+    """Return the backends of all plugins; two of one name raise `RegistrationConflictError`."""
+    return claimed_once("backend", offers("profilerkit_backends", BackendInfo))
 
 
-@cache
-def manager() -> pluggy.PluginManager:
-    """Return the plugin manager, with every installed plugin that can be loaded."""
-    plugins = pluggy.PluginManager(GROUP)
-    plugins.add_hookspecs(hookspecs)
-    for entry_point in _entry_points():
-        origin = f"{entry_point.name!r} of {_distribution(entry_point)}"
-        try:
-            plugin = entry_point.load()
-            plugins.register(plugin, name=entry_point.name)
-        except Exception as error:  # whatever a plugin does wrong, the others go on
-            warnings.warn(
-                f"plugin {origin} cannot be loaded ({type(error).__name__}: {error}) and is left out; "
-                "update or uninstall that package",
-                PluginWarning,
-                stacklevel=2,
-            )
-    _report_misspelt_hooks(plugins)
-    return plugins
+def offered_renderers() -> list[Offer[RendererInfo]]:
+    """Return the renderers of all plugins; two of one name raise `RegistrationConflictError`."""
+    return claimed_once("renderer", offers("profilerkit_renderers", RendererInfo))
 
 
-def _report_misspelt_hooks(plugins: pluggy.PluginManager) -> None:
-    known = {name for name in vars(hookspecs) if name.startswith(f"{GROUP}_")}
-    for name, plugin in plugins.list_name_plugin():
-        for attribute in vars(plugin):
-            if attribute not in known and plugins.parse_hookimpl_opts(plugin, attribute) is not None:
-                warnings.warn(
-                    f"plugin {name!r} has a hook {attribute!r} that does not exist; did you mean "
-                    f"{by_likeness(attribute, known)[0]!r}?",
-                    PluginWarning,
-                    stacklevel=3,
-                )
+def offered_loaders() -> list[Offer[LoaderInfo]]:
+    """Return the model loaders of all plugins; two of one name raise `RegistrationConflictError`."""
+    return claimed_once("model loader", offers("profilerkit_model_loaders", LoaderInfo))
 
 
-@cache
-def installed_plugins() -> tuple[PluginInfo, ...]:
-    """Return where each loaded plugin comes from."""
-    loaded = {name for name, _ in manager().list_name_plugin()}
-    return tuple(
-        PluginInfo(entry_point.name, entry_point.value, _distribution(entry_point))
-        for entry_point in _entry_points()
-        if entry_point.name in loaded
+def offered_status_keys(leave_out: Collection[str] = ()) -> list[Offer[type[StatusKey]]]:
+    """Return the status keys that plugins name as their own.
+
+    Two that are called alike without being the same class raise `RegistrationConflictError`, unless left out.
+    """
+    hook = "profilerkit_status_keys"
+    found: list[Offer[type[StatusKey]]] = []
+    for offer in offers(hook, type):
+        if issubclass(offer.item, StatusKey) and isinstance(offer.item.NAME, str) and offer.item.NAME:
+            found.append(offer)
+        else:
+            _warn(f"hook {hook} of plugin {offer.plugin} offers {offer.item!r}, which is no StatusKey with a NAME")
+    named = [offer for offer in found if offer.item.NAME not in leave_out]
+    claimed_once("status key", named, name=lambda item: item.NAME, same=lambda one, other: one is other)
+    return found
+
+
+def claimed_once(
+    what: str,
+    offered: list[Offer[T]],
+    name: Callable[[T], str] = lambda item: str(item.name),  # type: ignore[attr-defined]
+    same: Callable[[T, T], bool] = lambda one, other: False,
+) -> list[Offer[T]]:
+    """Return what is offered; where two claim one name without being the ``same``, `RegistrationConflictError`."""
+    claims: dict[str, Offer[T]] = {}
+    for offer in offered:
+        first = claims.setdefault(name(offer.item), offer)
+        if first is not offer and not same(first.item, offer.item):
+            raise _conflict(f"{what} {name(offer.item)!r}", first.plugin, offer.plugin)
+    return offered
+
+
+def _conflict(what: str, first: PluginInfo, second: PluginInfo, further: str = "") -> RegistrationConflictError:
+    if first == second:
+        return RegistrationConflictError(f"plugin {first} offers {what} twice; update or uninstall that package")
+    return RegistrationConflictError(
+        f"two plugins offer {what}: {first} and {second}; uninstall one of the packages, or switch one plugin off: "
+        f"{DISABLE}={second.name}{further}"
     )
-
-
-def _entry_points() -> Iterable[EntryPoint]:
-    from importlib.metadata import entry_points  # slow to import, and needed only once a plugin is
-
-    return entry_points(group=GROUP)
-
-
-def _distribution(entry_point: EntryPoint) -> str:
-    distribution = entry_point.dist
-    return f"{distribution.name} {distribution.version}" if distribution else "an unknown package"
 
 
 def backends() -> tuple[BackendInfo, ...]:
     """Return the backends of all plugins."""
-    return tuple(_offered("profilerkit_backends"))
+    return tuple(offer.item for offer in offered_backends())
 
 
-def default_functions(backend: Backend) -> list[ProfilerFunction]:
-    """Return the functions that all plugins offer for a backend, in the order of their registration."""
-    return list(_offered("profilerkit_profiler_functions", backend=backend))
+def default_functions(backend: Backend, leave_out: Collection[str] = ()) -> list[ProfilerFunction]:
+    """Return the functions that all plugins offer for a backend, in the order of their registration.
+
+    Two plugins that claim a status key that is not left out raise `RegistrationConflictError`, and so do two that claim
+    a name of a renderer or loader: better said now than when the result is to be shown.
+    """
+    offered_renderers()
+    offered_loaders()
+    offered = functions_offered(backend)
+    holders: dict[str, Offer[Any]] = {
+        key.item.NAME: key for key in offered_status_keys(leave_out) if key.item.NAME not in leave_out
+    }
+    computed: dict[str, PluginInfo] = {}
+    for offer in offered:
+        for key in offer.item.bounded_keys():
+            if key.NAME in leave_out:
+                continue
+            named = holders.get(key.NAME)
+            first = computed.setdefault(key.NAME, offer.plugin)
+            if first == offer.plugin and named is not None and not isinstance(key, named.item):
+                first = named.plugin
+            if first != offer.plugin:
+                leaving = f"; or leave the key out: register_defaults(leave_out=[{key.NAME!r}])"
+                raise _conflict(f"status key {key.NAME!r} to the {backend.name} backend", first, offer.plugin, leaving)
+    return [offer.item for offer in offered]
 
 
-def _offered(hook: str, **arguments: Any) -> Iterator[Any]:
-    """Yield what each plugin's hook returns, in the order of their registration; one that raises is left out."""
-    for implementation in getattr(manager().hook, hook).get_hookimpls():
+def functions_offered(backend: Backend) -> list[Offer[ProfilerFunction]]:
+    """Return the functions of all plugins for a backend; one that no profiler can take is left out, with a warning."""
+    hook = "profilerkit_profiler_functions"
+    usable = []
+    for offer in offers(hook, ProfilerFunction, backend=backend):
         try:
-            named = {name: arguments[name] for name in implementation.argnames}
-            yield from implementation.function(**named)
+            Registry().register(offer.item)
         except Exception as error:  # whatever a plugin does wrong, the others go on
-            warnings.warn(
-                f"hook {hook} of plugin {implementation.plugin_name!r} raised {type(error).__name__}: {error}; what it "
-                "offers is left out",
-                PluginWarning,
-                stacklevel=3,
-            )
+            said = f"{type(error).__name__}: {error}"
+            _warn(f"hook {hook} of plugin {offer.plugin} offers {describe(offer.item)}, which is left out: {said}")
+        else:
+            usable.append(offer)
+    return usable
 
 
 def find_backend(model: Any) -> Backend:
@@ -134,7 +185,7 @@ def find_backend(model: Any) -> Backend:
     listing = ", ".join(info.name for info in known) or "none: reinstall profilerkit, its entry points are missing"
     raise BackendNotFoundError(
         f"no backend recognises a model of type {type(model).__module__}.{type(model).__qualname__}; "
-        f"backends installed: {listing}; pass backend=... to choose one"
+        f"backends installed: {listing}{without_switched_off()}; pass backend=... to choose one"
     )
 
 
@@ -143,15 +194,76 @@ def backend_named(name: str) -> Backend:
     known = {info.name: info for info in backends()}
     if name not in known:
         listing = ", ".join(by_likeness(name, known)) or "none"
-        raise BackendNotFoundError(f"no backend {name!r}; installed, nearest first: {listing}")
+        raise BackendNotFoundError(f"no backend {name!r}; installed, nearest first: {listing}{without_switched_off()}")
     return load(known[name])
 
 
+def without_switched_off() -> str:
+    """Return what is to be said, where something is not found, of the plugins that are switched off."""
+    names = ", ".join(plugin.name for plugin in switched_off_plugins())
+    return f" (plugins switched off: {names})" if names else ""
+
+
 def load(info: BackendInfo) -> Backend:
-    """Import a backend's framework and return the backend."""
+    """Import a backend's framework and return the backend, with the cost formulas that plugins offer for it."""
     try:
-        return info.load()
+        backend = info.load()
     except ImportError as error:
         raise BackendNotInstalledError(
             f"the {info.name} backend cannot be used: {error}; install it with: pip install '{info.requirement}'"
         ) from error
+    return equipped(backend)
+
+
+def equipped(backend: Backend) -> Backend:
+    """Give a backend the cost formulas that plugins offer for it, each plugin's once; return the backend.
+
+    A formula for what has one already, another plugin's or the backend's own, raises `RegistrationConflictError`.
+    """
+    hook = "profilerkit_op_costs"
+    with _LOCK:
+        given = _formulas.setdefault(backend.name, {})
+        for plugin, costs in offered_by(hook, _read_costs, lambda plugin: plugin not in given, backend=backend):
+            for earlier, theirs in given.items():
+                for op in theirs.keys() & costs.keys():
+                    raise _conflict(f"a cost formula for {op} to the {backend.name} backend", earlier, plugin)
+            try:
+                if costs:
+                    backend.add_costs(costs)
+            except RegistrationConflictError as error:
+                raise RegistrationConflictError(
+                    f"plugin {plugin} offers a cost formula that the {backend.name} backend has already: "
+                    f"{error}; uninstall that package, or switch the plugin off: {DISABLE}={plugin.name}"
+                ) from error
+            except Exception as error:  # whatever a plugin does wrong, the others go on
+                said = f"{type(error).__name__}: {error}"
+                _warn(f"the cost formulas of plugin {plugin} for the {backend.name} backend are left out: {said}")
+                costs = {}
+            given[plugin] = costs
+    return backend
+
+
+def forget() -> None:
+    """Forget which plugins are loaded and what they gave to backends, so that all is asked for again: for tests."""
+    forget_loaded()
+    with _LOCK:
+        _formulas.clear()
+
+
+def op_costs(backend: Backend) -> list[tuple[PluginInfo, Costs]]:
+    """Return the cost formulas that plugins gave to a backend."""
+    return [(plugin, costs) for plugin, costs in _formulas.get(backend.name, {}).items() if costs]
+
+
+def _read_costs(returned: Any) -> Costs:
+    costs: Costs = {} if returned is None else returned
+    if not isinstance(costs, Mapping):
+        raise TypeError(f"it returned {returned!r}, which is no mapping of operators to formulas")
+    for op, formula in costs.items():
+        if not callable(formula):
+            raise TypeError(f"the formula for {op} is {formula!r}, which cannot be called")
+    return dict(costs)
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, PluginWarning, stacklevel=4)

@@ -87,7 +87,7 @@ class Profiler:
             found = plugins.backend_named(backend)
         else:
             found = cls.backend_class() if cls.backend_class else plugins.find_backend(model)
-        return found
+        return plugins.equipped(found)
 
     @classmethod
     def enable_forward_pass_data_splits(
@@ -118,10 +118,11 @@ class Profiler:
     def register_defaults(self: P, *, leave_out: Iterable[str] = ()) -> P:
         """Register what all installed plugins offer for this backend; return self.
 
-        The keys left out, and those that have a function already, stay as they are.
+        The keys left out, and those that have a function already, stay as they are. Two plugins that offer any other
+        key raise `RegistrationConflictError`.
         """
         kept = {*leave_out, *self.status_keys()}
-        for function in plugins.default_functions(self.backend):
+        for function in plugins.default_functions(self.backend, kept):
             self._registry.register(function, on_demand=function.ON_DEMAND, leave_out=kept)
         return self
 
@@ -238,11 +239,16 @@ class Profiler:
         """Show what is computed, beside the reference ``other`` if there is one; ``short_print=False`` shows layers."""
         from .report import Comparison
 
-        shown = Comparison(other.report(), (self.report(),)) if other else self.report()
+        shown = Comparison(other._report(), (self._report(),)) if other else self._report()
         log(shown, print_mode, short_print)
 
     def report(self, names: Iterable[str] | None = None) -> Report:
-        """Return what is computed so far as plain data: all of it, or the named metrics."""
+        """Return what is computed so far as plain data: all of it, or the named metrics; plugins are told of it."""
+        report = self._report(names)
+        plugins.announce(report)
+        return report
+
+    def _report(self, names: Iterable[str] | None = None) -> Report:
         from .report import report_of
 
         computed = {binding.key.NAME: self.status_get(binding.key.NAME, to_value=False) for binding in self._registry}
@@ -355,9 +361,11 @@ def compare_profilers(
     for profiler in everyone:
         profiler.compute(profiler.status_keys() if wanted is None else wanted, strict=strict, **kwargs)
     names_shown = told_apart([profiler.name for profiler in everyone] if called is None else called)
-    reports = [profiler.report(wanted) for profiler in everyone]
+    reports = [profiler._report(wanted) for profiler in everyone]
     first, *rest = (replace(report, name=name) for report, name in zip(reports, names_shown, strict=True))
-    return Comparison(first, tuple(rest))
+    comparison = Comparison(first, tuple(rest))
+    plugins.announce(comparison)
+    return comparison
 
 
 def _data_classes(backend: type[Backend] | None) -> tuple[type[DataLoader], type[ForwardPass]]:

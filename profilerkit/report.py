@@ -14,7 +14,7 @@ from .data import ModelInputs
 from .errors import UnknownStatusError
 from .intrinsic import Inputs, batch_size_of
 from .measurement import Measurement, Ratio
-from .render import renderer
+from .render import render, rich_tables
 from .status import Comparative, Completeness, Metric, Outcome, StatusKey, is_number
 from .trace import LayerTable, Trace
 
@@ -135,15 +135,13 @@ class Report:
 
     def to_text(self, details: bool = False) -> str:
         """Return the console table as text; ``details`` adds descriptions and the layers."""
-        console = renderer("console")
-        text: str = console.to_text(console.report_table(self, details))
-        return text
+        return render(self, "console", details=details)
 
     def __str__(self) -> str:
         return self.to_text()
 
     def __rich__(self) -> RenderableType:
-        table: RenderableType = renderer("console").report_table(self)
+        table: RenderableType = rich_tables().report_table(self)
         return table
 
 
@@ -223,15 +221,13 @@ class Comparison:
 
     def to_text(self, details: bool = False) -> str:
         """Return the console table as text; ``details`` adds descriptions and the layers."""
-        console = renderer("console")
-        text: str = console.to_text(console.comparison_table(self, details))
-        return text
+        return render(self, "console", details=details)
 
     def __str__(self) -> str:
         return self.to_text()
 
     def __rich__(self) -> RenderableType:
-        table: RenderableType = renderer("console").comparison_table(self)
+        table: RenderableType = rich_tables().comparison_table(self)
         return table
 
 

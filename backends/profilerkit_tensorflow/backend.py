@@ -14,6 +14,7 @@ from profilerkit.backend import DeviceLike
 from profilerkit.layer_times import LayerTime
 
 from . import data, devices, layouts
+from .costs import register_layer_cost, register_op_cost, scoped_costs
 from .data import TFDataLoader, TFForwardPass
 from .files import opened
 from .kinds import is_function, is_layer, is_saved_model
@@ -127,6 +128,12 @@ class TFBackend(Backend):
         """Hand the model and the process back as they came."""
         return preserved(model)
 
+    def add_costs(self, costs: Mapping[Any, Callable[..., Any]]) -> None:
+        """Register formulas for operator types and for classes of layers; all of them or none."""
+        with scoped_costs():  # a rehearsal, whose errors leave no trace
+            _register(costs)
+        _register(costs)
+
     def fingerprint(self, model: Any) -> object:
         """Return which variables there are, whether they are trained, and a checksum of their values."""
         return fingerprint(model)
@@ -144,3 +151,9 @@ class TFBackend(Backend):
             names = [tf.config.experimental.get_device_details(gpu).get("device_name", gpu.name) for gpu in gpus]
             facts["accelerators"] = ", ".join(names)
         return facts
+
+
+def _register(costs: Mapping[Any, Callable[..., Any]]) -> None:
+    for op, formula in costs.items():
+        register = register_layer_cost if isinstance(op, type) else register_op_cost
+        register(op, formula)

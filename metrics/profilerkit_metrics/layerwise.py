@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from profilerkit import Failure, ProfilerFunction, StatusKey
-from profilerkit.render import renderer
+from profilerkit.render import layer_text
 from profilerkit.trace import ModelTrace
 
 __all__ = ["ComputeLayerwiseSummary", "LayerwiseData", "LayerwiseSummary", "layerwise"]
@@ -28,8 +28,7 @@ class LayerwiseSummary(StatusKey):
         """The table as text; None where there is none."""
         table = self.outcome.value
         if table is not None and self._text is None:
-            console = renderer("console")
-            self._text = console.to_text(console.layer_table(table))
+            self._text = layer_text(table)
         return self._text
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from profilerkit import Backend, ProfilerFunction, hookimpl
+import profilerkit_metrics
+from profilerkit import Backend, ProfilerFunction, StatusKey, hookimpl
 
 from . import ComputeComplexity, ComputeExecutionTime, ComputeFirstCall, ComputeLayerTimes, ComputeTraining
 
@@ -17,3 +18,10 @@ def profilerkit_profiler_functions(backend: Backend) -> list[ProfilerFunction]:
         ComputeLayerTimes(),
         ComputeTraining(),
     ]
+
+
+@hookimpl
+def profilerkit_status_keys() -> list[type[StatusKey]]:
+    """Name every status key of this package whose name is its own."""
+    public = [getattr(profilerkit_metrics, name) for name in profilerkit_metrics.__all__]
+    return [found for found in public if issubclass(found, StatusKey) and "NAME" in vars(found)]

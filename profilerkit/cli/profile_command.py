@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
 
-from ..errors import IncompleteStatusError, ProfilerKitError
+from ..errors import IncompleteStatusError, NotOfferedError, ProfilerKitError
 from . import INCOMPLETE, MODEL_FAILED, fail
 
 __all__ = ["command"]
+
+
+def _form(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """Check a form by the renderers that plugins offer: now, and not when all is measured."""
+    from ..render import renderer
+
+    if context.resilient_parsing:  # nothing runs: only completions are wanted
+        return value
+    try:
+        renderer(value)
+    except NotOfferedError as error:
+        raise click.BadParameter(str(error)) from error
+    return value
+
+
+def _forms(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    from ..plugins import offered_renderers
+
+    return [offer.item.name for offer in offered_renderers() if offer.item.name.startswith(incomplete)]
 
 
 @click.command("profile", help="Profile a model: MODEL is package.module:name or path/to/file.py:name.")
@@ -21,7 +39,16 @@ __all__ = ["command"]
 @click.option("--metric", multiple=True, help="Only this metric; may be given several times.")
 @click.option("--max-seconds", type=float, help="Longest time to spend on measuring the execution time.")
 @click.option("--layers", is_flag=True, help="Show descriptions and the layers too.")
-@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option(
+    "--format",
+    "form",
+    metavar="NAME",
+    default="console",
+    show_default=True,
+    callback=_form,
+    shell_complete=_forms,
+    help="How to print the report: the name of a renderer, which 'profilerkit list' shows.",
+)
 @click.option("--strict", is_flag=True, help="Exit with 1 where a value is partial or unavailable.")
 def command(
     model: str,
@@ -38,11 +65,11 @@ def command(
     from ..api import profile
     from ..backend import Device
     from ..status import Completeness
-    from .loading import load_model, parse_shapes
+    from .loading import loaded_model, parse_shapes
 
     shapes, shape_batch = parse_shapes(input_shape)
     arguments: dict[str, Any] = {} if max_seconds is None else {"max_seconds": max_seconds}
-    loaded = load_model(model)
+    loaded = loaded_model(model)
     try:
         report = profile(
             loaded,
@@ -59,7 +86,16 @@ def command(
         fail(str(error), MODEL_FAILED)
     except Exception as error:  # whatever the model raised: with --strict nothing is kept
         fail(f"{type(error).__name__}: {error}", MODEL_FAILED)
-    click.echo(json.dumps(report.to_dict(), indent=2) if form == "json" else report.to_text(details=layers))
+    click.echo(_rendered(report, form, layers))
     failed = [record for record in report.statuses.values() if record.completeness is Completeness.FAILED]
     if failed:
         fail(f"{', '.join(record.key for record in failed)} of {report.name} failed", MODEL_FAILED)
+
+
+def _rendered(report: Any, form: str, details: bool) -> str:
+    from ..render import render
+
+    try:
+        return render(report, form, details=details)
+    except Exception as error:  # whatever a plugin's renderer does wrong
+        fail(f"renderer {form!r} raised {type(error).__name__}: {error}", MODEL_FAILED)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..report import Comparison, Report, StatusRecord
     from ..trace import LayerTable
 
-__all__ = ["comparison_table", "layer_table", "report_table", "to_text"]
+__all__ = ["comparison_table", "layer_table", "render", "report_table", "to_text"]
 
 NARROWEST, WIDEST = 80, 160
 LONGEST_NAME = 36
@@ -37,6 +37,14 @@ def to_text(renderable: RenderableType, width: int | None = None) -> str:
     with untouched_random():
         console.print(renderable)
     return "\n".join(line.rstrip() for line in target.getvalue().splitlines()).strip("\n")
+
+
+def render(result: Report | Comparison, details: bool = False) -> str:
+    """Return a report or comparison as text; ``details`` adds descriptions and the layers."""
+    from ..report import Comparison
+
+    draw = comparison_table if isinstance(result, Comparison) else report_table
+    return to_text(draw(result, details))  # type: ignore[arg-type]
 
 
 def report_table(report: Report, details: bool = False) -> RenderableType:

@@ -1,14 +1,37 @@
 """The command line, in process and as a user's own process."""
 
+import functools
 import json
+import os
+import re
 import subprocess
 import sys
+import types
+from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+from profilerkit import (
+    Backend,
+    ExternalProfilerFunction,
+    InputError,
+    LoaderInfo,
+    Metric,
+    ProfilerFunction,
+    RegistrationConflictError,
+    RendererInfo,
+    Report,
+    hookimpl,
+    plugins,
+)
 from profilerkit.cli import COMMANDS, cli, main
+from profilerkit.cli.list_command import place_of
+from profilerkit.cost import Cost
+from profilerkit_torch.costs import scoped_costs
 
 MODEL = """
 import torch
@@ -62,6 +85,228 @@ def test_list_says_what_comes_from_where() -> None:
     assert code == 0
     assert "profilerkit_torch.plugin" in output
     assert "macs                 profilerkit_metrics.complexity:ComputeComplexity" in output
+    assert "  json                 all that is known, for other programs; values in base units\n" in output
+    assert "  module               package.module:name\n" in output
+    assert not re.search(r"\.py:\d", output), "places are for --verbose"
+
+
+class Shout(Metric):
+    """A metric of another package."""
+
+    NAME = "shout"
+
+
+class ComputeShout(ProfilerFunction):
+    def get_bounded_status_keys(self) -> type[Metric]:
+        return Shout
+
+    def __call__(self) -> int:
+        return 7
+
+
+def load_from_hub(spec: str) -> Any:
+    import torch
+
+    if spec == "hub:none":
+        raise InputError("the hub has no model 'none'")
+    return torch.nn.Linear(3, 2)
+
+
+def is_in_hub(spec: str) -> bool:
+    return spec.startswith("hub:")
+
+
+def cost_of_shouting(*shapes: Any, out: Any) -> Cost:
+    return Cost(0, 1)
+
+
+def draw(result: Report) -> str:
+    if "macs" not in result:
+        raise KeyError("macs")
+    return f"{result.name} shouts {result['macs']}"
+
+
+def load_renderer() -> Any:
+    return draw
+
+
+class Plugin:
+    """A plugin of the package my-shouts that uses every hook a package may have a use for."""
+
+    @hookimpl
+    def profilerkit_profiler_functions(self, backend: Backend) -> list[ProfilerFunction]:
+        return [ComputeShout()]
+
+    @hookimpl
+    def profilerkit_status_keys(self) -> list[type[Metric]]:
+        return [Shout]
+
+    @hookimpl
+    def profilerkit_op_costs(self, backend: Backend) -> dict[str, Any] | None:
+        return {"mylib::shout": cost_of_shouting} if backend.name == "torch" else None
+
+    @hookimpl
+    def profilerkit_renderers(self) -> list[RendererInfo]:
+        return [RendererInfo("shout", load_renderer, "capital letters")]
+
+    @hookimpl
+    def profilerkit_model_loaders(self) -> list[LoaderInfo]:
+        return [LoaderInfo("hub", is_in_hub, load_from_hub, "hub:NAME")]
+
+
+@pytest.fixture
+def shouting(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Install the plugin beside what is installed."""
+    module = types.ModuleType("my_shouts")
+    vars(module)["plugin"] = Plugin()
+    monkeypatch.setitem(sys.modules, "my_shouts", module)
+    point = metadata.EntryPoint("shouts", "my_shouts:plugin", "profilerkit")
+    vars(point)["dist"] = types.SimpleNamespace(name="my-shouts", version="3.1")
+    installed = tuple(metadata.entry_points(group="profilerkit"))
+    monkeypatch.setattr(metadata, "entry_points", lambda group: (*installed, point))
+    plugins.forget()
+    with scoped_costs():
+        yield
+    plugins.forget()
+
+
+def test_list_verbose_shows_the_package_file_and_line_of_everything(shouting: None) -> None:
+    code, output = run("list", "--verbose")
+    assert code == 0, output
+    lines = output.splitlines()
+    source = Path(__file__).read_text(encoding="utf-8").splitlines()
+
+    def place(start: str, definition: str) -> None:
+        """The line below the one that begins so names the plugin, its package, and where the definition is."""
+        below = lines[
+            next(number for number, line in enumerate(lines) if line.split()[: len(start.split())] == start.split()) + 1
+        ]
+        expected = f"plugin 'shouts' of my-shouts 3.1, {__file__}:{source.index(definition) + 1}"
+        assert below.strip() == expected
+
+    assert "  shouts               my-shouts 3.1  (my_shouts:plugin)" in lines
+    place("ComputeShout shout", "class ComputeShout(ProfilerFunction):")
+    place("shout A metric of another package.", "class Shout(Metric):")
+    place("shout capital letters", "def load_renderer() -> Any:")
+    place("hub hub:NAME", "def load_from_hub(spec: str) -> Any:")
+    place("mylib::shout", "def cost_of_shouting(*shapes: Any, out: Any) -> Cost:")
+    assert re.search(
+        r"^  torch +torch \d.*\n +plugin 'torch' of profilerkit [\d.]+, .*profilerkit_torch.plugin.py:\d+$",
+        output,
+        re.M,
+    )
+    assert "Cost formulas of plugins for the torch backend" in lines
+    assert "Cost formulas of plugins for the tensorflow backend" not in lines
+
+
+def test_places_of_what_has_none_and_of_instances() -> None:
+    assert place_of(len) == "place unknown"
+    assert place_of(ComputeShout()) == place_of(ComputeShout)
+    assert place_of(functools.partial(draw)) == place_of(draw)
+    wrapped = ExternalProfilerFunction(lambda model, data: 0, Shout)
+    assert place_of(wrapped).startswith(f"{__file__}:"), "where the callable is, and not the class that wraps it"
+
+
+def test_list_names_what_is_switched_off(shouting: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    off = "  shouts               my-shouts 3.1  (my_shouts:plugin), switched off\n"
+    code, output = run("--no-plugins", "list")
+    assert code == 0
+    assert off in output
+    assert "hub:NAME" not in output
+    assert "hub:NAME" in run("list")[1], "the option is for one call"
+    monkeypatch.setenv("PROFILERKIT_DISABLE_PLUGINS", "my-shouts")
+    plugins.forget()
+    assert off in run("list")[1]
+
+
+def test_list_without_a_backend_shows_the_status_keys_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    of_backends = {offer.plugin.name for offer in plugins.offered_backends()}
+    monkeypatch.setenv("PROFILERKIT_DISABLE_PLUGINS", ",".join(of_backends))
+    plugins.forget()
+    try:
+        code, output = run("list")
+    finally:
+        plugins.forget()
+    assert code == 0
+    assert "Backends\n\nStatus keys\n" in output
+    assert "  macs                 Multiply-accumulates of matrix products" in output
+
+
+def test_a_renderer_and_a_loader_of_another_package(shouting: None) -> None:
+    code, output = run("profile", "hub:any", "--input-shape", "1,3", "--metric", "macs", "--format", "shout")
+    assert (code, output) == (0, "Linear shouts 6\n")
+
+
+def test_without_plugins_it_is_neither_known_nor_used(shouting: None) -> None:
+    code, output = run("--no-plugins", "profile", "hub:any", "--input-shape", "1,3", "--format", "shout")
+    assert code == 2
+    message = "no renderer 'shout'; installed, nearest first: json, console (plugins switched off: shouts)"
+    assert message in " ".join(output.split())
+    arguments = ["json:JSONDecoder", "--format", "json", "--metric", "shout"]
+    with pytest.raises(SystemExit) as caught:
+        main(["--no-plugins", "profile", *arguments])
+    assert caught.value.code == 3
+
+
+def test_what_plugins_do_wrong_is_said_in_a_line(shouting: None, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "the hub has no model 'none'" in run("profile", "hub:none")[1]
+    assert run("profile", "hub:none")[0] == 2
+    with pytest.raises(SystemExit) as caught:
+        main(["profile", "hub:any", "--format", "shout", "--metric", "shout"])
+    assert caught.value.code == 3
+    assert "renderer 'shout' raised KeyError: 'macs'" in capsys.readouterr().err
+
+
+def test_a_warning_of_a_plugin_is_said_in_a_line(model_file: str, tmp_path: Path) -> None:
+    """A process of its own, with an installed package whose plugin cannot be imported and storage that fails."""
+    metadata_folder = tmp_path / "bad_plugin-1.0.dist-info"
+    metadata_folder.mkdir()
+    (metadata_folder / "METADATA").write_text("Metadata-Version: 2.1\nName: bad-plugin\nVersion: 1.0\n")
+    (metadata_folder / "entry_points.txt").write_text("[profilerkit]\nbad = no_such_module\nstore = bad_store\n")
+    store = "import profilerkit\n@profilerkit.hookimpl\ndef profilerkit_report_created(report): raise OSError('full')\n"
+    (tmp_path / "bad_store.py").write_text(store)
+    script = str(Path(sys.executable).parent / "profilerkit")
+    command = ["profile", f"{model_file}:build", "--input-shape", "1,4", "--metric", "macs"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([script, *command], capture_output=True, text=True, check=True, env=environment)
+    assert "MACs" in done.stdout, "the result is not lost"
+    assert done.stderr.splitlines() == [
+        "Warning: plugin 'bad' of bad-plugin 1.0 cannot be loaded (ModuleNotFoundError: No module named "
+        "'no_such_module') and is left out; update or uninstall that package",
+        "Warning: hook profilerkit_report_created of plugin 'store' of bad-plugin 1.0 raised OSError: full; "
+        "profilerkit goes on without it",
+    ]
+    alone = [script, "--no-plugins", *command]
+    assert subprocess.run(alone, capture_output=True, text=True, check=True, env=environment).stderr == ""
+    environment["PROFILERKIT_DISABLE_PLUGINS"] = "bad-plugin"
+    off = subprocess.run([script, *command], capture_output=True, text=True, check=True, env=environment)
+    assert off.stderr == ""
+
+
+def test_a_conflict_of_plugins_is_said_in_a_line(
+    shouting: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    twin = types.SimpleNamespace(profilerkit_renderers=hookimpl(lambda: [RendererInfo("shout", load_renderer)]))
+    plugins.manager().register(twin, name="twin")
+    for arguments in (["list"], ["profile", "hub:any", "--format", "shout"]):
+        with pytest.raises(RegistrationConflictError):
+            run(*arguments)
+        with pytest.raises(SystemExit) as caught:
+            main(arguments)
+        assert caught.value.code == 3
+        message = (
+            "two plugins offer renderer 'shout': 'shouts' of my-shouts 3.1 and 'twin' of no package (registered by"
+        )
+        assert message in capsys.readouterr().err
+
+
+def test_formats_are_completed_from_the_hook(shouting: None) -> None:
+    from click.shell_completion import ShellComplete
+
+    completed = ShellComplete(cli, {}, "profilerkit", "_PROFILERKIT_COMPLETE")
+    found = completed.get_completions(["profile", "x:y", "--format"], "")
+    assert [each.value for each in found] == ["console", "json", "shout"]
+    assert [each.value for each in completed.get_completions(["profile", "x:y", "--format"], "s")] == ["shout"]
 
 
 @pytest.mark.parametrize("name", ["build", "ready"])
@@ -98,6 +343,7 @@ def test_layers(model_file: str) -> None:
         (["FILE:build", "--input-shape", "1,4", "--input-shape", "2,4"], "have different batch sizes"),
         (["FILE:build", "--input-shape", "a=1,4", "--input-shape", "1,4"], "name all inputs or none of them"),
         (["FILE:build", "--batch-size", "0"], "0 is not in the range"),
+        (["FILE:build", "--format", "jsn"], "no renderer 'jsn'; installed, nearest first: json, console"),
     ],
 )
 def test_usage_errors(arguments: list[str], message: str, model_file: str) -> None:

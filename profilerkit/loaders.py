@@ -1,0 +1,157 @@
+"""From what a user types to a model: the loaders of plugins, and the two that come with profilerkit."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .errors import InputError, ModelFailedError, PluginWarning, ProfilerKitError
+
+if TYPE_CHECKING:
+    from .plugin_manager import Offer
+
+__all__ = ["LoaderInfo", "find_loader", "load_model"]
+
+
+@dataclass(frozen=True)
+class LoaderInfo:
+    """A way to find a model that is given as text.
+
+    ``accepts`` says whether a text is meant for it, without importing anything heavy. ``load`` returns the model; it
+    raises `InputError` for a text that leads nowhere. ``description`` is what such a text looks like:
+    ``package.module:name``.
+    """
+
+    name: str
+    accepts: Callable[[str], bool]
+    load: Callable[[str], Any]
+    description: str
+
+
+def load_model(spec: str) -> Any:
+    """Return the model that a text leads to.
+
+    Raises `InputError` for one that no loader takes or that leads nowhere, `ModelFailedError` where the code it leads
+    to raises.
+    """
+    offer = find_loader(spec)
+    try:
+        return offer.item.load(spec)
+    except ProfilerKitError:
+        raise
+    except Exception as error:
+        raise ModelFailedError(
+            f"model loader {offer.item.name!r} of plugin {offer.plugin} raised {type(error).__name__} for {spec!r}: "
+            f"{error}"
+        ) from error
+
+
+def find_loader(spec: str) -> Offer[LoaderInfo]:
+    """Return the loader that takes a text; those of other packages are asked before profilerkit's own.
+
+    Raises `InputError` where none takes it, or where those of several packages do.
+    """
+    from .plugins import offered_loaders, without_switched_off
+
+    offered = offered_loaders()
+    taking = [offer for offer in offered if _accepts(offer, spec)]
+    if not taking:
+        ways = " or ".join(offer.item.description for offer in offered) or "(no plugin offers a way to load one)"
+        raise InputError(f"{spec!r} does not say where the model is; give {ways}{without_switched_off()}")
+    special = [offer for offer in taking if offer.item.load not in (load_from_module, load_from_file)]
+    if len(special) > 1:
+        names = " and ".join(f"{offer.item.name!r} (plugin {offer.plugin})" for offer in special)
+        raise InputError(
+            f"several model loaders take {spec!r}: {names}; switch one off: "
+            f"PROFILERKIT_DISABLE_PLUGINS={special[-1].plugin.name}"
+        )
+    return (special or taking)[0]
+
+
+def _accepts(offer: Offer[LoaderInfo], spec: str) -> bool:
+    try:
+        return bool(offer.item.accepts(spec))
+    except Exception as error:  # whatever a plugin does wrong, the others go on
+        said = f"model loader {offer.item.name!r} of plugin {offer.plugin} raised {type(error).__name__}: {error}"
+        warnings.warn(f"{said}; it is left out", PluginWarning, stacklevel=4)
+        return False
+
+
+def is_in_module(spec: str) -> bool:
+    """Say whether a text is ``package.module:name``."""
+    source, _, name = spec.rpartition(":")
+    return bool(source and name) and not is_in_file(spec)
+
+
+def is_in_file(spec: str) -> bool:
+    """Say whether a text is ``path/to/file.py:name``."""
+    source, _, name = spec.rpartition(":")
+    return bool(name) and Path(source).suffix == ".py"
+
+
+def load_from_module(spec: str) -> Any:
+    """Return the model that ``package.module:name`` refers to; the current folder is on the path.
+
+    A class, or a function whose parameters all have defaults, is called; anything else is the model itself.
+    """
+    source = spec.rpartition(":")[0]
+    sys.path.insert(0, str(Path.cwd()))
+    if source.startswith(".") or _guarded(source, lambda: _found(source)) is None:
+        raise InputError(f"cannot import {source!r}: there is no such module")
+    return _model(spec, _guarded(source, lambda: importlib.import_module(source)))
+
+
+def _found(module: str) -> Any:
+    """Return how a module would be imported, None where it is not there; the packages around it are imported."""
+    try:
+        return importlib.util.find_spec(module)
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{module}.".startswith(f"{error.name}."):
+            return None
+        raise  # one of these packages is there, and imports something that is not
+
+
+def load_from_file(spec: str) -> Any:
+    """Return the model that ``path/to/file.py:name`` refers to; the file's folder is on the path.
+
+    A class, or a function whose parameters all have defaults, is called; anything else is the model itself.
+    """
+    source = spec.rpartition(":")[0]
+    path = Path(source)
+    if not path.is_file():
+        raise InputError(f"there is no file {source!r}")
+    sys.path.insert(0, str(path.parent.resolve()))
+    name = f"_profiled_{path.stem}"  # a file called random.py must not take the place of random
+    found = importlib.util.spec_from_file_location(name, path)
+    if found is None or found.loader is None:
+        raise InputError(f"cannot load {source!r} as a Python module")
+    loader, module = found.loader, importlib.util.module_from_spec(found)
+    sys.modules[name] = module
+    _guarded(source, lambda: loader.exec_module(module))
+    return _model(spec, module)
+
+
+def _model(spec: str, module: Any) -> Any:
+    source, _, name = spec.rpartition(":")
+    found = module
+    for part in name.split("."):
+        if not hasattr(found, part):
+            public = ", ".join(known for known in vars(module) if not known.startswith("_"))
+            raise InputError(f"{source!r} has no {name!r}; it has: {public}")
+        found = getattr(found, part)
+    return _guarded(spec, found) if inspect.isclass(found) or inspect.isroutine(found) else found
+
+
+def _guarded(source: str, load: Callable[[], Any]) -> Any:
+    """Return ``load()``; an error of the user's own code is said in a line."""
+    try:
+        return load()
+    except Exception as error:
+        raise ModelFailedError(f"{source} raised {type(error).__name__}: {error}") from error
