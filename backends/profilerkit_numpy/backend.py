@@ -1,0 +1,101 @@
+"""The numpy backend: `Backend`, which says what each method is for, spelt out for `Sequential`."""
+
+from __future__ import annotations
+
+import random
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+
+from profilerkit import Backend, Device, DeviceNotAvailableError, InputError, ModelInputs, ModelTrace, TensorSpec
+from profilerkit.backend import DeviceLike
+from profilerkit.errors import model_failed
+
+from .layers import Array, Sequential
+from .tracing import layer_records, traced
+
+T = TypeVar("T")
+
+
+class NumpyBackend(Backend):
+    """Profiles the networks of `profilerkit_numpy.layers`."""
+
+    name: ClassVar[str] = "numpy"
+
+    def accepts(self, model: Any) -> bool:
+        return isinstance(model, Sequential) and type(model).__call__ is Sequential.__call__
+
+    def resolve_device(self, model: Sequential, device: DeviceLike) -> str:
+        if device not in (None, Device.CPU, "cpu"):
+            raise DeviceNotAvailableError(f"device {device!r} is not there; numpy runs on 'cpu' alone")
+        return "cpu"
+
+    def is_tensor(self, value: Any) -> bool:
+        return isinstance(value, np.ndarray)
+
+    def as_tensor(self, value: Any) -> Any:
+        return np.asarray(value) if hasattr(value, "__array__") else value
+
+    def random_tensor(self, spec: TensorSpec, batch_size: int) -> Array:
+        try:
+            zeros = np.zeros((batch_size, *spec.shape), spec.dtype)
+        except TypeError as error:
+            raise InputError(f"numpy has no dtype {spec.dtype!r}; use a name such as 'float32' or 'int64'") from error
+        return (
+            np.random.default_rng(0).normal(size=zeros.shape).astype(zeros.dtype) if zeros.dtype.kind == "f" else zeros
+        )
+
+    def with_batch_size(self, tensor: Array, batch_size: int) -> Array:
+        if not len(tensor):
+            raise InputError("an input has an empty batch, which cannot be repeated to a batch size")
+        return np.resize(tensor, (batch_size, *tensor.shape[1:]))
+
+    def trace(self, model: Sequential, inputs: ModelInputs | None) -> ModelTrace:
+        if inputs is None:
+            return ModelTrace(layer_records(model, {}))
+        try:
+            with self.preserved(model):
+                return traced(model, *inputs.args, **inputs.kwargs)
+        except Exception as error:  # whatever a layer raises
+            return ModelTrace(layer_records(model, {}), failure=model_failed(error, inputs))
+
+    @contextmanager
+    def forward(
+        self, model: Sequential, inputs: ModelInputs, device: DeviceLike = None, mode: str | None = None
+    ) -> Iterator[Callable[[], Any]]:
+        self.resolve_device(model, device)
+        self.mode(mode)
+        with self.preserved(model):
+            model.training = False
+            yield lambda: model(*inputs.args, **inputs.kwargs)
+
+    def evaluate(self, model: Sequential, call: Callable[[], T], device: DeviceLike = None) -> T:
+        self.resolve_device(model, device)
+        with self.preserved(model):
+            model.training = False
+            return call()
+
+    @contextmanager
+    def preserved(self, model: Sequential) -> Iterator[None]:
+        states, weights = (random.getstate(), np.random.get_state()), [layer.weights for layer in model.layers]
+        contents = [(held, dict(held)) for held in (vars(model), *map(vars, model.layers), *weights)]
+        values = [(array, array.copy()) for held in weights for array in held.values()]
+        try:
+            yield
+        finally:
+            random.setstate(states[0])
+            np.random.set_state(states[1])
+            for held, content in contents:
+                held.clear()
+                held.update(content)
+            for array, value in values:
+                array[...] = value
+
+    def fingerprint(self, model: Sequential) -> object:
+        return [(layer.trainable, [zlib.crc32(w.tobytes()) for w in layer.weights.values()]) for layer in model.layers]
+
+    def environment(self) -> Mapping[str, str]:
+        return {"numpy": np.__version__}

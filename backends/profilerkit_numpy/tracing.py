@@ -1,0 +1,53 @@
+"""One pass over a network. It is a run, layer by layer: numpy has no arrays that are shapes alone."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from profilerkit.cost import Cost, Shape
+from profilerkit.liveness import Step, live_bytes
+from profilerkit.trace import LayerCall, LayerRecord, MemoryTimeline, ModelTrace, OpRecord, TensorInfo, WeightRecord
+
+from .layers import Array, Layer, Sequential
+
+
+def traced(model: Sequential, x: Array) -> ModelTrace:
+    """Return the trace of one forward pass in inference mode."""
+    paths = {layer: str(place) for place, layer in enumerate(dict.fromkeys(model.layers))}
+    calls: dict[Layer | None, list[LayerCall]] = defaultdict(list)
+    operators, steps, uncounted = list[OpRecord](), list[Step](), Counter[str]()
+    given, input_bytes = _info(x), x.nbytes
+    for index, layer in enumerate(model.layers):
+        out = layer.forward(x, **layer.weights)
+        call = LayerCall((_info(x),), (_info(out),))
+        cost = layer.cost(Shape(x.shape), Shape(out.shape)) if layer.cost else Cost(0, 0)
+        uncounted[layer.type] += layer.cost is None
+        read = x.nbytes + sum(weight.nbytes for weight in layer.weights.values())
+        operators.append(OpRecord(layer.type, paths[layer], len(calls[layer]), *cost, read, out.nbytes, call.outputs))
+        shared = {index + 1: index} if np.may_share_memory(x, out) else {}
+        steps.append(Step((index,), ((index + 1, out.nbytes),), shared))
+        calls[layer].append(call)
+        x = out
+    calls[None].append(LayerCall((given,), (_info(x),)))
+    weights = {id(array): array.nbytes for layer in model.layers for array in layer.weights.values()}
+    memory = MemoryTimeline(sum(weights.values()), input_bytes, live_bytes(steps, {0: input_bytes}, [len(steps)]))
+    return ModelTrace(layer_records(model, calls), tuple(operators), memory, +uncounted, "a real run")
+
+
+def layer_records(model: Sequential, calls: Mapping[Layer | None, Sequence[LayerCall]]) -> tuple[LayerRecord, ...]:
+    """Return the model itself, whose calls are those of None, and its layers; one that stands twice is one layer."""
+    records = [LayerRecord("", type(model).__name__, 0, calls=tuple(calls.get(None, ())))]
+    for place, layer in enumerate(dict.fromkeys(model.layers)):
+        weights = tuple(
+            WeightRecord(name, id(array), array.size, array.nbytes, array.dtype.name, layer.trainable)
+            for name, array in layer.weights.items()
+        )
+        records.append(LayerRecord(str(place), layer.type, 1, weights, calls=tuple(calls.get(layer, ()))))
+    return tuple(records)
+
+
+def _info(array: Array) -> TensorInfo:
+    return TensorInfo(array.shape, array.dtype.name)
