@@ -1,4 +1,4 @@
-"""The shared architectures in Keras 3, as `profilerkit.architectures` describes them."""
+"""The shared architectures in Keras 3, as `profilerkit.testing.architectures` describes them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from profilerkit import Backend, ModelInputs
-from profilerkit.architectures import (
+from profilerkit.testing.architectures import (
     ARCHITECTURES,
     CLASSES,
     DEPTHWISE_CHANNELS,
@@ -281,17 +281,7 @@ def backend() -> Backend:
     return found
 
 
-def tensor(values: Any) -> Any:
-    """Return a tensor of a numpy array."""
-    return keras.ops.convert_to_tensor(values)
-
-
 def weights_of(model: Any) -> tuple[int, int]:
     """Return the elements of the trainable weights and of the others, by Keras alone: it counts both as parameters."""
     trainable = sum(int(np.prod(weight.shape)) for weight in model.trainable_weights)
     return trainable, model.count_params() - trainable
-
-
-def run(model: Any, inputs: ModelInputs) -> Any:
-    """Call the model in inference mode."""
-    return model(*inputs.args, **inputs.kwargs, training=False)

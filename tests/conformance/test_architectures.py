@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from profilerkit.architectures import ARCHITECTURES, Architecture, ExpectedLayer, InputSpec, layer_numbers
 from profilerkit.cost import Cost
 from profilerkit.data import TensorSpec
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
+from profilerkit.testing.architectures import ARCHITECTURES, Architecture, ExpectedLayer, InputSpec, layer_numbers
 
 LEAF = ExpectedLayer("linear", "leaf", params=6, cost=Cost(6, 14))
 

@@ -1,16 +1,16 @@
-"""Every backend finds the same numbers in the shared architectures: those of their closed forms."""
+"""The closed forms are right, the frameworks build what they are of, and find the same table row by row.
+
+That each backend finds the closed forms is in the files of the backends: they run `profilerkit.testing`'s suite.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cache
 from importlib import import_module
 from typing import Any
 
 import pytest
 
-from profilerkit import ModelTrace, profile
-from profilerkit.architectures import ARCHITECTURES, Architecture, layer_numbers
+from profilerkit.testing.architectures import ARCHITECTURES, Architecture, layer_numbers
 
 #: The frameworks, and the module here that builds the architectures in each.
 BUILT_BY = {"torch": "torch_architectures", "tensorflow": "keras_architectures"}
@@ -65,86 +65,29 @@ def architecture(request: pytest.FixtureRequest) -> Architecture:
     return ARCHITECTURES[request.param]
 
 
-@cache
-def traced(framework: Any, name: str, batch_size: int) -> ModelTrace:
-    """Trace an architecture, which must neither fail nor leave anything uncounted."""
-    backend = framework.backend()
-    inputs = ARCHITECTURES[name].model_inputs(backend, framework.DATA_FORMAT, batch_size)
-    found: ModelTrace = backend.trace(framework.build(name), inputs)
-    assert found.failure is None, found.failure
-    assert found.missing == ()
-    return found
-
-
-def total_params(framework: Any, architecture: Architecture) -> int:
-    """Return all parameters as the framework has them: in Keras, a batch norm's statistics are some of them."""
-    return architecture.params + (architecture.statistics if framework.STATISTICS_ARE_PARAMETERS else 0)
-
-
-def shapes_of(outputs: Any) -> dict[int | str, tuple[int, ...]]:
-    named = outputs if isinstance(outputs, Mapping) else {0: outputs}
-    return {key: tuple(output.shape) for key, output in named.items()}
-
-
 def test_the_closed_forms_are_what_is_worked_out_by_hand(architecture: Architecture) -> None:
     params, macs, further = BY_HAND[architecture.name]
     assert (architecture.params, architecture.macs(), architecture.flops()) == (params, macs, 2 * macs + further)
 
 
+def test_the_largest_activations_are_what_is_worked_out_by_hand() -> None:
+    """A hidden layer, a feature map, what the feed-forward layers hand on, the embedded words."""
+    assert {name: architecture.largest_activation for name, architecture in ARCHITECTURES.items()} == {
+        "mlp": 32,
+        "lenet5": 28 * 28 * 6,
+        "depthwise_cnn": 16 * 12 * 8,
+        "residual_cnn": 12 * 10 * 8,
+        "lstm": 12,
+        "gru": 12,
+        "transformer_encoder": 6 * 40,
+        "embedding_classifier": 9 * 16,
+        "dict_in_and_out": 8 * 6 * 4,
+    }
+
+
 def test_the_frameworks_build_what_is_described(framework: Any, architecture: Architecture) -> None:
-    """No backend is asked: the model runs, returns what it should, and has the weights it should."""
-    import numpy as np
-
-    from profilerkit import ModelInputs
-
-    model = framework.build(architecture.name)
-    specs = ModelInputs.of(architecture.input_shape(framework.DATA_FORMAT))
-    inputs = specs.map(lambda spec: framework.tensor(np.zeros((3, *spec.shape), spec.dtype)))
-    assert shapes_of(framework.run(model, inputs)) == {key: (3, *shape) for key, shape in architecture.outputs.items()}
-    assert framework.weights_of(model) == (architecture.params, architecture.statistics)
-
-
-@pytest.mark.parametrize("batch_size", [1, 3])
-def test_numbers_are_the_closed_forms(framework: Any, architecture: Architecture, batch_size: int) -> None:
-    found = traced(framework, architecture.name, batch_size)
-    assert (found.total_params, found.trainable_params) == (total_params(framework, architecture), architecture.params)
-    assert (found.macs, found.flops) == (batch_size * architecture.macs(), batch_size * architecture.flops())
-    assert (sum(row["own_macs"] for row in found.table), sum(row["own_flops"] for row in found.table)) == (
-        found.macs,
-        found.flops,
-    )
-
-
-@pytest.mark.parametrize("batch_size", [1, 3])
-def test_every_row_of_the_layer_table_is_the_closed_form(
-    framework: Any, architecture: Architecture, batch_size: int
-) -> None:
-    found = layer_numbers(traced(framework, architecture.name, batch_size).table, framework.KINDS)
-    assert [row[:2] for row in found] == list(architecture.layers)
-    expected = architecture.layer_numbers(batch_size, with_statistics=framework.STATISTICS_ARE_PARAMETERS)
-    for row, closed_form in zip(found, expected, strict=True):
-        assert row == closed_form
-
-
-def test_a_profile_of_shapes_alone_is_complete(framework: Any, architecture: Architecture) -> None:
-    report = profile(
-        framework.build(architecture.name),
-        input_shape=architecture.input_shape(framework.DATA_FORMAT),
-        batch_size=3,
-        metrics=["total_params", "macs", "flops", "memory_footprint"],
-        strict=True,
-        backend=framework.backend(),
-    )
-    found = [report[key] for key in ("total_params", "macs", "flops")]
-    assert found == [total_params(framework, architecture), architecture.macs(3), architecture.flops(3)]
-    assert report["memory_footprint"] >= 4 * architecture.params
-    assert report.batch_size == 3
-
-
-def test_outputs_have_their_shapes_in_the_trace(framework: Any, architecture: Architecture) -> None:
-    root = traced(framework, architecture.name, 3).layers[0]
-    expected = sorted((3, *shape) for shape in architecture.outputs.values())
-    assert sorted(info.shape for info in root.calls[0].outputs) == expected
+    """No backend is asked: the framework itself counts the weights."""
+    assert framework.weights_of(framework.build(architecture.name)) == (architecture.params, architecture.statistics)
 
 
 def test_all_frameworks_have_the_same_table_row_by_row(architecture: Architecture) -> None:
@@ -153,7 +96,9 @@ def test_all_frameworks_have_the_same_table_row_by_row(architecture: Architectur
     for name, module in BUILT_BY.items():
         pytest.importorskip(name)
         framework = import_module(module)
-        trace = traced(framework, architecture.name, 3)
+        backend = framework.backend()
+        inputs = architecture.model_inputs(backend, framework.DATA_FORMAT, 3)
+        trace = backend.trace(framework.build(architecture.name), inputs)
         trained = [sum(weight.count for weight in layer.parameters if weight.trainable) for layer in trace.layers]
         rows = zip(layer_numbers(trace.table, framework.KINDS), trained, strict=True)
         tables.append([row._replace(params=params) for row, params in rows])

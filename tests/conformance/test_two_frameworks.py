@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from profilerkit import BackendNotInstalledError, Comparison, Measurement, Profiler, compare
-from profilerkit.architectures import ARCHITECTURES
 from profilerkit.plugins import backend_named
+from profilerkit.testing.architectures import ARCHITECTURES
 
 STATIC = ("total_params", "macs", "flops")
 IMAGES = np.zeros((2, 28, 28, 1), "float32")  # batch, height, width, channels

@@ -1,4 +1,4 @@
-"""The shared architectures in PyTorch, as `profilerkit.architectures` describes them."""
+"""The shared architectures in PyTorch, as `profilerkit.testing.architectures` describes them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from profilerkit import Backend, ModelInputs
-from profilerkit.architectures import (
+from profilerkit import Backend
+from profilerkit.testing.architectures import (
     CLASSES,
     DEPTHWISE_CHANNELS,
     DEPTHWISE_IMAGE,
@@ -285,18 +285,7 @@ def backend() -> Backend:
     return TorchBackend()
 
 
-def tensor(values: Any) -> torch.Tensor:
-    """Return a tensor of a numpy array."""
-    return torch.from_numpy(values)
-
-
 def weights_of(model: nn.Module) -> tuple[int, int]:
     """Return the elements of the trainable weights and of the floating-point buffers, by torch alone."""
     trainable = sum(weight.numel() for weight in model.parameters() if weight.requires_grad)
     return trainable, sum(buffer.numel() for buffer in model.buffers() if buffer.is_floating_point())
-
-
-def run(model: nn.Module, inputs: ModelInputs) -> Any:
-    """Call the model in inference mode."""
-    with torch.no_grad():
-        return model.eval()(*inputs.args, **inputs.kwargs)

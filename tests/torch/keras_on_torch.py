@@ -25,7 +25,7 @@ import torch
 from torch import nn
 
 from profilerkit import ModelInputs, ModelTrace, WithoutValuesError, profile
-from profilerkit.architectures import ARCHITECTURES, layer_numbers
+from profilerkit.testing.architectures import ARCHITECTURES, layer_numbers
 from profilerkit_torch import ComputeEvalMetric, TorchBackend, TorchProfiler, get_accuracy
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "conformance"))

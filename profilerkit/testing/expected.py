@@ -1,6 +1,6 @@
 """What a backend must find in a network that is known in advance: the layer table and its totals, in closed form.
 
-`profilerkit.architectures` holds the networks themselves.
+`profilerkit.testing.architectures` holds the networks themselves.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, TypeAlias
 
-from .backend import Backend
-from .cost import Cost
-from .data import ModelInputs, TensorSpec
-from .trace import LayerTable
+from ..backend import Backend
+from ..cost import Cost
+from ..data import ModelInputs, TensorSpec
+from ..trace import LayerTable
 
 __all__ = ["Architecture", "DataFormat", "ExpectedLayer", "InputSpec", "LayerNumbers", "layer_numbers"]
 
@@ -122,6 +122,7 @@ class Architecture:
         outputs: The shape of each output for one sample, by its key where the model returns a dict; a model that
             returns one tensor has output 0.
         root: The model as a layer, with its layers inside.
+        largest_activation: Elements of the largest tensor for one sample that a layer hands on; at least so many.
     """
 
     name: str
@@ -129,6 +130,7 @@ class Architecture:
     inputs: Mapping[int | str, InputSpec]
     outputs: Mapping[int | str, tuple[int, ...]]
     root: ExpectedLayer
+    largest_activation: int = 0
 
     @property
     def params(self) -> int:

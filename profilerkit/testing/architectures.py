@@ -17,7 +17,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from .cost import Cost
+from ..cost import Cost
 from .expected import NOTHING, Architecture, DataFormat, ExpectedLayer, InputSpec, LayerNumbers, layer_numbers
 
 __all__ = [
@@ -89,16 +89,23 @@ def _model(*layers: ExpectedLayer, params: int = 0, cost: Cost = NOTHING) -> Exp
     return ExpectedLayer("model", "", params, cost, layers)
 
 
-def _one_output(build: Callable[[], ExpectedLayer], spec: InputSpec) -> Architecture:
-    return _architecture(build, {0: spec}, {0: (CLASSES,)})
+def _one_output(build: Callable[[], ExpectedLayer], spec: InputSpec, largest_activation: int) -> Architecture:
+    return _architecture(build, {0: spec}, {0: (CLASSES,)}, largest_activation)
 
 
 def _architecture(
     build: Callable[[], ExpectedLayer],
     inputs: Mapping[int | str, InputSpec],
     outputs: Mapping[int | str, tuple[int, ...]],
+    largest_activation: int,
 ) -> Architecture:
-    return Architecture(build.__name__, inspect.getdoc(build) or "", inputs, outputs, build())
+    description = inspect.getdoc(build) or ""
+    return Architecture(build.__name__, description, inputs, outputs, build(), largest_activation)
+
+
+def _elements(image: tuple[int, int, int], channels: int) -> int:
+    """Return the elements of a feature map as large as an image."""
+    return image[0] * image[1] * channels
 
 
 # Networks: the docstring of each is its description -----------------------------------------------------------------
@@ -305,18 +312,25 @@ _SEQUENCE = InputSpec.of(RECURRENT_STEPS, RECURRENT_FEATURES)
 ARCHITECTURES: Mapping[str, Architecture] = {
     architecture.name: architecture
     for architecture in (
-        _one_output(mlp, InputSpec.of(MLP_FEATURES)),
-        _one_output(lenet5, InputSpec.image(*LENET_IMAGE)),
-        _one_output(depthwise_cnn, InputSpec.image(*DEPTHWISE_IMAGE)),
-        _one_output(residual_cnn, InputSpec.image(*RESIDUAL_IMAGE)),
-        _one_output(lstm, _SEQUENCE),
-        _one_output(gru, _SEQUENCE),
-        _one_output(transformer_encoder, InputSpec.of(ENCODER_STEPS, ENCODER_WIDTH)),
-        _one_output(embedding_classifier, InputSpec.of(EMBEDDING_STEPS, dtype="int64")),
+        _one_output(mlp, InputSpec.of(MLP_FEATURES), max(MLP_HIDDEN)),
+        _one_output(lenet5, InputSpec.image(*LENET_IMAGE), _elements(LENET_IMAGE, LENET_CHANNELS[0])),
+        _one_output(
+            depthwise_cnn, InputSpec.image(*DEPTHWISE_IMAGE), _elements(DEPTHWISE_IMAGE, DEPTHWISE_CHANNELS[0])
+        ),
+        _one_output(residual_cnn, InputSpec.image(*RESIDUAL_IMAGE), _elements(RESIDUAL_IMAGE, RESIDUAL_CHANNELS)),
+        _one_output(lstm, _SEQUENCE, RECURRENT_UNITS),
+        _one_output(gru, _SEQUENCE, RECURRENT_UNITS),
+        _one_output(transformer_encoder, InputSpec.of(ENCODER_STEPS, ENCODER_WIDTH), ENCODER_STEPS * ENCODER_HIDDEN),
+        _one_output(
+            embedding_classifier,
+            InputSpec.of(EMBEDDING_STEPS, dtype="int64"),
+            EMBEDDING_STEPS * EMBEDDING_WIDTH,
+        ),
         _architecture(
             dict_in_and_out,
             {"image": InputSpec.image(*DICT_IMAGE), "meta": InputSpec.of(DICT_META)},
             {"scores": (CLASSES,), "value": (1,)},
+            _elements(DICT_IMAGE, DICT_CHANNELS),
         ),
     )
 }

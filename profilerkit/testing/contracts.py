@@ -1,0 +1,170 @@
+"""Checks of a backend's small methods: tensors and batches, devices, names, fingerprints, environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..backend import Backend, Device
+from ..data import DataLoader, ForwardPass, ModelInputs, TensorSpec
+from ..data import _dtype_name as dtype_name
+from ..errors import InputError
+from .architectures import ARCHITECTURES
+from .subject import BackendSubject, expect, expect_equal, raised_by
+
+__all__ = ["ContractChecks"]
+
+
+class ContractChecks(BackendSubject):
+    """Each method does what `Backend` says of it."""
+
+    def test_the_class_says_what_is_tested(self) -> None:
+        """A backend, builders of known architectures, kinds."""
+        absent = [name for name in ("backend", "builders", "kinds") if not hasattr(self, name)]
+        expect(not absent, f"{type(self).__name__} does not say its {' and '.join(absent)}")
+        expect(isinstance(self.backend, Backend), f"backend = {self.backend!r}: give an instance of a Backend")
+        strange = sorted({*self.builders, *self.not_expressible} - set(ARCHITECTURES))
+        expect(not strange, f"there are no architectures {strange}; there are: {', '.join(ARCHITECTURES)}")
+        both = sorted(set(self.builders) & set(self.not_expressible))
+        expect(not both, f"{both} have builders and are not_expressible; leave them out of one")
+        self.any_architecture()
+
+    def test_every_architecture_is_built(self, name: str) -> None:
+        """Those without a builder are skipped, and so stand in the summary of the tests by their names."""
+        reason = self.left_out(name)
+        if reason:
+            self.skip(reason)
+        model = self.built(ARCHITECTURES[name])
+        expect_equal(self.backend.accepts(model), True, f"accepts() of the model of {name}, a {type(model).__name__}")
+
+    # Models -----------------------------------------------------------------------------------------------------
+
+    def test_other_things_are_no_models(self) -> None:
+        """None, text, plain objects and lists of models are none."""
+        for other in (None, "model", 3, object(), [self.built(self.any_architecture())]):
+            expect_equal(self.backend.accepts(other), False, f"accepts({other!r})")
+
+    def test_a_model_is_opened_as_it_is(self) -> None:
+        """What is no path goes through `opened` untouched."""
+        model = self.built(self.any_architecture())
+        expect(self.backend.opened(model) is model, "opened(model) returned another object than the model")
+
+    def test_names_are_words(self) -> None:
+        """The backend and each model have one."""
+        model = self.built(self.any_architecture())
+        for what, name in (("name", self.backend.name), ("model_name(model)", self.backend.model_name(model))):
+            expect(isinstance(name, str) and name.strip() == name != "", f"{what} is {name!r}, not a name")
+
+    def test_data_splits_have_their_classes(self) -> None:
+        """Subclasses of the core's, so that every profiler can read them."""
+        for name, base in (("data_loader", DataLoader), ("forward_pass", ForwardPass)):
+            given = getattr(self.backend, name)
+            expect(isinstance(given, type) and issubclass(given, base), f"{name} is {given!r}, no {base.__name__}")
+
+    def test_inputs_that_fit_stay_as_they_are(self) -> None:
+        """In the model's own layout nothing is changed."""
+        architecture = self.any_architecture()
+        inputs = self.inputs(architecture)
+        fitted = self.backend.fit_inputs(self.built(architecture), inputs)
+        expect(isinstance(fitted, ModelInputs), f"fit_inputs returned {fitted!r}, not ModelInputs")
+        found, expected = ([tuple(leaf.shape) for leaf in given.leaves()] for given in (fitted, inputs))
+        expect_equal(found, expected, "shapes after fit_inputs, of inputs in the layout of the model")
+
+    def test_the_fingerprint_changes_with_a_parameter_alone(self) -> None:
+        """It stays the same while the model is traced and run."""
+        architecture = self.any_architecture()
+        model, inputs = self.builders[architecture.name](), self.inputs(architecture)
+        before = self.backend.fingerprint(model)
+        if before is None:
+            self.skip(f"the {self.backend.name} backend offers no fingerprint")
+        self.backend.trace(model, inputs)
+        self.run_forward(model, inputs)
+        expect(self.backend.fingerprint(model) == before, "the fingerprint changed while the model was traced and run")
+        self.change_a_parameter(model)
+        expect(self.backend.fingerprint(model) != before, "the fingerprint did not change when a parameter did")
+
+    def test_the_environment_is_text(self) -> None:
+        """Names and values that a report can be read by."""
+        found: Any = self.backend.environment()
+        expect(isinstance(found, Mapping), f"environment() returned {found!r}, not a mapping")
+        for name, value in found.items():
+            whole = all(isinstance(text, str) and text for text in (name, value))
+            expect(whole, f"environment() has {name!r}: {value!r}; give names and values as text")
+
+    def test_devices_have_names(self) -> None:
+        """None is where the model is; there is always a CPU, by its own name too."""
+        model = self.built(self.any_architecture())
+        for device in (None, Device.CPU):
+            found = self.backend.resolve_device(model, device)
+            expect(
+                isinstance(found, str) and found, f"resolve_device(model, {device!r}) returned {found!r}, not a name"
+            )
+            again = self.backend.resolve_device(model, found)
+            expect_equal(again, found, f"resolve_device(model, {found!r}), its own name for {device!r}")
+
+    # Tensors ----------------------------------------------------------------------------------------------------
+
+    def test_random_tensors(self) -> None:
+        """Shape and dtype are those of the spec; floats vary, integers are zeros, which every embedding takes."""
+        for dtype in ("float32", "int64"):
+            tensor = self.backend.random_tensor(TensorSpec((4, 5), dtype), 3)
+            made = f"random_tensor(TensorSpec((4, 5), {dtype!r}), 3)"
+            expect_equal(tuple(tensor.shape), (3, 4, 5), f"shape of {made}")
+            expect_equal(dtype_name(tensor.dtype), dtype, f"dtype of {made}")
+            expect_equal(self.backend.is_tensor(tensor), True, f"is_tensor of {made}")
+            distinct = len(set(self.to_numpy(tensor).ravel().tolist()))
+            expect(distinct > 1 if dtype == "float32" else distinct == 1, f"{made} has {distinct} distinct values")
+        expect_equal(set(self.to_numpy(tensor).ravel().tolist()), {0}, f"values of {made}")
+
+    def test_other_things_are_no_tensors(self) -> None:
+        """Nor is what holds one."""
+        tensor = self.backend.random_tensor(TensorSpec((4,)), 3)
+        for other in (None, "text", 3, [1.0], object(), [tensor], {"x": tensor}):
+            expect_equal(self.backend.is_tensor(other), False, f"is_tensor of a {type(other).__name__}")
+
+    def test_what_is_no_array_stays_as_it_is(self) -> None:
+        """`as_tensor` converts arrays, and hands on all else, tensors too."""
+        tensor = self.backend.random_tensor(TensorSpec((4,)), 3)
+        for value in (None, "text", 3, [1.0], object(), tensor):
+            expect(self.backend.as_tensor(value) is value, f"as_tensor changed a {type(value).__name__}")
+
+    def test_numpy_arrays_keep_their_values_and_dtype(self) -> None:
+        """Where the backend makes tensors of them."""
+        import numpy as np
+
+        for array in (np.arange(6.0, dtype="float32").reshape(3, 2), np.arange(6).reshape(3, 2)):
+            tensor = self.backend.as_tensor(array)
+            if not self.backend.is_tensor(tensor):
+                self.skip(f"the {self.backend.name} backend makes no tensors of numpy arrays")
+            expect_equal(dtype_name(tensor.dtype), array.dtype.name, f"dtype of as_tensor of a {array.dtype} array")
+            expect_equal(
+                self.to_numpy(tensor).tolist(), array.tolist(), f"values of as_tensor of a {array.dtype} array"
+            )
+
+    def test_batches_are_cut_and_repeated(self) -> None:
+        """From the first sample on, and round again; the dtype stays, and so does the tensor that was given."""
+        tensor = self._numbered(3)
+        rows = self.to_numpy(tensor).tolist()
+        for batch_size in (1, 2, 3, 7):
+            found = self.backend.with_batch_size(tensor, batch_size)
+            of = f"with_batch_size(a batch of 3, {batch_size})"
+            expect_equal(tuple(found.shape), (batch_size, 2), f"shape of {of}")
+            expect_equal(dtype_name(found.dtype), "float32", f"dtype of {of}")
+            expected = [rows[index % 3] for index in range(batch_size)]
+            expect_equal(self.to_numpy(found).tolist(), expected, f"values of {of}")
+        expect_equal(tuple(tensor.shape), (3, 2), "shape of a tensor after with_batch_size was asked for others")
+
+    def test_an_empty_batch_cannot_be_repeated(self) -> None:
+        """That is an `InputError`, not an empty batch or a division by zero."""
+        empty = self._numbered(0)
+        error = raised_by(lambda: self.backend.with_batch_size(empty, 2))
+        expect(isinstance(error, InputError), f"with_batch_size(an empty batch, 2) raised {error!r}; raise InputError")
+
+    def _numbered(self, batch_size: int) -> Any:
+        """Return a tensor of numbers that all differ, of an array where the backend makes tensors of arrays."""
+        import numpy as np
+
+        tensor = self.backend.as_tensor(np.arange(2.0 * batch_size, dtype="float32").reshape(batch_size, 2))
+        if self.backend.is_tensor(tensor):
+            return tensor
+        return self.backend.random_tensor(TensorSpec((2,)), batch_size)

@@ -1,0 +1,149 @@
+"""Checks of what a backend counts in the shared architectures: parameters, MACs, FLOPs, layers, bytes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from ..data import TensorSpec
+from .expected import Architecture, LayerNumbers, layer_numbers
+from .subject import BackendSubject, expect, expect_equal
+
+__all__ = ["CountingChecks"]
+
+#: The architectures are float32 throughout.
+FLOAT_BYTES = 4
+
+
+class CountingChecks(BackendSubject):
+    """Every number of a trace is its closed form."""
+
+    def test_builders_build_what_is_described(self, architecture: Architecture) -> None:
+        """The model takes the inputs of the description, and its outputs have their shapes."""
+        model, inputs = self.built(architecture), self.inputs(architecture)
+        outputs = self.backend.evaluate(model, lambda: self.call(model, inputs))
+        named = outputs if isinstance(outputs, Mapping) else {0: outputs}
+        found = {key: tuple(output.shape) for key, output in named.items()}
+        expected = {key: (3, *shape) for key, shape in architecture.outputs.items()}
+        expect_equal(found, expected, f"shapes of the outputs of {architecture.name} for a batch of 3")
+
+    def test_nothing_is_left_uncounted(self, architecture: Architecture) -> None:
+        """Every operation of the architectures has a known cost."""
+        expect_equal(self.traced(architecture).missing, (), f"what the counts of {architecture.name} leave out")
+
+    def test_parameters(self, architecture: Architecture) -> None:
+        """All and trainable parameters; shared ones once, a batch norm's statistics where the framework has them so."""
+        found = self.traced(architecture)
+        every = architecture.params + (architecture.statistics if self.statistics_are_parameters else 0)
+        expect_equal(found.total_params, every, f"total_params of {architecture.name}")
+        expect_equal(found.trainable_params, architecture.params, f"trainable_params of {architecture.name}")
+
+    def test_macs_and_flops(self, architecture: Architecture, batch_size: int) -> None:
+        """The totals of one forward pass of the batch."""
+        found = self.traced(architecture, batch_size)
+        of = f"of {architecture.name} for a batch of {batch_size}"
+        expect_equal(found.macs, architecture.macs(batch_size), f"macs {of}")
+        expect_equal(found.flops, architecture.flops(batch_size), f"flops {of}")
+
+    def test_layers(self, architecture: Architecture, batch_size: int) -> None:
+        """Every row of the layer table, in the order of the model: depth, kind, calls, parameters, MACs, FLOPs."""
+        table = self.traced(architecture, batch_size).table
+        found = layer_numbers(table, self.kinds)
+        described = list(architecture.layers)
+        expect_equal([row[:2] for row in found], described, f"depths and kinds of the layers of {architecture.name}")
+        expected = architecture.layer_numbers(batch_size, with_statistics=self.statistics_are_parameters)
+        for row, numbers, closed_form in zip(table, found, expected, strict=True):
+            wrong = [
+                f"{column} {numbers[index]}, expected {closed_form[index]}"
+                for index, column in enumerate(LayerNumbers._fields)
+                if numbers[index] != closed_form[index]
+            ]
+            where = f"layer {row['path'] or 'of the whole model'!r} of {architecture.name}"
+            expect(not wrong, f"{where} for a batch of {batch_size}: found {'; '.join(wrong)}")
+
+    def test_the_layers_add_up_to_the_totals(self, architecture: Architecture, batch_size: int) -> None:
+        """Every operation belongs to one layer, and none to two."""
+        found = self.traced(architecture, batch_size)
+        paths = [layer.path for layer in found.layers]
+        expect_equal(len(set(paths)), len(paths), f"distinct paths of the layers of {architecture.name}")
+        strangers = sorted({op.layer for op in found.operators} - set(paths))
+        expect(not strangers, f"operators of {architecture.name} are in {strangers}, which are no layers of the trace")
+        for column, total in (("own_macs", found.macs), ("own_flops", found.flops)):
+            expect_equal(sum(row[column] for row in found.table), total, f"sum of {column} of {architecture.name}")
+
+    def test_counts_are_whole_numbers(self, architecture: Architecture) -> None:
+        """Python's own integers, which every report format can write; two FLOPs or more for each MAC."""
+        for op in self.traced(architecture).operators:
+            for name in ("macs", "flops", "bytes_read", "bytes_written"):
+                value, what = getattr(op, name), f"{name} of {op.operator} in {architecture.name}"
+                whole = type(value) is int and value >= 0
+                expect(whole, f"{what} is {value!r}, a {type(value).__name__}; give an int from 0")
+            expect(
+                op.flops >= 2 * op.macs, f"{op.operator} in {architecture.name} has {op.macs} macs, {op.flops} flops"
+            )
+
+    def test_inputs_and_outputs_of_the_model(self, architecture: Architecture, batch_size: int) -> None:
+        """The first layer is the model itself, called once; its tensors have the shapes of the batch."""
+        root = self.traced(architecture, batch_size).layers[0]
+        expect_equal((root.path, root.depth), ("", 0), f"path and depth of the first layer of {architecture.name}")
+        expect_equal(len(root.calls), 1, f"calls of the model {architecture.name}")
+        given = [(batch_size, *spec.shape) for spec in self._specs(architecture)]
+        returned = [(batch_size, *shape) for shape in architecture.outputs.values()]
+        for what, infos, shapes in (
+            ("inputs", root.calls[0].inputs, given),
+            ("outputs", root.calls[0].outputs, returned),
+        ):
+            found = sorted(info.shape for info in infos)
+            expect_equal(found, sorted(shapes), f"shapes of the {what} of {architecture.name} in its trace")
+
+    def test_size_of_the_weights(self, architecture: Architecture) -> None:
+        """The floating-point weights have four bytes for each element, batch norms' statistics included."""
+        found = self.traced(architecture)
+        weights = [weight for weight in (*found.parameters, *found.buffers) if weight.persistent]
+        size = sum(weight.bytes for weight in weights if weight.dtype == "float32")
+        expected = FLOAT_BYTES * (architecture.params + architecture.statistics)
+        expect_equal(size, expected, f"bytes of the float32 weights of {architecture.name}")
+
+    def test_memory_of_weights_and_inputs(self, architecture: Architecture, batch_size: int) -> None:
+        """The timeline begins with the inputs, and has one value for each operator."""
+        found = self.traced(architecture, batch_size)
+        of = f"of {architecture.name} for a batch of {batch_size}"
+        expect_equal(len(found.memory.live_bytes), len(found.operators), f"values of the memory timeline {of}")
+        expect_equal(found.memory.input_bytes, self._input_bytes(architecture, batch_size), f"input_bytes {of}")
+        least = FLOAT_BYTES * architecture.params
+        expect(found.memory.weight_bytes >= least, f"weight_bytes {of}: {found.memory.weight_bytes}, below {least}")
+
+    def test_peak_of_memory(self, architecture: Architecture, batch_size: int) -> None:
+        """At least weights, inputs and the largest activation; at most what all operators read and write together."""
+        found = self.traced(architecture, batch_size)
+        given = FLOAT_BYTES * architecture.params + self._input_bytes(architecture, batch_size)
+        least = given + FLOAT_BYTES * batch_size * architecture.largest_activation
+        moved = sum(op.bytes_read + op.bytes_written for op in found.operators)
+        most = found.memory.weight_bytes + found.memory.input_bytes + moved
+        peak = found.memory.peak_bytes()
+        of = f"the peak of {architecture.name} for a batch of {batch_size} is {peak} bytes"
+        expect(peak >= least, f"{of}, below weights, inputs and the largest activation, {least}")
+        expect(peak <= most, f"{of}, above weights, inputs and all that the operators read and write, {most}")
+
+    def test_a_second_trace_finds_the_same(self) -> None:
+        """Nothing of a trace depends on the ones before it, of other batch sizes too."""
+        architecture = self.any_architecture()
+        for batch_size in (1, 3, 1):
+            inputs = self.inputs(architecture, batch_size)
+            found = self.backend.trace(self.built(architecture), inputs)
+            numbers = (found.macs, found.memory.peak_bytes())
+            first = self.traced(architecture, batch_size)
+            expected = (architecture.macs(batch_size), first.memory.peak_bytes())
+            expect_equal(numbers, expected, f"macs and peak of {architecture.name} when it is traced again")
+
+    def _specs(self, architecture: Architecture) -> list[TensorSpec]:
+        shape: Any = architecture.input_shape(self.data_format)
+        return list(shape.values() if isinstance(shape, dict) else shape)
+
+    def _input_bytes(self, architecture: Architecture, batch_size: int) -> int:
+        """Return the bytes of a batch: eight for each word, four for each number."""
+        return sum(
+            math.prod((batch_size, *spec.shape)) * (8 if spec.dtype == "int64" else FLOAT_BYTES)
+            for spec in self._specs(architecture)
+        )

@@ -1,0 +1,308 @@
+"""A clock that only moves when it is told to, and a backend in pure Python and numpy whose models have given numbers.
+
+`FakeBackend` profiles a `FakeModel` on `FakeTensor`s or numpy arrays. ``FakeModel.of(ARCHITECTURES["lenet5"])`` is a
+model with the numbers of a known network.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeAlias, TypeVar
+
+from ..backend import Backend, Device, DeviceLike
+from ..data import ModelInputs, TensorSpec
+from ..errors import DeviceNotAvailableError, InputError, ModelFailedError
+from ..trace import LayerCall, LayerRecord, MemoryTimeline, ModelTrace, OpRecord, TensorInfo, WeightRecord
+from .expected import Architecture, DataFormat
+
+__all__ = ["FakeBackend", "FakeClock", "FakeLayer", "FakeModel", "FakeTensor"]
+
+T = TypeVar("T")
+Shapes: TypeAlias = Mapping["int | str", tuple[int, ...]]
+
+
+class FakeClock:
+    """A clock in seconds that moves only when it is told to: pass it as ``Sampling(clock=clock)``.
+
+    >>> clock = FakeClock()
+    >>> call = clock.taking([0.1, 0.2])
+    >>> call(); clock()
+    0.1
+    """
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now += seconds
+
+    def taking(self, seconds: Sequence[float]) -> Callable[[], None]:
+        """Return a call that takes each of these times in turn, over and over."""
+        calls = 0
+
+        def call() -> None:
+            nonlocal calls
+            self.advance(seconds[calls % len(seconds)])
+            calls += 1
+
+        return call
+
+
+@dataclass(frozen=True)
+class FakeTensor:
+    """A tensor that is nothing but its shape and dtype; numpy reads normal values from it for floats, else zeros.
+
+    >>> import numpy as np
+    >>> np.asarray(FakeTensor((2, 3), "int64")).tolist()
+    [[0, 0, 0], [0, 0, 0]]
+    """
+
+    shape: tuple[int, ...]
+    dtype: str = "float32"
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        import numpy as np  # whoever asks for an array has it
+
+        if self.dtype.startswith("float"):
+            values = np.random.default_rng(0).standard_normal(self.shape)
+        else:
+            values = np.zeros(self.shape)
+        return values.astype(dtype or self.dtype)
+
+
+@dataclass
+class FakeLayer:
+    """A layer of a `FakeModel`: ``macs`` are for one sample, ``params`` are float32.
+
+    Its name is its path: "block.conv" lies in "block", and "" is the model itself. ``statistics`` are elements of
+    buffers. ``value`` stands for what its parameters hold.
+    """
+
+    name: str
+    params: int = 0
+    macs: int = 0
+    flops: int = 0
+    activation_bytes: int = 0
+    trainable: bool = True
+    uncounted: str | None = None
+    type: str = "FakeLayer"
+    calls: int = 1
+    statistics: int = 0
+    value: float = 0.0
+
+
+@dataclass
+class FakeModel:
+    """A model whose numbers are given; ``calls`` counts how often it ran, ``on_call`` is done each time.
+
+    ``inputs`` and ``outputs`` are the shapes of one sample, by place or name; inputs of other shapes raise ValueError.
+    Where they are empty, everything is taken, and one tensor of shape (1,) comes back.
+    """
+
+    layers: list[FakeLayer] = field(default_factory=list)
+    on_call: Callable[[], object] = lambda: None
+    calls: int = 0
+    inputs: Shapes = field(default_factory=dict)
+    outputs: Shapes = field(default_factory=dict)
+    training: bool = True
+
+    @classmethod
+    def of(cls, architecture: Architecture, data_format: DataFormat = "channels_last") -> FakeModel:
+        """Return a model with the layers and numbers of a network; a layer's type is its kind.
+
+        >>> from profilerkit.testing import ARCHITECTURES
+        >>> [layer.macs for layer in FakeModel.of(ARCHITECTURES["mlp"]).layers if layer.macs]
+        [640, 512, 160]
+        """
+        specs = {key: getattr(spec, data_format) for key, spec in architecture.inputs.items()}
+        shapes = {key: spec.shape for key, spec in specs.items()}
+        layers = list(_layers_of(architecture))
+        layers[0].activation_bytes = 4 * architecture.largest_activation + sum(
+            math.prod(spec.shape) * _itemsize(spec.dtype) for spec in specs.values()
+        )
+        return cls(layers, inputs=shapes, outputs=dict(architecture.outputs))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        self.calls += 1
+        return self.run(ModelInputs(*args, **kwargs))
+
+    def run(self, inputs: ModelInputs) -> Any:
+        """Return the outputs for a batch, without counting the call."""
+        self.on_call()
+        if not self.outputs:
+            return FakeTensor((1,))
+        given = [*enumerate(inputs.args), *inputs.kwargs.items()]
+        found = {key: tuple(tensor.shape[1:]) for key, tensor in given}
+        if found != dict(self.inputs):
+            raise ValueError(f"the inputs have the shapes {found}, the model takes {dict(self.inputs)}")
+        batch = batch_of(inputs)
+        outputs = {key: FakeTensor((batch, *shape)) for key, shape in self.outputs.items()}
+        return outputs[0] if 0 in outputs else outputs
+
+
+def batch_of(inputs: ModelInputs) -> int:
+    """Return the first dimension of the first tensor, 1 where there is none."""
+    shapes = [leaf.shape for leaf in inputs.leaves() if hasattr(leaf, "shape")]
+    return int(shapes[0][0]) if shapes and shapes[0] else 1
+
+
+def _layers_of(architecture: Architecture) -> Iterator[FakeLayer]:
+    """Yield the layers of a network with their paths, the model itself first."""
+    path: list[str] = []
+    for depth, layer in architecture.root.walk():
+        path[max(depth - 1, 0) :] = [layer.name] if depth else []
+        yield FakeLayer(
+            ".".join(path),
+            layer.params,
+            layer.calls * layer.cost.macs,
+            layer.calls * layer.cost.flops,
+            type=layer.kind,
+            calls=layer.calls,
+            statistics=layer.statistics,
+        )
+
+
+def _itemsize(dtype: str) -> int:
+    return 8 if dtype.endswith("64") else 4
+
+
+def _bytes_of(tensor: Any) -> int:
+    size: int = math.prod(tensor.shape)
+    return size * _itemsize(str(tensor.dtype))
+
+
+class FakeBackend(Backend):
+    """A backend for `FakeModel`; ``traced`` counts its traces and ``preserving`` how often a model was handed back."""
+
+    name: ClassVar[str] = "fake"
+
+    def __init__(self) -> None:
+        self.traced = 0
+        self.preserving = 0
+
+    def accepts(self, model: Any) -> bool:
+        """Say whether it is a `FakeModel`."""
+        return isinstance(model, FakeModel)
+
+    def resolve_device(self, model: Any, device: DeviceLike) -> str:
+        """Return "cpu"; there is no other device."""
+        if device not in (None, Device.CPU, "cpu"):
+            raise DeviceNotAvailableError(f"device {device!r} is not there; the fake backend has the cpu alone")
+        return "cpu"
+
+    def is_tensor(self, value: Any) -> bool:
+        """Say whether it is a `FakeTensor` or a numpy array."""
+        numpy = sys.modules.get("numpy")
+        return isinstance(value, FakeTensor) or (numpy is not None and isinstance(value, numpy.ndarray))
+
+    def random_tensor(self, spec: TensorSpec, batch_size: int) -> FakeTensor:
+        """Return a tensor of that shape."""
+        return FakeTensor((batch_size, *spec.shape), spec.dtype)
+
+    def with_batch_size(self, tensor: Any, batch_size: int) -> Any:
+        """Return a tensor with another first dimension; of an array the same samples, over and over."""
+        length = tensor.shape[0]
+        if length == 0:
+            raise InputError("an input has an empty batch, which cannot be repeated to a batch size")
+        if isinstance(tensor, FakeTensor):
+            return FakeTensor((batch_size, *tensor.shape[1:]), tensor.dtype)
+        return tensor[[index % length for index in range(batch_size)]]
+
+    def trace(self, model: FakeModel, inputs: ModelInputs | None) -> ModelTrace:
+        """Return the given numbers, times the batch size."""
+        self.traced += 1
+        if inputs is None:
+            return ModelTrace(_records(model))
+        try:
+            outputs = model.run(inputs)
+        except Exception as error:
+            failure = ModelFailedError(f"the model raised {type(error).__name__}: {error}")
+            return ModelTrace(_records(model), failure=failure)
+        batch = batch_of(inputs)
+        operators = tuple(_operator(layer, batch) for layer in model.layers)
+        weights = sum(4 * (layer.params + layer.statistics) for layer in model.layers)
+        given = sum(map(_bytes_of, inputs.leaves())) if model.inputs else 0
+        live = tuple(layer.activation_bytes * batch for layer in model.layers)
+        uncounted = {layer.uncounted: 1 for layer in model.layers if layer.uncounted}
+        called = LayerCall(_infos(inputs), _infos(ModelInputs.of(outputs)))
+        memory = MemoryTimeline(weights, given, live)
+        return ModelTrace(_records(model, called), operators, memory, uncounted, "given numbers")
+
+    @contextmanager
+    def forward(
+        self, model: FakeModel, inputs: ModelInputs, device: DeviceLike = None, mode: str | None = None
+    ) -> Iterator[Callable[[], Any]]:
+        """Yield a call of the model."""
+        self.resolve_device(model, device)
+        self.mode(mode)
+        with _inference(model):
+            yield lambda: model(*inputs.args, **inputs.kwargs)
+
+    def evaluate(self, model: FakeModel, call: Callable[[], T], device: DeviceLike = None) -> T:
+        """Return ``call()``."""
+        self.resolve_device(model, device)
+        with _inference(model):
+            return call()
+
+    @contextmanager
+    def preserved(self, model: FakeModel) -> Iterator[None]:
+        """Count that the model was handed back."""
+        try:
+            yield
+        finally:
+            self.preserving += 1
+
+    def fingerprint(self, model: FakeModel) -> object:
+        """Return the layers as text."""
+        return repr(model.layers)
+
+    def environment(self) -> Mapping[str, str]:
+        """Return that it is a fake."""
+        return {"fake": "1.0"}
+
+
+@contextmanager
+def _inference(model: FakeModel) -> Iterator[None]:
+    training, model.training = model.training, False
+    try:
+        yield
+    finally:
+        model.training = training
+
+
+def _infos(tensors: ModelInputs) -> tuple[TensorInfo, ...]:
+    return tuple(TensorInfo(tuple(x.shape), str(x.dtype)) for x in tensors.leaves() if hasattr(x, "dtype"))
+
+
+def _operator(layer: FakeLayer, batch: int) -> OpRecord:
+    written = layer.activation_bytes * batch
+    return OpRecord("fake::op", layer.name, 0, layer.macs * batch, layer.flops * batch, 0, written, ())
+
+
+def _records(model: FakeModel, called: LayerCall | None = None) -> tuple[LayerRecord, ...]:
+    """Return the layers, the model itself first; with calls where it ran."""
+    known = {layer.name: layer for layer in model.layers}
+    own = known.get("", FakeLayer("", type="FakeModel"))
+    inside = LayerCall((TensorInfo((1,), "float32"),), (TensorInfo((1,), "float32"),))
+    root = _record(0, own, (called,) * own.calls if called and model.outputs else ())
+    rest = [layer for layer in model.layers if layer.name]
+    return (
+        root,
+        *(_record(index, layer, (inside,) * layer.calls if called else ()) for index, layer in enumerate(rest, 1)),
+    )
+
+
+def _record(index: int, layer: FakeLayer, calls: tuple[LayerCall, ...]) -> LayerRecord:
+    weight = WeightRecord("weight", 2 * index, layer.params, 4 * layer.params, "float32", layer.trainable)
+    kept = WeightRecord("statistics", 2 * index + 1, layer.statistics, 4 * layer.statistics, "float32", False)
+    depth = layer.name.count(".") + 1 if layer.name else 0
+    parameters, buffers = (weight,) if layer.params else (), (kept,) if layer.statistics else ()
+    return LayerRecord(layer.name, layer.type, depth, parameters, buffers, calls)

@@ -1,0 +1,135 @@
+"""Checks of what a backend runs: forward passes that are timed, evaluations, steps of training, layers."""
+
+from __future__ import annotations
+
+import math
+
+from ..errors import InputError, NotOfferedError
+from .architectures import ARCHITECTURES
+from .subject import BackendSubject, expect, expect_equal, raised_by
+
+__all__ = ["RunningChecks"]
+
+PASSES = 3
+
+
+class RunningChecks(BackendSubject):
+    """The model runs, in inference mode, and what is measured is positive and fits together."""
+
+    def test_forward_runs_in_every_mode(self) -> None:
+        """Each of `execution_modes` yields a call that can be made again and again."""
+        architecture = self.any_architecture()
+        model, inputs = self.built(architecture), self.inputs(architecture)
+        expect(self.backend.execution_modes, "execution_modes is empty; name the ways the backend can run a model")
+        for mode in (None, *self.backend.execution_modes):
+            with (
+                self.handed_back(model, f"forward(mode={mode!r})"),
+                self.backend.forward(model, inputs, mode=mode) as call,
+            ):
+                call()
+                call()
+            seconds = getattr(call, "first_call_seconds", None)
+            expect(seconds is None or seconds > 0, f"first_call_seconds in mode {mode!r} is {seconds!r}, not positive")
+
+    def test_forward_really_runs_the_model(self) -> None:
+        """Inputs that do not fit raise, at the latest when the call is made."""
+        architecture = self.any_architecture()
+        error = raised_by(lambda: self.run_forward(self.built(architecture), self.unfitting(architecture)))
+        expect(
+            error is not None,
+            f"forward of {architecture.name} with inputs that do not fit raised nothing: does the call run the model?",
+        )
+
+    def test_an_unknown_mode_is_an_input_error(self) -> None:
+        """A mode that the backend lacks is said before anything runs."""
+        architecture = self.any_architecture()
+        model, inputs = self.built(architecture), self.inputs(architecture)
+        error = raised_by(lambda: self.run_forward(model, inputs, mode="no such mode"))
+        expect(
+            isinstance(error, InputError) and "no such mode" in str(error),
+            f"forward(mode='no such mode') raised {error!r}; let self.mode(mode) raise InputError",
+        )
+
+    def test_times_are_positive_and_give_the_throughput(self) -> None:
+        """As many samples as asked for; the throughput is the batch size over the time."""
+        architecture = self.any_architecture()
+        profiler = self.profiler(architecture).register_defaults()
+        for batch_size in (1, 3):
+            profiler.compute(
+                ["execution_time", "throughput"], batch_size=batch_size, num_iters=PASSES, warmup=1, strict=True
+            )
+            time, throughput = (profiler.status_get(name) for name in ("execution_time", "throughput"))
+            expect_equal(len(time.samples), PASSES, f"samples of the execution time of {architecture.name}")
+            expect(min(time.samples) > 0, f"the execution time of {architecture.name} is {time.samples}, not positive")
+            samples = throughput.median * time.median
+            expect(math.isclose(samples, batch_size), f"{samples:g} samples went through in a batch of {batch_size}")
+
+    def test_evaluate_returns_what_the_call_returns(self) -> None:
+        """The very object, from a call made once."""
+        model = self.built(self.any_architecture())
+        made: list[object] = []
+
+        def call() -> object:
+            made.append(object())
+            return made[-1]
+
+        found = self.backend.evaluate(model, call)
+        expect_equal(len(made), 1, "calls that evaluate(model, call) made")
+        expect(found is made[0], f"evaluate(model, call) returned {found!r}, not what the call returned")
+
+    def test_evaluate_lets_errors_pass(self) -> None:
+        """What the call raises reaches the caller as it is, and the model comes back."""
+        model = self.built(self.any_architecture())
+        raised = ArithmeticError("raised inside evaluate")
+
+        def call() -> None:
+            raise raised
+
+        with self.handed_back(model, "evaluate(), whose call raised,"):
+            error = raised_by(lambda: self.backend.evaluate(model, call))
+        expect(error is raised, f"evaluate() raised {error!r} where its call raised {raised!r}; let it pass")
+
+    def test_evaluate_is_in_inference_mode(self) -> None:
+        """Two evaluations give equal values: "mlp" has a dropout, which does nothing in inference mode."""
+        mlp = ARCHITECTURES["mlp"]
+        if self.left_out("mlp"):
+            self.skip(self.left_out("mlp"))
+        model, inputs = self.built(mlp), self.inputs(mlp)
+        first, second = (
+            self.to_numpy(self.backend.evaluate(model, lambda: self.call(model, inputs))).tobytes() for _ in range(2)
+        )
+        expect(first == second, "two evaluations of mlp differ: is the dropout in training mode?")
+
+    def test_times_of_layers_are_of_its_layers(self) -> None:
+        """Where the backend tells them: no layer that the trace lacks, nothing negative, not all of it nothing."""
+        architecture = self.any_architecture()
+        model, inputs = self.built(architecture), self.inputs(architecture)
+        with self.handed_back(model, "layer_times()"):
+            try:
+                times = self.backend.layer_times(model, inputs, passes=PASSES, backward=False)
+            except NotOfferedError as error:
+                self.skip(str(error))
+        paths = {layer.path for layer in self.traced(architecture).layers}
+        strangers = sorted({time.path for time in times} - paths)
+        expect(not strangers, f"layer_times of {architecture.name} names {strangers}, which are no layers of its trace")
+        seconds = [second for time in times for second in time.own_forward]
+        expect(seconds and min(seconds) >= 0, f"layer_times of {architecture.name} has no or negative times: {seconds}")
+        expect(sum(seconds) > 0, f"all layers of {architecture.name} together take no time")
+
+    def test_steps_of_training_are_traced(self) -> None:
+        """Where the backend does: the gradients of weights and activations are products as large as the forward's.
+
+        "mlp" has one for the weight of each of its layers, and one for the input of each but the first.
+        """
+        mlp = ARCHITECTURES["mlp"]
+        if self.left_out("mlp"):
+            self.skip(self.left_out("mlp"))
+        model = self.built(mlp)
+        with self.handed_back(model, "trace_training()"):
+            try:
+                found = self.backend.trace_training(model, self.inputs(mlp))
+            except NotOfferedError as error:
+                self.skip(str(error))
+        first = mlp.layer_numbers(3)[1].macs
+        expect_equal(found.macs, 3 * mlp.macs(3) - first, "macs of a training step of mlp for a batch of 3")
+        expect_equal(found.missing, (), "what the counts of a training step of mlp leave out")

@@ -1,0 +1,119 @@
+"""What an object leads to, as plain facts that can be compared before and after."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterator, Mapping, Set
+from types import FunctionType, ModuleType
+from typing import Any
+
+__all__ = ["differences", "facts_of", "process_facts"]
+
+_PLAIN = (str, bytes, int, float, complex, bool, type(None))
+
+
+class _Same:
+    """An object that is equal to itself alone, kept alive so that no other takes its place."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.value is other.value
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<{type(self.value).__name__} at {id(self.value):#x}>"
+
+
+def facts_of(value: Any) -> dict[str, Any]:
+    """Return every object that the attributes and items of ``value`` lead to, by its path; arrays with their values.
+
+    Raises `TypeError` for an array whose values cannot be read with ``numpy.asarray``.
+    """
+    found: dict[str, Any] = {}
+    seen: set[int] = set()
+
+    def visit(path: str, value: Any) -> None:
+        if isinstance(value, _PLAIN):
+            found[path] = repr(value)
+            return
+        found[path] = _Same(value)
+        if id(value) in seen:
+            return
+        seen.add(id(value))
+        own = _values(path, value)
+        if own is not None:
+            found[f"{path} (values)"] = own
+            flags = {name: part for name, part in getattr(value, "__dict__", {}).items() if isinstance(part, _PLAIN)}
+            found.update({f"{path}.{name}": repr(part) for name, part in flags.items()})
+            return
+        for name, part in _parts(value):
+            visit(f"{path}{name}", part)
+
+    visit("model", value)
+    return found
+
+
+def _values(path: str, value: Any) -> Any:
+    """Return what an array or random generator holds, or None for all else."""
+    if isinstance(value, random.Random):
+        return value.getstate()
+    if hasattr(type(value), "bit_generator"):  # numpy's
+        return repr(value.bit_generator.state)
+    if not (hasattr(value, "shape") and hasattr(value, "dtype")):
+        return None
+    import numpy as np  # whoever has arrays has numpy
+
+    try:
+        array = np.asarray(value.detach() if hasattr(value, "detach") else value)  # values that have gradients
+    except Exception as error:
+        raise TypeError(
+            f"the values of {path}, a {type(value).__name__}, cannot be read ({error}); give a snapshot(model) that "
+            "returns what must not change"
+        ) from error
+    return str(array.dtype), array.shape, array.tobytes()
+
+
+def _parts(value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        yield from ((f"[{key!r}]", part) for key, part in value.items())
+    elif isinstance(value, (list, tuple)):
+        yield from ((f"[{index}]", part) for index, part in enumerate(value))
+    elif isinstance(value, Set):
+        yield "{}", " ".join(sorted(map(repr, value)))
+    if isinstance(value, (type, ModuleType, FunctionType)):
+        return  # code is no part of a model's state
+    yield from ((f".{name}", part) for name, part in list(getattr(value, "__dict__", {}).items()))
+    for cls in type(value).__mro__:
+        slots = cls.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if hasattr(value, name) and name not in ("__dict__", "__weakref__"):
+                yield f".{name}", getattr(value, name)
+
+
+def process_facts() -> dict[str, Any]:
+    """Return the state of Python's and numpy's random numbers."""
+    found: dict[str, Any] = {"random.getstate()": random.getstate()}
+    if "numpy" in sys.modules:
+        name, keys, *rest = sys.modules["numpy"].random.get_state()
+        found["numpy.random.get_state()"] = (name, keys.tobytes(), *rest)
+    return found
+
+
+def differences(before: Any, after: Any) -> str:
+    """Return in words where two snapshots differ: by their keys where they are mappings."""
+    if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
+        return f"{_brief(before)} became {_brief(after)}"
+    said = [f"{key} is new" for key in after if key not in before]
+    said += [f"{key} is gone" for key in before if key not in after]
+    both = [key for key in before if key in after and before[key] != after[key]]
+    said += [f"{key}: {_brief(before[key])} became {_brief(after[key])}" for key in both]
+    return "; ".join(said[:5]) + (f"; and {len(said) - 5} more" if len(said) > 5 else "")
+
+
+def _brief(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,73 @@
+"""Checks that the model comes back as it was, and that every default metric gives a value or says why not."""
+
+from __future__ import annotations
+
+from ..plugins import default_functions
+from ..status import Completeness
+from .expected import Architecture
+from .subject import BackendSubject, expect, expect_equal, raised_by
+
+__all__ = ["DefaultMetricChecks", "UntouchedChecks"]
+
+
+class UntouchedChecks(BackendSubject):
+    """Whatever is done with a model, nothing of it changes."""
+
+    def test_tracing_leaves_the_model_as_it_was(self, architecture: Architecture) -> None:
+        """With the random numbers of the process."""
+        model = self.built(architecture)
+        with self.handed_back(model, f"trace() of {architecture.name}"):
+            self.backend.trace(model, self.inputs(architecture))
+
+    def test_running_leaves_the_model_as_it_was(self, architecture: Architecture) -> None:
+        """Forward passes as they are timed, and an evaluation that calls the model."""
+        model, inputs = self.built(architecture), self.inputs(architecture)
+        with self.handed_back(model, f"forward() of {architecture.name}"):
+            self.run_forward(model, inputs)
+        with self.handed_back(model, f"evaluate() of {architecture.name}"):
+            self.backend.evaluate(model, lambda: self.call(model, inputs))
+
+    def test_a_run_that_fails_leaves_the_model_as_it_was(self) -> None:
+        """Inputs that do not fit raise somewhere inside the model."""
+        architecture = self.any_architecture()
+        model = self.built(architecture)
+        with self.handed_back(model, f"forward() of {architecture.name} with inputs that do not fit"):
+            raised_by(lambda: self.run_forward(model, self.unfitting(architecture)))
+
+    def test_preserved_says_nothing_of_what_is_raised_inside(self) -> None:
+        """An error inside `preserved` passes, and the model is handed back."""
+        model, raised = self.built(self.any_architecture()), ArithmeticError("raised inside preserved")
+
+        def fail() -> None:
+            with self.backend.preserved(model):
+                raise raised
+
+        with self.handed_back(model, "preserved() around an error"):
+            error = raised_by(fail)
+        expect(error is raised, f"preserved() turned {raised!r} into {error!r}; let it pass")
+
+
+class DefaultMetricChecks(BackendSubject):
+    """What all installed plugins offer for the backend is computed, or says why not."""
+
+    def test_every_default_metric_has_a_value_or_a_reason(self) -> None:
+        """None of them fails on a model that runs, those on demand included."""
+        architecture = self.any_architecture()
+        profiler = self.profiler(architecture).register_defaults()
+        names = [key.NAME for function in default_functions(self.backend) for key in function.bounded_keys()]
+        with self.handed_back(profiler.model, "computing all metrics"):
+            profiler.compute(names, batch_size=3, num_iters=3, warmup=1)
+        for name in names:
+            outcome = profiler.status_get(name, to_value=False).outcome
+            said = f"{name} of {architecture.name} is {outcome.completeness.value}"
+            expect(outcome.completeness is not Completeness.FAILED, f"{said}: {'; '.join(outcome.missing)}")
+            if outcome.completeness is Completeness.UNAVAILABLE:
+                expect("".join(outcome.missing).strip(), f"{said}, without a reason")
+
+    def test_the_profile_has_the_numbers_of_the_description(self, architecture: Architecture) -> None:
+        """Through the defaults, of shapes alone, for a batch."""
+        profiler = self.profiler(architecture).register_defaults()
+        wanted = {"trainable_params": architecture.params, "macs": architecture.macs(3), "flops": architecture.flops(3)}
+        profiler.compute([*wanted, "memory_footprint", "model_size"], batch_size=3, strict=True)
+        for name, expected in wanted.items():
+            expect_equal(profiler.status_get(name), expected, f"{name} in the profile of {architecture.name}")
