@@ -228,6 +228,14 @@ def test_every_hook_is_documented_with_its_signature() -> None:
         assert f".. function:: {name}{signature}" in text
 
 
+def test_everything_that_a_backend_may_offer_is_documented() -> None:
+    text = (DOCS / "extending.rst").read_text(encoding="utf-8")
+    offered = {name for name in vars(Backend) if not name.startswith("_")}
+    assert "trace_training" in offered
+    for name in offered:
+        assert re.search(rf"``{name}(``|\()", text), name
+
+
 def loaded_backends() -> Iterator[Backend]:
     for info in backends():
         with suppress(BackendNotInstalledError):

@@ -25,7 +25,8 @@ class Value:
     """One tensor that flows: what is known of it before the model runs.
 
     ``tensor`` is the graph's tensor that it comes from (it knows what a resource holds), ``scope`` where its operator
-    stands. ``elements`` is the shape of a list's elements, None until that is known. ``constant`` is its numpy array where that is known, None where it is not.
+    stands. ``constant`` is its numpy array where that is known, None where it is not. ``elements`` is the shape of a
+    list's elements, None until something is put in.
     """
 
     key: int

@@ -279,7 +279,7 @@ class Walk:
         return final
 
     def _handed_on(self, value: Value, known: Value, owner: Owner) -> Value:
-        """Return a value that is another one's bytes under a name of its own: a loop's variable, known as it always is."""
+        """Return a loop's variable: another value's bytes under a name of its own, of which less may be known."""
         twin = self.new_value(known.shape, value.dtype, value.tensor)
         twin.elements = known.elements
         made = ((twin.key, twin.shape, value.dtype),)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from keras import layers
@@ -225,25 +226,33 @@ def recurrent(name: str, build: Callable[[], Any], macs: int, params: int) -> No
     case(name, build, (STEPS, FEATURES), macs=STEPS * macs, params=params)
 
 
+def _rnn_of(cell: Callable[..., Any]) -> Any:
+    return layers.RNN(cell(UNITS))
+
+
+def _rnn_of_two(cell: Callable[..., Any]) -> Any:
+    return layers.RNN(layers.StackedRNNCells([cell(UNITS), cell(6)]))
+
+
+def _both_ways(layer: Callable[..., Any]) -> Any:
+    return layers.Bidirectional(layer(UNITS))
+
+
 for _kind in GATES:
     _cell, _biases = getattr(layers, f"{_kind}Cell"), 2 if _kind == "GRU" else 1
     _layer = getattr(layers, _kind)
     _macs, _params = gates_macs(_kind), gates_params(_kind, biases=_biases)
-    recurrent(_kind, lambda kind=_layer: kind(UNITS), _macs, _params)
-    recurrent(f"{_kind} all steps", lambda kind=_layer: kind(UNITS, return_sequences=True), _macs, _params)
-    recurrent(f"{_kind} unrolled", lambda kind=_layer: kind(UNITS, unroll=True), _macs, _params)
-    recurrent(f"{_kind} backwards", lambda kind=_layer: kind(UNITS, go_backwards=True), _macs, _params)
-    recurrent(
-        f"{_kind} without bias", lambda kind=_layer: kind(UNITS, use_bias=False), _macs, gates_params(_kind, biases=0)
-    )
-    recurrent(
-        f"{_kind} with dropout", lambda kind=_layer: kind(UNITS, dropout=0.5, recurrent_dropout=0.5), _macs, _params
-    )
-    recurrent(f"RNN of a {_kind} cell", lambda kind=_cell: layers.RNN(kind(UNITS)), _macs, _params)
-    recurrent(f"both ways {_kind}", lambda kind=_layer: layers.Bidirectional(kind(UNITS)), 2 * _macs, 2 * _params)
+    recurrent(_kind, partial(_layer, UNITS), _macs, _params)
+    recurrent(f"{_kind} all steps", partial(_layer, UNITS, return_sequences=True), _macs, _params)
+    recurrent(f"{_kind} unrolled", partial(_layer, UNITS, unroll=True), _macs, _params)
+    recurrent(f"{_kind} backwards", partial(_layer, UNITS, go_backwards=True), _macs, _params)
+    recurrent(f"{_kind} without bias", partial(_layer, UNITS, use_bias=False), _macs, gates_params(_kind, biases=0))
+    recurrent(f"{_kind} with dropout", partial(_layer, UNITS, dropout=0.5, recurrent_dropout=0.5), _macs, _params)
+    recurrent(f"RNN of a {_kind} cell", partial(_rnn_of, _cell), _macs, _params)
+    recurrent(f"both ways {_kind}", partial(_both_ways, _layer), 2 * _macs, 2 * _params)
     recurrent(
         f"stacked {_kind} cells",
-        lambda kind=_cell: layers.RNN(layers.StackedRNNCells([kind(UNITS), kind(6)])),
+        partial(_rnn_of_two, _cell),
         _macs + gates_macs(_kind, UNITS, 6),
         _params + gates_params(_kind, UNITS, 6, _biases),
     )
@@ -261,13 +270,14 @@ case(
     macs=5 * 6 * 5 * 6 * 9 * 4,
     params=9 * 4 * 6 + 6,
 )
-for _dimensions, _size in enumerate(((9,), (9, 8), (5, 4, 3)), 1):
+for _image in ((9,), (9, 8), (5, 4, 3)):
+    _dimensions = len(_image)
     for _padding in ("valid", "same"):
-        _places = math.prod(windows(length, 3, padding=_padding) for length in _size)
+        _places = math.prod(windows(length, 3, padding=_padding) for length in _image)
         case(
             f"ConvLSTM{_dimensions}D {_padding}",  # the state keeps its size whatever the padding
-            lambda d=_dimensions, p=_padding: getattr(layers, f"ConvLSTM{d}D")(6, 3, padding=p),
-            *((STEPS, *_size, 4),),
+            partial(getattr(layers, f"ConvLSTM{_dimensions}D"), 6, 3, padding=_padding),
+            *((STEPS, *_image, 4),),
             macs=STEPS * _places * 3**_dimensions * 4 * 6 * (4 + 6),
             params=3**_dimensions * 4 * 6 * (4 + 6) + 4 * 6,
         )
@@ -320,7 +330,7 @@ for _name, _options in {
 }.items():
     case(
         f"attention of heads{_name}",
-        lambda options=_options: layers.MultiHeadAttention(2, 4, value_dim=3, **options),
+        partial(layers.MultiHeadAttention, 2, 4, value_dim=3, **_options),
         *((5, 6), (7, 8)),
         macs=attention_macs((5, 6), (7, 8), 2, 4, 3),
         params=attention_params(6, 8, 2, 4, 3),
@@ -328,7 +338,7 @@ for _name, _options in {
     )
     case(
         f"attention of groups{_name}",
-        lambda options=_options: layers.GroupQueryAttention(4, 6, 2, **options),
+        partial(layers.GroupQueryAttention, 4, 6, 2, **_options),
         *((5, 6), (7, 6)),
         macs=attention_macs((5, 6), (7, 6), 6, 4, 4, 2),
         params=attention_params(6, 6, 6, 4, 4, 2),
