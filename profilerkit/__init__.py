@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from .profiler import Profiler
     from .quantity import Scale
     from .report import Comparison, Report
-    from .status import Comparative, Completeness, Failure, Metric, Partial, StatusKey, Unavailable
+    from .status import Comparative, Completeness, Failure, Metric, Noted, Partial, StatusKey, Unavailable
     from .trace import ModelTrace
 
 __all__ = [
@@ -75,6 +75,7 @@ __all__ = [
     "ModelInputs",
     "ModelTrace",
     "NotOfferedError",
+    "Noted",
     "Partial",
     "PluginWarning",
     "Profiler",
@@ -127,6 +128,7 @@ _MODULES = {
     "ModelInputs": ".data",
     "ModelTrace": ".trace",
     "NotOfferedError": ".errors",
+    "Noted": ".status",
     "Partial": ".status",
     "PluginWarning": ".errors",
     "Profiler": ".profiler",

@@ -112,6 +112,55 @@ def test_conditions_of_tensorflow_1_count_all_branches_and_say_so(tmp_path: Path
     assert "of a condition of TensorFlow 1 all branches are counted" in found.notes
 
 
+# Lists of tensors, whose elements only the caller knows -----------------------------------------------------------
+
+
+def opened(function: Function) -> Function:
+    """Return a function that was made for any shape of its rank."""
+    made = tf.function(function).get_concrete_function(tf.TensorSpec([None, None, 3]))
+    return lambda x: made(x) + 0.0
+
+
+#: Functions of five steps of a batch of two, and how often they multiply a (2, 3) with W.
+OVER_LISTS: dict[str, tuple[Function, int]] = {
+    "map": (lambda x: tf.map_fn(lambda step: step @ W, x), 5),
+    "map, then a product": (lambda x: tf.map_fn(lambda step: step @ W, x)[0] @ W, 5 + 1),
+    "scan": (lambda x: tf.scan(lambda state, step: (state + step) @ W, x), 4),
+    "fold": (lambda x: tf.foldl(lambda state, step: state @ W + step, x), 4),
+    "map of a map": (lambda x: tf.map_fn(lambda step: step @ W, tf.map_fn(lambda step: step @ W, x)), 10),
+}
+
+
+@pytest.mark.parametrize("name", OVER_LISTS)
+def test_elements_of_lists(name: str) -> None:
+    function, products = OVER_LISTS[name]
+    assert macs(function, ones(5, 2, 3)) == products * ONE
+    assert macs(opened(function), ones(5, 2, 3)) == products * ONE
+
+
+def test_elements_that_are_filled_in_one_loop_and_read_in_another() -> None:
+    def function(x: Any) -> Any:
+        steps = tf.shape(x)[0]
+        array = tf.TensorArray(tf.float32, steps)
+        array = tf.while_loop(lambda i, a: i < steps, lambda i, a: (i + 1, a.write(i, x[i] @ W)), (0, array))[1]
+        total = tf.zeros_like(x[0])
+        return tf.while_loop(lambda i, t: i < steps, lambda i, t: (i + 1, t + array.read(i) @ W), (0, total))[1]
+
+    assert macs(function, ones(5, 2, 3)) == macs(opened(function), ones(5, 2, 3)) == 10 * ONE
+
+
+def test_elements_of_two_shapes_are_not_known() -> None:
+    """Rows of two are written over rows of one; which are read is not known."""
+
+    def function(x: Any) -> Any:
+        array = tf.TensorArray(tf.float32, 5, element_shape=[None, 3], infer_shape=False).unstack(x[:, :1])
+        array = tf.while_loop(lambda i, a: i < 4, lambda i, a: (i + 1, a.write(i, a.read(i + 1) + x[0])), (0, array))[1]
+        return array.read(4) @ W
+
+    found = trace(opened(function), ones(5, 2, 3))
+    assert "MatMul of unknown shape (1 call)" in found.missing
+
+
 # TensorFlow's own profiler ----------------------------------------------------------------------------------------
 
 

@@ -323,11 +323,12 @@ def attention_params(width: int, depth: int, heads: int, key_dim: int, value_dim
     return matrices + heads * key_dim + kv_heads * (key_dim + value_dim) + width
 
 
-for _name, _options in {
+_ATTENTION_OPTIONS: dict[str, dict[str, Any]] = {
     "": {},
     " without flash": {"flash_attention": False},
     " with dropout": {"dropout": 0.1},
-}.items():
+}
+for _name, _options in _ATTENTION_OPTIONS.items():
     case(
         f"attention of heads{_name}",
         partial(layers.MultiHeadAttention, 2, 4, value_dim=3, **_options),
