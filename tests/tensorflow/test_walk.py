@@ -216,7 +216,7 @@ def test_maps_and_scans() -> None:
 
 
 def dealt_out(x: Any, further: bool) -> Any:
-    """A convolution of dilation two over nine places, as TensorFlow spells it: of ten that are dealt out one is cropped."""
+    """A convolution of dilation two over nine places as TensorFlow spells it: of ten, dealt out, one is cropped."""
     blocks = tf.space_to_batch(x, [2], [[2, 3]])
     y = tf.nn.conv1d(blocks, ones(3, 4, 6), 1, "VALID")
     cropped = tf.batch_to_space(y, [2], [[0, 1]])
