@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from profilerkit import CostFormulaError, ModelInputs
+from profilerkit import CostFormulaError, ModelFailedError, ModelInputs
 from profilerkit.errors import model_failed
 from profilerkit.liveness import live_bytes
 from profilerkit.measurement import collector_paused
@@ -43,15 +43,18 @@ def trace_model(model: Any, inputs: ModelInputs | None, *, training: bool = Fals
     # A collector's pause costs more than the walk, and what only it would free is small: graphs hold no data.
     with preserved(model), collector_paused():
         try:
-            return walked(traced_program(model, inputs, training=training))
-        except CostFormulaError as error:
-            return _layers_alone(model, error)
+            program = traced_program(model, inputs, training=training)
         except Exception as error:  # whatever the model raises while it is traced
-            refusal = error
-    return _layers_alone(model, model_failed(refusal, inputs)) if training else _run_eagerly(model, inputs, refusal)
+            refusal = model_failed(error, inputs)
+        else:
+            try:
+                return walked(program)
+            except CostFormulaError as error:
+                return _layers_alone(model, error)
+    return _layers_alone(model, refusal) if training else _run_eagerly(model, inputs, refusal)
 
 
-def _run_eagerly(model: Any, inputs: ModelInputs, refusal: Exception) -> ModelTrace:
+def _run_eagerly(model: Any, inputs: ModelInputs, refusal: ModelFailedError) -> ModelTrace:
     """Watch one eager pass of a model that cannot be traced; one that raises there too has failed."""
     with preserved(model, variable_values=True):
         try:
@@ -61,11 +64,11 @@ def _run_eagerly(model: Any, inputs: ModelInputs, refusal: Exception) -> ModelTr
         except Exception as error:  # whatever the model raises
             failure = model_failed(error, inputs)
         else:
-            return _of_eager_run(run, refusal)
+            return _of_eager_run(run, refusal.__cause__ or refusal)
     return _layers_alone(model, failure)
 
 
-def _said(error: Exception) -> str:
+def _said(error: BaseException) -> str:
     """Return what an error says in one line, without what Keras and autograph wrap around it."""
     lines = [re.sub(r"\x1b\[\d*m", "", line).strip() for line in str(error).splitlines()]
     lines = [line for line in lines if line]
@@ -76,7 +79,7 @@ def _said(error: Exception) -> str:
     return lines[0][:200] if lines else "no message"
 
 
-def _of_eager_run(run: EagerRun, refusal: Exception) -> ModelTrace:
+def _of_eager_run(run: EagerRun, refusal: BaseException) -> ModelTrace:
     trained = trainable_variables_of(run.layers)
     records = layer_records(run.layers, run.calls.calls, trained)
     weights = distinct(weight for record in records for weight in record.parameters)
