@@ -70,7 +70,7 @@ def blocks_of(text: str) -> Iterator[Block]:
     lines = text.splitlines()
     needs: list[str] = []  # of the section that a line is in, and of those around it
     for number, line in enumerate(lines):
-        if re.fullmatch(rf"([{UNDERLINES}])\1+", line) and lines[number - 1].strip():
+        if re.fullmatch(rf"([{re.escape(UNDERLINES)}])\1+", line) and lines[number - 1].strip():
             needs = [*needs[: UNDERLINES.index(line[0])], ""]
         elif line.startswith(".. needs: "):
             needs[-1] = line.removeprefix(".. needs: ")
