@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from .quantity import Scale
     from .render import RendererInfo
     from .report import Comparison, Report
-    from .status import Comparative, Completeness, Failure, Metric, Partial, StatusKey, Unavailable
+    from .status import Comparative, Completeness, Failure, Metric, Noted, Partial, StatusKey, Unavailable
     from .trace import ModelTrace
 
 __all__ = [
@@ -78,6 +78,7 @@ __all__ = [
     "ModelInputs",
     "ModelTrace",
     "NotOfferedError",
+    "Noted",
     "Partial",
     "PluginWarning",
     "Profiler",
@@ -132,6 +133,7 @@ _MODULES = {
     "ModelInputs": ".data",
     "ModelTrace": ".trace",
     "NotOfferedError": ".errors",
+    "Noted": ".status",
     "Partial": ".status",
     "PluginWarning": ".errors",
     "Profiler": ".profiler",

@@ -167,8 +167,8 @@ class BackendInfo:
 
     ``frameworks`` are the top-level packages whose classes mark a model as this backend's. ``load`` imports the
     framework and returns the backend; ``requirement`` is what to install where that fails. ``claims`` says no to a
-    model of such a class that is another backend's after all; where it is nobody's, it raises `BackendNotFoundError`
-    with what to do.
+    model of such a class that is another backend's after all; where it is nobody's, it raises
+    `BackendNotFoundError` with what to do.
     """
 
     name: str

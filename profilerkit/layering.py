@@ -6,12 +6,14 @@ A shared layer has several paths; a call belongs to the path inside the layer th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 
 from .trace import LayerCall
 
-__all__ = ["CallStack", "depth_of", "shown_layers"]
+__all__ = ["CallStack", "depth_of", "named_layers", "shown_layers", "tensors_in"]
+
+L = TypeVar("L")
 
 
 class CallStack:
@@ -61,6 +63,36 @@ class CallStack:
         inside = f"{self.current}." if self.current else ""
         here = [path for path in candidates if path.startswith(inside) and path]
         return min(here or candidates, key=lambda path: path.count("."))
+
+
+def named_layers(model: L, children: Callable[[L], Iterable[tuple[str, L]]]) -> list[tuple[str, L]]:
+    """Return every layer under every path it has, the model itself first; ``children`` gives those right inside one."""
+    found: list[tuple[str, L]] = []
+
+    def visit(path: str, layer: L, above: tuple[int, ...]) -> None:
+        found.append((path, layer))
+        for name, child in children(layer):
+            if id(child) not in above:  # a layer that holds the one around it
+                visit(f"{path}.{name}" if path else name, child, (*above, id(child)))
+
+    visit("", model, (id(model),))
+    return found
+
+
+def tensors_in(structure: Any, is_tensor: Callable[[Any], bool]) -> Iterator[Any]:
+    """Yield every tensor in a nested structure: tuples, lists, sets, mappings and dataclasses."""
+    if is_tensor(structure):
+        yield structure
+        return
+    parts: Iterable[Any] = ()
+    if isinstance(structure, Mapping):
+        parts = structure.values()
+    elif isinstance(structure, (list, tuple, set)):
+        parts = structure
+    elif hasattr(structure, "__dataclass_fields__"):
+        parts = [getattr(structure, name, None) for name in structure.__dataclass_fields__]
+    for part in parts:
+        yield from tensors_in(part, is_tensor)
 
 
 def shown_layers(

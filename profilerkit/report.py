@@ -43,6 +43,7 @@ class StatusRecord:
     completeness: Completeness
     missing: tuple[str, ...] = ()
     base_unit: str = ""
+    note: str = ""
 
     @classmethod
     def of(cls, metric: Metric) -> StatusRecord:
@@ -69,6 +70,7 @@ class StatusRecord:
             completeness=outcome.completeness,
             missing=outcome.missing,
             base_unit=metric.UNIT,
+            note=outcome.note,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -82,6 +84,7 @@ class StatusRecord:
             "comparative": self.comparative.value,
             "completeness": self.completeness.value,
             "missing": list(self.missing),
+            "note": self.note,
         }
 
 
@@ -258,6 +261,9 @@ def report_of(
     if len(set(batches.values())) > 1:
         listing = ", ".join(f"{key} of {size}" for key, size in batches.items())
         notes.append(f"values are for batches of different sizes: {listing}")
+    for note in dict.fromkeys(record.note for record in records if record.note):
+        noted = ", ".join(record.friendly_name for record in records if record.note == note)
+        notes.append(f"{noted}: {note}")
     notes += [
         f"{record.friendly_name}: {record.value.warning}"
         for record in records

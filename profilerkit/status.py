@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import inspect
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, TypeVar
 
@@ -23,6 +23,7 @@ __all__ = [
     "Completeness",
     "Failure",
     "Metric",
+    "Noted",
     "Outcome",
     "Partial",
     "StatusKey",
@@ -103,6 +104,14 @@ class Partial:
 
 
 @dataclass(frozen=True)
+class Noted:
+    """What a function returns for a value that something must be said of: the value, and what reports say with it."""
+
+    value: Any
+    note: str
+
+
+@dataclass(frozen=True)
 class Unavailable:
     """What a function returns where a value cannot be had here: the reason."""
 
@@ -124,6 +133,7 @@ class Outcome:
     completeness: Completeness = Completeness.COMPLETE
     missing: tuple[str, ...] = ()
     error: Exception | None = None
+    note: str = ""
 
     @classmethod
     def of(cls, returned: Any) -> Outcome:
@@ -133,6 +143,8 @@ class Outcome:
         if isinstance(returned, Partial):
             missing = (returned.missing,) if isinstance(returned.missing, str) else tuple(returned.missing)
             return cls(returned.value, Completeness.PARTIAL, missing)
+        if isinstance(returned, Noted):
+            return replace(cls.of(returned.value), note=returned.note)
         if isinstance(returned, Unavailable):
             return cls(None, Completeness.UNAVAILABLE, (returned.reason,))
         if isinstance(returned, Failure):

@@ -97,11 +97,13 @@ class MemoryTimeline:
     """Bytes alive after each operator: inputs and activations; the weights stay alive throughout.
 
     ``live_bytes`` has one value for each operator of the trace, in order. ``input_bytes`` are alive before the first.
+    ``note`` says how the model is run for these to be true, where there are several ways.
     """
 
     weight_bytes: int = 0
     input_bytes: int = 0
     live_bytes: tuple[int, ...] = ()
+    note: str = ""
 
     @property
     def peak_index(self) -> int | None:

@@ -70,7 +70,7 @@ def blocks_of(text: str) -> Iterator[Block]:
     lines = text.splitlines()
     needs: list[str] = []  # of the section that a line is in, and of those around it
     for number, line in enumerate(lines):
-        if re.fullmatch(rf"([{UNDERLINES}])\1+", line) and lines[number - 1].strip():
+        if re.fullmatch(rf"([{re.escape(UNDERLINES)}])\1+", line) and lines[number - 1].strip():
             needs = [*needs[: UNDERLINES.index(line[0])], ""]
         elif line.startswith(".. needs: "):
             needs[-1] = line.removeprefix(".. needs: ")
@@ -226,6 +226,14 @@ def test_every_hook_is_documented_with_its_signature() -> None:
     for name, hook in hooks.items():
         signature = str(inspect.signature(hook)).replace("'", "")
         assert f".. function:: {name}{signature}" in text
+
+
+def test_everything_that_a_backend_may_offer_is_documented() -> None:
+    text = (DOCS / "extending.rst").read_text(encoding="utf-8")
+    offered = {name for name in vars(Backend) if not name.startswith("_")}
+    assert "trace_training" in offered
+    for name in offered:
+        assert re.search(rf"``{name}(``|\()", text), name
 
 
 def loaded_backends() -> Iterator[Backend]:

@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class TFBackend(Backend):
-    """Profiles Keras 3 and ``tf_keras`` models, ``tf.Module``s, functions and saved models."""
+    """Profiles models of Keras 3 and ``tf_keras``, modules (``tf.Module``), functions and saved models."""
 
     name: ClassVar[str] = "tensorflow"
     data_loader = TFDataLoader

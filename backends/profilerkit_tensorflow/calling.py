@@ -135,7 +135,7 @@ def _call_signature(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) 
             f"a {type(model).__name__} cannot be called: it has neither __call__ nor signatures; give a callable that "
             "runs it"
         )
-    names = list(signatures[chosen].structured_input_signature[1])
+    names = sorted(signatures[chosen].structured_input_signature[1])
     if len(args) > 1 or (args and len(names) != 1):
         raise InputError(
             f"the signature {chosen!r} of the saved model takes its inputs by name: {', '.join(names)}; give a mapping "

@@ -14,16 +14,16 @@ from .values import Scope
 if TYPE_CHECKING:
     from .walk import Walk
 
-__all__ = ["cropped_share", "dealt_out_share"]
+__all__ = ["CONVOLUTIONS", "TO_SPACE", "cropped_share", "dealt_out_share"]
 
 _TO_BATCH = ("SpaceToBatchND", "SpaceToBatch")
-_TO_SPACE = ("BatchToSpaceND", "BatchToSpace")
+TO_SPACE = ("BatchToSpaceND", "BatchToSpace")
 #: Other views of the same elements, which may stand between.
 _VIEWS = ("Identity", "Squeeze", "ExpandDims", "Reshape", "Transpose")
 _ASKING_FOR_SHAPES = ("Shape", "ShapeN", "Size", "Rank")
 
 #: Convolutions cost so much for each element of their output,
-_BY_OUTPUT = ("Conv", "Conv2D", "Conv3D", "DepthwiseConv2dNative")
+CONVOLUTIONS = ("Conv", "Conv2D", "Conv3D", "DepthwiseConv2dNative")
 #: and gradients (and so transposed ones) for each element of the convolution's output, which is their third input.
 _BY_THIRD_INPUT = tuple(
     f"{name}Backprop{side}{version}"
@@ -48,11 +48,11 @@ def cropped_share(walk: Walk, operator: Any, scope: Scope) -> tuple[str, Fractio
 
     None if anything else uses what is cropped.
     """
-    if operator.type not in _TO_SPACE:
+    if operator.type not in TO_SPACE:
         return None
     convolved = _behind_views(operator.inputs[0], used_once=True)
     share = _share(walk, operator.outputs[0], operator.inputs[0], scope)
-    if convolved.op.type not in _BY_OUTPUT or not _is_used_once(convolved) or share is None:
+    if convolved.op.type not in CONVOLUTIONS or not _is_used_once(convolved) or share is None:
         return None
     return convolved.op.name, share
 

@@ -10,6 +10,7 @@ import weakref
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from fractions import Fraction
 from typing import Any
 
 import tensorflow as tf
@@ -20,6 +21,7 @@ from profilerkit.cost import Shape
 
 from .calling import call_model
 from .costs import OpCall, Shapes
+from .dilation import CONVOLUTIONS, TO_SPACE
 from .kinds import is_unbuilt
 from .layers import LayerCalls, named_layers
 from .memory import tensor_bytes
@@ -44,6 +46,9 @@ class EagerRun:
         self.live_bytes: list[int] = []
         self.uncounted: Counter[str] = Counter()
         self._prices: list[OpCall] = []
+        #: The operator that made a tensor, by the tensor's id while it is alive; shares that are left of convolutions.
+        self._makers: dict[int, Executed] = {}
+        self._left: list[tuple[Executed, Fraction]] = []
         self._live = _LiveBytes()
         self._live.hold(leaf for leaf in inputs.leaves() if tf.is_tensor(leaf))
         self.input_bytes = self._live.total
@@ -72,6 +77,7 @@ class EagerRun:
                 input_bytes=sum(tensor_bytes(static_shape(tensor), tensor.dtype.name) for tensor in ins),
             )
         )
+        self._note_makers(kind, ins, outs)
         small = [tensor.numpy() if _is_small(tensor) else None for tensor in ins]
         self._prices.append(
             OpCall(
@@ -86,6 +92,15 @@ class EagerRun:
         )
         self.live_bytes.append(self._live.total)
 
+    def _note_makers(self, kind: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        """Note who made what, and which share of a dilated convolution is left of its padded output."""
+        maker = self._makers.get(id(inputs[0])) if inputs else None
+        if kind in TO_SPACE and maker is not None and maker.type in CONVOLUTIONS:
+            whole, left = (tensor.shape.num_elements() for tensor in (inputs[0], outputs[0]))
+            self._left.append((maker, Fraction(left, whole)))
+        done = maker if kind in _VIEWS and maker is not None else self.executed[-1]
+        self._makers.update((id(tensor), done) for tensor in outputs)
+
     def _price_all(self) -> None:
         """Price the operators, now that it is known which layers have a formula of their own."""
         priced: list[tuple[Executed, int]] = []
@@ -99,6 +114,8 @@ class EagerRun:
             elif id(covering) not in used:
                 used.add(id(covering))
                 priced.append((layer_work(covering, cost, 1), live))
+        for convolution, share in self._left:
+            convolution.scale(share)
         self.executed = [done for done, _ in priced]
         self.live_bytes = [live for _, live in priced]
 

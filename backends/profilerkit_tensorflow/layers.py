@@ -9,8 +9,9 @@ from typing import Any
 
 import tensorflow as tf
 
+from profilerkit import layering
 from profilerkit.cost import Cost, Shape, evaluated
-from profilerkit.layering import CallStack, depth_of, shown_layers
+from profilerkit.layering import CallStack, depth_of, shown_layers, tensors_in
 from profilerkit.trace import LayerCall, LayerRecord, TensorInfo, WeightRecord
 
 from .conversion import converted
@@ -25,16 +26,7 @@ __all__ = ["LayerCalls", "layer_records", "named_layers"]
 
 def named_layers(model: Any) -> list[tuple[str, Any]]:
     """Return every layer under every path it has, the model itself first, under the empty one."""
-    found: list[tuple[str, Any]] = []
-
-    def visit(path: str, layer: Any, above: tuple[int, ...]) -> None:
-        found.append((path, layer))
-        for name, child in children_of(layer):
-            if id(child) not in above:  # a layer that holds the one around it
-                visit(f"{path}.{name}" if path else name, child, (*above, id(child)))
-
-    visit("", model, (id(model),))
-    return found
+    return layering.named_layers(model, children_of)
 
 
 class LayerCalls(CallStack):
@@ -141,23 +133,8 @@ def infos_in(structure: Any) -> tuple[TensorInfo, ...]:
     """Return shape and dtype of every tensor in a nested structure; an unknown dimension is None."""
     return tuple(
         TensorInfo(tuple(leaf.shape.as_list()) if leaf.shape.rank is not None else (), leaf.dtype.name)
-        for leaf in _tensors_in(structure)
+        for leaf in tensors_in(structure, tf.is_tensor)
     )
-
-
-def _tensors_in(structure: Any) -> Iterator[Any]:
-    if tf.is_tensor(structure):
-        yield structure
-        return
-    parts: Iterable[Any] = ()
-    if isinstance(structure, Mapping):
-        parts = structure.values()
-    elif isinstance(structure, (list, tuple, set)):
-        parts = structure
-    elif hasattr(structure, "__dataclass_fields__"):
-        parts = [getattr(structure, name, None) for name in structure.__dataclass_fields__]
-    for part in parts:
-        yield from _tensors_in(part)
 
 
 def layer_records(

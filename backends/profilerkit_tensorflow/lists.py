@@ -1,4 +1,4 @@
-"""Lists of tensors, as loops read and fill them: which shape their elements have.
+"""Lists of tensors, as loops read and fill them: how many elements they have, and of which shape.
 
 TensorFlow notes that shape when it makes a list, and learns nothing from what is put in later. A function that was made
 for any batch, such as a saved model's, has lists whose elements have no known batch; its caller knows it.
@@ -6,7 +6,7 @@ for any batch, such as a saved model's, has lists whose elements have no known b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .values import PartialShape, Value, common_shape
@@ -17,24 +17,34 @@ __all__ = ["note_elements", "read_shape"]
 _PUTTING = {"TensorListSetItem": 2, "TensorListPushBack": 1}
 #: Operators that make a list of a tensor's rows.
 _DEALING = ("TensorListFromTensor", "TensorListScatter", "TensorListScatterV2")
-#: Operators that hand a list on, as their first output.
-_PASSING = ("Identity", "TensorListResize", "TensorListPopBack")
+#: Operators that make a list without elements, or change how many it has, by the place of that number.
+_SIZING = {"TensorListReserve": 1, "TensorListResize": 1}
+#: Operators that hand a list on, as their first output, and whether it has as many elements as before.
+_PASSING = {"Identity": True, "TensorListResize": False, "TensorListPopBack": False}
 #: Operators that read one element, by the place of that among their outputs, or all into one tensor.
 _READING = {"TensorListGetItem": 0, "TensorListPopBack": 1}
 _STACKING = ("TensorListStack", "TensorListGather")
 
 
-def note_elements(operator: Any, inputs: Sequence[Value], made: Sequence[Value]) -> None:
-    """Note on the list that an operator makes which shape its elements have."""
+def note_elements(
+    operator: Any, inputs: Sequence[Value], made: Sequence[Value], constant: Callable[[Value], Any]
+) -> None:
+    """Note on the list that an operator makes what its elements are; ``constant`` gives numbers that are known."""
     kind = operator.type
+    if kind in _SIZING:
+        size = constant(inputs[_SIZING[kind]])
+        made[0].length = None if size is None else int(size)
     if kind in _PUTTING:
+        made[0].length = inputs[0].length if kind == "TensorListSetItem" else None
         held, put = inputs[0].elements, inputs[_PUTTING[kind]].shape
         made[0].elements = put if held is None else common_shape(held, put)
     elif kind in _DEALING:
         shape = inputs[0].shape
         made[0].elements = None if shape is None else shape[1:]
+        made[0].length = None if shape is None or kind != "TensorListFromTensor" else shape[0]
     elif kind in _PASSING:
         made[0].elements = inputs[0].elements
+        made[0].length = inputs[0].length if _PASSING[kind] else made[0].length
 
 
 def read_shape(operator: Any, place: int, inputs: Sequence[Value], declared: PartialShape) -> PartialShape:
@@ -46,5 +56,6 @@ def read_shape(operator: Any, place: int, inputs: Sequence[Value], declared: Par
     if _READING.get(kind) == place:
         return elements
     if kind in _STACKING:
-        return (None if declared is None else declared[0], *elements)
+        first = declared[0] if declared is not None else None
+        return (inputs[0].length if first is None and kind == "TensorListStack" else first, *elements)
     return declared

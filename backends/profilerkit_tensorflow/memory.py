@@ -261,21 +261,17 @@ def _is_view(whole: Tensor, part: Tensor) -> bool:
 
 
 def scratch_bytes(kind: str, sources: Sequence[Tensor | None], outputs: Sequence[Tensor], equation: str = "") -> int:
-    """Return what a kernel allocates for itself while it runs, where that grows with the tensors."""
+    """Return what an operator takes for copies that other frameworks make by operators of their own: transposed ones.
+
+    What a kernel allocates for itself beside them (filters in another order, im2col) is none of the model's tensors,
+    and differs from one build of TensorFlow to the next.
+    """
     sizes = [0 if source is None else tensor_bytes(*source[1:]) for source in sources]
     made = [tensor_bytes(shape, dtype) for _, shape, dtype in outputs]
     if kind == "Einsum":
         return _einsum_scratch(equation, sizes, made[0])
     if kind in _REDUCTIONS and sources and sources[0] is not None:
         return sizes[0] if _reduces_apart(sources[0][1], outputs[0][1]) else 0
-    if kind in ("Conv2D", "Conv2DBackpropInput", "Conv3D", "Conv3DBackpropInputV2") and sources[1] is not None:
-        return sizes[1] if prod(size or 1 for size in (sources[1][1] or ())[:-2]) > 1 else 0  # the filter, reordered
-    if kind in ("Conv2DBackpropFilter", "Conv3DBackpropFilterV2"):
-        return made[0]
-    if kind in ("Cumsum", "Cumprod", "LRN"):
-        return made[0]
-    if kind == "MaxPool":
-        return tensor_bytes(outputs[0][1], "uint8")  # where the maxima were
     return 0
 
 

@@ -14,12 +14,12 @@ operator (`ownership`). How a gradient's operator leads to the forward one, foun
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .gradient_names import forward_names, is_gradient_name, traced_name
 from .node_names import kernel_operation, node_path
 from .op_times import PassTimes
 from .ownership import Owner, Ownership
@@ -28,11 +28,6 @@ from .program import Program
 __all__ = ["Body", "NodeOwners", "Placed", "runs_of_bodies"]
 
 _BRANCH_ATTRIBUTES = {"body": "body", "cond": "cond", "then": "then_branch", "else": "else_branch"}
-_OF_TAPE = re.compile(r"(?:.*/)?gradient_tape/(.+)")
-_OF_FUNCTION = re.compile(r"(?:.*/)?gradients/(.+)")
-#: What TensorFlow adds to the name of a branch's or a loop's body to have it give what the gradient needs.
-_REWRITTEN = "_rewritten"
-_GRADIENT_PART = re.compile(r"_grad(?:_\d+)?$")
 
 
 @dataclass(eq=False)
@@ -92,7 +87,7 @@ class NodeOwners:
         self._bodies: dict[tuple[str, ...], Body] = {(): self.main}
         graphs = [call.graph for call in self._ownership.calls]
         self._traced = set(map(id, graphs))
-        self._traced_by_name = {traced.name.removesuffix(_REWRITTEN): traced for traced in graphs}
+        self._traced_by_name = {traced_name(traced): traced for traced in graphs}
         self._scopes: dict[int, dict[str, set[Owner]]] = {}
         self._placed_operators: dict[tuple[int, str], Owner | None] = {}
 
@@ -166,7 +161,7 @@ class NodeOwners:
         """Return who made an operator: in a branch's graph, of which the gradient makes a copy, by the one traced."""
         graph = body.graph
         if id(graph) not in self._traced:
-            graph = self._traced_by_name.get(graph.name.removesuffix(_REWRITTEN), graph)
+            graph = self._traced_by_name.get(traced_name(graph), graph)
         return self._ownership.of(graph, name, body.owner)
 
     def _of_gradient(self, operator: Any, body: Body) -> Owner | None:
@@ -187,7 +182,7 @@ class NodeOwners:
     def _by_name(self, name: str, forward: Body | None) -> Owner | None:
         if forward is None:
             return None
-        for candidate in _forward_names(name):
+        for candidate in forward_names(name):
             if candidate in forward.operators and not forward.is_gradient(candidate):
                 return self._forward_owner(forward, candidate)
             owner = self._only_owner_in_scope(forward, candidate)
@@ -262,22 +257,8 @@ def _boundary(graph: Any, ownership: Ownership, forward_operators: int) -> int:
     return len(operators)
 
 
-def _forward_names(name: str) -> Iterator[str]:
-    """Yield the operators and scopes that a gradient's operator may be of by its name, the longest first."""
-    of_tape, of_function = _OF_TAPE.match(name), _OF_FUNCTION.match(name)
-    if of_function is not None:
-        parts = of_function[1].split("/")
-        for end in range(len(parts), 0, -1):
-            if _GRADIENT_PART.search(parts[end - 1]):
-                yield _GRADIENT_PART.sub("", "/".join(parts[:end]))
-    elif of_tape is not None:
-        parts = of_tape[1].split("/")
-        for end in range(len(parts), 0, -1):
-            yield "/".join(parts[:end])
-
-
 def _named_gradient(path: tuple[str, ...]) -> bool:
-    return any(_OF_TAPE.match(part) or _OF_FUNCTION.match(part) for part in path)
+    return any(map(is_gradient_name, path))
 
 
 def _between(operator: Any, kernel: Any) -> list[Any]:

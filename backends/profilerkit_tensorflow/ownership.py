@@ -6,13 +6,14 @@ call of a layer notes which operators it added to the graph; the innermost call 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from profilerkit.cost import Cost
+
+from .gradient_names import forward_names, traced_name
 
 __all__ = ["Owner", "Ownership"]
 
@@ -77,8 +78,8 @@ class Ownership:
 
     def _traced(self, graph: Any) -> Any:
         """Return the graph itself, or the one that was traced where it is a copy that a gradient needs more of."""
-        name = graph.name.removesuffix(_REWRITTEN)
-        known = [owner.graph for owner in self.calls if owner.graph.name.removesuffix(_REWRITTEN) == name]
+        name = traced_name(graph)
+        known = [owner.graph for owner in self.calls if traced_name(owner.graph) == name]
         return graph if not known or any(each is graph for each in known) else known[0]
 
     def _claimed(self, graph: Any) -> dict[str, Owner]:
@@ -93,36 +94,8 @@ class Ownership:
         """Return the owner of the forward operator whose gradient an operator computes, as its name tells."""
         forward_graph = self._forward_graphs.get(id(graph)) or getattr(graph, "_forward_graph", None) or graph
         claims = self._claims_of(forward_graph)
-        for forward in _forward_names(name):
+        for forward in forward_names(name):
             found = claims.get(forward)
             if found is not None:
                 return found.of_gradient
         return None
-
-
-#: What TensorFlow adds to the name of a branch's or a loop's body to have it give what the gradient needs.
-_REWRITTEN = "_rewritten"
-_OF_TAPE = re.compile(r"(?:.*/)?gradient_tape/(.+)")
-_OF_FUNCTION = re.compile(r"(?:.*/)?gradients/(.+)")
-_GRADIENT_PART = re.compile(r"_grad(?:_\d+)?$")
-
-
-def _forward_names(name: str) -> Iterator[str]:
-    """Yield the names that the forward operator may have, the longest first.
-
-    The tape calls the gradient of ``a/b/Conv2D`` something inside ``gradient_tape/a/b/Conv2D/``, where any part may
-    have got a number to make it unique. In the gradient of a called function, of a loop's body or of a branch it is
-    something inside ``gradients/a/b/Conv2D_grad/``.
-    """
-    of_function, of_tape = _OF_FUNCTION.match(name), _OF_TAPE.match(name)
-    if of_function is not None:
-        parts = of_function[1].split("/")
-        for end in range(len(parts), 0, -1):
-            if _GRADIENT_PART.search(parts[end - 1]):
-                yield _GRADIENT_PART.sub("", "/".join(parts[:end]))
-    elif of_tape is not None:
-        parts = of_tape[1].split("/")
-        for end in range(len(parts), 0, -1):
-            candidate = "/".join(parts[:end])
-            yield candidate
-            yield re.sub(r"_\d+$", "", candidate)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from profilerkit import CostFormulaError, ModelInputs
+from profilerkit import CostFormulaError, ModelFailedError, ModelInputs
 from profilerkit.errors import model_failed
 from profilerkit.liveness import live_bytes
 from profilerkit.measurement import collector_paused
@@ -32,6 +33,9 @@ _BOOKKEEPING = frozenset(
 )
 
 
+_AS_A_GRAPH = "of the model run as a graph; run eagerly, more stays alive"
+
+
 def trace_model(model: Any, inputs: ModelInputs | None, *, training: bool = False) -> ModelTrace:
     """Return the trace of one forward pass, or in training of one step; a model that raises leaves its layers alone."""
     if inputs is None:
@@ -39,15 +43,18 @@ def trace_model(model: Any, inputs: ModelInputs | None, *, training: bool = Fals
     # A collector's pause costs more than the walk, and what only it would free is small: graphs hold no data.
     with preserved(model), collector_paused():
         try:
-            return walked(traced_program(model, inputs, training=training))
-        except CostFormulaError as error:
-            return _layers_alone(model, error)
+            program = traced_program(model, inputs, training=training)
         except Exception as error:  # whatever the model raises while it is traced
-            refusal = error
-    return _layers_alone(model, model_failed(refusal, inputs)) if training else _run_eagerly(model, inputs, refusal)
+            refusal = model_failed(error, inputs)
+        else:
+            try:
+                return walked(program)
+            except CostFormulaError as error:
+                return _layers_alone(model, error)
+    return _layers_alone(model, refusal) if training else _run_eagerly(model, inputs, refusal)
 
 
-def _run_eagerly(model: Any, inputs: ModelInputs, refusal: Exception) -> ModelTrace:
+def _run_eagerly(model: Any, inputs: ModelInputs, refusal: ModelFailedError) -> ModelTrace:
     """Watch one eager pass of a model that cannot be traced; one that raises there too has failed."""
     with preserved(model, variable_values=True):
         try:
@@ -57,16 +64,26 @@ def _run_eagerly(model: Any, inputs: ModelInputs, refusal: Exception) -> ModelTr
         except Exception as error:  # whatever the model raises
             failure = model_failed(error, inputs)
         else:
-            return _of_eager_run(run, refusal)
+            return _of_eager_run(run, refusal.__cause__ or refusal)
     return _layers_alone(model, failure)
 
 
-def _of_eager_run(run: EagerRun, refusal: Exception) -> ModelTrace:
+def _said(error: BaseException) -> str:
+    """Return what an error says in one line, without what Keras and autograph wrap around it."""
+    lines = [re.sub(r"\x1b\[\d*m", "", line).strip() for line in str(error).splitlines()]
+    lines = [line for line in lines if line]
+    if len(lines) > 1 and lines[0].startswith("Exception encountered when calling"):
+        return lines[1][:200]
+    if lines and lines[0] == "in user code:":
+        return lines[-1][:200]
+    return lines[0][:200] if lines else "no message"
+
+
+def _of_eager_run(run: EagerRun, refusal: BaseException) -> ModelTrace:
     trained = trainable_variables_of(run.layers)
     records = layer_records(run.layers, run.calls.calls, trained)
     weights = distinct(weight for record in records for weight in record.parameters)
     shown = [(each, live) for each, live in zip(run.executed, run.live_bytes, strict=True) if _is_record(each)]
-    said = str(refusal).strip().split("\n", 1)[0][:200]
     return ModelTrace(
         layers=records,
         operators=tuple(_record(each) for each, _ in shown),
@@ -77,7 +94,7 @@ def _of_eager_run(run: EagerRun, refusal: Exception) -> ModelTrace:
         method="an eager run",
         notes=(
             "counted in one eager run, for the values of these inputs and with the memory of eager execution: the "
-            f"model cannot be traced as a graph ({type(refusal).__name__}: {said})",
+            f"model cannot be traced as a graph ({type(refusal).__name__}: {_said(refusal)})",
         ),
     )
 
@@ -111,7 +128,7 @@ def walked(program: Program) -> ModelTrace:
     return ModelTrace(
         layers=records,
         operators=tuple(_record(each) for each, _ in shown),
-        memory=MemoryTimeline(held, given.input_bytes, tuple(alive for _, alive in shown)),
+        memory=MemoryTimeline(held, given.input_bytes, tuple(alive for _, alive in shown), _AS_A_GRAPH),
         uncounted=dict(walk.uncounted),
         method="a traced graph",
         notes=(*_notes(walk, program), *_packed(program)),
@@ -182,14 +199,11 @@ def _packed(program: Program) -> Iterator[str]:
     """Say which weights keep several numbers in one element."""
     packed = dict(packed_elements(program.layers[0][1]))
     if packed:
-        yield (
-            f"{len(packed)} weights are quantised to 4 bits, two numbers to a byte: parameters count the numbers, "
-            "the size counts the bytes"
-        )
+        which = f"{len(packed)} weights are" if len(packed) > 1 else "a weight is"
+        yield f"{which} quantised to 4 bits, two numbers to a byte: parameters count the numbers, the size the bytes"
 
 
 def _notes(walk: Walk, program: Program) -> Iterator[str]:
-    yield "the memory footprint is that of the model run as a graph; run eagerly, more stays alive"
     yield from sorted(walk.notes)
     made = ", ".join(sorted(set(program.calls.strangers)))
     if made:

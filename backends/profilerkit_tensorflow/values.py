@@ -25,7 +25,8 @@ class Value:
     """One tensor that flows: what is known of it before the model runs.
 
     ``tensor`` is the graph's tensor that it comes from (it knows what a resource holds), ``scope`` where its operator
-    stands. ``elements`` is the shape of a list's elements, None until that is known. ``constant`` is its numpy array where that is known, None where it is not.
+    stands. ``constant`` is its numpy array where that is known, None where it is not. ``elements`` is the shape of a
+    list's elements, None until something is put in, ``length`` how many these are.
     """
 
     key: int
@@ -35,6 +36,7 @@ class Value:
     scope: Scope | None = None
     constant: Any = NOT_FOLDED
     elements: PartialShape = None
+    length: int | None = None
 
     @property
     def known_shape(self) -> Shape | None:
@@ -46,11 +48,13 @@ class Value:
     def common(self, other: Value) -> Value:
         """Return what is known of a variable that has one of two values."""
         held = self.elements if self.elements is None else common_shape(self.elements, other.elements)
-        return Value(self.key, common_shape(self.shape, other.shape), self.dtype, self.tensor, elements=held)
+        length = self.length if self.length == other.length else None
+        shape = common_shape(self.shape, other.shape)
+        return Value(self.key, shape, self.dtype, self.tensor, elements=held, length=length)
 
     def is_known_as(self, other: Value) -> bool:
         """Say whether no less is known of another value."""
-        return (self.shape, self.elements) == (other.shape, other.elements)
+        return (self.shape, self.elements, self.length) == (other.shape, other.elements, other.length)
 
 
 @dataclass(eq=False)

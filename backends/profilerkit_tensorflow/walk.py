@@ -119,7 +119,7 @@ class Walk:
             elif specialised is not None:
                 specialised.keep(value, tensor)
             made.append(value)
-        note_elements(operator, inputs, made)
+        note_elements(operator, inputs, made, self.folding.constant)
         owner = self.ownership.of(scope.graph, operator.name, scope.owner)
         if operator.type == "Merge" and all(tensor.op.type != "NextIteration" for tensor in operator.inputs):
             self.notes.add("of a condition of TensorFlow 1 all branches are counted")
@@ -279,9 +279,9 @@ class Walk:
         return final
 
     def _handed_on(self, value: Value, known: Value, owner: Owner) -> Value:
-        """Return a value that is another one's bytes under a name of its own: a loop's variable, known as it always is."""
+        """Return a loop's variable: another value's bytes under a name of its own, of which less may be known."""
         twin = self.new_value(known.shape, value.dtype, value.tensor)
-        twin.elements = known.elements
+        twin.elements, twin.length = known.elements, known.length
         made = ((twin.key, twin.shape, value.dtype),)
         self.executed.append(Executed("Identity", "", (value.key,), made, 1, owner, silent=True))
         return twin

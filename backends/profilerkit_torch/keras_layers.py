@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from profilerkit import ModelInputs, WithoutValuesError
+from profilerkit import ModelInputs, WithoutValuesError, layering
 from profilerkit.keras_layers import (
     call_arguments,
     channels_last_order,
@@ -129,16 +129,7 @@ def fill_variables(module: nn.Module) -> None:
 
 def named_keras_layers(model: nn.Module) -> list[tuple[str, nn.Module]]:
     """Return every module under every path it has, the model itself first; Keras' layers as Keras names them."""
-    found: list[tuple[str, nn.Module]] = []
-
-    def visit(path: str, module: nn.Module, above: tuple[int, ...]) -> None:
-        found.append((path, module))
-        for name, child in _children(module):
-            if id(child) not in above:  # a layer that holds the one around it
-                visit(f"{path}.{name}" if path else name, child, (*above, id(child)))
-
-    visit("", model, (id(model),))
-    return found
+    return layering.named_layers(model, _children)
 
 
 def _children(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:

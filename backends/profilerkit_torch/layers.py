@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -15,7 +15,7 @@ from torch.nn.modules import module as torch_module
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.nn.parameter import is_lazy as is_unsized
 
-from profilerkit.layering import CallStack, depth_of, shown_layers
+from profilerkit.layering import CallStack, depth_of, shown_layers, tensors_in
 from profilerkit.trace import LayerCall, LayerRecord, TensorInfo, WeightRecord
 
 from .keras_layers import is_unbuilt, own_keras_weights, trained_by_keras
@@ -31,22 +31,11 @@ def tensor_info(tensor: torch.Tensor) -> TensorInfo:
 
 def infos_in(structure: Any) -> tuple[TensorInfo, ...]:
     """Return shape and dtype of every tensor in a nested structure: tuples, mappings and dataclasses."""
-    return tuple(map(tensor_info, _tensors_in(structure)))
+    return tuple(map(tensor_info, tensors_in(structure, _is_tensor)))
 
 
-def _tensors_in(structure: Any) -> Iterator[torch.Tensor]:
-    if isinstance(structure, torch.Tensor):
-        yield structure
-        return
-    parts: Iterable[Any] = ()
-    if isinstance(structure, Mapping):
-        parts = structure.values()
-    elif isinstance(structure, (list, tuple, set)):
-        parts = structure
-    elif hasattr(structure, "__dataclass_fields__"):
-        parts = [getattr(structure, name, None) for name in structure.__dataclass_fields__]
-    for part in parts:
-        yield from _tensors_in(part)
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, torch.Tensor)
 
 
 def is_lazy(model: nn.Module) -> bool:
@@ -150,7 +139,7 @@ def _packed(module: nn.Module) -> Iterator[tuple[str, Any, torch.Tensor]]:
     """Yield name, identity and value of the weights that a quantised module keeps packed, outside its parameters."""
     for name, value in module.__dict__.items():
         if isinstance(value, torch.ScriptObject) and "PackedParams" in str(value._type()):
-            values = [tensor for tensor in _tensors_in(value.__getstate__()) if not _is_setting(tensor)]
+            values = [tensor for tensor in tensors_in(value.__getstate__(), _is_tensor) if not _is_setting(tensor)]
             yield from ((f"{name}.{index}", (id(value), index), tensor) for index, tensor in enumerate(values))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from profilerkit import Comparative, Failure, Metric, Scale
+from profilerkit import Comparative, Failure, Metric, Noted, Scale
 from profilerkit.trace import ModelTrace
 
 __all__ = ["MemoryFootprint", "memory_footprint"]
@@ -21,4 +21,7 @@ class MemoryFootprint(Metric):
 
 def memory_footprint(trace: ModelTrace, include_weights: bool) -> Any:
     """Return the peak in bytes, or the failure that kept the model from running."""
-    return Failure(trace.failure) if trace.failure is not None else trace.memory.peak_bytes(include_weights)
+    if trace.failure is not None:
+        return Failure(trace.failure)
+    peak = trace.memory.peak_bytes(include_weights)
+    return Noted(peak, trace.memory.note) if trace.memory.note else peak

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from profilerkit import Comparative, Failure, Metric, NotOfferedError, Partial, ProfilerFunction, Scale, Unavailable
+from profilerkit import (
+    Comparative,
+    Failure,
+    Metric,
+    Noted,
+    NotOfferedError,
+    Partial,
+    ProfilerFunction,
+    Scale,
+    Unavailable,
+)
 from profilerkit.backend import Backend
 from profilerkit.data import ModelInputs
 from profilerkit.trace import ModelTrace
@@ -79,4 +89,5 @@ class ComputeTraining(ProfilerFunction):
 def _memory(trace: ModelTrace, state: int | str) -> Any:
     """Return the peak with the optimizer's state, or a lower bound where how much that takes is not known."""
     peak = trace.memory.peak_bytes()
-    return peak + state if isinstance(state, int) else Partial(peak, (state,))
+    value = peak + state if isinstance(state, int) else Partial(peak, (state,))
+    return Noted(value, trace.memory.note) if trace.memory.note else value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -17,11 +17,11 @@ from rich.text import Text
 from ..measurement import Measurement, Ratio
 from ..quantity import PREFIXES, Scale, format_number, scale_value
 from ..status import Comparative, Completeness
+from ..trace import LayerTable
 from . import untouched_random
 
 if TYPE_CHECKING:
     from ..report import Comparison, Report, StatusRecord
-    from ..trace import LayerTable
 
 __all__ = ["comparison_table", "layer_table", "render", "report_table", "to_text"]
 
@@ -57,7 +57,11 @@ def report_table(report: Report, details: bool = False) -> RenderableType:
     for record in report.statuses.values():
         value, unit = _value_and_unit(record)
         table.add_row(escape(record.friendly_name), value, escape(unit), record.completeness.value)
-    parts: list[RenderableType] = [table, _footer([*_notes(report, named=False), *_batch(report)])]
+    notes = [_sentence(note) for note in _notes(report)]
+    parts: list[RenderableType] = [table, _footer([*notes, *_batch(report)])]
+    for record in report.statuses.values():
+        if isinstance(record.value, LayerTable):
+            parts.append(measured_table(record.friendly_name, record.value))
     if details:
         parts.append(_descriptions(report.statuses.values()))
         if report.layers is not None:
@@ -84,7 +88,7 @@ def comparison_table(comparison: Comparison, details: bool = False) -> Renderabl
         row += [_enhancement(comparison, key, place) for place in range(len(comparison.others))]
         table.add_row(*row)
         firsts.append(first)
-    notes = [note for report in reports for note in _notes(report, named=True)]
+    notes = _notes_of_all(reports)
     alike = len({report.batch_size for report in reports}) == 1
     notes += dict.fromkeys(note for report in reports for note in _batch(report, named=not alike))
     if not alike:
@@ -110,6 +114,27 @@ def layer_table(layers: LayerTable, name: str = "") -> RenderableType:
         counts = [_count(row[column]) for column in ("params", "macs", "flops")]
         called = str(row["calls"]) if row["calls"] else "-"
         table.add_row(escape(label), escape(row["type"]), escape(shapes), called, *counts)
+    return table
+
+
+def measured_table(title: str, layers: LayerTable) -> RenderableType:
+    """Return a per-layer table of measured seconds: a column for each of its own, and what rows leave out."""
+    table = _table(title)
+    table.add_column("Layer")
+    table.add_column("Type")
+    table.add_column("Calls", justify="right", no_wrap=True)
+    columns = [name for name in (layers[0] if layers else {}) if name.endswith("_seconds")]
+    for name in columns:
+        heading = name.removesuffix("_seconds").replace("_", " ").capitalize()
+        table.add_column(heading, justify="right", no_wrap=True)
+    missing = any(row.get("missing") for row in layers)
+    if missing:
+        table.add_column("Left out")
+    for row in layers:
+        label = "  " * row["depth"] + (row["path"].rpartition(".")[2] or "(model)")
+        cells = ["-" if row[name] is None else str(scale_value(row[name], "s", Scale.TIME)) for name in columns]
+        further = [escape(row["missing"])] if missing else []
+        table.add_row(escape(label), escape(row["type"]), str(row["calls"]), *cells, *further)
     return table
 
 
@@ -184,19 +209,38 @@ def _bound(reference: StatusRecord, other: StatusRecord) -> str:
     return "≤ " if partial[1] == lower_is_better else "≥ "
 
 
-def _notes(report: Report, named: bool) -> Iterable[str]:
-    prefix = f"{report.name}: " if named else ""
+def _notes_of_all(reports: Sequence[Report]) -> list[str]:
+    """Return what is said of all reports once, and what is said of some with their names."""
+    said = [list(_notes(report)) for report in reports]
+    common = [note for note in said[0] if all(note in others for others in said)]
+    named = [
+        f"{report.name}: {note}"
+        for report, own in zip(reports, said, strict=True)
+        for note in own
+        if note not in common
+    ]
+    return [*map(_sentence, common), *named]
+
+
+def _sentence(note: str) -> str:
+    return f"{note[:1].upper()}{note[1:]}"
+
+
+def _notes(report: Report) -> Iterable[str]:
     alike: dict[tuple[str, str], list[str]] = {}
     for record in report.statuses.values():
         if record.completeness is Completeness.PARTIAL:
-            said = "is a lower bound; not counted", ", ".join(record.missing)
+            said = "lower bound", ", ".join(record.missing)
         elif record.completeness is not Completeness.COMPLETE:
             said = record.completeness.value, "; ".join(record.missing)
         else:
             continue
         alike.setdefault(said, []).append(record.friendly_name)
-    yield from (f"{prefix}{', '.join(names)} {state}: {reason}" for (state, reason), names in alike.items())
-    yield from (f"{prefix}{note}" if prefix else f"{note[:1].upper()}{note[1:]}" for note in report.notes)
+    for (state, reason), names in alike.items():
+        if state == "lower bound":
+            state = "is a lower bound; not counted" if len(names) == 1 else "are lower bounds; not counted"
+        yield f"{', '.join(names)} {state}: {reason}"
+    yield from report.notes
 
 
 def _batch(report: Report, named: bool = False) -> Iterable[str]:

@@ -15,13 +15,16 @@ from profilerkit import (
     Completeness,
     Measurement,
     Metric,
+    Noted,
+    Partial,
     Profiler,
     ProfilerFunction,
     Report,
     UnknownStatusError,
 )
-from profilerkit.render.console import comparison_table, layer_table, report_table, to_text
+from profilerkit.render.console import comparison_table, layer_table, measured_table, report_table, to_text
 from profilerkit.report import StatusRecord
+from profilerkit.status import Outcome
 from profilerkit.testing import FakeLayer, FakeModel
 from profilerkit.trace import LayerTable
 from profilerkit_metrics import ComputeComplexity, ComputeExecutionTime
@@ -271,3 +274,36 @@ def test_nested_layers_include_what_is_inside(make_profiler: MakeProfiler) -> No
     facts = {row["path"]: (row["macs"], row["own_macs"], row["params"]) for row in table}
     assert facts == {"": (111, 0, 4), "block": (11, 1, 4), "block.conv": (10, 10, 4), "head": (100, 100, 0)}
     assert sum(row["own_macs"] for row in table) == 111
+
+
+def test_what_must_be_said_of_a_value_is_said_with_its_name() -> None:
+    outcome = Outcome.of(Noted(Partial(5, ("something",)), "of half of it"))
+    assert (outcome.value, outcome.completeness, outcome.note) == (5, Completeness.PARTIAL, "of half of it")
+
+    class Half(Metric):
+        NAME = "half"
+
+    record = StatusRecord.of(Half().computed(outcome))
+    assert record.note == "of half of it"
+    assert record.to_dict()["note"] == "of half of it"
+
+
+def test_what_holds_for_all_reports_is_said_once_and_the_rest_by_name() -> None:
+    both, alone = "times are noisy", "counted in a real run"
+    reports = replace(TEACHER, notes=(both,)), replace(STUDENT, notes=(both, alone))
+    text = to_text(comparison_table(Comparison(reports[0], (reports[1],))), width=120)
+    assert text.count("Times are noisy") == 1
+    assert f"{STUDENT.name}: {alone}" in text
+
+
+def test_measured_layers_are_shown_below_the_table() -> None:
+    rows = LayerTable(
+        [
+            {"path": "", "type": "Net", "depth": 0, "calls": 1, "forward_seconds": 0.25, "backward_seconds": None},
+            {"path": "a.b", "type": "Dense", "depth": 2, "calls": 3, "forward_seconds": 0.002, "backward_seconds": 0.5},
+        ]
+    )
+    lines = [line.split() for line in to_text(measured_table("Layer Times", rows), width=80).splitlines()]
+    assert ["Layer", "Type", "Calls", "Forward", "Backward"] in lines
+    assert ["(model)", "Net", "1", "250", "ms", "-"] in lines
+    assert ["b", "Dense", "3", "2", "ms", "500", "ms"] in lines

@@ -54,7 +54,7 @@ def test_it_is_said_how_it_was_counted() -> None:
     found = traced(model, tf.ones((1, 3)))
     assert found.method == "an eager run"
     assert "one eager run" in found.notes[0]
-    assert "cannot be traced as a graph" in found.notes[0]
+    assert "cannot be traced as a graph (AttributeError: 'SymbolicTensor' object has no attribute" in found.notes[0]
 
 
 def test_an_unbuilt_one_is_unbuilt_again_afterwards() -> None:
@@ -119,3 +119,24 @@ def test_a_model_that_raises_both_ways_has_failed() -> None:
 
     found = traced(broken, tf.ones((1,)))
     assert "never works" in str(found.failure)
+
+
+def test_the_padding_of_a_dilated_convolution_does_not_count() -> None:
+    """5 x 5 outputs of 3 channels, 3 x 3 each: TensorFlow makes 6 x 6 of them and crops."""
+    layer = keras.layers.DepthwiseConv2D(3, dilation_rate=2, use_bias=False)
+    layer.build((None, 9, 9, 3))
+
+    def model(x: Any) -> Any:
+        assert tf.executing_eagerly()
+        return layer(x)
+
+    assert traced(model, tf.ones((1, 9, 9, 3))).macs == 5 * 5 * 3 * 9
+
+
+def test_an_error_of_ours_is_not_said_to_be_the_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(program: Any) -> ModelTrace:
+        raise AttributeError("a mistake in the walk")
+
+    monkeypatch.setattr("profilerkit_tensorflow.tracing.walked", broken)
+    with pytest.raises(AttributeError, match="a mistake in the walk"):
+        traced(lambda x: x, tf.ones((1,)))

@@ -7,7 +7,7 @@ import pytest
 tf = pytest.importorskip("tensorflow")
 
 import keras  # noqa: E402 - TensorFlow comes first, or the tests are skipped
-from small import ones, own_macs, traced  # noqa: E402
+from small import ones, own_macs, traced, trained  # noqa: E402
 
 #: Parameters as Keras' documentation lists them, and GMACs of one image of the size that the network is made for.
 PUBLISHED = {
@@ -52,3 +52,11 @@ def test_images_of_any_size() -> None:
     )
     assert small == first_block + others
     assert traced(model, ones(1, 64, 64, 3)).macs == 4 * small
+
+
+def test_a_training_step_is_three_forward_passes_less_the_gradient_of_the_image() -> None:
+    model = keras.applications.MobileNetV2((32, 32, 3), alpha=0.35, weights=None, classes=10)
+    forward = own_macs(traced(model, ones(2, 32, 32, 3)))
+    assert own_macs(trained(model, ones(2, 32, 32, 3))) == {
+        path: (2 if path == "Conv1" else 3) * macs for path, macs in forward.items()
+    }

@@ -121,14 +121,15 @@ def test_both_frameworks_count_the_same(role: str) -> None:
     assert in_keras["model_size"] == in_torch["model_size"] - counters
 
 
-def test_running_statistics_are_parameters_in_neither_framework() -> None:
-    """What PyTorch calls buffers are weights that are not trainable to Keras; the definition of the metric is one."""
+def test_keras_counts_running_statistics_as_parameters_that_are_not_trained() -> None:
+    """PyTorch calls them buffers; what is trained is the same. Each has two values for each channel of a batch norm."""
     params = resnet_params(width=32, blocks=(1, 1, 1), in_channels=1, classes=10, kernel=7)
-    for model, x in (
-        (digits.digits_teacher(), torch.zeros(1, 1, 32, 32)),
-        (keras_digits.digits_teacher(), tf.zeros((1, 32, 32, 1))),
-    ):
-        assert profile(model, x, metrics="total_params")["total_params"] == params
+    wanted = ["total_params", "trainable_params"]
+    in_torch = profile(digits.digits_teacher(), torch.zeros(1, 1, 32, 32), metrics=wanted)
+    in_keras = profile(keras_digits.digits_teacher(), tf.zeros((1, 32, 32, 1)), metrics=wanted)
+    assert [in_torch[key] for key in wanted] == [params, params]
+    channels = 32 + 2 * 32 + (2 + 1) * 64 + (2 + 1) * 128  # the stem, then two in each block and one in its shortcut
+    assert [in_keras[key] for key in wanted] == [params + 2 * channels, params]
 
 
 def layer_at(model: Any, path: str) -> Any:

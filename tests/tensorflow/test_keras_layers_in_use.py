@@ -172,6 +172,13 @@ def test_random_layers_have_no_parameters() -> None:
     assert traced(keras.Sequential([keras.Input((8, 8, 3)), row[2]]), ones(1, 8, 8, 3)).total_params == 0
 
 
+def test_generators_of_tensorflow_have_no_parameters() -> None:
+    generator = tf.random.Generator.from_seed(1)
+    kernel = tf.Variable(ones(3, 4))
+    found = traced(lambda x: (x + generator.normal([3])) @ kernel, ones(BATCH, 3))
+    assert (found.macs, found.total_params) == (BATCH * 12, 12)
+
+
 # Precision --------------------------------------------------------------------------------------------------------
 
 

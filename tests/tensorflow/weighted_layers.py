@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from keras import layers
@@ -139,6 +140,8 @@ convolution("Conv2D", (9, 8), 4, 6, (3, 2), groups=2)
 convolution("Conv2D", (9, 8), 4, 8, (3, 2), groups=4, padding="same")
 convolution("Conv2D", (9, 8), 4, 6, (3, 2), data_format="channels_first", padding="same", strides=2)
 convolution("Conv2D", (9, 8), 4, 6, (3, 2), data_format="channels_first")
+convolution("Conv2D", (9, 8), 4, 6, (3, 2), data_format="channels_first", dilation_rate=2)
+convolution("Conv2D", (9, 8), 4, 6, (3, 2), data_format="channels_first", groups=2)
 convolution("Conv3D", (5, 6, 7), 4, 6, (3, 2, 1))
 convolution("Conv3D", (5, 6, 7), 4, 6, (3, 2, 1), strides=(2, 1, 2), padding="same", groups=2)
 convolution("Conv3D", (5, 6, 7), 4, 6, (3, 2, 1), data_format="channels_first")
@@ -199,6 +202,7 @@ for _kind, _size in (("DepthwiseConv1D", (9,)), ("DepthwiseConv2D", (9, 11))):
     depthwise(_kind, _size, 4, 3, dilation_rate=2)
     depthwise(_kind, _size, 4, 3, dilation_rate=2, padding="same")
     depthwise(_kind, _size, 4, 3, dilation_rate=3, padding="same", depth_multiplier=2)
+depthwise("DepthwiseConv2D", (9, 11), 4, 3, data_format="channels_first", dilation_rate=2)
 for _kind, _size in (("SeparableConv1D", (9,)), ("SeparableConv2D", (9, 11))):
     depthwise(_kind, _size, 4, 3, 6)
     depthwise(_kind, _size, 4, 3, 6, strides=2, padding="same", depth_multiplier=2)
@@ -225,25 +229,33 @@ def recurrent(name: str, build: Callable[[], Any], macs: int, params: int) -> No
     case(name, build, (STEPS, FEATURES), macs=STEPS * macs, params=params)
 
 
+def _rnn_of(cell: Callable[..., Any]) -> Any:
+    return layers.RNN(cell(UNITS))
+
+
+def _rnn_of_two(cell: Callable[..., Any]) -> Any:
+    return layers.RNN(layers.StackedRNNCells([cell(UNITS), cell(6)]))
+
+
+def _both_ways(layer: Callable[..., Any]) -> Any:
+    return layers.Bidirectional(layer(UNITS))
+
+
 for _kind in GATES:
     _cell, _biases = getattr(layers, f"{_kind}Cell"), 2 if _kind == "GRU" else 1
     _layer = getattr(layers, _kind)
     _macs, _params = gates_macs(_kind), gates_params(_kind, biases=_biases)
-    recurrent(_kind, lambda kind=_layer: kind(UNITS), _macs, _params)
-    recurrent(f"{_kind} all steps", lambda kind=_layer: kind(UNITS, return_sequences=True), _macs, _params)
-    recurrent(f"{_kind} unrolled", lambda kind=_layer: kind(UNITS, unroll=True), _macs, _params)
-    recurrent(f"{_kind} backwards", lambda kind=_layer: kind(UNITS, go_backwards=True), _macs, _params)
-    recurrent(
-        f"{_kind} without bias", lambda kind=_layer: kind(UNITS, use_bias=False), _macs, gates_params(_kind, biases=0)
-    )
-    recurrent(
-        f"{_kind} with dropout", lambda kind=_layer: kind(UNITS, dropout=0.5, recurrent_dropout=0.5), _macs, _params
-    )
-    recurrent(f"RNN of a {_kind} cell", lambda kind=_cell: layers.RNN(kind(UNITS)), _macs, _params)
-    recurrent(f"both ways {_kind}", lambda kind=_layer: layers.Bidirectional(kind(UNITS)), 2 * _macs, 2 * _params)
+    recurrent(_kind, partial(_layer, UNITS), _macs, _params)
+    recurrent(f"{_kind} all steps", partial(_layer, UNITS, return_sequences=True), _macs, _params)
+    recurrent(f"{_kind} unrolled", partial(_layer, UNITS, unroll=True), _macs, _params)
+    recurrent(f"{_kind} backwards", partial(_layer, UNITS, go_backwards=True), _macs, _params)
+    recurrent(f"{_kind} without bias", partial(_layer, UNITS, use_bias=False), _macs, gates_params(_kind, biases=0))
+    recurrent(f"{_kind} with dropout", partial(_layer, UNITS, dropout=0.5, recurrent_dropout=0.5), _macs, _params)
+    recurrent(f"RNN of a {_kind} cell", partial(_rnn_of, _cell), _macs, _params)
+    recurrent(f"both ways {_kind}", partial(_both_ways, _layer), 2 * _macs, 2 * _params)
     recurrent(
         f"stacked {_kind} cells",
-        lambda kind=_cell: layers.RNN(layers.StackedRNNCells([kind(UNITS), kind(6)])),
+        partial(_rnn_of_two, _cell),
         _macs + gates_macs(_kind, UNITS, 6),
         _params + gates_params(_kind, UNITS, 6, _biases),
     )
@@ -261,13 +273,14 @@ case(
     macs=5 * 6 * 5 * 6 * 9 * 4,
     params=9 * 4 * 6 + 6,
 )
-for _dimensions, _size in enumerate(((9,), (9, 8), (5, 4, 3)), 1):
+for _image in ((9,), (9, 8), (5, 4, 3)):
+    _dimensions = len(_image)
     for _padding in ("valid", "same"):
-        _places = math.prod(windows(length, 3, padding=_padding) for length in _size)
+        _places = math.prod(windows(length, 3, padding=_padding) for length in _image)
         case(
             f"ConvLSTM{_dimensions}D {_padding}",  # the state keeps its size whatever the padding
-            lambda d=_dimensions, p=_padding: getattr(layers, f"ConvLSTM{d}D")(6, 3, padding=p),
-            *((STEPS, *_size, 4),),
+            partial(getattr(layers, f"ConvLSTM{_dimensions}D"), 6, 3, padding=_padding),
+            *((STEPS, *_image, 4),),
             macs=STEPS * _places * 3**_dimensions * 4 * 6 * (4 + 6),
             params=3**_dimensions * 4 * 6 * (4 + 6) + 4 * 6,
         )
@@ -313,14 +326,15 @@ def attention_params(width: int, depth: int, heads: int, key_dim: int, value_dim
     return matrices + heads * key_dim + kv_heads * (key_dim + value_dim) + width
 
 
-for _name, _options in {
+_ATTENTION_OPTIONS: dict[str, dict[str, Any]] = {
     "": {},
     " without flash": {"flash_attention": False},
     " with dropout": {"dropout": 0.1},
-}.items():
+}
+for _name, _options in _ATTENTION_OPTIONS.items():
     case(
         f"attention of heads{_name}",
-        lambda options=_options: layers.MultiHeadAttention(2, 4, value_dim=3, **options),
+        partial(layers.MultiHeadAttention, 2, 4, value_dim=3, **_options),
         *((5, 6), (7, 8)),
         macs=attention_macs((5, 6), (7, 8), 2, 4, 3),
         params=attention_params(6, 8, 2, 4, 3),
@@ -328,7 +342,7 @@ for _name, _options in {
     )
     case(
         f"attention of groups{_name}",
-        lambda options=_options: layers.GroupQueryAttention(4, 6, 2, **options),
+        partial(layers.GroupQueryAttention, 4, 6, 2, **_options),
         *((5, 6), (7, 6)),
         macs=attention_macs((5, 6), (7, 6), 6, 4, 4, 2),
         params=attention_params(6, 6, 6, 4, 4, 2),

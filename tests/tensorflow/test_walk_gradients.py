@@ -1,0 +1,138 @@
+"""Training steps of models that are more than a row of layers: gradients through functions, loops and branches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+tf = pytest.importorskip("tensorflow")
+
+from small import ones, own_macs, traced, trained  # noqa: E402 - TensorFlow comes first, or the tests are skipped
+
+#: One product of these is 2 * 3 * 3 multiply-accumulates.
+X, W = ones(2, 3), ones(3, 3)
+ONE = 2 * 3 * 3
+
+
+def test_in_training_a_called_function_computes_the_gradients_that_are_used() -> None:
+    """The input is no variable: its gradient, which the function's gradient has too, is for nobody."""
+
+    class Model(tf.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.kernel = tf.Variable(W)
+
+        @tf.function  # type: ignore[untyped-decorator]
+        def __call__(self, x: Any) -> Any:
+            return x @ self.kernel
+
+    class Twice(tf.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = Model(), Model()
+
+        def __call__(self, x: Any) -> Any:
+            return self.second(self.first(x))
+
+    assert own_macs(trained(Twice(), X)) == {"first": 2 * ONE, "second": 3 * ONE}
+
+
+def test_the_gradient_of_a_loop_runs_as_often() -> None:
+    class Model(tf.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.kernel = tf.Variable(W)
+
+        def __call__(self, x: Any) -> Any:
+            return tf.while_loop(lambda i, y: i < 4, lambda i, y: (i + 1, y @ self.kernel), (0, x))[1]
+
+    assert traced(Model(), X).macs == 4 * ONE
+    assert trained(Model(), X).macs == 3 * 4 * ONE
+
+
+def test_custom_gradients() -> None:
+    @tf.custom_gradient  # type: ignore[untyped-decorator]
+    def product(x: Any, kernel: Any) -> Any:
+        def gradient(dy: Any) -> Any:
+            return dy, tf.transpose(x) @ dy @ W  # one product more than the real one
+
+        return x @ kernel, gradient
+
+    class Model(tf.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.kernel = tf.Variable(W)
+
+        def __call__(self, x: Any) -> Any:
+            return product(x, self.kernel)
+
+    assert traced(Model(), X).macs == ONE
+    assert trained(Model(), X).macs == ONE + 3 * 2 * 3 + 3 * 3 * 3
+
+
+def test_recomputed_gradients_run_the_forward_pass_again() -> None:
+    class Model(tf.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.kernel = tf.Variable(W)
+
+        def __call__(self, x: Any) -> Any:
+            return tf.recompute_grad(lambda y: tf.tanh(y @ self.kernel))(x)
+
+    assert trained(Model(), X).macs == 3 * ONE
+
+
+class Scaled(tf.Module):  # type: ignore[misc, name-defined]
+    """Multiplies with a matrix of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kernel = tf.Variable(W)
+
+    def __call__(self, x: Any) -> Any:
+        return tf.tanh(x @ self.kernel)
+
+
+class Winding(tf.Module):  # type: ignore[misc, name-defined]
+    """Calls its layers in a loop, and one of them in a branch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = Scaled(), Scaled()
+
+    def __call__(self, x: Any) -> Any:
+        x = tf.while_loop(lambda i, y: i < 4, lambda i, y: (i + 1, self.b(self.a(y))), (0, x))[1]
+        return tf.cond(tf.reduce_sum(x) > 0, lambda: self.a(x), lambda: 2.0 * x)
+
+
+class InAFunction(Winding):
+    """Does so in a called function, and twice."""
+
+    @tf.function  # type: ignore[untyped-decorator]
+    def __call__(self, x: Any) -> Any:
+        return super().__call__(super().__call__(x))
+
+
+@pytest.mark.parametrize(("build", "calls"), [(Winding, 1), (InAFunction, 2)])
+def test_layers_own_their_gradients_in_loops_branches_and_functions(build: Any, calls: int) -> None:
+    """A loop does not know that its first input is no variable: it computes that gradient too."""
+    forward = {"a": calls * (4 + 1) * ONE, "b": calls * 4 * ONE}
+    assert own_macs(traced(build(), X)) == forward
+    assert own_macs(trained(build(), X)) == {path: 3 * macs for path, macs in forward.items()}
+
+
+class TwoCalls(tf.Module):  # type: ignore[misc, name-defined]
+    """Two layers whose call is a function each, one of them called twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = InAFunction(), InAFunction()
+
+    def __call__(self, x: Any) -> Any:
+        return self.b(self.a(self.b(x)))
+
+
+def test_layers_inside_called_layers_own_their_gradients() -> None:
+    found = own_macs(trained(TwoCalls(), X))
+    assert found == {"a.a": 30 * ONE, "a.b": 24 * ONE, "b.a": 60 * ONE, "b.b": 48 * ONE}
