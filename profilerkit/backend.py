@@ -149,10 +149,11 @@ class Backend(ABC):
         """
         raise NotOfferedError(f"the {self.name} backend takes no cost formulas")
 
-    def fingerprint(self, model: Any) -> object:
+    def fingerprint(self, model: Any, values: bool = True) -> object:
         """Return what changes when the model's parameters do, so that values computed before are not taken for new.
 
-        Compared with ``==``; None where a backend cannot tell.
+        Without ``values``, what changes when there are others of them, or others are trained: counts need no more, and
+        to look at every value takes time. Compared with ``==``; None where a backend cannot tell.
         """
         return None
 

@@ -70,7 +70,7 @@ class Computation:
         self.recompute = recompute
         #: What is being computed right now, in requests that a function makes of its own profiler too.
         self._path: list[str] = [] if path is None else path
-        self._fingerprint = provided["backend"].fingerprint(provided["model"])
+        self._fingerprints: dict[bool, object] = {}
         self._fresh: set[int] = set()
         self._failed: dict[int, Exception] = {}
 
@@ -135,7 +135,7 @@ class Computation:
     def _still_holds(self, known: Remembered, binding: Binding, resolved: Resolved) -> bool:
         if known.function is not binding.function or known.arguments is None:
             return False
-        if known.fingerprint != self._fingerprint:
+        if known.fingerprint != self._fingerprint(binding.function):
             return False
         if self.recompute and id(binding.function) not in self._fresh:
             return False
@@ -169,12 +169,23 @@ class Computation:
         finally:
             self._path.pop()
 
+    def _fingerprint(self, function: ProfilerFunction) -> object:
+        """Return the model's fingerprint: with the values of its parameters where a function may look at them.
+
+        One that uses the model through the backend alone counts and times, whatever the values are.
+        """
+        values = not (function.ONLY_THROUGH_BACKEND or function.parameters().keys().isdisjoint(PROVIDED))
+        if values not in self._fingerprints:
+            self._fingerprints[values] = self.provided["backend"].fingerprint(self.provided["model"], values)
+        return self._fingerprints[values]
+
     def store(
         self, binding: Binding, outcomes: Mapping[str, Outcome], resolved: Resolved, group: object | None = None
     ) -> StatusKey:
         """Remember the outcomes of a binding's function for all the keys it still holds."""
         self._fresh.add(id(binding.function))
         missing = tuple(dict.fromkeys(m for status in resolved.statuses.values() for m in status.outcome.missing))
+        fingerprint = self._fingerprint(binding.function)
         for name, outcome in outcomes.items():
             held = self.registry[name] if name in self.registry else None
             if held is None or held.function is not binding.function:
@@ -182,7 +193,7 @@ class Computation:
             if missing and outcome.completeness is Completeness.COMPLETE:
                 outcome = replace(outcome, completeness=Completeness.PARTIAL, missing=missing)
             status = held.key.computed(outcome, tuple(resolved.statuses.values()))
-            self.memory[name] = Remembered(status, binding.function, resolved.sources, group, self._fingerprint)
+            self.memory[name] = Remembered(status, binding.function, resolved.sources, group, fingerprint)
         return self.memory[binding.key.NAME].status
 
     def fail(self, binding: Binding, error: Exception) -> None:

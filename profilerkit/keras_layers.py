@@ -11,6 +11,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from .layering import tensors_in
+
 __all__ = [
     "call_arguments",
     "channels_last_order",
@@ -23,6 +25,7 @@ __all__ = [
     "is_legacy_keras",
     "is_shipped",
     "keras_backend",
+    "own_states",
     "own_variables",
     "variable_name",
 ]
@@ -95,14 +98,44 @@ def children_of(layer: Any) -> Iterator[tuple[str, Any]]:
 
 
 def own_variables(layer: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the variables that a Keras layer holds itself, by name: of a recurrent layer its cell's too."""
+    """Yield the weights that a Keras layer holds itself, by name: of a recurrent layer its cell's too."""
+    states = {id(state) for _, state in _states_held(layer)}
+    yield from ((variable_name(variable), variable) for variable in _listed(layer) if id(variable) not in states)
+    for inside in _cells_of(layer):
+        yield from own_variables(inside)
+
+
+def own_states(layer: Any) -> Iterator[tuple[str, Any]]:
+    """Yield what a Keras layer itself carries from one call to the next and does not save, by name: no weights.
+
+    A stateful recurrent layer does; so does one whose ``weights`` leave out a variable of its own.
+    """
+    yield from _states_held(layer)
+    for inside in _cells_of(layer):
+        yield from own_states(inside)
+
+
+def _states_held(layer: Any) -> Iterator[tuple[str, Any]]:
+    carried = getattr(layer, "states", None) if getattr(layer, "stateful", False) else None
+    held = {id(state): state for state in tensors_in(carried, lambda value: hasattr(value, "assign"))}
+    if untrained := _listed(layer, trained=False):
+        weights = {id(weight) for weight in layer.weights}
+        held.update((id(variable), variable) for variable in untrained if id(variable) not in weights)
+    yield from ((variable_name(state), state) for state in held.values())
+
+
+def _listed(layer: Any, trained: bool = True) -> list[Any]:
+    """Return the variables in the lists that Keras keeps of a layer's own, those it does not train alone if asked."""
     kind = "weights" if is_legacy_keras(layer) else "variables"
-    for held in (f"_trainable_{kind}", f"_non_trainable_{kind}"):
-        yield from ((variable_name(variable), variable) for variable in getattr(layer, held, ()))
-    if hides_its_cell(layer):
-        for child in direct_layers(layer):
-            for inside in (child, *direct_layers(child)):
-                yield from own_variables(inside)
+    names = (f"_trainable_{kind}", f"_non_trainable_{kind}")
+    return [variable for name in names[not trained :] for variable in getattr(layer, name, ())]
+
+
+def _cells_of(layer: Any) -> list[Any]:
+    """Return the layers inside one of Keras' recurrent layers, which count as its own."""
+    if not hides_its_cell(layer):
+        return []
+    return [inside for child in direct_layers(layer) for inside in (child, *direct_layers(child))]
 
 
 def variable_name(variable: Any) -> str:

@@ -93,6 +93,7 @@ class Report:
     """What is known about one model.
 
     ``report["macs"]`` is a value in base units, ``report.statuses["macs"]`` all about it, ``print(report)`` a table.
+    ``data`` are the values of status keys that are no metrics, where they were asked for: ``report["layerwise_data"]``.
     """
 
     name: str
@@ -105,9 +106,10 @@ class Report:
     notes: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     created: str = ""
+    data: Mapping[str, Any] = field(default_factory=dict)
 
     def __getitem__(self, key: str) -> Any:
-        return self.status(key).value
+        return self.data[key] if key in self.data else self.status(key).value
 
     def status(self, key: str) -> StatusRecord:
         """Return the record of a metric; an unknown one raises `UnknownStatusError`."""
@@ -116,7 +118,7 @@ class Report:
         return self.statuses[key]
 
     def __contains__(self, key: object) -> bool:
-        return key in self.statuses
+        return key in self.statuses or key in self.data
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.statuses)
@@ -257,7 +259,10 @@ def report_of(
     metrics = [status for status in statuses.values() if isinstance(status, Metric)]
     records = [StatusRecord.of(metric) for metric in metrics if names is None or metric.NAME in names]
     batches = {metric.NAME: size for metric in metrics for size in _batch_sizes(metric, backend)}
+    asked = [status for key, status in statuses.items() if names is not None and key in names]
+    data = {status.NAME: status for status in asked if not isinstance(status, Metric)}
     notes = list(trace.notes) if trace else []
+    notes += [f"{key} {said}" for key, status in data.items() for said in _without_value(status)]
     if len(set(batches.values())) > 1:
         listing = ", ".join(f"{key} of {size}" for key, size in batches.items())
         notes.append(f"values are for batches of different sizes: {listing}")
@@ -280,7 +285,14 @@ def report_of(
         notes=tuple(dict.fromkeys(notes)),
         environment={**machine(), **backend.environment()},
         created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        data={key: status.value for key, status in data.items() if status.value is not None},
     )
+
+
+def _without_value(status: StatusKey) -> Iterator[str]:
+    outcome = status.outcome
+    if outcome.value is None:
+        yield f"{outcome.completeness.value}: {'; '.join(outcome.missing)}"
 
 
 def _batch_sizes(status: StatusKey, backend: Backend) -> Iterator[int]:

@@ -97,13 +97,23 @@ class MemoryTimeline:
     """Bytes alive after each operator: inputs and activations; the weights stay alive throughout.
 
     ``live_bytes`` has one value for each operator of the trace, in order. ``input_bytes`` are alive before the first.
-    ``note`` says how the model is run for these to be true, where there are several ways.
+    ``note`` says how the model is run for these to be true, where there are several ways. ``unsized`` has the operators
+    that make tensors whose size is not known before the model runs, with their calls: such a tensor counts no bytes,
+    and where there are any the others are lower bounds.
     """
 
     weight_bytes: int = 0
     input_bytes: int = 0
     live_bytes: tuple[int, ...] = ()
     note: str = ""
+    unsized: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """What the bytes leave out, in words."""
+        return tuple(
+            f"{operator} of unknown size ({_calls(calls)})" for operator, calls in sorted(self.unsized.items())
+        )
 
     @property
     def peak_index(self) -> int | None:
@@ -149,9 +159,7 @@ class ModelTrace:
     @property
     def missing(self) -> tuple[str, ...]:
         """What the counts leave out, in words."""
-        return tuple(
-            f"{operator} ({calls} call{'s' if calls > 1 else ''})" for operator, calls in sorted(self.uncounted.items())
-        )
+        return tuple(f"{operator} ({_calls(calls)})" for operator, calls in sorted(self.uncounted.items()))
 
     @cached_property
     def parameters(self) -> tuple[WeightRecord, ...]:
@@ -240,6 +248,10 @@ class LayerTable(Sequence[Mapping[str, Any]]):
 
     def __repr__(self) -> str:
         return f"LayerTable({len(self)} layers)"
+
+
+def _calls(number: int) -> str:
+    return f"{number} call{'s' if number > 1 else ''}"
 
 
 def distinct(weights: Iterable[WeightRecord]) -> tuple[WeightRecord, ...]:

@@ -134,9 +134,9 @@ class TFBackend(Backend):
             _register(costs)
         _register(costs)
 
-    def fingerprint(self, model: Any) -> object:
+    def fingerprint(self, model: Any, values: bool = True) -> object:
         """Return which variables there are, whether they are trained, and a checksum of their values."""
-        return fingerprint(model)
+        return fingerprint(model, values)
 
     def environment(self) -> Mapping[str, str]:
         """Return TensorFlow's and Keras' versions and threads, and the accelerators it sees."""

@@ -87,6 +87,13 @@ def contents(container: dict[Any, Any]) -> tuple[tuple[Any, ...], tuple[Any, ...
     return tuple(dict.__iter__(container)), tuple(dict.values(container))
 
 
+def _can_be_read(value: Any, name: str) -> bool:
+    try:
+        return hasattr(value, name)
+    except Exception:  # an attribute that raises something else than AttributeError
+        return False
+
+
 class HeldState:
     """Everything that the roots lead to, each once, with what it held when it was met."""
 
@@ -169,13 +176,16 @@ class HeldState:
         )
 
     def _object(self, value: Any) -> _Children:
-        held = value.__dict__
+        try:
+            held = value.__dict__
+        except Exception:  # an object of the user's that is not ready to be looked at; nobody else can change it either
+            return ()
         names, values = tuple(held), tuple(held.values())
         self.objects.append((value, type(value), names, values))
         return values
 
     def _slotted(self, slots: tuple[str, ...], value: Any) -> _Children:
-        held = {name: getattr(value, name) for name in slots if hasattr(value, name)}
+        held = {name: getattr(value, name) for name in slots if _can_be_read(value, name)}
         self.slotted.append((value, held))
         own = self._object(value) if hasattr(value, "__dict__") else ()
         return (*held.values(), *own)

@@ -40,9 +40,9 @@ def preserved(model: Any, variable_values: bool = False) -> Iterator[None]:
     ``tf.function``, and lookup tables. One model is profiled at a time in a process: another thread waits here.
     """
     with _one_at_a_time:
-        restore_process = process_state()
         reached = HeldState(model, *process_roots())
         values = _values(reached.variables, all_of_them=variable_values)
+        restore_process = process_state()  # last: it changes the process, which nothing before the `try` may leave so
         try:
             yield
         finally:

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any, ClassVar, TypeVar
 
 import torch
+from torch.nn.parameter import is_lazy as is_unsized
 
 from profilerkit import Backend, ModelInputs, ModelTrace, TensorSpec
 from profilerkit.backend import DeviceLike
@@ -88,12 +89,9 @@ class TorchBackend(Backend):
             _register(costs)
         _register(costs)
 
-    def fingerprint(self, model: torch.nn.Module) -> object:
+    def fingerprint(self, model: torch.nn.Module, values: bool = True) -> object:
         """Return which parameters there are, how often each was written to, and whether it is trained."""
-        return [
-            (id(parameter), 0 if parameter.is_inference() else parameter._version, parameter.requires_grad)
-            for parameter in parameters_of(model)
-        ]
+        return [(id(parameter), _version(parameter), parameter.requires_grad) for parameter in parameters_of(model)]
 
     def environment(self) -> Mapping[str, str]:
         """Return torch's version and threads, and the accelerators it sees."""
@@ -112,3 +110,8 @@ def _register(costs: Mapping[Any, Callable[..., Any]]) -> None:
     for op, formula in costs.items():
         register = register_module_cost if isinstance(op, type) else register_op_cost
         register(op, formula)
+
+
+def _version(parameter: torch.Tensor) -> int:
+    """Return how often a parameter was written to; 0 where it does not tell, having no size or no such count."""
+    return 0 if is_unsized(parameter) or parameter.is_inference() else parameter._version

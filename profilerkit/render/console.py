@@ -58,10 +58,17 @@ def report_table(report: Report, details: bool = False) -> RenderableType:
         value, unit = _value_and_unit(record)
         table.add_row(escape(record.friendly_name), value, escape(unit), record.completeness.value)
     notes = [_sentence(note) for note in _notes(report)]
-    parts: list[RenderableType] = [table, _footer([*notes, *_batch(report)])]
+    parts: list[RenderableType] = [table if report.statuses else Text(f"\n{report.name}  ({report.backend})", "bold")]
+    parts.append(_footer([*notes, *_batch(report)]))
     for record in report.statuses.values():
         if isinstance(record.value, LayerTable):
             parts.append(measured_table(record.friendly_name, record.value))
+    if (
+        report.layers is not None
+        and not details
+        and any(isinstance(v, (LayerTable, str)) for v in report.data.values())
+    ):
+        parts.append(layer_table(report.layers))
     if details:
         parts.append(_descriptions(report.statuses.values()))
         if report.layers is not None:

@@ -260,7 +260,7 @@ class FakeBackend(Backend):
         finally:
             self.preserving += 1
 
-    def fingerprint(self, model: FakeModel) -> object:
+    def fingerprint(self, model: FakeModel, values: bool = True) -> object:
         """Return the layers as text."""
         return repr(model.layers)
 

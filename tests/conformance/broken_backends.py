@@ -225,13 +225,13 @@ class _Casting(FakeBackend):
 
 @wrong("a fingerprint that never changes")
 class _Fixed(FakeBackend):
-    def fingerprint(self, model: FakeModel) -> object:
+    def fingerprint(self, model: FakeModel, values: bool = True) -> object:
         return "fixed"
 
 
 @wrong("a fingerprint that always changes")
 class _Changing(FakeBackend):
-    def fingerprint(self, model: FakeModel) -> object:
+    def fingerprint(self, model: FakeModel, values: bool = True) -> object:
         return object()
 
 

@@ -307,3 +307,22 @@ def test_measured_layers_are_shown_below_the_table() -> None:
     assert ["Layer", "Type", "Calls", "Forward", "Backward"] in lines
     assert ["(model)", "Net", "1", "250", "ms", "-"] in lines
     assert ["b", "Dense", "3", "2", "ms", "500", "ms"] in lines
+
+
+def test_layers_that_were_asked_for_are_in_the_report(make_profiler: MakeProfiler, model: FakeModel) -> None:
+    profiler = make_profiler(model, ComputeComplexity())
+    profiler.compute(["layerwise_data", "layerwise_summary"])
+    shown = profiler.report(["layerwise_data", "layerwise_summary"])
+    assert [row["path"] for row in shown["layerwise_data"]] == ["", "first", "second"]
+    assert "second" in shown["layerwise_summary"]
+    assert "layerwise_data" in shown
+    assert to_text(report_table(shown), width=100).count("second") == 1
+    assert not profiler.report().data
+
+
+def test_layers_that_could_not_be_had_are_said(make_profiler: MakeProfiler) -> None:
+    profiler = make_profiler(FakeModel(), ComputeComplexity(), inputs=None)
+    profiler.compute(["layerwise_data"])
+    shown = profiler.report(["layerwise_data"])
+    assert "layerwise_data" not in shown
+    assert any(note.startswith("layerwise_data failed: there is nothing to run the model with") for note in shown.notes)

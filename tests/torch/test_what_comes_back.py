@@ -171,3 +171,9 @@ def _inputs() -> Any:
     from profilerkit import ModelInputs
 
     return ModelInputs(X)
+
+
+def test_lazy_parameters_have_a_fingerprint() -> None:
+    report = profile(nn.Sequential(nn.LazyLinear(3)), metrics=["macs", "total_params"])
+    assert report.status("macs").completeness.value == "failed"
+    assert TorchBackend().fingerprint(nn.LazyLinear(3)) is not None
