@@ -37,13 +37,12 @@ if TYPE_CHECKING:
         UnknownStatusError,
         WithoutValuesError,
     )
+    from .extension import LoaderInfo, RendererInfo
     from .function import ExternalProfilerFunction, JointFunction, ProfilerFunction
     from .hookspecs import hookimpl
-    from .loaders import LoaderInfo
     from .measurement import Measurement, Ratio
     from .profiler import Profiler
     from .quantity import Scale
-    from .render import RendererInfo
     from .report import Comparison, Report
     from .status import Comparative, Completeness, Failure, Metric, Noted, Partial, StatusKey, Unavailable
     from .trace import ModelTrace
@@ -123,7 +122,7 @@ _MODULES = {
     "IncompleteStatusError": ".errors",
     "InputError": ".errors",
     "JointFunction": ".function",
-    "LoaderInfo": ".loaders",
+    "LoaderInfo": ".extension",
     "Measurement": ".measurement",
     "Metric": ".status",
     "MissingArgumentError": ".errors",
@@ -144,7 +143,7 @@ _MODULES = {
     "Ratio": ".measurement",
     "RegistrationConflictError": ".errors",
     "RegistrationWarning": ".errors",
-    "RendererInfo": ".render",
+    "RendererInfo": ".extension",
     "Report": ".report",
     "Scale": ".quantity",
     "StatusKey": ".status",

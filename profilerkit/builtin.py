@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from .extension import LoaderInfo, Renderer, RendererInfo
 from .hookspecs import hookimpl
 from .intrinsic import Inputs
-from .loaders import LoaderInfo, is_in_file, is_in_module, load_from_file, load_from_module
-from .render import Renderer, RendererInfo
+from .loaders import is_in_file, is_in_module, load_from_file, load_from_module
 from .status import StatusKey
 from .trace import Trace
 

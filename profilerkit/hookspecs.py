@@ -13,9 +13,8 @@ import pluggy
 
 if TYPE_CHECKING:
     from .backend import Backend, BackendInfo
+    from .extension import LoaderInfo, RendererInfo
     from .function import ProfilerFunction
-    from .loaders import LoaderInfo
-    from .render import RendererInfo
     from .report import Comparison, Report
     from .status import StatusKey
 

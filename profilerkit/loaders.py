@@ -8,31 +8,16 @@ import inspect
 import sys
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import InputError, ModelFailedError, PluginWarning, ProfilerKitError
+from .extension import LoaderInfo
 
 if TYPE_CHECKING:
     from .plugin_manager import Offer
 
-__all__ = ["LoaderInfo", "find_loader", "load_model"]
-
-
-@dataclass(frozen=True)
-class LoaderInfo:
-    """A way to find a model that is given as text.
-
-    ``accepts`` says whether a text is meant for it, without importing anything heavy. ``load`` returns the model; it
-    raises `InputError` for a text that leads nowhere. ``description`` is what such a text looks like:
-    ``package.module:name``.
-    """
-
-    name: str
-    accepts: Callable[[str], bool]
-    load: Callable[[str], Any]
-    description: str
+__all__ = ["find_loader", "load_model"]
 
 
 def load_model(spec: str) -> Any:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sized
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .render import untouched_random
+from .randomness import untouched_random
 
 if TYPE_CHECKING:
     from rich.progress import Progress

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import random
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from ..errors import NotOfferedError, by_likeness
+from ..extension import Renderer, RendererInfo
+from ..randomness import untouched_random
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -17,33 +15,7 @@ if TYPE_CHECKING:
     from ..report import Comparison, Report
     from ..trace import LayerTable
 
-__all__ = ["Renderer", "RendererInfo", "layer_text", "render", "renderer", "rich_tables", "untouched_random"]
-
-#: Called with a `Report` or `Comparison`, and by name with those options that its signature has: ``details``.
-Renderer: TypeAlias = "Callable[..., str]"
-
-
-@dataclass(frozen=True)
-class RendererInfo:
-    """A form that reports can be given, under a name: ``profilerkit profile --format NAME``.
-
-    ``load`` imports what draws it and returns the renderer: a function that takes a `Report` or a `Comparison` and
-    returns text. With a parameter ``details`` it is told whether descriptions and layers are wanted.
-    """
-
-    name: str
-    load: Callable[[], Renderer]
-    description: str = ""
-
-
-@contextmanager
-def untouched_random() -> Iterator[None]:
-    """Put the state of Python's random numbers back at the end: rich draws some, for its styles."""
-    state = random.getstate()
-    try:
-        yield
-    finally:
-        random.setstate(state)
+__all__ = ["layer_text", "render", "renderer", "rich_tables"]
 
 
 def renderer(form: str) -> Renderer:

@@ -16,9 +16,9 @@ from rich.text import Text
 
 from ..measurement import Measurement, Ratio
 from ..quantity import PREFIXES, Scale, format_number, scale_value
+from ..randomness import untouched_random
 from ..status import Comparative, Completeness
 from ..trace import LayerTable
-from . import untouched_random
 
 if TYPE_CHECKING:
     from ..report import Comparison, Report, StatusRecord

@@ -1,0 +1,40 @@
+"""What a plugin hands over of renderers and model loaders: a name, and how to get at it when it is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+__all__ = ["LoaderInfo", "Renderer", "RendererInfo"]
+
+#: Called with a `Report` or `Comparison`, and by name with those options that its signature has: ``details``.
+Renderer: TypeAlias = "Callable[..., str]"
+
+
+@dataclass(frozen=True)
+class RendererInfo:
+    """A form that reports can be given, under a name: ``profilerkit profile --format NAME``.
+
+    ``load`` imports what draws it and returns the renderer: a function that takes a `Report` or a `Comparison` and
+    returns text. With a parameter ``details`` it is told whether descriptions and layers are wanted.
+    """
+
+    name: str
+    load: Callable[[], Renderer]
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class LoaderInfo:
+    """A way to find a model that is given as text.
+
+    ``accepts`` says whether a text is meant for it, without importing anything heavy. ``load`` returns the model; it
+    raises `InputError` for a text that leads nowhere. ``description`` is what such a text looks like:
+    ``package.module:name``.
+    """
+
+    name: str
+    accepts: Callable[[str], bool]
+    load: Callable[[str], Any]
+    description: str
