@@ -100,7 +100,8 @@ def children_of(layer: Any) -> Iterator[tuple[str, Any]]:
 def own_variables(layer: Any) -> Iterator[tuple[str, Any]]:
     """Yield the weights that a Keras layer holds itself, by name: of a recurrent layer its cell's too."""
     states = {id(state) for _, state in _states_held(layer)}
-    yield from ((variable_name(variable), variable) for variable in _listed(layer) if id(variable) not in states)
+    held = _listed(layer, "trainable", "non_trainable")
+    yield from ((variable_name(variable), variable) for variable in held if id(variable) not in states)
     for inside in _cells_of(layer):
         yield from own_variables(inside)
 
@@ -118,17 +119,16 @@ def own_states(layer: Any) -> Iterator[tuple[str, Any]]:
 def _states_held(layer: Any) -> Iterator[tuple[str, Any]]:
     carried = getattr(layer, "states", None) if getattr(layer, "stateful", False) else None
     held = {id(state): state for state in tensors_in(carried, lambda value: hasattr(value, "assign"))}
-    if untrained := _listed(layer, trained=False):
+    if untrained := _listed(layer, "non_trainable"):
         weights = {id(weight) for weight in layer.weights}
         held.update((id(variable), variable) for variable in untrained if id(variable) not in weights)
     yield from ((variable_name(state), state) for state in held.values())
 
 
-def _listed(layer: Any, trained: bool = True) -> list[Any]:
-    """Return the variables in the lists that Keras keeps of a layer's own, those it does not train alone if asked."""
+def _listed(layer: Any, *lists: str) -> list[Any]:
+    """Return the variables in the lists that Keras keeps of what is a layer's own."""
     kind = "weights" if is_legacy_keras(layer) else "variables"
-    names = (f"_trainable_{kind}", f"_non_trainable_{kind}")
-    return [variable for name in names[not trained :] for variable in getattr(layer, name, ())]
+    return [variable for which in lists for variable in getattr(layer, f"_{which}_{kind}", ())]
 
 
 def _cells_of(layer: Any) -> list[Any]:

@@ -133,8 +133,9 @@ class ModelTrace:
 
     ``uncounted`` has the operators whose cost is not known, with their calls; where it is not empty, ``macs`` and
     ``flops`` are lower bounds. ``method`` says what stood in for the weights. ``failure`` is the error that kept the
-    model from being run: then there are layers with their weights, and nothing else. ``program`` is what the
-    backend keeps of the pass to run the model by, for as long as the trace is kept.
+    model from being run: then there are layers with their weights, and nothing else. ``unmade_weights``
+    says, where there are any, which weights exist only after the model's first call, so that ``layers`` lack them.
+    ``program`` is what the backend keeps of the pass to run the model by, for as long as the trace is kept.
     """
 
     layers: tuple[LayerRecord, ...]
@@ -144,6 +145,7 @@ class ModelTrace:
     method: str = ""
     notes: tuple[str, ...] = ()
     failure: Exception | None = None
+    unmade_weights: str = ""
     program: Any = field(default=None, compare=False, repr=False)
 
     @cached_property

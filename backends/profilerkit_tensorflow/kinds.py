@@ -23,8 +23,12 @@ __all__ = [
     "is_saved_model",
     "is_unbuilt",
     "is_variable",
+    "own_states",
     "own_variables",
 ]
+
+#: What a saved model keeps beside what it computes with: what trained it, and Keras' books.
+_NO_PARTS = ("optimizer", "_optimizer", "keras_api", "signatures")
 
 
 def is_layer(value: Any) -> bool:
@@ -79,17 +83,40 @@ def own_variables(layer: Any) -> Iterator[tuple[str, Any]]:
             yield _attribute_path(path), variable
     elif is_saved_model(layer):
         for variable in _variables_of_saved(layer):
-            yield variable_name(variable), variable
+            if not holds_random_state(variable):
+                yield variable_name(variable), variable
+
+
+def own_states(layer: Any) -> Iterator[tuple[str, Any]]:
+    """Yield what a Keras layer carries from one call to the next and does not save, by name; others have none."""
+    if is_keras(layer) or is_legacy_keras(layer):
+        yield from keras_layers.own_states(layer)
 
 
 def _variables_of_saved(model: Any) -> list[Any]:
+    """Return the variables that a saved model lists; else those its functions capture and its attributes lead to."""
     listed = getattr(model, "variables", None)
-    if listed is not None and not callable(listed):
+    if listed is not None and not callable(listed) and not is_variable(listed):
         return list(listed)
     functions = [getattr(model, "__call__", None), *dict(getattr(model, "signatures", {}) or {}).values()]  # noqa: B004
     concrete = [each for function in functions for each in getattr(function, "concrete_functions", [function])]
-    found = {id(v): v for each in concrete for v in getattr(getattr(each, "graph", None), "variables", ())}
-    return list(found.values())
+    captured = [v for each in concrete for v in getattr(getattr(each, "graph", None), "variables", ())]
+    return list({id(variable): variable for variable in (*captured, *_variables_in(model))}.values())
+
+
+def _variables_in(model: Any) -> Iterator[Any]:
+    """Yield the variables that were saved with a model, whatever uses them, but for those of its optimizer."""
+    waiting, seen = [model], set()
+    while waiting:
+        held = waiting.pop()
+        if id(held) in seen:
+            continue
+        seen.add(id(held))
+        if is_variable(held):
+            yield held
+        elif hasattr(held, "_trackable_children"):
+            children = held._trackable_children()
+            waiting += [child for name, child in reversed(children.items()) if name not in _NO_PARTS]
 
 
 def _attribute_path(path: tuple[Any, ...]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any
 
 import tensorflow as tf
@@ -16,7 +17,7 @@ from profilerkit.trace import LayerCall, LayerRecord, TensorInfo, WeightRecord
 
 from .conversion import converted
 from .costs import layer_cost
-from .kinds import children_of, holds_random_state, is_function, is_layer, is_saved_model, own_variables
+from .kinds import children_of, holds_random_state, is_function, is_layer, is_saved_model, own_states, own_variables
 from .ownership import Owner, Ownership
 from .variables import packed_elements
 from .weights import bytes_of, elements_of, identity_of
@@ -155,7 +156,7 @@ def layer_records(
     for path, layer in shown_layers(layers, calls):
         variables = list(own_variables(layer))
         if not path:
-            held = {identity_of(variable) for _, each in layers for _, variable in own_variables(each)}
+            held = {identity_of(v) for _, each in layers for _, v in (*own_variables(each), *own_states(each))}
             others = [v for v in further if identity_of(v) not in held and not holds_random_state(v)]
             variables += [(_short(v.name), v) for v in others]
         records.append(
@@ -164,6 +165,10 @@ def layer_records(
                 type=type_name(layer),
                 depth=depth_of(path),
                 parameters=tuple(_record(name, v, identities, trained, packed) for name, v in variables),
+                buffers=tuple(
+                    replace(_record(name, state, identities, trained, packed), trainable=False, persistent=False)
+                    for name, state in own_states(layer)
+                ),
                 calls=tuple(calls.get(path, ())),
             )
         )

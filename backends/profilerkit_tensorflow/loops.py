@@ -10,12 +10,15 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import tensorflow as tf
+
+from .graph_access import function_named
 from .values import Scope, Value
 
 if TYPE_CHECKING:
     from .walk import Walk
 
-__all__ = ["counter_steps", "trip_count"]
+__all__ = ["counter_steps", "counts_runs", "trip_count"]
 
 #: What a comparison becomes when its sides change places.
 _MIRRORED = {"Less": "Greater", "LessEqual": "GreaterEqual", "Greater": "Less", "GreaterEqual": "LessEqual"}
@@ -35,9 +38,8 @@ def trip_count(walk: Walk, condition: Scope, steps: Sequence[float | None]) -> t
     ``condition`` is the scope of the condition, whose arguments are the loop's first values; ``steps`` are what each
     run adds to them.
     """
-    parts = list(_parts(condition.graph.outputs[0]))
-    known = [_runs(walk, part.op, condition, steps) for part in parts if part.op.type in _RUNS]
-    counts = [runs for runs in known if runs is not None]
+    parts = list(_parts(walk, condition.graph.outputs[0], condition, steps))
+    counts = [runs for runs in parts if runs is not None]
     if not counts or min(counts) == math.inf:
         return None, True
     return max(0, int(min(counts))), len(counts) < len(parts)
@@ -49,9 +51,18 @@ def counter_steps(walk: Walk, body: Any, first: Sequence[Value]) -> list[float |
     ``body`` is the graph of the loop's body, ``first`` the values the loop begins with.
     """
     results = [_through(result).name for result in body.outputs]
-    still = {tensor.name for tensor, result in zip(body.inputs, results, strict=True) if result == tensor.name}
+    still = {tensor.name for tensor, result in zip(body.inputs, results, strict=False) if result == tensor.name}
     known = {tensor.name: value for tensor, value in zip(body.inputs, first, strict=True) if tensor.name in still}
     return [_step(walk, body, position, known) for position in range(len(body.inputs))]
+
+
+def counts_runs(variable: Any) -> bool:
+    """Say whether a loop variable is TensorFlow's own counter, of which only the loop's gradient asks how often to run.
+
+    So the gradient of a loop that may stop before its limit is counted up to that limit, as the loop is.
+    """
+    name: str = variable.op.name
+    return name.endswith("loop_counter")
 
 
 def _step(walk: Walk, body: Any, position: int, known: Mapping[str, Value]) -> float | None:
@@ -71,14 +82,49 @@ def _step(walk: Walk, body: Any, position: int, known: Mapping[str, Value]) -> f
     return None if added is None or added.size != 1 else sign * float(added.item())
 
 
-def _parts(tensor: Any) -> Iterator[Any]:
-    """Yield what must all hold for another run."""
+def _parts(walk: Walk, tensor: Any, scope: Scope, steps: Sequence[float | None]) -> Iterator[float | None]:
+    """Yield for each of what must all hold for another run how often it does; None where that is not known."""
     tensor = _through(tensor)
-    if tensor.op.type == "LogicalAnd":
-        for part in tensor.op.inputs:
-            yield from _parts(part)
-    elif tensor.op.type != "Const":  # tf.while_loop without a limit of its own may add that it is true
-        yield tensor
+    operator = tensor.op
+    if operator.type == "LogicalAnd":
+        for part in operator.inputs:
+            yield from _parts(walk, part, scope, steps)
+    elif operator.type in ("If", "StatelessIf"):
+        yield from _parts_of_choice(walk, tensor, scope, steps)
+    elif operator.type != "Const":  # tf.while_loop without a limit of its own may add that it is true
+        yield _runs(walk, operator, scope, steps) if operator.type in _RUNS else None
+
+
+def _parts_of_choice(walk: Walk, tensor: Any, scope: Scope, steps: Sequence[float | None]) -> Iterator[float | None]:
+    """Yield the parts of a condition that is false on one side, so that it holds where the other side does.
+
+    Python's ``and`` becomes such a one, and so does a ``break``: whether it was come to is asked before each run.
+    """
+    operator = tensor.op
+    sides = [function_named(scope.graph, operator.get_attr(f"{side}_branch").name).graph for side in ("then", "else")]
+    holds, fails = sides
+    if _is_false(fails.outputs[tensor.value_index], operator, fails):
+        yield from _parts(walk, operator.inputs[0], scope, steps)
+    elif _is_false(holds.outputs[tensor.value_index], operator):
+        holds = fails
+        yield None
+    else:
+        yield None
+        return
+    given = list(operator.inputs)[1:]
+    inside = Scope(holds, [walk.value_of(each, scope) for each in given], scope, scope.owner)
+    inside.values.update({each.name: value for each, value in zip(holds.inputs, inside.arguments, strict=True)})
+    moves = [_move(_through(each), scope.graph, steps) for each in given]
+    yield from _parts(walk, holds.outputs[tensor.value_index], inside, moves)
+
+
+def _is_false(tensor: Any, operator: Any, otherwise: Any = None) -> bool:
+    """Say whether a branch returns False; in the one ``otherwise`` taken, the condition itself is false."""
+    tensor = _through(tensor)
+    if tensor.op.type == "Const":
+        return not bool(tf.make_ndarray(tensor.op.node_def.attr["value"].tensor).any())
+    place = None if otherwise is None else _position(tensor, otherwise)
+    return place is not None and _through(operator.inputs[1 + place]).name == _through(operator.inputs[0]).name
 
 
 def _runs(walk: Walk, comparison: Any, condition: Scope, steps: Sequence[float | None]) -> float | None:

@@ -3,11 +3,13 @@
 Each rule was seen in the allocations of TensorFlow 2.21 (oneDNN on, as is the default on x86), one operator at a time.
 What grappler fuses needs no rule: a bias, an addition or an activation after a convolution or a product works in the
 buffer of what is before it, fused or not. The one exception is a batch normalisation, which does so only where it is
-fused into the convolution before it. Sizes are lower bounds where a shape is not known: such a tensor counts nothing.
+fused into the convolution before it. Sizes are lower bounds where a shape is not known: such a tensor counts nothing,
+and `unsized_tensors` says so.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from math import prod
@@ -15,7 +17,7 @@ from typing import Protocol, TypeAlias, TypeVar
 
 from profilerkit.liveness import Step
 
-__all__ = ["Operator", "constant_bytes", "steps_of", "tensor_bytes"]
+__all__ = ["Operator", "constant_bytes", "steps_of", "tensor_bytes", "unsized_tensors"]
 
 #: The number of a value, its shape (None where unknown, also in places), and the name of its dtype.
 Tensor: TypeAlias = "tuple[int, tuple[int | None, ...] | None, str]"
@@ -92,6 +94,8 @@ _IN_PLACE_OF_TWO = _types(
 _SELECTIONS = ("Select", "SelectV2")
 _BATCH_NORMS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
 _REDUCTIONS = _types("Sum Mean Max Min Prod All Any EuclideanNorm")
+#: Operators that only name axes: grappler works them out where shapes are known, and else they take a few bytes.
+_AXES = ("BroadcastGradientArgs",)
 _LIST_WRITES = {"TensorListSetItem": 2, "TensorListPushBack": 1}
 
 
@@ -118,6 +122,32 @@ def constant_bytes(operators: Iterable[Operator]) -> int:
         if operator.type == "Const"
         for _, shape, dtype in operator.outputs
     )
+
+
+def unsized_tensors(operators: Iterable[Operator], inputs: Iterable[Tensor] = ()) -> dict[str, int]:
+    """Return the operators that make tensors of unknown size, with their calls; what the caller gives is an ``input``.
+
+    Handles, variants and strings have no size to know; what shares an input's buffer takes none of its own; lists of
+    axes are too small to matter.
+    """
+    tensors: dict[int, Tensor] = {tensor[0]: tensor for tensor in inputs}
+    found = Counter("input" for tensor in tensors.values() if _is_unsized(tensor))
+    for operator in operators:
+        sources = [tensors.get(value) for value in operator.inputs]
+        made = [
+            output
+            for index, output in enumerate(operator.outputs)
+            if _shared_input(operator.type, index, sources, output) is None
+        ]
+        if operator.type not in _AXES and any(map(_is_unsized, made)):
+            found[operator.type] += operator.times
+        tensors.update((output[0], output) for output in operator.outputs)
+    return dict(found)
+
+
+def _is_unsized(tensor: Tensor) -> bool:
+    _, shape, dtype = tensor
+    return dtype in _BYTES and dtype != "string" and (shape is None or (None in shape and 0 not in shape))
 
 
 def tensor_bytes(shape: Sequence[int | None] | None, dtype: str) -> int:
@@ -239,7 +269,7 @@ def _unchanged(kind: str, source: Tensor, output: Tensor) -> bool:
         return False
     if kind in _REDUCTIONS:
         return tensor_bytes(*source[1:]) == tensor_bytes(*output[1:]) > 0
-    return tuple(source[1]) == tuple(output[1])
+    return None not in source[1] and tuple(source[1]) == tuple(output[1])
 
 
 def _moves_nothing(source: Sequence[int | None] | None, output: Sequence[int | None] | None) -> bool:

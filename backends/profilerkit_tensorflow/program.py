@@ -21,6 +21,7 @@ from .calling import call_model, is_keras, is_legacy_keras
 from .conversion import converted, functions_traced_anew
 from .kinds import is_function, is_unbuilt
 from .layers import LayerCalls, named_layers
+from .values import PartialShape, static_shape
 from .weights import trainable_variables_of
 
 __all__ = ["Program", "traced_program"]
@@ -30,7 +31,9 @@ __all__ = ["Program", "traced_program"]
 class Program:
     """A traced model: its concrete function, the calls of its layers while it was traced, the seconds tracing took.
 
-    ``key`` is equal for programs of the same model with the same settings for the same shapes.
+    ``key`` is equal for programs of the same model with the same settings for the same shapes. ``given`` has the shape
+    of each input that it was traced for, in the order of the graph's; a sparse or ragged one is several, since its type
+    leaves open how many values there are. The part that says a sparse one's shape has its value too, others None.
     """
 
     concrete: Any
@@ -38,6 +41,7 @@ class Program:
     layers: Sequence[tuple[str, Any]]
     seconds: float
     key: Any
+    given: Sequence[tuple[PartialShape, Any]]
 
     @property
     def graph(self) -> Any:
@@ -74,7 +78,14 @@ def traced_program(
     function = tf.function(program, autograph=False, jit_compile=True if compiled else None)
     with _quietly():
         concrete = function.get_concrete_function(*specs)
-    return Program(concrete, calls, layers, time.perf_counter() - start, key)
+    return Program(concrete, calls, layers, time.perf_counter() - start, key, tuple(_given(inputs)))
+
+
+def _given(inputs: ModelInputs) -> Iterator[tuple[PartialShape, Any]]:
+    for leaf in filter(_is_fed, inputs.leaves()):
+        said = leaf.dense_shape if isinstance(leaf, tf.SparseTensor) else None
+        for part in tf.nest.flatten(leaf, expand_composites=True):
+            yield static_shape(part), said.numpy() if said is not None and part is said else None
 
 
 def _key(layers: Sequence[tuple[str, Any]], inputs: ModelInputs) -> Any:

@@ -12,16 +12,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
+from .branches import Tried, agreed, agreed_constant, branch_names, dearest
 from .costs import OpCall, Shapes
 from .dilation import cropped_share, dealt_out_share
 from .folding import Folding
 from .graph_access import attribute_of, forward_function, function_named
 from .lists import note_elements, read_shape
-from .loops import counter_steps, trip_count
+from .loops import counter_steps, counts_runs, trip_count
 from .memory import tensor_bytes
 from .ownership import Owner, Ownership
 from .pricing import layer_work, price
@@ -200,7 +200,8 @@ class Walk:
         return self.ownership.of(scope.graph, operator.name, scope.owner)
 
     def _bind(self, operator: Any, results: Sequence[Value], scope: Scope) -> None:
-        for tensor, value in zip(operator.outputs, results, strict=True):
+        """Have these values be the operator's outputs; of a graph whose gradient was taken there may be more."""
+        for tensor, value in zip(operator.outputs, results[: len(operator.outputs)], strict=True):
             scope.values[tensor.name] = value
             self._learn(scope, tensor, value)
 
@@ -228,7 +229,8 @@ class Walk:
             Scope(condition, [], scope, owner, scope.times * (1 if runs is None else runs + 1)), first, results
         )
         self.spans.append((start, len(self.executed)))
-        self._bind(operator, self._after(first, steps, results, runs, owner), scope)
+        surely = [None if may_stop and not counts_runs(tensor) else runs for tensor in body.inputs]
+        self._bind(operator, self._after(first, steps, results, surely, owner), scope)
 
     def _iterated(self, body: Any, first: Sequence[Value], steps: Sequence[float | None], scope: Scope) -> list[Value]:
         """Walk a loop's body with what holds in every run: of the first values only those that do not change."""
@@ -238,13 +240,14 @@ class Walk:
             for value, step, begin in zip(first, steps, begins, strict=True):
                 scope.arguments.append(value if step == 0 else self._handed_on(value, begin, scope.owner))
             tried = self._tried(scope)
+            results = list(tried.results[: len(first)])
             common = [
                 begin.common(value) if scope.wants(place) else begin
-                for place, (begin, value) in enumerate(zip(begins, tried.results, strict=True))
+                for place, (begin, value) in enumerate(zip(begins, results, strict=True))
             ]
             if all(begin.is_known_as(value) for begin, value in zip(begins, common, strict=True)):
                 self._take(tried)
-                return list(tried.results)
+                return results
             begins = common  # a variable that changes its shape from run to run
             del self.executed[start:]
             self._formulas_used = formulas
@@ -263,15 +266,22 @@ class Walk:
         first: Sequence[Value],
         steps: Sequence[float | None],
         results: Sequence[Value],
-        runs: int | None,
+        surely: Sequence[int | None],
         owner: Owner,
     ) -> list[Value]:
-        """Return the loop's outputs: what the last run made, with the counters' last numbers where they are known."""
+        """Return the loop's outputs: what the last run made, with the counters' last numbers where they are known.
+
+        ``surely`` is how often each of its variables has changed, None where that is not certain.
+        """
         final = []
-        for before, step, value in zip(first, steps, results, strict=True):
-            start = self.folding.constant(before) if step is not None and runs is not None else None
+        for before, step, value, runs in zip(first, steps, results, surely, strict=True):
+            start = self.folding.constant(before)
             if step == 0:
                 value = before
+            elif runs is None and self.folding.constant(value) is not None:  # it may not have run at all
+                constant = agreed_constant(self.folding, [before, value])
+                value = self._handed_on(value, value, owner)
+                value.constant = constant
             elif start is not None and step is not None and runs is not None:
                 value = self._handed_on(value, value, owner)
                 value.constant = (start + step * runs).astype(start.dtype)
@@ -290,7 +300,7 @@ class Walk:
         """Walk every branch that may be taken and keep the dearest."""
         arguments = [self.value_of(tensor, scope) for tensor in list(operator.inputs)[1:]]
         owner = self.ownership.of(scope.graph, operator.name, scope.owner)
-        names = self._possible_branches(operator, scope)
+        names = branch_names(operator, self.folding.constant(self.value_of(operator.inputs[0], scope)))
         if len(names) > 1:
             self.notes.add("of the branches of a condition the dearest is counted")
         wanted = scope.used_outputs(operator)
@@ -298,54 +308,31 @@ class Walk:
             self._tried(Scope(function_named(scope.graph, name).graph, arguments, scope, owner, scope.times, wanted))
             for name in names
         ]
-        dearest = max(tried, key=lambda branch: branch.price)
-        self._take(dearest)
-        self._bind(operator, dearest.results, scope)
+        taken = dearest(tried)
+        self._take(taken)
+        results = list(taken.results)
+        for place in sorted(wanted) if len(tried) > 1 else ():
+            known = agreed(self.folding, results[place], [branch.results[place] for branch in tried])
+            if known is not results[place]:
+                results[place] = self._handed_on(results[place], known, owner)
+                results[place].constant = known.constant
+        self._bind(operator, results, scope)
 
-    def _possible_branches(self, operator: Any, scope: Scope) -> list[str]:
-        """Return the functions of the branches; only one where the condition is known before the model runs."""
-        is_case = operator.type.endswith("Case")
-        branches = operator.get_attr("branches") if is_case else [operator.get_attr(f"{s}_branch") for s in _SIDES]
-        names = [function.name for function in branches]
-        chosen = self.folding.constant(self.value_of(operator.inputs[0], scope))
-        if chosen is None:
-            return names
-        taken = int(chosen) if is_case else int(not bool(chosen))
-        return [names[taken if 0 <= taken < len(names) else -1]]
-
-    def _tried(self, scope: Scope) -> _Tried:
+    def _tried(self, scope: Scope) -> Tried:
         """Walk a body, and hold back what that adds."""
         kept = self.executed, self.spans, self.uncounted
         self.executed, self.spans, self.uncounted = [], [], Counter()
         try:
-            return _Tried(self._body(scope), self.executed, self.spans, self.uncounted)
+            return Tried(self._body(scope), self.executed, self.spans, self.uncounted)
         finally:
             self.executed, self.spans, self.uncounted = kept
 
-    def _take(self, tried: _Tried) -> None:
+    def _take(self, tried: Tried) -> None:
         """Add what was held back."""
         before = len(self.executed)
         self.executed += tried.executed
         self.spans += [(start + before, end + before) for start, end in tried.spans]
         self.uncounted += tried.uncounted
-
-
-_SIDES = ("then", "else")
-
-
-@dataclass(frozen=True)
-class _Tried:
-    """What the walk over a body found, before it is known whether that counts."""
-
-    results: Sequence[Value]
-    executed: list[Executed]
-    spans: list[tuple[int, int]]
-    uncounted: Counter[str]
-
-    @property
-    def price(self) -> tuple[int, int, int]:
-        """What branches are compared by: MACs first, then FLOPs, then operators."""
-        return sum(each.macs for each in self.executed), sum(each.flops for each in self.executed), len(self.executed)
 
 
 def _knows_more(known: PartialShape, declared: PartialShape) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from profilerkit import Comparative, Failure, Metric, Noted, Scale
+from profilerkit import Comparative, Failure, Metric, Noted, Partial, Scale
 from profilerkit.trace import ModelTrace
 
 __all__ = ["MemoryFootprint", "memory_footprint"]
@@ -20,8 +20,12 @@ class MemoryFootprint(Metric):
 
 
 def memory_footprint(trace: ModelTrace, include_weights: bool) -> Any:
-    """Return the peak in bytes, or the failure that kept the model from running."""
+    """Return the peak in bytes, or the failure that kept the model from running.
+
+    It is a lower bound where the model makes tensors of unknown size.
+    """
     if trace.failure is not None:
         return Failure(trace.failure)
     peak = trace.memory.peak_bytes(include_weights)
-    return Noted(peak, trace.memory.note) if trace.memory.note else peak
+    value = Partial(peak, trace.memory.missing) if trace.memory.unsized else peak
+    return Noted(value, trace.memory.note) if trace.memory.note else value

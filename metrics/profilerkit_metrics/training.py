@@ -87,7 +87,8 @@ class ComputeTraining(ProfilerFunction):
 
 
 def _memory(trace: ModelTrace, state: int | str) -> Any:
-    """Return the peak with the optimizer's state, or a lower bound where how much that takes is not known."""
-    peak = trace.memory.peak_bytes()
-    value = peak + state if isinstance(state, int) else Partial(peak, (state,))
+    """Return the peak with the optimizer's state, or a lower bound where what that or a tensor takes is not known."""
+    peak = trace.memory.peak_bytes() + (state if isinstance(state, int) else 0)
+    missing = (*trace.memory.missing, *((state,) if isinstance(state, str) else ()))
+    value = Partial(peak, missing) if missing else peak
     return Noted(value, trace.memory.note) if trace.memory.note else value

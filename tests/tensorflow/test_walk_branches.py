@@ -1,0 +1,296 @@
+"""Conditions whose branch is not known before the model runs, and what follows from that; all numbers by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+tf = pytest.importorskip("tensorflow")
+
+from small import ones, trace, traced  # noqa: E402 - TensorFlow comes first
+
+Function = Callable[..., Any]
+
+#: One product of these is 2 * 3 * 3 multiply-accumulates.
+X, W = ones(2, 3), ones(3, 3)
+ONE = 2 * 3 * 3
+
+MAY_STOP = "a loop may stop before it reaches its limit; it is counted up to that"
+
+
+def either(first: Function, second: Function, x: Any = X) -> Any:
+    """Return what one of two functions returns; which one depends on the numbers in ``x``."""
+    return tf.cond(tf.reduce_sum(x) > 0, first, second)
+
+
+def repeated(x: Any, runs: Any) -> Any:
+    """Multiply with W as often as a tensor says."""
+    return tf.while_loop(lambda i, y: i < runs, lambda i, y: (i + 1, y @ W), (0, x))[1]
+
+
+def autograph(function: Function) -> Function:
+    """Return a function whose Python loops and conditions become operators."""
+    converted: Function = tf.function(function)
+    return converted
+
+
+# What one branch alone tells --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_flag_that_a_branch_sets_is_not_known(first: bool) -> None:
+    def function(x: Any) -> Any:
+        flag = either(lambda: tf.constant(first), lambda: tf.constant(not first), x)
+        return tf.cond(flag, lambda: x, lambda: x @ W)
+
+    assert traced(function, X).macs == ONE
+
+
+@pytest.mark.parametrize(("first", "second"), [(2, 50), (50, 2)])
+def test_a_limit_that_a_branch_sets_is_not_known(first: int, second: int) -> None:
+    def function(x: Any) -> Any:
+        return repeated(x, either(lambda: tf.constant(first), lambda: tf.constant(second), x))
+
+    found = trace(function, X)
+    assert found.macs == ONE
+    assert [missing.split(" (")[0] for missing in found.uncounted] == ["StatelessWhile"]
+
+
+def test_a_limit_that_all_branches_set_alike_is_known() -> None:
+    def function(x: Any) -> Any:
+        return repeated(x, either(lambda: tf.constant(5), lambda: tf.constant(2) + 3, x))
+
+    assert traced(function, X).macs == 5 * ONE
+
+
+def test_a_limit_from_a_shape_that_only_one_branch_has_is_not_known() -> None:
+    def function(x: Any) -> Any:
+        return repeated(x, tf.shape(either(lambda: ones(7, 3), lambda: ones(4, 3), x))[0])
+
+    found = trace(function, X)
+    assert found.macs == ONE
+    assert [missing.split(" (")[0] for missing in found.uncounted] == ["StatelessWhile"]
+
+
+def test_a_size_that_only_one_branch_has_costs_what_is_not_known() -> None:
+    found = trace(lambda x: either(lambda: x @ W, lambda: ones(1, 3), x) @ W, X)
+    assert found.macs == ONE
+    assert list(found.uncounted) == ["MatMul of unknown shape"]
+
+
+def test_the_sizes_that_all_branches_have_are_known() -> None:
+    @tf.function(input_signature=[tf.TensorSpec((None, 3))])  # type: ignore[untyped-decorator]
+    def any_batch(x: Any) -> Any:
+        return either(lambda: x @ W, lambda: x + 1.0, x) @ W
+
+    assert traced(lambda x: tf.identity(any_batch(x)), X).macs == 2 * ONE
+
+
+@pytest.mark.parametrize(("sizes", "counted"), [((3, 3), 2 * ONE), ((3, 4), ONE)])
+def test_the_elements_of_a_list_are_known_where_all_branches_put_in_the_same(
+    sizes: tuple[int, int], counted: int
+) -> None:
+    """The list is filled with rows of 3 numbers on one side; on the other with rows of 3, or of 4."""
+
+    @tf.function(input_signature=[tf.TensorSpec((None, None))] * 2)  # type: ignore[untyped-decorator]
+    def any_shape(x: Any, other: Any) -> Any:
+        def listed(rows: Any) -> Any:
+            return tf.raw_ops.TensorListFromTensor(tensor=rows, element_shape=tf.constant(-1))
+
+        handle = either(lambda: listed(x @ W), lambda: listed(other), x)
+        stacked = tf.raw_ops.TensorListStack(
+            input_handle=handle, element_shape=tf.constant(-1), element_dtype=tf.float32
+        )
+        return tf.ensure_shape(stacked, (None, None)) @ W
+
+    found = trace(lambda x: any_shape(x, ones(2, sizes[1])), X)
+    assert found.macs == counted
+    assert bool(found.uncounted) is (counted == ONE)
+
+
+def test_what_a_branch_hands_on_stays_in_memory() -> None:
+    """While the sum is made there are the input, the product of one branch and the sum itself, 24 bytes each."""
+
+    def function(x: Any) -> Any:
+        one = either(lambda: x @ W, lambda: ones(1, 3), x)
+        return one, x + 1.0
+
+    found = trace(function, X)
+    assert found.memory is not None
+    last = [record.operator for record in found.operators].index("AddV2")
+    assert found.memory.live_bytes[last] == 3 * 24
+
+
+def test_a_step_that_is_left_out_with_continue_counts_as_taken() -> None:
+    @autograph
+    def function(x: Any) -> Any:
+        total = tf.zeros_like(x)
+        for i in tf.range(10):
+            if i % 2 == 0:
+                continue
+            total += x @ W
+        return total
+
+    assert traced(function, X).macs == 10 * ONE
+
+
+# Branches that cannot be counted ----------------------------------------------------------------------------------
+
+
+def test_a_branch_that_cannot_be_counted_is_named() -> None:
+    def python(x: Any) -> Any:
+        return tf.ensure_shape(tf.py_function(lambda value: value @ W, [x], tf.float32), (2, 3))
+
+    found = trace(lambda x: either(lambda: x @ W, lambda: python(x), x), X)
+    assert found.macs == ONE
+    assert dict(found.uncounted) == {"EagerPyFunc": 1}
+
+
+def test_a_dear_branch_does_not_hide_a_loop_of_unknown_length() -> None:
+    def function(x: Any) -> Any:
+        return either(lambda: x @ W @ W, lambda: repeated(x, tf.cast(tf.reduce_sum(x), tf.int32)), x)
+
+    found = trace(function, X)
+    assert found.macs == 2 * ONE
+    assert [(missing.split(" (")[0], calls) for missing, calls in found.uncounted.items()] == [("StatelessWhile", 1)]
+
+
+def test_what_several_branches_cannot_count_is_named_as_often_as_in_the_worst() -> None:
+    def python(x: Any) -> Any:
+        return tf.ensure_shape(tf.py_function(lambda value: value, [x], tf.float32), (2, 3))
+
+    found = trace(lambda x: either(lambda: python(x), lambda: python(python(x)), x), X)
+    assert dict(found.uncounted) == {"EagerPyFunc": 2}
+
+
+# Loops that may stop early ----------------------------------------------------------------------------------------
+
+
+def test_a_loop_with_a_break_counts_up_to_its_limit() -> None:
+    @autograph
+    def before(x: Any) -> Any:
+        for i in tf.range(10):
+            if i >= 3:
+                break
+            x = x @ W
+        return x
+
+    @autograph
+    def after(x: Any) -> Any:
+        for _ in tf.range(1, 10, 2):
+            x = x @ W
+            if tf.reduce_sum(x) > 0:
+                break
+        return x
+
+    for function, runs in ((before, 10), (after, 5)):
+        found = traced(function, X)
+        assert found.macs == runs * ONE
+        assert MAY_STOP in found.notes
+
+
+def test_the_gradient_of_a_loop_with_a_break_counts_up_to_its_limit_too() -> None:
+    """Each of 5 runs makes a product, and its gradient two: for what is multiplied and for the weight."""
+    weight = tf.Variable(W)
+
+    @autograph
+    def function(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            for _ in tf.range(1, 10, 2):
+                x = x @ weight
+                if tf.reduce_sum(x) > 0:
+                    break
+            loss = tf.reduce_sum(x)
+        return tape.gradient(loss, weight)
+
+    assert traced(function, X).macs == 3 * 5 * ONE
+
+
+def test_both_sides_of_an_and_limit_a_loop() -> None:
+    @autograph
+    def function(x: Any) -> Any:
+        i, j, limit = tf.constant(0), tf.constant(10), tf.shape(x)[1]
+        while i < 7 and j > limit * 2:
+            x = x @ W
+            i, j = i + 1, j - 1
+        return x
+
+    found = traced(function, X)
+    assert found.macs == 4 * ONE, "j goes 10, 9, 8, 7 and stops at 6"
+    assert MAY_STOP not in found.notes
+
+
+def test_what_stops_a_loop_may_stand_before_its_limit() -> None:
+    def condition(i: Any, x: Any) -> Any:
+        return tf.cond(tf.reduce_sum(x) > 100, lambda: tf.constant(False), lambda: i < 6)
+
+    found = traced(lambda x: tf.while_loop(condition, lambda i, y: (i + 1, y @ W), (0, x))[1], X)
+    assert found.macs == 6 * ONE
+    assert MAY_STOP in found.notes
+
+
+def test_a_condition_that_holds_on_either_side_does_not_limit_a_loop() -> None:
+    def condition(i: Any, x: Any) -> Any:
+        return tf.cond(tf.reduce_sum(x) < 100, lambda: tf.constant(True), lambda: i < 6)
+
+    found = trace(lambda x: tf.while_loop(condition, lambda i, y: (i + 1, y @ W), (0, x))[1], X)
+    assert found.macs == ONE
+    assert [missing.split(" (")[0] for missing in found.uncounted] == ["StatelessWhile"]
+
+
+def test_what_a_loop_sets_is_not_known_where_it_may_not_run() -> None:
+    """It may stop before its first run, and then the flag is as before it, and the product is made."""
+
+    def function(x: Any) -> Any:
+        flag = tf.while_loop(
+            lambda i, y, flag: tf.logical_and(i < 4, tf.reduce_sum(y) > 0),
+            lambda i, y, flag: (i + 1, y, tf.constant(True)),
+            (0, x, tf.constant(False)),
+        )[2]
+        return tf.cond(flag, lambda: x, lambda: x @ W)
+
+    assert traced(function, X).macs == ONE
+
+
+def test_where_a_counter_ends_is_not_known_of_a_loop_that_may_stop() -> None:
+    def function(x: Any) -> Any:
+        ended = tf.while_loop(lambda i: tf.logical_and(i < 4, tf.reduce_sum(x) > 0), lambda i: (i + 1,), (0,))[0]
+        return tf.cond(ended > 3, lambda: x, lambda: x @ W)
+
+    assert traced(function, X).macs == ONE
+
+
+# Functions whose gradient was taken -------------------------------------------------------------------------------
+
+
+class Saved(tf.Module):  # type: ignore[misc, name-defined]
+    """Calls of a product, a loop of three and a condition."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = tf.Variable(W)
+
+    @tf.function(input_signature=[tf.TensorSpec((None, 3))])  # type: ignore[untyped-decorator]
+    def __call__(self, x: Any) -> Any:
+        x = tf.tanh(x @ self.weight)
+        x = tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, tf.tanh(y @ self.weight)), (0, x))[1]
+        return either(lambda: tf.tanh(x @ self.weight), lambda: tf.exp(x), x)
+
+
+def test_a_loaded_model_is_the_same_after_its_gradient_was_taken(tmp_path: Path) -> None:
+    """TensorFlow adds what the gradient needs to the outputs of the loaded function, in place."""
+    tf.saved_model.save(Saved(), str(tmp_path))
+    loaded = tf.saved_model.load(str(tmp_path))
+    assert traced(loaded, X).macs == 5 * ONE
+
+    @tf.function  # type: ignore[untyped-decorator]
+    def learn(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(loaded(x))
+        return tape.gradient(loss, loaded.weight)
+
+    learn(X)
+    assert traced(loaded, X).macs == 5 * ONE
