@@ -7,12 +7,10 @@ Neither is part of the convolution, which counts as if it were dilated itself: f
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from .folding import Folding
 from .values import Scope
-
-if TYPE_CHECKING:
-    from .walk import Walk
 
 __all__ = ["CONVOLUTIONS", "TO_SPACE", "cropped_share", "dealt_out_share"]
 
@@ -33,17 +31,17 @@ _BY_THIRD_INPUT = tuple(
 )
 
 
-def dealt_out_share(walk: Walk, operator: Any, scope: Scope) -> Fraction | None:
+def dealt_out_share(folding: Folding, operator: Any, scope: Scope) -> Fraction | None:
     """Return which share of the elements that a gradient costs for was there before they were dealt out and padded."""
     if operator.type not in _BY_THIRD_INPUT:
         return None
     dealing = _behind_views(operator.inputs[2])
     if dealing.op.type not in _TO_BATCH:
         return None
-    return _share(walk, dealing.op.inputs[0], dealing, scope)
+    return _share(folding, dealing.op.inputs[0], dealing, scope)
 
 
-def cropped_share(walk: Walk, operator: Any, scope: Scope) -> tuple[str, Fraction] | None:
+def cropped_share(folding: Folding, operator: Any, scope: Scope) -> tuple[str, Fraction] | None:
     """Return the convolution whose output an operator puts together, and which share of that it leaves.
 
     None if anything else uses what is cropped.
@@ -51,7 +49,7 @@ def cropped_share(walk: Walk, operator: Any, scope: Scope) -> tuple[str, Fractio
     if operator.type not in TO_SPACE:
         return None
     convolved = _behind_views(operator.inputs[0], used_once=True)
-    share = _share(walk, operator.outputs[0], operator.inputs[0], scope)
+    share = _share(folding, operator.outputs[0], operator.inputs[0], scope)
     if convolved.op.type not in CONVOLUTIONS or not _is_used_once(convolved) or share is None:
         return None
     return convolved.op.name, share
@@ -68,6 +66,6 @@ def _is_used_once(tensor: Any) -> bool:
     return sum(user.type not in _ASKING_FOR_SHAPES for user in tensor.consumers()) == 1
 
 
-def _share(walk: Walk, kept: Any, padded: Any, scope: Scope) -> Fraction | None:
-    one, other = (walk.value_of(tensor, scope).known_shape for tensor in (kept, padded))
+def _share(folding: Folding, kept: Any, padded: Any, scope: Scope) -> Fraction | None:
+    one, other = (folding.value_of(tensor, scope).known_shape for tensor in (kept, padded))
     return Fraction(one.numel, other.numel) if one is not None and other is not None and other.numel else None

@@ -6,17 +6,16 @@ Loop limits, reshapes and axes are made of these: ``Max(Range(0, Shape(x)[0], 1)
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from itertools import count
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from profilerkit.cost import Shape
 
-from .values import NOT_FOLDED, Scope, Value
-
-if TYPE_CHECKING:
-    from .walk import Walk
+from .ownership import Owner
+from .values import NOT_FOLDED, PartialShape, Scope, Value, static_shape
 
 __all__ = ["Folding"]
 
@@ -25,10 +24,25 @@ LARGEST = 4096
 
 
 class Folding:
-    """Finds the constants of one walk; each is found once and remembered on its value."""
+    """Keeps the values of one walk and finds their constants; each is found once and remembered on its value."""
 
-    def __init__(self, walk: Walk) -> None:
-        self._walk = walk
+    def __init__(self) -> None:
+        self._keys = count()
+
+    def new_value(self, shape: PartialShape, dtype: str, tensor: Any, scope: Scope | None = None) -> Value:
+        """Return a value of its own."""
+        return Value(next(self._keys), shape, dtype, tensor, scope)
+
+    def value_of(self, tensor: Any, scope: Scope) -> Value:
+        """Return the value of a graph's tensor in a scope; one that no walked operator made is made from the graph."""
+        found = scope.values.get(tensor.name)
+        if found is None:
+            found = scope.values[tensor.name] = self.new_value(static_shape(tensor), tensor.dtype.name, tensor, scope)
+        return found
+
+    def constant_of(self, tensor: Any) -> Any:
+        """Return the numpy array of a tensor that is a constant of its graph, else None."""
+        return self.constant(self.value_of(tensor, Scope(tensor.graph, [], None, Owner("", 0))))
 
     def constant(self, value: Value) -> Any:
         """Return a value's numpy array where it is known, else None."""
@@ -52,7 +66,7 @@ class Folding:
         rule = _RULES.get(kind)
         if rule is None:
             return None
-        inputs = [self.constant(self._walk.value_of(tensor, value.scope)) for tensor in operator.inputs]
+        inputs = [self.constant(self.value_of(tensor, value.scope)) for tensor in operator.inputs]
         if any(known is None for known in inputs):
             return None
         try:
@@ -61,7 +75,7 @@ class Folding:
             return None  # the model itself will say so when it runs
 
     def _of_shape(self, operator: Any, scope: Scope) -> Any:
-        shape = self._walk.value_of(operator.inputs[0], scope).shape
+        shape = self.value_of(operator.inputs[0], scope).shape
         if shape is None:
             return None
         if operator.type == "Rank":

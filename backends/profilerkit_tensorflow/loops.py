@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
+from .folding import Folding
 from .graph_access import function_named
 from .values import Scope, Value
-
-if TYPE_CHECKING:
-    from .walk import Walk
 
 __all__ = ["counter_steps", "counts_runs", "trip_count"]
 
@@ -32,20 +30,20 @@ _RUNS: dict[str, Callable[[float, float, float], float]] = {
 }
 
 
-def trip_count(walk: Walk, condition: Scope, steps: Sequence[float | None]) -> tuple[int | None, bool]:
+def trip_count(folding: Folding, condition: Scope, steps: Sequence[float | None]) -> tuple[int | None, bool]:
     """Return how often a loop runs at most, and whether it may stop earlier; None where its condition does not tell.
 
     ``condition`` is the scope of the condition, whose arguments are the loop's first values; ``steps`` are what each
     run adds to them.
     """
-    parts = list(_parts(walk, condition.graph.outputs[0], condition, steps))
+    parts = list(_parts(folding, condition.graph.outputs[0], condition, steps))
     counts = [runs for runs in parts if runs is not None]
     if not counts or min(counts) == math.inf:
         return None, True
     return max(0, int(min(counts))), len(counts) < len(parts)
 
 
-def counter_steps(walk: Walk, body: Any, first: Sequence[Value]) -> list[float | None]:
+def counter_steps(folding: Folding, body: Any, first: Sequence[Value]) -> list[float | None]:
     """Return what each run of a loop adds to each loop variable: 0 if nothing; None where that is not known.
 
     ``body`` is the graph of the loop's body, ``first`` the values the loop begins with.
@@ -53,7 +51,7 @@ def counter_steps(walk: Walk, body: Any, first: Sequence[Value]) -> list[float |
     results = [_through(result).name for result in body.outputs]
     still = {tensor.name for tensor, result in zip(body.inputs, results, strict=False) if result == tensor.name}
     known = {tensor.name: value for tensor, value in zip(body.inputs, first, strict=True) if tensor.name in still}
-    return [_step(walk, body, position, known) for position in range(len(body.inputs))]
+    return [_step(folding, body, position, known) for position in range(len(body.inputs))]
 
 
 def counts_runs(variable: Any) -> bool:
@@ -65,7 +63,7 @@ def counts_runs(variable: Any) -> bool:
     return name.endswith("loop_counter")
 
 
-def _step(walk: Walk, body: Any, position: int, known: Mapping[str, Value]) -> float | None:
+def _step(folding: Folding, body: Any, position: int, known: Mapping[str, Value]) -> float | None:
     placeholder = body.inputs[position]
     result = _through(body.outputs[position])
     if result.name == placeholder.name:
@@ -78,24 +76,26 @@ def _step(walk: Walk, body: Any, position: int, known: Mapping[str, Value]) -> f
         left, right = right, left
     if left.name != placeholder.name:
         return None
-    added = walk.folding.constant(known[right.name]) if right.name in known else walk.constant_of(right)
+    added = folding.constant(known[right.name]) if right.name in known else folding.constant_of(right)
     return None if added is None or added.size != 1 else sign * float(added.item())
 
 
-def _parts(walk: Walk, tensor: Any, scope: Scope, steps: Sequence[float | None]) -> Iterator[float | None]:
+def _parts(folding: Folding, tensor: Any, scope: Scope, steps: Sequence[float | None]) -> Iterator[float | None]:
     """Yield for each of what must all hold for another run how often it does; None where that is not known."""
     tensor = _through(tensor)
     operator = tensor.op
     if operator.type == "LogicalAnd":
         for part in operator.inputs:
-            yield from _parts(walk, part, scope, steps)
+            yield from _parts(folding, part, scope, steps)
     elif operator.type in ("If", "StatelessIf"):
-        yield from _parts_of_choice(walk, tensor, scope, steps)
+        yield from _parts_of_choice(folding, tensor, scope, steps)
     elif operator.type != "Const":  # tf.while_loop without a limit of its own may add that it is true
-        yield _runs(walk, operator, scope, steps) if operator.type in _RUNS else None
+        yield _runs(folding, operator, scope, steps) if operator.type in _RUNS else None
 
 
-def _parts_of_choice(walk: Walk, tensor: Any, scope: Scope, steps: Sequence[float | None]) -> Iterator[float | None]:
+def _parts_of_choice(
+    folding: Folding, tensor: Any, scope: Scope, steps: Sequence[float | None]
+) -> Iterator[float | None]:
     """Yield the parts of a condition that is false on one side, so that it holds where the other side does.
 
     Python's ``and`` becomes such a one, and so does a ``break``: whether it was come to is asked before each run.
@@ -104,7 +104,7 @@ def _parts_of_choice(walk: Walk, tensor: Any, scope: Scope, steps: Sequence[floa
     sides = [function_named(scope.graph, operator.get_attr(f"{side}_branch").name).graph for side in ("then", "else")]
     holds, fails = sides
     if _is_false(fails.outputs[tensor.value_index], operator, fails):
-        yield from _parts(walk, operator.inputs[0], scope, steps)
+        yield from _parts(folding, operator.inputs[0], scope, steps)
     elif _is_false(holds.outputs[tensor.value_index], operator):
         holds = fails
         yield None
@@ -112,10 +112,10 @@ def _parts_of_choice(walk: Walk, tensor: Any, scope: Scope, steps: Sequence[floa
         yield None
         return
     given = list(operator.inputs)[1:]
-    inside = Scope(holds, [walk.value_of(each, scope) for each in given], scope, scope.owner)
+    inside = Scope(holds, [folding.value_of(each, scope) for each in given], scope, scope.owner)
     inside.values.update({each.name: value for each, value in zip(holds.inputs, inside.arguments, strict=True)})
     moves = [_move(_through(each), scope.graph, steps) for each in given]
-    yield from _parts(walk, holds.outputs[tensor.value_index], inside, moves)
+    yield from _parts(folding, holds.outputs[tensor.value_index], inside, moves)
 
 
 def _is_false(tensor: Any, operator: Any, otherwise: Any = None) -> bool:
@@ -127,7 +127,7 @@ def _is_false(tensor: Any, operator: Any, otherwise: Any = None) -> bool:
     return place is not None and _through(operator.inputs[1 + place]).name == _through(operator.inputs[0]).name
 
 
-def _runs(walk: Walk, comparison: Any, condition: Scope, steps: Sequence[float | None]) -> float | None:
+def _runs(folding: Folding, comparison: Any, condition: Scope, steps: Sequence[float | None]) -> float | None:
     sides = [_through(side) for side in comparison.inputs]
     moves = [_move(side, condition.graph, steps) for side in sides]
     kind = comparison.type
@@ -136,7 +136,7 @@ def _runs(walk: Walk, comparison: Any, condition: Scope, steps: Sequence[float |
         kind = _MIRRORED.get(kind, kind)
     if not moves[0] or moves[1] != 0:
         return None
-    start, end = (walk.folding.constant(walk.value_of(side, condition)) for side in sides)
+    start, end = (folding.constant(folding.value_of(side, condition)) for side in sides)
     if start is None or end is None or start.size != 1 or end.size != 1:
         return None
     return _RUNS[kind](float(start.item()), float(end.item()), moves[0])

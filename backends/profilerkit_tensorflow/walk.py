@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from itertools import count
 from typing import Any
 
 from .branches import Tried, agreed, agreed_constant, branch_names, dearest
@@ -43,35 +42,18 @@ class Walk:
 
     def __init__(self, ownership: Ownership) -> None:
         self.ownership = ownership
-        self.folding = Folding(self)
+        self.folding = Folding()
         self.executed: list[Executed] = []
         #: Ranges of `executed` that a loop runs more than once.
         self.spans: list[tuple[int, int]] = []
         self.uncounted: Counter[str] = Counter()
         self.notes: set[str] = set()
-        self._keys = count()
         self._specialised: dict[int, Specialised] = {}
         self._formulas_used: set[tuple[int, int]] = set()
 
     def run(self, graph: Any, arguments: Sequence[Value]) -> list[Value]:
         """Walk a function's graph with these arguments and return its outputs."""
         return self._body(Scope(graph, list(arguments), None, self.ownership.root))
-
-    def new_value(self, shape: PartialShape, dtype: str, tensor: Any, scope: Scope | None = None) -> Value:
-        """Return a value of its own."""
-        return Value(next(self._keys), shape, dtype, tensor, scope)
-
-    def value_of(self, tensor: Any, scope: Scope) -> Value:
-        """Return the value of a graph's tensor in a scope; one that no walked operator made is made from the graph."""
-        found = scope.values.get(tensor.name)
-        if found is None:
-            found = scope.values[tensor.name] = self.new_value(static_shape(tensor), tensor.dtype.name, tensor, scope)
-        return found
-
-    def constant_of(self, tensor: Any) -> Any:
-        """Return the numpy array of a tensor that is a constant of its graph, else None."""
-        alone = Scope(tensor.graph, [], None, self.ownership.root)
-        return self.folding.constant(self.value_of(tensor, alone))
 
     def _body(self, scope: Scope) -> list[Value]:
         for tensor, value in zip(scope.graph.inputs, scope.arguments, strict=True):
@@ -95,7 +77,7 @@ class Walk:
                 )
             elif kind not in _SILENT:
                 self._operator(operator, scope)
-        return [self.value_of(tensor, scope) for tensor in scope.graph.outputs]
+        return [self.folding.value_of(tensor, scope) for tensor in scope.graph.outputs]
 
     def _learn(self, scope: Scope, tensor: Any, value: Value) -> None:
         """Have the scope's operators made anew from here on where a value is better known than the graph says."""
@@ -105,14 +87,14 @@ class Walk:
     # One operator ------------------------------------------------------------------------------------------------
 
     def _operator(self, operator: Any, scope: Scope) -> None:
-        inputs = [self.value_of(tensor, scope) for tensor in operator.inputs]
+        inputs = [self.folding.value_of(tensor, scope) for tensor in operator.inputs]
         specialised = self._specialised.get(id(scope))
         tensors = operator.outputs if specialised is None else specialised.outputs_of(operator, inputs)
         made = []
         for place, (tensor, declared) in enumerate(zip(tensors, operator.outputs, strict=True)):
             inferred = static_shape(tensor)
             shape = read_shape(operator, place, inputs, inferred)
-            value = self.new_value(shape, declared.dtype.name, declared, scope)
+            value = self.folding.new_value(shape, declared.dtype.name, declared, scope)
             scope.values[declared.name] = value
             if shape != inferred:
                 self._learn(scope, declared, value)
@@ -153,8 +135,8 @@ class Walk:
 
     def _without_padding(self, done: Executed, operator: Any, scope: Scope) -> None:
         """Take off what a convolution spends on padding that only makes it dilated."""
-        of_gradient = dealt_out_share(self, operator, scope)
-        cropped = cropped_share(self, operator, scope)
+        of_gradient = dealt_out_share(self.folding, operator, scope)
+        cropped = cropped_share(self.folding, operator, scope)
         if of_gradient is not None:
             done.scale(of_gradient)
         elif cropped is not None and cropped[0] in scope.executed:
@@ -184,7 +166,7 @@ class Walk:
         if attribute_of(operator, "_XlaMustCompile"):
             self.notes.add("what functions compiled by XLA allocate inside is not in the memory footprint")
         graph = function_named(scope.graph, operator.get_attr("f").name).graph
-        arguments = [self.value_of(tensor, scope) for tensor in operator.inputs]
+        arguments = [self.folding.value_of(tensor, scope) for tensor in operator.inputs]
         owner = self._owner_of_call(operator, graph, scope)
         results = self._body(Scope(graph, arguments, scope, owner, scope.times, scope.used_outputs(operator)))
         self._bind(operator, results, scope)
@@ -208,13 +190,13 @@ class Walk:
     def _loop(self, operator: Any, scope: Scope) -> None:
         body = function_named(scope.graph, operator.get_attr("body").name).graph
         condition = function_named(scope.graph, operator.get_attr("cond").name).graph
-        first = [self.value_of(tensor, scope) for tensor in operator.inputs]
+        first = [self.folding.value_of(tensor, scope) for tensor in operator.inputs]
         owner = self.ownership.of(scope.graph, operator.name, scope.owner)
         tests = Scope(condition, first, scope, owner)
         for tensor, value in zip(condition.inputs, tests.arguments, strict=True):
             tests.values[tensor.name] = value
-        steps = counter_steps(self, body, first)
-        runs, may_stop = trip_count(self, tests, steps)
+        steps = counter_steps(self.folding, body, first)
+        runs, may_stop = trip_count(self.folding, tests, steps)
         if runs and may_stop:
             self.notes.add("a loop may stop before it reaches its limit; it is counted up to that")
         if runs is None:
@@ -290,7 +272,7 @@ class Walk:
 
     def _handed_on(self, value: Value, known: Value, owner: Owner) -> Value:
         """Return a loop's variable: another value's bytes under a name of its own, of which less may be known."""
-        twin = self.new_value(known.shape, value.dtype, value.tensor)
+        twin = self.folding.new_value(known.shape, value.dtype, value.tensor)
         twin.elements, twin.length = known.elements, known.length
         made = ((twin.key, twin.shape, value.dtype),)
         self.executed.append(Executed("Identity", "", (value.key,), made, 1, owner, silent=True))
@@ -298,9 +280,9 @@ class Walk:
 
     def _branches(self, operator: Any, scope: Scope) -> None:
         """Walk every branch that may be taken and keep the dearest."""
-        arguments = [self.value_of(tensor, scope) for tensor in list(operator.inputs)[1:]]
+        arguments = [self.folding.value_of(tensor, scope) for tensor in list(operator.inputs)[1:]]
         owner = self.ownership.of(scope.graph, operator.name, scope.owner)
-        names = branch_names(operator, self.folding.constant(self.value_of(operator.inputs[0], scope)))
+        names = branch_names(operator, self.folding.constant(self.folding.value_of(operator.inputs[0], scope)))
         if len(names) > 1:
             self.notes.add("of the branches of a condition the dearest is counted")
         wanted = scope.used_outputs(operator)

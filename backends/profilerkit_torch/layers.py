@@ -15,6 +15,7 @@ from torch.nn.modules import module as torch_module
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.nn.parameter import is_lazy as is_unsized
 
+from profilerkit.keras_layers import is_keras, own_states
 from profilerkit.layering import CallStack, depth_of, shown_layers, tensors_in
 from profilerkit.trace import LayerCall, LayerRecord, TensorInfo, WeightRecord
 
@@ -117,11 +118,16 @@ def layer_records(model: nn.Module, calls: dict[str, list[LayerCall]]) -> tuple[
             replace(_weight(name, tensor, identities), trainable=id(tensor) in trained)
             for name, tensor in own_keras_weights(module)
         ]
-        buffers = (
+        buffers = [
             _weight(name, tensor, identities, persistent=name not in not_saved)
             for name, tensor in module._buffers.items()
             if tensor is not None
-        )
+        ]
+        buffers += [
+            replace(_weight(name, state._value, identities, persistent=False), trainable=False)
+            for name, state in (own_states(module) if is_keras(module) else ())
+            if state._value is not None
+        ]
         records.append(
             LayerRecord(
                 path=path,
