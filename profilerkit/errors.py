@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from .error_text import error_line
+
 __all__ = [
     "ArgumentWarning",
     "BackendNotFoundError",
@@ -130,10 +132,11 @@ class ModelChangedWarning(ProfilerKitWarning):
     """Code of the user's changed the model's parameters while it was profiled."""
 
 
-def model_failed(error: Exception | None, inputs: object) -> ModelFailedError:
-    """Return what is said of a model that raised: the error, and what it was called with."""
-    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    failure = ModelFailedError(f"the model raised {said}; it was called with {inputs!r}, do these inputs fit it?")
+def model_failed(error: Exception | None, inputs: object, hint: str = "do these inputs fit it?") -> ModelFailedError:
+    """Return what is said of a model that raised: the error in a line, what it was called with, and what to look at."""
+    line = "" if error is None else error_line(error)
+    said = f"{type(error).__name__}: {line}" if line else type(error).__name__
+    failure = ModelFailedError(f"the model raised {said}; it was called with {inputs!r}, {hint}")
     failure.__cause__ = error
     return failure
 

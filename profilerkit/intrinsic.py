@@ -39,8 +39,11 @@ class InputSource:
             return cls(shapes=parse_input_shape(input_shape))
         return None if inputs is None else cls(example=inputs)
 
-    def build(self, backend: Backend, batch_size: int | None) -> ModelInputs:
-        """Return inputs of the batch size; of the example's own, or 1 for shapes, where it is None."""
+    def build(self, backend: Backend, batch_size: int | None, model: Any = None) -> ModelInputs:
+        """Return inputs of the batch size; of the example's own, or 1 for shapes, where it is None.
+
+        An example is fitted to the model before it is resized: what is no tensor at all has no batch to resize.
+        """
         if self.shapes is not None:
             positional, keywords = self.shapes
             size = batch_size or 1
@@ -48,7 +51,7 @@ class InputSource:
             return ModelInputs(*args, **{name: backend.random_tensor(spec, size) for name, spec in keywords.items()})
         if isinstance(self.example, Callable) and not backend.is_tensor(self.example):  # type: ignore[arg-type]
             return ModelInputs.of(self.example(batch_size or 1)).map(backend.as_tensor)
-        inputs = ModelInputs.of(self.example).map(backend.as_tensor)
+        inputs = backend.fit_inputs(model, ModelInputs.of(self.example).map(backend.as_tensor))
         return inputs if batch_size is None else resized(inputs, backend, batch_size)
 
 
@@ -108,12 +111,13 @@ class ComputeInputs(ProfilerFunction):
         What keeps them from being had is returned, not raised: some metrics need no inputs.
         """
         try:
-            return backend.fit_inputs(model, self._build(backend, data_splits, batch_size, split))
+            return backend.fit_inputs(model, self._build(model, backend, data_splits, batch_size, split))
         except Exception as error:
             return NoInputs(error)
 
     def _build(
         self,
+        model: Any,
         backend: Backend,
         data_splits: Mapping[str, DataLoader],
         batch_size: int | None,
@@ -122,7 +126,7 @@ class ComputeInputs(ProfilerFunction):
         if batch_size is not None:
             batch_size = _whole(batch_size)
         if self.source is not None:
-            return self.source.build(backend, batch_size)
+            return self.source.build(backend, batch_size, model)
         return self._from_split(backend, data_splits, batch_size or 1, split)
 
     @staticmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import warnings
 from collections.abc import Callable, Collection, Mapping
@@ -15,8 +16,8 @@ from .errors import (
     RegistrationConflictError,
     by_likeness,
 )
+from .extension import LoaderInfo, RendererInfo
 from .function import ProfilerFunction, describe
-from .loaders import LoaderInfo
 from .plugin_manager import (
     DISABLE,
     Offer,
@@ -31,7 +32,6 @@ from .plugin_manager import (
     switched_off_plugins,
 )
 from .registry import Registry
-from .render import RendererInfo
 from .status import StatusKey
 
 __all__ = [
@@ -183,6 +183,11 @@ def find_backend(model: Any) -> Backend:
             if root in info.frameworks and info.claims(model):
                 return load(info)
     listing = ", ".join(info.name for info in known) or "none: reinstall profilerkit, its entry points are missing"
+    if isinstance(model, (str, os.PathLike)):
+        raise BackendNotFoundError(
+            f"the path {os.fspath(model)!r} does not say of which framework the model is; a path needs backend=..., "
+            f"such as backend='tensorflow'; backends installed: {listing}{without_switched_off()}"
+        )
     raise BackendNotFoundError(
         f"no backend recognises a model of type {type(model).__module__}.{type(model).__qualname__}; "
         f"backends installed: {listing}{without_switched_off()}; pass backend=... to choose one"

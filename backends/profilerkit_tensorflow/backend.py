@@ -21,10 +21,10 @@ from .kinds import is_function, is_layer, is_saved_model
 from .layer_timing import layer_times
 from .layers import type_name
 from .optimizers import optimizer_state_bytes
-from .plugin import claims
 from .preservation import preserved
 from .program import Program
-from .running import running
+from .recognition import claims
+from .running import require_values, running
 from .tracing import trace_model
 from .variables import fingerprint
 
@@ -116,7 +116,9 @@ class TFBackend(Backend):
         """Return the time of each layer's own work: forward in inference mode, backward in a training step."""
         earlier = self._program() if self._program is not None else None
         where = None if device is None else devices.resolve_device(model, device)
-        return layer_times(model, inputs.map(data.as_tensor), where, passes, backward, earlier)
+        given = inputs.map(data.as_tensor)
+        require_values(model, given)
+        return layer_times(model, given, where, passes, backward, earlier)
 
     def evaluate(self, model: Any, call: Callable[[], T], device: DeviceLike = None) -> T:
         """Return ``call()``, made on the device, with the model handed back as it was."""

@@ -22,7 +22,7 @@ from profilerkit.cost import Shape
 from .calling import call_model
 from .costs import OpCall, Shapes
 from .dilation import CONVOLUTIONS, TO_SPACE
-from .kinds import is_unbuilt
+from .kinds import is_unbuilt, own_variables
 from .layers import LayerCalls, named_layers
 from .memory import tensor_bytes
 from .pricing import layer_work, price
@@ -53,8 +53,16 @@ class EagerRun:
         self._live.hold(leaf for leaf in inputs.leaves() if tf.is_tensor(leaf))
         self.input_bytes = self._live.total
         with _functions_run_eagerly(), _watched(self._seen), self.calls.following():
-            call_model(model, inputs.args, inputs.kwargs)
+            outputs = call_model(model, inputs.args, inputs.kwargs)
+        given = tf.nest.flatten(outputs)
+        self._gave_values = any(tf.is_tensor(leaf) and hasattr(leaf, "numpy") for leaf in given)
         self._price_all()
+
+    @property
+    def did_nothing(self) -> bool:
+        """Whether no operator ran and no value came out, although the model has weights to work with."""
+        weights = any(True for _, layer in self.layers for _ in own_variables(layer))
+        return not self.executed and not self._gave_values and weights
 
     def _seen(
         self, op_type: Any, inputs: Any, attrs: Any, outputs: Any, op_name: Any = None, graph: Any = None

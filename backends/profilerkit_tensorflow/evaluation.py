@@ -22,6 +22,7 @@ from .calling import CompiledCall, compiled
 from .data import TFDataLoader, as_tensor, is_tensor
 from .devices import resolve_device
 from .layouts import fitted
+from .preservation import preserved
 
 __all__ = ["EvalLossFunction", "get_accuracy", "get_missclass", "get_topk"]
 
@@ -50,11 +51,12 @@ def get_missclass(
     run = compiled(model)
     scores = _SingleScores(run, threshold)
     wrong = total = 0
-    for output, target, _ in _outputs(run, data_loader, device, transform):
-        found = _scores(output)
-        predicted, expected = scores.classes(found), _class_indices(target, found)
-        wrong += int(tf.math.count_nonzero(tf.not_equal(predicted, expected)))
-        total += int(tf.size(expected))
+    with preserved(model, variable_values=True):
+        for output, target, _ in _outputs(run, data_loader, device, transform):
+            found = _scores(output)
+            predicted, expected = scores.classes(found), _class_indices(target, found)
+            wrong += int(tf.math.count_nonzero(tf.not_equal(predicted, expected)))
+            total += int(tf.size(expected))
     scores.warn_of_probabilities()
     return 100.0 * wrong / _counted(total)
 
@@ -94,12 +96,13 @@ class _GetTopk:
             return wanted
         hits = dict.fromkeys(wanted.topk, 0)
         total = 0
-        for output, target, _ in _outputs(compiled(model), data_loader, device, transform):
-            scores = _scores(output)
-            right = _ranked(scores, max(wanted.topk)) == _class_indices(target, scores)[:, None]
-            for k in wanted.topk:
-                hits[k] += int(tf.math.count_nonzero(tf.reduce_any(right[:, :k], axis=1)))
-            total += int(scores.shape[0])
+        with preserved(model, variable_values=True):
+            for output, target, _ in _outputs(compiled(model), data_loader, device, transform):
+                scores = _scores(output)
+                right = _ranked(scores, max(wanted.topk)) == _class_indices(target, scores)[:, None]
+                for k in wanted.topk:
+                    hits[k] += int(tf.math.count_nonzero(tf.reduce_any(right[:, :k], axis=1)))
+                total += int(scores.shape[0])
         return {f"top-{k}": 100.0 * count / _counted(total) for k, count in hits.items()}
 
 
@@ -124,10 +127,11 @@ class EvalLossFunction:
         target_first = _takes_target_first(self.loss_fn)
         loss = 0.0
         total = 0
-        for output, target, samples in _outputs(compiled(model), data_loader, device, transform):
-            value = self.loss_fn(target, output) if target_first else self.loss_fn(output, target)
-            loss += sum(map(_mean, value.values() if isinstance(value, Mapping) else [value])) * samples
-            total += samples
+        with preserved(model, variable_values=True):
+            for output, target, samples in _outputs(compiled(model), data_loader, device, transform):
+                value = self.loss_fn(target, output) if target_first else self.loss_fn(output, target)
+                loss += sum(map(_mean, value.values() if isinstance(value, Mapping) else [value])) * samples
+                total += samples
         return loss / _counted(total)
 
 

@@ -13,11 +13,13 @@ from typing import Any
 import tensorflow as tf
 
 from profilerkit import ModelFailedError, ModelInputs
-from profilerkit.errors import ProfilerKitError, model_failed
+from profilerkit.error_text import error_line
+from profilerkit.errors import ProfilerKitError
 from profilerkit.layer_times import LayerTime
 from profilerkit.layering import shown_layers
 
 from .devices import resolve_device
+from .failing import failed
 from .layers import type_name
 from .node_owners import NodeOwners, Placed, runs_of_bodies
 from .op_times import PassTimes, op_seconds
@@ -77,7 +79,7 @@ def layer_times(
         fed = inputs.map(lambda leaf: tf.identity(leaf) if tf.is_tensor(leaf) else leaf)
         synchronised = not target.startswith("/CPU")
         reusable = device is None and earlier is not None and earlier.fits(model, fed)
-        with _failing(lambda error: model_failed(error, inputs)):
+        with _failing(lambda error: failed(model, error, inputs)):
             program = earlier if reusable and earlier is not None else traced_program(model, fed)
             forward = _timed(NodeOwners(program, training=False), program, fed, passes, synchronised)
         gradients = None
@@ -105,8 +107,8 @@ class _failing:
 
 def _step_failed(error: Exception) -> ModelFailedError:
     return ModelFailedError(
-        f"the model runs, but its training step raised {type(error).__name__}: {error}; use backward=False to have the "
-        "forward times alone"
+        f"the model runs, but its training step raised {type(error).__name__}: {error_line(error)}; use "
+        "backward=False to have the forward times alone"
     )
 
 

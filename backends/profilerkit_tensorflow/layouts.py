@@ -10,6 +10,8 @@ import tensorflow as tf
 from profilerkit import ModelInputs
 from profilerkit.keras_layers import channels_last_order, declared_shapes, is_keras, is_legacy_keras
 
+from .failing import require_tensors
+
 __all__ = ["fitted"]
 
 
@@ -18,7 +20,10 @@ def fitted(model: Any, inputs: ModelInputs) -> ModelInputs:
 
     A batch of images ``(N, 3, 224, 224)``, as PyTorch has them, becomes ``(N, 224, 224, 3)`` for a model with an input
     of shape ``(None, 224, 224, 3)``; so do sequences and volumes. Whatever fits as it is, or not even so, stays.
+
+    Raises `InputError` for what no Keras model can take: symbolic tensors, data sets, iterators, bare numbers.
     """
+    require_tensors(model, inputs)
     declared = declared_shapes(model) if is_keras(model) or is_legacy_keras(model) else []
     if not declared or inputs.kwargs or len(declared) != len(inputs.args):
         return inputs

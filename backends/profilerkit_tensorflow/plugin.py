@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from profilerkit import Backend, BackendInfo, BackendNotFoundError, hookimpl
-from profilerkit.keras_layers import is_keras, keras_backend
+from profilerkit import Backend, BackendInfo, LoaderInfo, hookimpl
+
+from .recognition import claims
 
 MINIMUM = (2, 16)
 
@@ -22,23 +24,6 @@ def load() -> Backend:
     return TFBackend()
 
 
-def claims(model: Any) -> bool:
-    """Say whether a model is TensorFlow's: a Keras model on torch is a torch module too, and torch's to profile.
-
-    Raises `BackendNotFoundError` for a Keras model on a framework that no backend is there for, such as JAX.
-    """
-    if not is_keras(model):
-        return True
-    framework = keras_backend()
-    if framework not in ("tensorflow", "torch"):
-        raise BackendNotFoundError(
-            f"the model {model.name!r} is a Keras model on {framework}, which profilerkit does not support yet; set "
-            "KERAS_BACKEND to 'tensorflow' or 'torch' in the environment before Keras is imported, and load the model "
-            "there"
-        )
-    return framework == "tensorflow"
-
-
 @hookimpl
 def profilerkit_backends() -> list[BackendInfo]:
     """Offer the TensorFlow backend."""
@@ -51,3 +36,24 @@ def profilerkit_backends() -> list[BackendInfo]:
             claims=claims,
         )
     ]
+
+
+@hookimpl
+def profilerkit_model_loaders() -> list[LoaderInfo]:
+    """Offer the models in Keras' files and in the folders of saved models."""
+    return [
+        LoaderInfo("tensorflow", is_model_path, load_path, "path/to/model.keras (or .h5, or a saved model's folder)")
+    ]
+
+
+def is_model_path(spec: str) -> bool:
+    """Say whether a text is the path of a Keras file, which need not exist, or of the folder of a saved model."""
+    path = Path(spec)
+    return path.suffix in (".keras", ".h5", ".hdf5") or (path / "saved_model.pb").is_file()
+
+
+def load_path(spec: str) -> Any:
+    """Return the model of a Keras file or of a saved model's folder."""
+    from profilerkit.plugins import backend_named
+
+    return backend_named("tensorflow").opened(spec)

@@ -10,14 +10,16 @@ from typing import Any
 
 import tensorflow as tf
 
-from profilerkit import InputError, ModelInputs, WithoutValuesError
-from profilerkit.errors import model_failed
+from profilerkit import InputError, ModelFailedError, ModelInputs, WithoutValuesError
 
 from .calling import call_model
 from .devices import resolve_device
+from .failing import failed
 from .kinds import is_unbuilt
 from .preservation import preserved
 from .program import Program, traced_program
+from .program import _quietly as quietly
+from .tracing import trace_model
 
 __all__ = ["RunningModel", "require_values", "running"]
 
@@ -49,10 +51,12 @@ def running(
     ``mode`` is "graph" (one traced function), "eager" (operator by operator), "xla" (compiled) or "predict" (Keras' own
     ``predict``). ``earlier`` is a program of the model that may be at hand, so that it need not be traced again.
     """
-    require_values(model)
+    require_values(model, inputs)
     target = resolve_device(model, device)
     placed = tf.device(target) if device is not None else nullcontext()
-    with preserved(model, variable_values=True), placed:
+    # Keras' `predict` is traced anew for each profile, as the model is handed back: TensorFlow would warn of it.
+    hushed = quietly() if mode == "predict" else nullcontext()
+    with preserved(model, variable_values=True), placed, hushed:
         if is_unbuilt(model):  # a layer that was never called: this call makes its variables, for the time being
             call_model(model, inputs.args, inputs.kwargs)
         fed = inputs.map(lambda leaf: tf.identity(leaf) if tf.is_tensor(leaf) else leaf)
@@ -67,13 +71,16 @@ def running(
         except InputError:
             raise
         except Exception as error:  # whatever the model raises
-            raise model_failed(error, inputs) from error
+            raise failed(model, error, inputs) from error
         yield RunningModel(run, before + time.perf_counter() - start, not target.startswith("/CPU"))
 
 
-def require_values(model: Any) -> None:
-    """Raise `WithoutValuesError` for a Keras model that is not built."""
+def require_values(model: Any, inputs: ModelInputs | None = None) -> None:
+    """Raise `WithoutValuesError` for a Keras model that is not built; what its call raises, if it cannot be called."""
     if is_unbuilt(model) and not model.built:
+        failure = None if inputs is None else trace_model(model, inputs).failure
+        if isinstance(failure, ModelFailedError):
+            raise failure
         raise WithoutValuesError(
             f"the model {model.name!r} is not built: its weights have no values yet, so it cannot be run, only its "
             "static metrics can be had; call it once with real inputs, or give its input shape to model.build()"

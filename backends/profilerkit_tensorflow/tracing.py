@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from profilerkit import CostFormulaError, ModelFailedError, ModelInputs
-from profilerkit.errors import model_failed
+from profilerkit.error_text import error_line
 from profilerkit.liveness import live_bytes
 from profilerkit.measurement import collector_paused
 from profilerkit.trace import MemoryTimeline, ModelTrace, OpRecord, TensorInfo, distinct
 
 from .eager_run import EagerRun
+from .failing import failed, only_in_graphs, unmade_weights
 from .layers import layer_records, named_layers
-from .memory import constant_bytes, steps_of, tensor_bytes
+from .memory import constant_bytes, steps_of, tensor_bytes, unsized_tensors
 from .preservation import preserved
 from .program import Program, traced_program
 from .values import Executed, PartialShape, Value, static_shape
@@ -45,7 +45,7 @@ def trace_model(model: Any, inputs: ModelInputs | None, *, training: bool = Fals
         try:
             program = traced_program(model, inputs, training=training)
         except Exception as error:  # whatever the model raises while it is traced
-            refusal = model_failed(error, inputs)
+            refusal = failed(model, error, inputs)
         else:
             try:
                 return walked(program)
@@ -62,27 +62,19 @@ def _run_eagerly(model: Any, inputs: ModelInputs, refusal: ModelFailedError) -> 
         except CostFormulaError as error:
             return _layers_alone(model, error)
         except Exception as error:  # whatever the model raises
-            failure = model_failed(error, inputs)
+            # What kept it from being traced is the clearer message, unless it is just that it cannot be traced.
+            failure = failed(model, error, inputs) if only_in_graphs(refusal.__cause__) else refusal
         else:
-            return _of_eager_run(run, refusal.__cause__ or refusal)
+            if not run.did_nothing:
+                return _of_eager_run(run, refusal.__cause__ or refusal)
+            failure = refusal  # no operator ran on values, so that zeros would be counted
     return _layers_alone(model, failure)
-
-
-def _said(error: BaseException) -> str:
-    """Return what an error says in one line, without what Keras and autograph wrap around it."""
-    lines = [re.sub(r"\x1b\[\d*m", "", line).strip() for line in str(error).splitlines()]
-    lines = [line for line in lines if line]
-    if len(lines) > 1 and lines[0].startswith("Exception encountered when calling"):
-        return lines[1][:200]
-    if lines and lines[0] == "in user code:":
-        return lines[-1][:200]
-    return lines[0][:200] if lines else "no message"
 
 
 def _of_eager_run(run: EagerRun, refusal: BaseException) -> ModelTrace:
     trained = trainable_variables_of(run.layers)
     records = layer_records(run.layers, run.calls.calls, trained)
-    weights = distinct(weight for record in records for weight in record.parameters)
+    weights = distinct(weight for record in records for weight in (*record.parameters, *record.buffers))
     shown = [(each, live) for each, live in zip(run.executed, run.live_bytes, strict=True) if _is_record(each)]
     return ModelTrace(
         layers=records,
@@ -94,7 +86,7 @@ def _of_eager_run(run: EagerRun, refusal: BaseException) -> ModelTrace:
         method="an eager run",
         notes=(
             "counted in one eager run, for the values of these inputs and with the memory of eager execution: the "
-            f"model cannot be traced as a graph ({type(refusal).__name__}: {_said(refusal)})",
+            f"model cannot be traced as a graph ({type(refusal).__name__}: {error_line(refusal)})",
         ),
     )
 
@@ -102,7 +94,7 @@ def _of_eager_run(run: EagerRun, refusal: BaseException) -> ModelTrace:
 def _layers_alone(model: Any, failure: Exception | None = None) -> ModelTrace:
     layers, captured = named_layers(model), captured_by(model)
     records = layer_records(layers, {}, trainable_variables_of(layers, captured), captured)
-    return ModelTrace(layers=records, failure=failure)
+    return ModelTrace(layers=records, failure=failure, unmade_weights=unmade_weights(model))
 
 
 def captured_by(model: Any) -> list[Any]:
@@ -122,13 +114,14 @@ def walked(program: Program) -> ModelTrace:
     trained = trainable_variables_of(program.layers, captured)
     records = layer_records(program.layers, program.calls.calls, trained, captured)
     live = _live_bytes(walk, given, results)
+    unsized = unsized_tensors(walk.executed, given.tensors)
     shown = [(each, alive) for each, alive in zip(walk.executed, live, strict=True) if _is_record(each)]
-    weights = distinct(weight for record in records for weight in record.parameters)
+    weights = distinct(weight for record in records for weight in (*record.parameters, *record.buffers))
     held = sum(weight.bytes for weight in weights) + given.held_bytes + constant_bytes(walk.executed)
     return ModelTrace(
         layers=records,
         operators=tuple(_record(each) for each, _ in shown),
-        memory=MemoryTimeline(held, given.input_bytes, tuple(alive for _, alive in shown), _AS_A_GRAPH),
+        memory=MemoryTimeline(held, given.input_bytes, tuple(alive for _, alive in shown), _AS_A_GRAPH, unsized),
         uncounted=dict(walk.uncounted),
         method="a traced graph",
         notes=(*_notes(walk, program), *_packed(program)),
@@ -137,7 +130,11 @@ def walked(program: Program) -> ModelTrace:
 
 
 class _Given:
-    """What a program is called with: its inputs, and what it captures: variables, and tensors it holds."""
+    """What a program is called with: its inputs, and what it captures: variables, and tensors it holds.
+
+    The inputs have the shapes they were given in, the parts of sparse and ragged tensors too: the numbers are for as
+    many values as these have.
+    """
 
     def __init__(self, walk: Walk, program: Program) -> None:
         self.arguments: list[Value] = []
@@ -145,17 +142,25 @@ class _Given:
         self.held_bytes = 0
         self.sizes: dict[int, int] = {}
         captures = {placeholder.name: tensor for tensor, placeholder in program.graph.captures}
+        given = iter(program.given)
         for placeholder in program.graph.inputs:
-            value = walk.new_value(static_shape(placeholder), placeholder.dtype.name, placeholder)
             captured = captures.get(placeholder.name)
+            shape, constant = next(given) if captured is None else (static_shape(placeholder), None)
+            value = walk.folding.new_value(shape, placeholder.dtype.name, placeholder)
             size = tensor_bytes(value.shape, value.dtype)
             if captured is None:
                 self.input_bytes += size
+                value.constant = constant
             else:
                 self.held_bytes += size
                 value.constant = _small_constant(captured, size)
             self.sizes[value.key] = size if captured is None else 0
             self.arguments.append(value)
+
+    @property
+    def tensors(self) -> list[tuple[int, PartialShape, str]]:
+        """The arguments' numbers, shapes and dtypes."""
+        return [(value.key, value.shape, value.dtype) for value in self.arguments]
 
 
 def _small_constant(tensor: Any, size: int) -> Any:
@@ -165,8 +170,7 @@ def _small_constant(tensor: Any, size: int) -> Any:
 
 def _live_bytes(walk: Walk, given: _Given, results: Sequence[Value]) -> Sequence[int]:
     """Return the bytes alive while each operator runs: as a graph, in which a value is freed when nobody needs it."""
-    inputs = [(value.key, value.shape, value.dtype) for value in given.arguments]
-    steps = steps_of(walk.executed, inputs, lambda operator: operator.equation)
+    steps = steps_of(walk.executed, given.tensors, lambda operator: operator.equation)
     made = {value for step in steps for value, _ in step.makes} | given.sizes.keys()
     kept = [value.key for value in results if value.key in made]
     return live_bytes(steps, given.sizes, kept, walk.spans)

@@ -54,7 +54,7 @@ def trace_model(model: nn.Module, inputs: ModelInputs | None) -> ModelTrace:
     """Return the trace of one forward pass; a model that raises leaves its layers, and the error as ``failure``."""
     model = getattr(model, "_orig_mod", model)  # a compiled model: its original is what is counted
     if inputs is None:
-        return ModelTrace(layers=layer_records(model, {}))
+        return _layers_alone(model)
     errors: list[Exception] = []
     called = called_as_keras_does(model, inputs)
     # Keras moves meta tensors to where it works, and asks for values there: it gets fake ones.
@@ -65,12 +65,18 @@ def trace_model(model: nn.Module, inputs: ModelInputs | None) -> ModelTrace:
             try:
                 return attempt(model, called, grad_mode, errors)
             except CostFormulaError as error:
-                return ModelTrace(layers=layer_records(model, {}), failure=error)
+                return _layers_alone(model, error)
             except Exception as error:  # whatever a model raises, the next way may work
                 errors.append(error)
         if not any(needs_autograd(error) for error in errors):
             break
-    return ModelTrace(layers=layer_records(model, {}), failure=model_failed(errors[-1], inputs))
+    return _layers_alone(model, model_failed(errors[-1], inputs))
+
+
+def _layers_alone(model: nn.Module, failure: Exception | None = None) -> ModelTrace:
+    """Return the layers of a model that did not run, with what weights its first call would size or make."""
+    lazy = "the weights of lazy modules, which the first call makes: give inputs or input_shape"
+    return ModelTrace(layer_records(model, {}), failure=failure, unmade_weights=lazy if is_lazy(model) else "")
 
 
 def _on_meta(model: nn.Module, inputs: ModelInputs, grad_mode: GradMode, errors: list[Exception]) -> ModelTrace:

@@ -9,7 +9,7 @@ from profilerkit.trace import ModelTrace
 
 from .layerwise import LayerwiseData, LayerwiseSummary, layerwise
 from .memory import MemoryFootprint, memory_footprint
-from .size import ModelSize
+from .size import ModelSize, weighed
 
 __all__ = ["ComputeComplexity", "ComputeFlops", "ComputeParams", "Flops", "Macs", "TotalParams", "TrainableParams"]
 
@@ -99,7 +99,7 @@ class ComputeComplexity(ProfilerFunction):
         """Return every static metric by name; ``include_weights`` counts the weights into the footprint."""
         return {
             **params(trace),
-            ModelSize.NAME: trace.size_bytes,
+            ModelSize.NAME: weighed(trace, trace.size_bytes),
             **operations(trace),
             MemoryFootprint.NAME: memory_footprint(trace, include_weights),
             **layerwise(trace),
@@ -108,7 +108,8 @@ class ComputeComplexity(ProfilerFunction):
 
 def params(trace: ModelTrace) -> dict[str, Any]:
     """Return the parameter counts by name."""
-    return {TotalParams.NAME: trace.total_params, TrainableParams.NAME: trace.trainable_params}
+    counts = {TotalParams.NAME: trace.total_params, TrainableParams.NAME: trace.trainable_params}
+    return {name: weighed(trace, count) for name, count in counts.items()}
 
 
 def operations(trace: ModelTrace) -> dict[str, Any]:

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from profilerkit import Comparative, Metric, ProfilerFunction, Scale
+from profilerkit import (
+    Comparative,
+    Failure,
+    Metric,
+    ModelFailedError,
+    Partial,
+    ProfilerFunction,
+    Scale,
+    WithoutValuesError,
+)
 from profilerkit.trace import ModelTrace
 
 from .memory import MemoryFootprint, memory_footprint
 
-__all__ = ["ComputeSize", "ModelSize"]
+__all__ = ["ComputeSize", "ModelSize", "weighed"]
 
 
 class ModelSize(Metric):
@@ -30,4 +39,18 @@ class ComputeSize(ProfilerFunction):
 
     def __call__(self, trace: ModelTrace, include_weights: bool = True) -> dict[str, Any]:
         """Return both in bytes; ``include_weights`` counts the weights into the footprint."""
-        return {ModelSize.NAME: trace.size_bytes, MemoryFootprint.NAME: memory_footprint(trace, include_weights)}
+        return {
+            ModelSize.NAME: weighed(trace, trace.size_bytes),
+            MemoryFootprint.NAME: memory_footprint(trace, include_weights),
+        }
+
+
+def weighed(trace: ModelTrace, total: int) -> Any:
+    """Return a total over the weights: a lower bound where some are not made yet, a failure where none is."""
+    if not trace.unmade_weights:
+        return total
+    if total:
+        return Partial(total, (trace.unmade_weights,))
+    if isinstance(trace.failure, ModelFailedError):
+        return Failure(trace.failure)
+    return Failure(WithoutValuesError(f"not counted: {trace.unmade_weights}"))
