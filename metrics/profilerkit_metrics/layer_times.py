@@ -19,7 +19,9 @@ class LayerTimes(Metric):
 
     def show(self) -> str:
         """Say how many layers there are; the table is the value."""
-        return "" if self.value is None else f"{len(self.value)} layers"
+        if self.value is None:
+            return ""
+        return "1 layer" if len(self.value) == 1 else f"{len(self.value)} layers"
 
 
 class ComputeLayerTimes(ProfilerFunction):
