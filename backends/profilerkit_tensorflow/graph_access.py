@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["attribute_of", "forward_function", "function_named"]
+from tensorflow.python.framework import function_def_to_graph
+
+__all__ = ["attribute_of", "body_named", "forward_function"]
 
 
 def function_named(graph: Any, name: str) -> Any:
@@ -16,9 +18,20 @@ def function_named(graph: Any, name: str) -> Any:
     raise LookupError(f"the graph has no function {name!r}")
 
 
+def body_named(graph: Any, name: str) -> Any:
+    """Return the graph of a function that a graph's operators call by name."""
+    function = function_named(graph, name)
+    body = getattr(function, "graph", None)
+    if body is None:  # a function of TensorFlow 1 has its definition alone
+        with graph.as_default():
+            body = function_def_to_graph.function_def_to_graph(function.definition)
+    return body
+
+
 def forward_function(operator: Any, graph: Any) -> str | None:
     """Return the name of the function whose gradients a called one computes, if it is such a one."""
-    attributes = function_named(graph, operator.get_attr("f").name).cached_definition.attr
+    function = function_named(graph, operator.get_attr("f").name)
+    attributes = (getattr(function, "cached_definition", None) or function.definition).attr
     name: bytes = attributes["forward_function_name"].s if "forward_function_name" in attributes else b""
     return name.decode() or None
 

@@ -130,11 +130,16 @@ def _calling_classes(layers: Iterable[Any]) -> set[type]:
     }
 
 
+def _shape_of(leaf: Any) -> tuple[Any, ...]:
+    """Return the shape of a tensor, or of a variable of Keras' that is passed as one."""
+    shape = tf.TensorShape(leaf.shape)
+    return () if shape.rank is None else tuple(shape.as_list())
+
+
 def infos_in(structure: Any) -> tuple[TensorInfo, ...]:
     """Return shape and dtype of every tensor in a nested structure; an unknown dimension is None."""
     return tuple(
-        TensorInfo(tuple(leaf.shape.as_list()) if leaf.shape.rank is not None else (), leaf.dtype.name)
-        for leaf in tensors_in(structure, tf.is_tensor)
+        TensorInfo(_shape_of(leaf), tf.as_dtype(leaf.dtype).name) for leaf in tensors_in(structure, tf.is_tensor)
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from .folding import Folding
-from .graph_access import function_named
+from .graph_access import body_named
 from .values import Scope, Value
 
 __all__ = ["counter_steps", "counts_runs", "trip_count"]
@@ -101,7 +101,7 @@ def _parts_of_choice(
     Python's ``and`` becomes such a one, and so does a ``break``: whether it was come to is asked before each run.
     """
     operator = tensor.op
-    sides = [function_named(scope.graph, operator.get_attr(f"{side}_branch").name).graph for side in ("then", "else")]
+    sides = [body_named(scope.graph, operator.get_attr(f"{side}_branch").name) for side in ("then", "else")]
     holds, fails = sides
     if _is_false(fails.outputs[tensor.value_index], operator, fails):
         yield from _parts(folding, operator.inputs[0], scope, steps)

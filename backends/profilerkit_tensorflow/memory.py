@@ -93,6 +93,8 @@ _IN_PLACE_OF_TWO = _types(
 )
 _SELECTIONS = ("Select", "SelectV2")
 _BATCH_NORMS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
+#: Outputs of a fused batch norm from here on are space that its gradient may use, and empty on a CPU.
+_STATISTICS = 3
 _REDUCTIONS = _types("Sum Mean Max Min Prod All Any EuclideanNorm")
 #: Operators that only name axes: grappler works them out where shapes are known, and else they take a few bytes.
 _AXES = ("BroadcastGradientArgs",)
@@ -138,6 +140,7 @@ def unsized_tensors(operators: Iterable[Operator], inputs: Iterable[Tensor] = ()
             output
             for index, output in enumerate(operator.outputs)
             if _shared_input(operator.type, index, sources, output) is None
+            and not (operator.type in _BATCH_NORMS and index >= _STATISTICS)
         ]
         if operator.type not in _AXES and any(map(_is_unsized, made)):
             found[operator.type] += operator.times

@@ -18,6 +18,7 @@ __all__ = [
     "Weight",
     "fingerprint",
     "is_keras_layer",
+    "listed_weights",
     "packed_elements",
     "stored_variable",
     "variables_of",
@@ -87,9 +88,9 @@ def weights_of(model: Any) -> list[Weight]:
     parts = _Parts(model)
     found: dict[int, Weight] = {}
     for layer in parts.layers:
-        trainable = {id(stored_variable(variable)) for variable in _weights(layer, "trainable_weights")}
+        trainable = {id(stored_variable(variable)) for variable in listed_weights(layer, "trainable_weights")}
         packed = dict(packed_elements(layer))
-        for variable in _weights(layer, "weights"):
+        for variable in listed_weights(layer, "weights"):
             key = id(stored_variable(variable))
             found.setdefault(key, _weight(variable, key in trainable, packed.get(key)))
     others = {id(stored_variable(variable)) for holder in parts.others for variable in _own_variables(holder)}
@@ -152,12 +153,13 @@ class _Parts(HeldState):
         return note, True
 
 
-def _weights(layer: Any, which: str) -> list[Any]:
+def listed_weights(layer: Any, which: str) -> list[Any]:
+    """Return the weights that a Keras layer lists under a name, ``trainable_weights`` for instance."""
     try:
         return list(getattr(layer, which))
     except ValueError:  # a tf_keras model that is not built has none to show
         children = layer._flatten_layers(recursive=False, include_self=False)
-        return [variable for child in children for variable in _weights(child, which)]
+        return [variable for child in children for variable in listed_weights(child, which)]
 
 
 def _own_variables(holder: Any) -> list[Any]:

@@ -18,7 +18,7 @@ from .branches import Tried, agreed, agreed_constant, branch_names, dearest
 from .costs import OpCall, Shapes
 from .dilation import cropped_share, dealt_out_share
 from .folding import Folding
-from .graph_access import attribute_of, forward_function, function_named
+from .graph_access import attribute_of, body_named, forward_function
 from .lists import note_elements, read_shape
 from .loops import counter_steps, counts_runs, trip_count
 from .memory import tensor_bytes
@@ -165,7 +165,7 @@ class Walk:
     def _call(self, operator: Any, scope: Scope) -> None:
         if attribute_of(operator, "_XlaMustCompile"):
             self.notes.add("what functions compiled by XLA allocate inside is not in the memory footprint")
-        graph = function_named(scope.graph, operator.get_attr("f").name).graph
+        graph = body_named(scope.graph, operator.get_attr("f").name)
         arguments = [self.folding.value_of(tensor, scope) for tensor in operator.inputs]
         owner = self._owner_of_call(operator, graph, scope)
         results = self._body(Scope(graph, arguments, scope, owner, scope.times, scope.used_outputs(operator)))
@@ -175,7 +175,7 @@ class Walk:
         """Return the owner of a called function; a gradient's is that of the call that it is the gradient of."""
         forward = forward_function(operator, scope.graph)
         if forward is not None:
-            self.ownership.note_gradient(graph, function_named(scope.graph, forward).graph)
+            self.ownership.note_gradient(graph, body_named(scope.graph, forward))
             for made in operator.inputs:
                 if made.op.type in CALLS and made.op.get_attr("f").name == forward:
                     return self.ownership.of(scope.graph, made.op.name, scope.owner).of_gradient
@@ -188,8 +188,8 @@ class Walk:
             self._learn(scope, tensor, value)
 
     def _loop(self, operator: Any, scope: Scope) -> None:
-        body = function_named(scope.graph, operator.get_attr("body").name).graph
-        condition = function_named(scope.graph, operator.get_attr("cond").name).graph
+        body = body_named(scope.graph, operator.get_attr("body").name)
+        condition = body_named(scope.graph, operator.get_attr("cond").name)
         first = [self.folding.value_of(tensor, scope) for tensor in operator.inputs]
         owner = self.ownership.of(scope.graph, operator.name, scope.owner)
         tests = Scope(condition, first, scope, owner)
@@ -287,7 +287,7 @@ class Walk:
             self.notes.add("of the branches of a condition the dearest is counted")
         wanted = scope.used_outputs(operator)
         tried = [
-            self._tried(Scope(function_named(scope.graph, name).graph, arguments, scope, owner, scope.times, wanted))
+            self._tried(Scope(body_named(scope.graph, name), arguments, scope, owner, scope.times, wanted))
             for name in names
         ]
         taken = dearest(tried)

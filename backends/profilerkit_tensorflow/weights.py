@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from .calling import is_keras, is_legacy_keras
 from .kinds import own_variables
-from .variables import stored_variable
+from .variables import listed_weights, stored_variable
 
 __all__ = ["bytes_of", "elements_of", "identity_of", "trainable_variables_of"]
 
@@ -40,7 +40,7 @@ def trainable_variables_of(layers: Iterable[tuple[str, Any]], captured: Iterable
     known = list(layers)
     model = known[0][1]
     if is_keras(model) or is_legacy_keras(model):
-        return list(model.trainable_variables)
+        return listed_weights(model, "trainable_weights")
     held = [variable for _, layer in known for _, variable in own_variables(layer)]
     frozen = {identity_of(v) for _, layer in known for v in _frozen(layer)}
     distinct = {identity_of(variable): variable for variable in (*held, *captured)}
@@ -50,5 +50,5 @@ def trainable_variables_of(layers: Iterable[tuple[str, Any]], captured: Iterable
 def _frozen(layer: Any) -> Iterator[Any]:
     """Yield the variables that a Keras layer inside another kind of model says are not trained."""
     if is_keras(layer) or is_legacy_keras(layer):
-        trained = set(map(identity_of, layer.trainable_variables))
-        yield from (variable for variable in layer.variables if identity_of(variable) not in trained)
+        trained = set(map(identity_of, listed_weights(layer, "trainable_weights")))
+        yield from (variable for variable in listed_weights(layer, "weights") if identity_of(variable) not in trained)
