@@ -5,9 +5,11 @@ Nothing here measures and nothing here draws; `profilerkit.render` turns both in
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from .data import ModelInputs
@@ -314,6 +316,10 @@ def _plain(value: Any) -> Any:
         return [_plain(dict(row)) for row in value]
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
-    if value is None or isinstance(value, (bool, int, float, str)):
+    if value is None or isinstance(value, (bool, int, str)):
         return value
-    return float(value) if is_number(value) else str(value)
+    if isinstance(value, Integral):  # numpy's, of any size
+        return int(value)
+    if not is_number(value):
+        return str(value)
+    return float(value) if math.isfinite(float(value)) else None  # JSON has no way to write any other

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from profilerkit import (
@@ -326,3 +327,9 @@ def test_layers_that_could_not_be_had_are_said(make_profiler: MakeProfiler) -> N
     shown = profiler.report(["layerwise_data"])
     assert "layerwise_data" not in shown
     assert any(note.startswith("layerwise_data failed: there is nothing to run the model with") for note in shown.notes)
+
+
+def test_whole_numbers_stay_whole_in_json_and_what_is_no_number_is_null() -> None:
+    numbers = report("n", record("big", np.int64(2**60 + 1), "big"), record("odd", float("nan"), "nan"))
+    values = {status["key"]: status["value"] for status in json.loads(json.dumps(numbers.to_dict()))["statuses"]}
+    assert values == {"big": 2**60 + 1, "odd": None}
