@@ -135,8 +135,9 @@ class ComputeInputs(ProfilerFunction):
     ) -> ModelInputs:
         if not data_splits:
             raise InputError(
-                "there is nothing to run the model with; give inputs=x (example inputs), input_shape=(3, 224, 224) (the "
-                "shape of one sample; on the command line --input-shape 1,3,224,224), or data_splits={'train': loader}"
+                "there is nothing to run the model with; give inputs=x (example inputs), input_shape=(3, 224, 224) "
+                "(the shape of one sample; on the command line --input-shape 1,3,224,224), or "
+                "data_splits={'train': loader}"
             )
         chosen = split or ("train" if "train" in data_splits else next(iter(data_splits)))
         loader = split_named(data_splits, chosen)
