@@ -22,6 +22,7 @@ def profile(
     data_splits: Mapping[str, Any] | None = None,
     functions: Iterable[ProfilerFunction] = (),
     metrics: str | Iterable[str] | None = None,
+    leave_out: str | Iterable[str] = (),
     batch_size: int | None = None,
     device: DeviceLike = None,
     name: str | None = None,
@@ -38,6 +39,8 @@ def profile(
         data_splits: Loaders by name, from which inputs are read and which evaluation functions run over.
         functions: Further functions, which take precedence: ``[ComputeEvalMetric(get_accuracy)]``.
         metrics: The names of the only metrics wanted; all of them unless given.
+        leave_out: Names of status keys that no plugin is to compute: ``"execution_time"``; also the way out where two
+            plugins offer one key.
         batch_size: Samples in one forward pass; as many as the example inputs have unless given.
         device: Where to run; where the model is unless given.
         name: What the report calls the model.
@@ -46,7 +49,7 @@ def profile(
         **kwargs: Arguments for the functions, by name: ``max_seconds=1``.
     """
     own = {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits, "backend": backend}
-    profiler = _profiler(model, functions=functions, name=name, **own)
+    profiler = _profiler(model, functions=functions, leave_out=_names(leave_out), name=name, **own)
     arguments = _arguments(kwargs, batch_size, device)
     warn_of_unknown_arguments(arguments, [profiler._registry])
     wanted = _names(metrics)
@@ -62,6 +65,7 @@ def compare(
     data_splits: Mapping[str, Any] | None = None,
     functions: Iterable[ProfilerFunction] = (),
     metrics: str | Iterable[str] | None = None,
+    leave_out: str | Iterable[str] = (),
     batch_size: int | None = None,
     device: DeviceLike = None,
     names: Iterable[str] | None = None,
@@ -79,6 +83,7 @@ def compare(
         data_splits: Loaders by name, for all of them.
         functions: Further functions, which take precedence.
         metrics: The names of the only metrics wanted.
+        leave_out: Names of status keys that no plugin is to compute; profilers have theirs already.
         batch_size: Samples in one forward pass.
         device: Where to run.
         names: What the report calls the models, the reference first.
@@ -93,21 +98,32 @@ def compare(
     if called is not None and len(called) != len(models):
         raise ValueError(f"names has {len(called)} entries for {len(models)} models; give one for each")
     own = {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits, "backend": backend}
-    given = [name for name, value in own.items() if value is not None]
+    unwanted = _names(leave_out)
+    given = [name for name, value in {**own, "leave_out": unwanted or None}.items() if value is not None]
     if given and all(isinstance(model, Profiler) for model in models):
         raise TypeError(f"compare() got profilers and {', '.join(given)}, which they have themselves; give one of both")
     extra = list(functions)
-    profilers = [model if isinstance(model, Profiler) else _profiler(model, functions=extra, **own) for model in models]
+    profilers = [
+        model if isinstance(model, Profiler) else _profiler(model, functions=extra, leave_out=unwanted, **own)
+        for model in models
+    ]
     wanted = _names(metrics)
     arguments = _arguments(kwargs, batch_size, device)
     return compare_profilers(profilers[0], profilers[1:], wanted, called=called, strict=strict, **arguments)
 
 
-def _profiler(model: Any, *, functions: Iterable[ProfilerFunction], name: str | None = None, **own: Any) -> Profiler:
+def _profiler(
+    model: Any,
+    *,
+    functions: Iterable[ProfilerFunction],
+    leave_out: list[str] | None,
+    name: str | None = None,
+    **own: Any,
+) -> Profiler:
     profiler = Profiler(model, name=name, **own)
     for function in functions:
         profiler.register_profiler_function(function, override=True)
-    return profiler.register_defaults()
+    return profiler.register_defaults(leave_out=leave_out or ())
 
 
 def _names(metrics: str | Iterable[str] | None) -> list[str] | None:

@@ -46,6 +46,8 @@ class Backend(ABC):
     forward_pass: ClassVar[type[ForwardPass]] = ForwardPass
     #: The ways it can run a model for timing; the first is the usual one.
     execution_modes: ClassVar[tuple[str, ...]] = ("eager",)
+    #: Whether the formulas that `add_costs` takes are kept for all instances of the class.
+    shares_costs: ClassVar[bool] = False
 
     def opened(self, model: Any) -> Any:
         """Return the model that a path leads to, where the backend reads files; anything else as it is."""
@@ -144,8 +146,8 @@ class Backend(ABC):
     def add_costs(self, costs: Mapping[Any, Callable[..., Any]]) -> None:
         """Take cost formulas of plugins, by operator or layer class, for all models from now on; all of them or none.
 
-        Called once for each plugin that offers any, when a backend of this name is first used. Raises
-        `RegistrationConflictError` for what has a formula already.
+        Called once for each plugin that offers any, when the backend is first used: with `shares_costs` the first of
+        its name, otherwise each instance. Raises `RegistrationConflictError` for what has a formula already.
         """
         raise NotOfferedError(f"the {self.name} backend takes no cost formulas")
 

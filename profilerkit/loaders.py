@@ -43,7 +43,7 @@ def find_loader(spec: str) -> Offer[LoaderInfo]:
 
     Raises `InputError` where none takes it, or where those of several packages do.
     """
-    from .plugins import offered_loaders, without_switched_off
+    from .plugins import offered_loaders, switching_off, without_switched_off
 
     offered = offered_loaders()
     taking = [offer for offer in offered if _accepts(offer, spec)]
@@ -54,8 +54,7 @@ def find_loader(spec: str) -> Offer[LoaderInfo]:
     if len(special) > 1:
         names = " and ".join(f"{offer.item.name!r} (plugin {offer.plugin})" for offer in special)
         raise InputError(
-            f"several model loaders take {spec!r}: {names}; switch one off: "
-            f"PROFILERKIT_DISABLE_PLUGINS={special[-1].plugin.name}"
+            f"several model loaders take {spec!r}: {names}; switch one off: {switching_off(special[-1].plugin)}"
         )
     return (special or taking)[0]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import warnings
+import weakref
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 
@@ -14,14 +15,17 @@ from .errors import (
     BackendNotInstalledError,
     PluginWarning,
     RegistrationConflictError,
+    UnknownStatusError,
     by_likeness,
 )
 from .extension import LoaderInfo, RendererInfo
 from .function import ProfilerFunction, describe
 from .plugin_manager import (
     DISABLE,
+    GUARDED,
     Offer,
     PluginInfo,
+    _normal,
     announce,
     forget_loaded,
     installed_plugins,
@@ -57,6 +61,7 @@ __all__ = [
     "op_costs",
     "own_alone",
     "switched_off_plugins",
+    "switching_off",
     "without_switched_off",
 ]
 
@@ -64,8 +69,9 @@ T = TypeVar("T")
 Costs = Mapping[Any, Callable[..., Any]]
 
 _LOCK = threading.RLock()
-#: Which plugin gave which formula to which backend, by the backend's name; a plugin that is in has been asked.
-_formulas: dict[str, dict[PluginInfo, Costs]] = {}
+#: Which plugin gave which formula to which backend; a plugin that is in has been asked. By the backend's name where
+#: its instances share their formulas, else by the instance's id: backends may be equal, or not hashable.
+_formulas: dict[str | int, dict[PluginInfo, Costs]] = {}
 
 
 def offered_backends() -> list[Offer[BackendInfo]]:
@@ -120,7 +126,7 @@ def _conflict(what: str, first: PluginInfo, second: PluginInfo, further: str = "
         return RegistrationConflictError(f"plugin {first} offers {what} twice; update or uninstall that package")
     return RegistrationConflictError(
         f"two plugins offer {what}: {first} and {second}; uninstall one of the packages, or switch one plugin off: "
-        f"{DISABLE}={second.name}{further}"
+        f"{switching_off(second)}{further}"
     )
 
 
@@ -129,22 +135,26 @@ def backends() -> tuple[BackendInfo, ...]:
     return tuple(offer.item for offer in offered_backends())
 
 
-def default_functions(backend: Backend, leave_out: Collection[str] = ()) -> list[ProfilerFunction]:
+def default_functions(
+    backend: Backend, leave_out: Collection[str] = (), held: Collection[str] = ()
+) -> list[ProfilerFunction]:
     """Return the functions that all plugins offer for a backend, in the order of their registration.
 
-    Two plugins that claim a status key that is not left out raise `RegistrationConflictError`, and so do two that claim
-    a name of a renderer or loader: better said now than when the result is to be shown.
+    Two plugins that claim a status key that is neither left out nor held by the user's own function raise
+    `RegistrationConflictError`, and so do two that claim a name of a renderer or loader: better said now than when the
+    result is to be shown. A name to leave out that nobody offers raises `UnknownStatusError`.
     """
     offered_renderers()
     offered_loaders()
     offered = functions_offered(backend)
-    holders: dict[str, Offer[Any]] = {
-        key.item.NAME: key for key in offered_status_keys(leave_out) if key.item.NAME not in leave_out
-    }
+    kept = {*leave_out, *held}
+    keys = offered_status_keys(kept)
+    _check_known(leave_out, [*held, *_names(offered), *(key.item.NAME for key in keys)])
+    holders: dict[str, Offer[Any]] = {key.item.NAME: key for key in keys if key.item.NAME not in kept}
     computed: dict[str, PluginInfo] = {}
     for offer in offered:
         for key in offer.item.bounded_keys():
-            if key.NAME in leave_out:
+            if key.NAME in kept:
                 continue
             named = holders.get(key.NAME)
             first = computed.setdefault(key.NAME, offer.plugin)
@@ -154,6 +164,16 @@ def default_functions(backend: Backend, leave_out: Collection[str] = ()) -> list
                 leaving = f"; or leave the key out: register_defaults(leave_out=[{key.NAME!r}])"
                 raise _conflict(f"status key {key.NAME!r} to the {backend.name} backend", first, offer.plugin, leaving)
     return [offer.item for offer in offered]
+
+
+def _names(offered: list[Offer[ProfilerFunction]]) -> list[str]:
+    return [key.NAME for offer in offered for key in offer.item.bounded_keys()]
+
+
+def _check_known(leave_out: Collection[str], known: Collection[str]) -> None:
+    for name in leave_out:
+        if name not in known:
+            raise UnknownStatusError(name, dict.fromkeys(known), owner="leave_out")
 
 
 def functions_offered(backend: Backend) -> list[Offer[ProfilerFunction]]:
@@ -176,13 +196,19 @@ def find_backend(model: Any) -> Backend:
 
     The first class that a backend claims decides, so that a Keras model is Keras' also where it runs on torch.
     """
-    known = backends()
+    offered = offered_backends()
+    willing = list(offered)
     for cls in type(model).__mro__:
         root = cls.__module__.partition(".")[0]
-        for info in known:
-            if root in info.frameworks and info.claims(model):
-                return load(info)
-    listing = ", ".join(info.name for info in known) or "none: reinstall profilerkit, its entry points are missing"
+        for offer in [each for each in willing if root in each.item.frameworks]:
+            claimed = _claims(offer, model)
+            if claimed:
+                return load(offer.item)
+            if claimed is None:
+                willing.remove(offer)
+    listing = (
+        ", ".join(offer.item.name for offer in offered) or "none: reinstall profilerkit, its entry points are missing"
+    )
     if isinstance(model, (str, os.PathLike)):
         raise BackendNotFoundError(
             f"the path {os.fspath(model)!r} does not say of which framework the model is; a path needs backend=..., "
@@ -192,6 +218,18 @@ def find_backend(model: Any) -> Backend:
         f"no backend recognises a model of type {type(model).__module__}.{type(model).__qualname__}; "
         f"backends installed: {listing}{without_switched_off()}; pass backend=... to choose one"
     )
+
+
+def _claims(offer: Offer[BackendInfo], model: Any) -> bool | None:
+    """Say whether a backend claims a model; None, with a warning, where it cannot be asked."""
+    try:
+        return bool(offer.item.claims(model))
+    except BackendNotFoundError:
+        raise
+    except GUARDED as error:  # whatever a plugin does wrong, the others go on
+        said = f"{type(error).__name__}: {error}"
+        _warn(f"claims of the {offer.item.name} backend of plugin {offer.plugin} raised {said}; it is left out")
+        return None
 
 
 def backend_named(name: str) -> Backend:
@@ -205,29 +243,74 @@ def backend_named(name: str) -> Backend:
 
 def without_switched_off() -> str:
     """Return what is to be said, where something is not found, of the plugins that are switched off."""
-    names = ", ".join(plugin.name for plugin in switched_off_plugins())
+    names = ", ".join(
+        f"{plugin.name} ({plugin.distribution})" if _ambiguous(plugin) else plugin.name
+        for plugin in switched_off_plugins()
+    )
     return f" (plugins switched off: {names})" if names else ""
 
 
+def switching_off(plugin: PluginInfo) -> str:
+    """Return the setting that switches a plugin off and, where there is one, no plugin of another package."""
+    package = _package(plugin)
+    return f"{DISABLE}={package if package and _ambiguous(plugin) else plugin.name}"
+
+
+def _ambiguous(plugin: PluginInfo) -> bool:
+    """Say whether a plugin's name stands for several."""
+    name = _normal(plugin.name)
+    known = {*installed_plugins(), *switched_off_plugins()}
+    return any(name in (_normal(other.name), _normal(_package(other))) for other in known - {plugin})
+
+
+def _package(plugin: PluginInfo) -> str:
+    """Return the name of a plugin's distribution, "" where it has none."""
+    package, _, version = plugin.distribution.rpartition(" ")
+    return package if version[:1].isdigit() else ""
+
+
 def load(info: BackendInfo) -> Backend:
-    """Import a backend's framework and return the backend, with the cost formulas that plugins offer for it."""
+    """Import a backend's framework and return the backend, with the cost formulas that plugins offer for it.
+
+    Raises `BackendNotInstalledError` where that fails, whatever the framework or the plugin raises.
+    """
     try:
         backend = info.load()
     except ImportError as error:
         raise BackendNotInstalledError(
             f"the {info.name} backend cannot be used: {error}; install it with: pip install '{info.requirement}'"
         ) from error
+    except GUARDED as error:  # a shared library that is broken, a framework that does not start
+        raise _unusable(info, f"{type(error).__name__}: {error}") from error
+    if not isinstance(backend, Backend):
+        raise _unusable(info, f"its load returned {backend!r}, which is no Backend")
     return equipped(backend)
+
+
+def _unusable(info: BackendInfo, why: str) -> BackendNotInstalledError:
+    # A hook may make its infos anew at each call, so that they need not be the same objects.
+    facts = (info.name, info.frameworks, info.requirement)
+    found = [
+        offer.plugin
+        for offer in offers("profilerkit_backends", BackendInfo)
+        if offer.item is info or (offer.item.name, offer.item.frameworks, offer.item.requirement) == facts
+    ]
+    plugin = f" of plugin {found[0]}" if found else ""
+    return BackendNotInstalledError(
+        f"the {info.name} backend{plugin} cannot be used: {why}; reinstall or update it with: "
+        f"pip install --upgrade '{info.requirement}'"
+    )
 
 
 def equipped(backend: Backend) -> Backend:
     """Give a backend the cost formulas that plugins offer for it, each plugin's once; return the backend.
 
+    Once for all backends of its name where they share their formulas, else once for each instance.
     A formula for what has one already, another plugin's or the backend's own, raises `RegistrationConflictError`.
     """
     hook = "profilerkit_op_costs"
     with _LOCK:
-        given = _formulas.setdefault(backend.name, {})
+        given = _given_to(backend)
         for plugin, costs in offered_by(hook, _read_costs, lambda plugin: plugin not in given, backend=backend):
             for earlier, theirs in given.items():
                 for op in theirs.keys() & costs.keys():
@@ -238,7 +321,7 @@ def equipped(backend: Backend) -> Backend:
             except RegistrationConflictError as error:
                 raise RegistrationConflictError(
                     f"plugin {plugin} offers a cost formula that the {backend.name} backend has already: "
-                    f"{error}; uninstall that package, or switch the plugin off: {DISABLE}={plugin.name}"
+                    f"{error}; uninstall that package, or switch the plugin off: {switching_off(plugin)}"
                 ) from error
             except Exception as error:  # whatever a plugin does wrong, the others go on
                 said = f"{type(error).__name__}: {error}"
@@ -246,6 +329,16 @@ def equipped(backend: Backend) -> Backend:
                 costs = {}
             given[plugin] = costs
     return backend
+
+
+def _given_to(backend: Backend) -> dict[PluginInfo, Costs]:
+    # What takes no formulas at all has nothing that an instance could lack, and says so once.
+    if backend.shares_costs or type(backend).add_costs is Backend.add_costs:
+        return _formulas.setdefault(backend.name, {})
+    with _LOCK:
+        if id(backend) not in _formulas:
+            weakref.finalize(backend, _formulas.pop, id(backend), None).atexit = False
+        return _formulas.setdefault(id(backend), {})
 
 
 def forget() -> None:
@@ -257,7 +350,7 @@ def forget() -> None:
 
 def op_costs(backend: Backend) -> list[tuple[PluginInfo, Costs]]:
     """Return the cost formulas that plugins gave to a backend."""
-    return [(plugin, costs) for plugin, costs in _formulas.get(backend.name, {}).items() if costs]
+    return [(plugin, costs) for plugin, costs in _given_to(backend).items() if costs]
 
 
 def _read_costs(returned: Any) -> Costs:

@@ -115,14 +115,15 @@ class Profiler:
         self._registry.register(function, override)
         return function
 
-    def register_defaults(self: P, *, leave_out: Iterable[str] = ()) -> P:
+    def register_defaults(self: P, *, leave_out: str | Iterable[str] = ()) -> P:
         """Register what all installed plugins offer for this backend; return self.
 
         The keys left out, and those that have a function already, stay as they are. Two plugins that offer any other
-        key raise `RegistrationConflictError`.
+        key raise `RegistrationConflictError`, and a name to leave out that nobody offers raises `UnknownStatusError`.
         """
-        kept = {*leave_out, *self.status_keys()}
-        for function in plugins.default_functions(self.backend, kept):
+        unwanted = [leave_out] if isinstance(leave_out, str) else list(leave_out)
+        kept = {*unwanted, *self.status_keys()}
+        for function in plugins.default_functions(self.backend, unwanted, held=list(self.status_keys())):
             self._registry.register(function, on_demand=function.ON_DEMAND, leave_out=kept)
         return self
 

@@ -40,6 +40,7 @@ class TFBackend(Backend):
     data_loader = TFDataLoader
     forward_pass = TFForwardPass
     execution_modes: ClassVar[tuple[str, ...]] = ("graph", "eager", "xla", "predict")
+    shares_costs: ClassVar[bool] = True
 
     def __init__(self) -> None:
         #: The program of the last trace, for as long as somebody keeps the trace: timing need not trace again.

@@ -17,12 +17,15 @@ import tensorflow as tf
 from profilerkit import DataLoader, InputError, ModelInputs, ProfilerKitWarning
 from profilerkit.backend import DeviceLike
 from profilerkit.data import map_leaves
+from profilerkit.errors import ProfilerKitError
 
 from .calling import CompiledCall, compiled
 from .data import TFDataLoader, as_tensor, is_tensor
 from .devices import resolve_device
+from .failing import failed
 from .layouts import fitted
 from .preservation import preserved
+from .running import build_weightless, require_values
 
 __all__ = ["EvalLossFunction", "get_accuracy", "get_missclass", "get_topk"]
 
@@ -187,7 +190,14 @@ def _outputs(
                 inputs, target = transform(_alone(inputs), target)
             placed = fitted(run.model, ModelInputs.of(inputs).map(as_tensor))
             samples = _first_dimension([target, *placed.leaves()])
-            output = run(*placed.args, **placed.kwargs)
+            try:
+                require_values(run.model, placed)
+                build_weightless(run.model, placed)
+                output = run(*placed.args, **placed.kwargs)
+            except ProfilerKitError:
+                raise
+            except Exception as error:  # whatever the model raises
+                raise failed(run.model, error, placed) from error
         yield output, target, samples
 
 

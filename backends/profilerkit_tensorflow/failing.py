@@ -11,6 +11,10 @@ from profilerkit import InputError, ModelFailedError, ModelInputs
 from profilerkit.errors import model_failed
 from profilerkit.keras_layers import declared_shapes, is_keras, is_legacy_keras, own_variables
 
+from .kinds import is_function
+from .layers import named_layers
+from .variables import _Parts as Parts
+
 __all__ = ["failed", "only_in_graphs", "require_tensors", "unmade_weights"]
 
 _WAYS = (
@@ -57,14 +61,22 @@ def require_tensors(model: Any, inputs: ModelInputs) -> None:
 
 
 def unmade_weights(model: Any) -> str:
-    """Say which layers of a Keras model have no weights yet, since its first call makes them; empty where none."""
-    if not (is_keras(model) or is_legacy_keras(model)):
-        return ""
-    names = [layer.name for layer in model._flatten_layers() if _lacks_weights(layer)]
+    """Say which Keras layers of a model have no weights yet, since its first call makes them; empty where none."""
+    inside = {id(layer): layer for outer in _keras_layers(model) for layer in outer._flatten_layers()}
+    names = [layer.name for layer in inside.values() if _lacks_weights(layer)]
     if not names:
         return ""
     shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
     return f"the weights of {shown}, which the first call makes: give inputs or input_shape"
+
+
+def _keras_layers(model: Any) -> list[Any]:
+    """Return the Keras layers that a model leads to: itself, those inside a module, those that a function names."""
+    if is_keras(model) or is_legacy_keras(model):
+        return [model]
+    if is_function(model):
+        return Parts(model).layers
+    return [layer for _, layer in named_layers(model) if is_keras(layer) or is_legacy_keras(layer)]
 
 
 def _lacks_weights(layer: Any) -> bool:

@@ -72,7 +72,7 @@ def layer_times(
     TensorFlow's profiler runs in this process, `InputError` for another number of passes, and `ModelFailedError` where
     the model raises.
     """
-    require_values(model)
+    require_values(model, inputs)
     target = resolve_device(model, device)
     placed = tf.device(target) if device is not None else nullcontext()
     with preserved(model, variable_values=True), placed:

@@ -14,14 +14,16 @@ from profilerkit import InputError, ModelFailedError, ModelInputs, WithoutValues
 
 from .calling import call_model
 from .devices import resolve_device
-from .failing import failed
+from .failing import failed, unmade_weights
 from .kinds import is_unbuilt
 from .preservation import preserved
 from .program import Program, traced_program
+from .program import _built as built_symbolically
 from .program import _quietly as quietly
 from .tracing import trace_model
+from .variables import weights_of
 
-__all__ = ["RunningModel", "require_values", "running"]
+__all__ = ["RunningModel", "build_weightless", "require_values", "running"]
 
 
 @dataclass
@@ -57,6 +59,7 @@ def running(
     # Keras' `predict` is traced anew for each profile, as the model is handed back: TensorFlow would warn of it.
     hushed = quietly() if mode == "predict" else nullcontext()
     with preserved(model, variable_values=True), placed, hushed:
+        build_weightless(model, inputs)
         if is_unbuilt(model):  # a layer that was never called: this call makes its variables, for the time being
             call_model(model, inputs.args, inputs.kwargs)
         fed = inputs.map(lambda leaf: tf.identity(leaf) if tf.is_tensor(leaf) else leaf)
@@ -76,15 +79,44 @@ def running(
 
 
 def require_values(model: Any, inputs: ModelInputs | None = None) -> None:
-    """Raise `WithoutValuesError` for a Keras model that is not built; what its call raises, if it cannot be called."""
-    if is_unbuilt(model) and not model.built:
-        failure = None if inputs is None else trace_model(model, inputs).failure
-        if isinstance(failure, ModelFailedError):
-            raise failure
+    """Raise `WithoutValuesError` for a Keras model whose call would make weights; what it raises, if it does.
+
+    A model that is not built may have all its weights: one around a built model, or one that needs none. It is built
+    for the time being to see that; without inputs its layers are asked.
+    """
+    if not _never_called(model):
+        return
+    if inputs is None:
+        lacking = bool(unmade_weights(model))
+    else:
+        try:
+            with preserved(model, variable_values=True):
+                lacking = _makes_weights(model, inputs)
+        except Exception:  # whatever the model raises
+            failure = trace_model(model, inputs).failure
+            if isinstance(failure, ModelFailedError):
+                raise failure from failure.__cause__
+            lacking = bool(unmade_weights(model))  # it only cannot be built symbolically
+    if lacking:
         raise WithoutValuesError(
             f"the model {model.name!r} is not built: its weights have no values yet, so it cannot be run, only its "
             "static metrics can be had; call it once with real inputs, or give its input shape to model.build()"
         )
+
+
+def build_weightless(model: Any, inputs: ModelInputs) -> None:
+    """Mark a model that `require_values` let pass as built. Use inside `preserved`."""
+    if _never_called(model):
+        built_symbolically(model, inputs)
+
+
+def _never_called(model: Any) -> bool:
+    return is_unbuilt(model) and not model.built
+
+
+def _makes_weights(model: Any, inputs: ModelInputs) -> bool:
+    before = len(weights_of(model))
+    return bool(built_symbolically(model, inputs)) or len(weights_of(model)) > before
 
 
 def _of_program(program: Program, inputs: ModelInputs) -> Callable[[], Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from profilerkit import CostFormulaError, ModelFailedError, ModelInputs
@@ -13,6 +13,7 @@ from profilerkit.trace import MemoryTimeline, ModelTrace, OpRecord, TensorInfo, 
 
 from .eager_run import EagerRun
 from .failing import failed, only_in_graphs, unmade_weights
+from .kinds import is_saved_model, is_variable
 from .layers import layer_records, named_layers
 from .memory import constant_bytes, steps_of, tensor_bytes, unsized_tensors
 from .preservation import preserved
@@ -20,7 +21,7 @@ from .program import Program, traced_program
 from .values import Executed, PartialShape, Value, static_shape
 from .variables import packed_elements
 from .walk import Walk
-from .weights import trainable_variables_of
+from .weights import bytes_of, identity_of, trainable_variables_of
 
 __all__ = ["trace_model"]
 
@@ -105,12 +106,21 @@ def captured_by(model: Any) -> list[Any]:
     return list(found.values())
 
 
+def _parameters_among(captured: Iterable[Any], model: Any) -> list[Any]:
+    """Return the captured variables that may be parameters: a saved model's others than those it lists are states."""
+    listed = getattr(model, "variables", None) if is_saved_model(model) else None
+    if listed is None or callable(listed) or is_variable(listed):
+        return list(captured)
+    declared = set(map(identity_of, listed))
+    return [variable for variable in captured if identity_of(variable) in declared]
+
+
 def walked(program: Program) -> ModelTrace:
     """Return what the walk over a traced program finds."""
     walk = Walk(program.calls.ownership)
     given = _Given(walk, program)
     results = walk.run(program.graph, given.arguments)
-    captured = list(program.graph.variables)
+    captured = _parameters_among(program.graph.variables, program.layers[0][1])
     trained = trainable_variables_of(program.layers, captured)
     records = layer_records(program.layers, program.calls.calls, trained, captured)
     live = _live_bytes(walk, given, results)
@@ -118,6 +128,8 @@ def walked(program: Program) -> ModelTrace:
     shown = [(each, alive) for each, alive in zip(walk.executed, live, strict=True) if _is_record(each)]
     weights = distinct(weight for record in records for weight in (*record.parameters, *record.buffers))
     held = sum(weight.bytes for weight in weights) + given.held_bytes + constant_bytes(walk.executed)
+    kept = set(map(identity_of, captured))
+    held += sum(bytes_of(state) for state in program.graph.variables if identity_of(state) not in kept)
     return ModelTrace(
         layers=records,
         operators=tuple(_record(each) for each, _ in shown),

@@ -31,6 +31,7 @@ class TorchBackend(Backend):
     name: ClassVar[str] = "torch"
     data_loader = TorchDataLoader
     forward_pass = TorchForwardPass
+    shares_costs: ClassVar[bool] = True
 
     def accepts(self, model: Any) -> bool:
         """Say whether the model is a ``torch.nn.Module``."""

@@ -3,35 +3,38 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+import warnings
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ..errors import PluginWarning, ProfilerKitError, RegistrationConflictError
+
 if TYPE_CHECKING:
-    from ..backend import Backend
+    from ..backend import Backend, BackendInfo
     from ..plugin_manager import Offer, PluginInfo
 
 __all__ = ["command", "place_of"]
+
+T = TypeVar("T")
 
 
 @click.command("list", help="List what plugins offer, and the package each comes from.")
 @click.option("-v", "--verbose", is_flag=True, help="Show for each thing its plugin, package, file and line.")
 def command(verbose: bool) -> None:
-    """Print what all plugins offer; a backend that cannot be used says what to install."""
-    from .. import plugins
-
+    """Print what all plugins offer; what is wrong with a backend is said in its line, conflicts at the end."""
     listing = _Listing(verbose)
     listing.plugins()
     usable = listing.backends()
     for backend in usable:
         listing.functions(backend)
     if verbose or not usable:
-        listing.section("Status keys", plugins.offered_status_keys(), name="NAME", text=inspect.getdoc)
-    listing.section("Renderers", plugins.offered_renderers(), place="load")
-    listing.section("Model loaders", plugins.offered_loaders(), place="load")
+        listing.status_keys()
+    listing.renderers_and_loaders()
     for backend in usable:
         listing.formulas(backend)
+    listing.end()
 
 
 class _Listing:
@@ -40,6 +43,29 @@ class _Listing:
     def __init__(self, verbose: bool) -> None:
         self.verbose = verbose
         self.sections = 0
+        #: What is said at the end; a dict, for one conflict is met in several sections.
+        self.conflicts: dict[str, RegistrationConflictError] = {}
+
+    def claimed(self, offered: Callable[[], T], all_alike: Callable[[], T]) -> T:
+        """Return what is offered once; where plugins conflict, note that and return ``all_alike``, both of them."""
+        try:
+            return offered()
+        except RegistrationConflictError as error:
+            self.conflict(error)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PluginWarning)  # they were given when it was asked for first
+            return all_alike()
+
+    def conflict(self, error: RegistrationConflictError) -> None:
+        self.conflicts.setdefault(str(error), error)
+
+    def end(self) -> None:
+        """Raise the last conflict that was met, for the exit code, after saying the others."""
+        if self.conflicts:
+            *others, last = self.conflicts.values()
+            for error in others:
+                click.echo(f"Error: {error}", err=True)
+            raise last
 
     def title(self, text: str) -> None:
         click.echo(("\n" if self.sections else "") + click.style(text, bold=True))
@@ -64,36 +90,62 @@ class _Listing:
 
         self.title("Plugins")
         manager = plugins.manager()
+        registered: set[str] = set()
         for plugin in plugins.installed_plugins():
+            # Where several packages call a plugin alike, all but the first are registered with their package.
+            name = plugin.name if plugin.name not in registered else f"{plugin.name} ({plugin.distribution})"
+            registered.add(name)
             click.echo(f"  {plugin.name:<20} {plugin.distribution}  ({plugin.module})")
             if self.verbose:
-                click.echo(f"  {'':<20}   {place_of(manager.get_plugin(plugin.name))}")
+                click.echo(f"  {'':<20}   {place_of(manager.get_plugin(name))}")
         for plugin in plugins.switched_off_plugins():
             click.echo(f"  {plugin.name:<20} {plugin.distribution}  ({plugin.module}), switched off")
 
     def backends(self) -> list[Backend]:
-        """Print the backends and return those that can be used here."""
+        """Print the backends and return those that can be used here, of two that are called alike the first."""
         from .. import plugins
-        from ..errors import BackendNotInstalledError
+        from ..backend import BackendInfo
 
+        offered = self.claimed(plugins.offered_backends, lambda: plugins.offers("profilerkit_backends", BackendInfo))
         self.title("Backends")
-        usable = []
-        for offer in plugins.offered_backends():
-            try:
-                backend = plugins.load(offer.item)
-            except BackendNotInstalledError as error:
-                said = str(error)
-            else:
-                usable.append(backend)
-                said = ", ".join(f"{name} {value}" for name, value in backend.environment().items())
+        usable: dict[str, Backend] = {}
+        for offer in offered:
+            backend, said = self.loaded(offer.item)
+            if backend is not None:
+                usable.setdefault(backend.name, backend)
             self.line(offer.item.name, said, offer.plugin, offer.item.load)
-        return usable
+        return list(usable.values())
+
+    def loaded(self, info: BackendInfo) -> tuple[Backend | None, str]:
+        """Return a backend, None where it cannot be used, and what is said of it: its environment or what is wrong."""
+        from .. import plugins
+        from ..backend import Backend
+        from ..plugin_manager import GUARDED
+
+        try:
+            backend: object = plugins.load(info)
+        except RegistrationConflictError as error:
+            self.conflict(error)
+            return None, _said(error)
+        except ProfilerKitError as error:
+            return None, _said(error)
+        except GUARDED as error:  # whatever a plugin does wrong, the others go on
+            return None, f"the {info.name} backend cannot be used: {_said(error)}"
+        if not isinstance(backend, Backend):
+            return None, f"the {info.name} backend cannot be used: its load returned {backend!r}, which is no Backend"
+        try:
+            return backend, ", ".join(f"{name} {value}" for name, value in backend.environment().items())
+        except GUARDED as error:
+            return backend, f"environment() of the {info.name} backend failed: {_said(error)}"
 
     def functions(self, backend: Backend) -> None:
         from .. import plugins
         from ..function import describe
 
-        plugins.default_functions(backend)  # raises where two plugins claim one key
+        try:
+            plugins.default_functions(backend)
+        except RegistrationConflictError as error:  # two plugins claim one key
+            self.conflict(error)
         self.title(f"{'Functions for' if self.verbose else 'Status keys of'} the {backend.name} backend")
         for offer in plugins.functions_offered(backend):
             keys = [key.NAME for key in offer.item.bounded_keys()]
@@ -102,6 +154,27 @@ class _Listing:
                 continue
             for key in keys:
                 self.line(key, f"{type(offer.item).__module__}:{type(offer.item).__name__}", offer.plugin)
+
+    def status_keys(self) -> None:
+        from .. import plugins
+
+        def all_alike() -> list[Offer[Any]]:
+            offers = plugins.offers("profilerkit_status_keys", type)
+            return plugins.offered_status_keys(leave_out=[getattr(offer.item, "NAME", "") for offer in offers])
+
+        offered = self.claimed(plugins.offered_status_keys, all_alike)
+        self.section("Status keys", offered, name="NAME", text=inspect.getdoc)
+
+    def renderers_and_loaders(self) -> None:
+        from .. import plugins
+        from ..extension import LoaderInfo, RendererInfo
+
+        renderers = self.claimed(
+            plugins.offered_renderers, lambda: plugins.offers("profilerkit_renderers", RendererInfo)
+        )
+        self.section("Renderers", renderers, place="load")
+        loaders = self.claimed(plugins.offered_loaders, lambda: plugins.offers("profilerkit_model_loaders", LoaderInfo))
+        self.section("Model loaders", loaders, place="load")
 
     def formulas(self, backend: Backend) -> None:
         from .. import plugins
@@ -112,6 +185,15 @@ class _Listing:
         for plugin, op, formula in found:
             name = op.__qualname__ if isinstance(op, type) else str(op)
             self.line(name, f"{formula.__module__}:{getattr(formula, '__qualname__', formula)}", plugin, formula)
+
+
+def _said(error: BaseException) -> str:
+    """Return what an error says in one line; ours say themselves what is wrong, of others the type is needed."""
+    from ..error_text import error_line
+
+    if isinstance(error, ProfilerKitError):
+        return " ".join(str(error).split())
+    return f"{type(error).__name__}: {error_line(error)}".removesuffix(": ")
 
 
 def place_of(thing: Any) -> str:

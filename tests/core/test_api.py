@@ -61,6 +61,22 @@ def test_an_unknown_metric_is_said_before_anything_is_computed(model: FakeModel,
     assert backend.traced == 0
 
 
+def test_keys_are_left_out(model: FakeModel, make_profiler: Callable[..., Profiler], backend: FakeBackend) -> None:
+    given: dict[str, Any] = {"inputs": X, "backend": backend, "num_iters": 2, "warmup": 0}
+    report = profile(model, leave_out="execution_time", **given)
+    assert "execution_time" not in report
+    assert report["macs"] == 600
+    comparison = compare(model, model, leave_out=iter(["macs", "execution_time"]), **given)
+    assert not {"macs", "execution_time"} & {*comparison.reference, *comparison.others[0]}
+    with pytest.raises(UnknownStatusError, match="unknown status 'mac'; leave_out knows, nearest first: macs"):
+        profile(model, X, backend=backend, leave_out=["mac"])
+    own = profile(model, X, backend=backend, functions=[ComputeWeight()], metrics="weight", leave_out="weight")
+    assert own["weight"] == 30, "what the user gives stays"
+    profilers = [make_profiler(model).register_defaults() for _ in range(2)]
+    with pytest.raises(TypeError, match="got profilers and leave_out, which they have themselves"):
+        compare(*profilers, leave_out="macs")
+
+
 def test_profiling_strictly_raises(backend: FakeBackend) -> None:
     partial = FakeModel([FakeLayer("a", macs=1, uncounted="my::op")])
     report = profile(partial, X, backend=backend, metrics=["macs"])

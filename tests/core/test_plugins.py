@@ -1,5 +1,6 @@
 """Plugins: found through entry points, guarded, and never imported to be recognised."""
 
+import gc
 import json
 import re
 import subprocess
@@ -29,6 +30,7 @@ from profilerkit import (
     RendererInfo,
     Report,
     StatusKey,
+    UnknownStatusError,
     compare,
     hookimpl,
     hookspecs,
@@ -36,7 +38,7 @@ from profilerkit import (
     plugins,
     profile,
 )
-from profilerkit.cost import Cost
+from profilerkit.cost import Cost, FormulaTable
 from profilerkit.render import render, renderer
 from profilerkit.testing import FakeBackend, FakeModel
 
@@ -165,6 +167,65 @@ def test_a_backend_whose_framework_is_missing_says_what_to_install(install: Any)
         plugins.find_backend(FakeModel())
     with pytest.raises(BackendNotInstalledError):
         plugins.backend_named("jaxlike")
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError("libjaxlike.so: undefined symbol"), "OSError: libjaxlike.so: undefined symbol"),
+        (RuntimeError("no driver"), "RuntimeError: no driver"),
+    ],
+)
+def test_a_backend_whose_framework_is_broken_says_whose_it_is(install: Any, error: Exception, said: str) -> None:
+    def hook() -> list[BackendInfo]:  # its infos are made anew at each call
+        return [BackendInfo("jaxlike", ("profilerkit",), raising(error), "profilerkit[jaxlike]")]
+
+    install("jaxy", "my-jax", backends=hook)
+    message = (
+        f"the jaxlike backend of plugin 'jaxy' of my-jax 1.0 cannot be used: {said}; reinstall or update it with: "
+        "pip install --upgrade 'profilerkit[jaxlike]'"
+    )
+    with pytest.raises(BackendNotInstalledError, match=f"^{re.escape(message)}$"):
+        plugins.find_backend(FakeModel())
+    with pytest.raises(BackendNotInstalledError, match=f"^{re.escape(message)}$"):
+        plugins.backend_named("jaxlike")
+
+
+def test_a_load_that_returns_no_backend_says_whose_it_is(install: Any) -> None:
+    load: Any = dict
+    install("jaxy", "my-jax", backends=offering(BackendInfo("jaxlike", ("profilerkit",), load, "jaxlike")))
+    message = "the jaxlike backend of plugin 'jaxy' of my-jax 1.0 cannot be used: its load returned {}, which is no Bac"
+    with pytest.raises(BackendNotInstalledError, match=re.escape(message)):
+        plugins.find_backend(FakeModel())
+    stray = BackendInfo("stray", (), load, "stray")
+    with pytest.raises(BackendNotInstalledError, match="the stray backend cannot be used: its load returned {}"):
+        plugins.load(stray)
+
+
+def test_claims_that_raises_is_a_warning_and_the_next_backend_is_asked(install: Any) -> None:
+    class Derived(FakeModel):
+        """Has two classes that both backends know."""
+
+    def claims(model: Any) -> bool:
+        asked.append(model)
+        raise ValueError("what is this?")
+
+    def claims_not(model: Any) -> bool:
+        raise profilerkit.BackendNotFoundError("convert it first")
+
+    asked: list[Any] = []
+    Derived.__module__ = "profilerkit.derived"
+    install("bad", "a-bad", backends=offering(BackendInfo("bad", ("profilerkit",), FakeBackend, "bad", claims)))
+    install("mine", "b-mine", backends=offering(info("mine", "profilerkit")))
+    message = "claims of the bad backend of plugin 'bad' of a-bad 1.0 raised ValueError: what is this.; it is left out"
+    with pytest.warns(PluginWarning, match=message):
+        assert plugins.find_backend(Derived()).name == "mine"
+    assert len(asked) == 1
+    none = BackendInfo("none", ("profilerkit",), FakeBackend, "none", claims_not)
+    install("none", "0-none", backends=offering(none))
+    plugins.forget()
+    with pytest.raises(profilerkit.BackendNotFoundError, match="^convert it first$"):
+        plugins.find_backend(FakeModel())
 
 
 def test_nothing_installed_says_so(entry_points: EntryPoints) -> None:
@@ -347,6 +408,29 @@ def test_own_plugins_alone_and_all_of_them_again(install: Any, core: None) -> No
     assert [offer.item.name for offer in plugins.offered_renderers()] == names == ["console", "json", "mine"]
 
 
+def test_where_plugins_are_called_alike_the_package_is_named(
+    install: Any, core: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taking = {"model_loaders": offering(loader("hub", "hub:")), "renderers": offering(RendererInfo("x", lambda: str))}
+    install("same", "my-one", **taking)
+    install("Same", "my-two", **taking | {"model_loaders": offering(loader("hubs", "hub"))})
+    with pytest.raises(RegistrationConflictError, match="switch one plugin off: PROFILERKIT_DISABLE_PLUGINS=my-two$"):
+        plugins.offered_renderers()
+    with pytest.raises(InputError, match="switch one off: PROFILERKIT_DISABLE_PLUGINS=my-two$"):
+        loaders.load_model("hub:net")
+    monkeypatch.setenv("PROFILERKIT_DISABLE_PLUGINS", "my-two")
+    plugins.forget()
+    assert plugins.without_switched_off() == " (plugins switched off: Same (my-two 1.0))"
+    assert loaders.load_model("hub:net") == "hub:net"
+
+
+def test_a_package_called_like_another_ones_plugin(install: Any) -> None:
+    for name, package in (("energy", "aaa"), ("other", "energy"), ("unknown", ""), ("unknown", "zzz")):
+        install(name, package)
+    said = [plugins.switching_off(plugin).partition("=")[2] for plugin in plugins.installed_plugins()]
+    assert sorted(said) == ["aaa", "other", "unknown", "zzz"]
+
+
 # What hooks may return ------------------------------------------------------------------------------------------------
 
 
@@ -514,8 +598,13 @@ def test_two_plugins_that_offer_one_status_key(install: Any) -> None:
 def test_a_key_in_conflict_can_be_left_out_or_overridden(install: Any) -> None:
     install("a", "one", profiler_functions=offering(ComputeDepth()))
     install("b", "two", profiler_functions=offering(ComputeOtherDepth()))
-    left = Profiler(FakeModel(), backend=FakeBackend()).register_defaults(leave_out=["depth"])
-    assert list(left.status_keys()) == []
+    for leave_out in ("depth", ["depth"]):
+        left = Profiler(FakeModel(), backend=FakeBackend()).register_defaults(leave_out=leave_out)
+        assert list(left.status_keys()) == []
+    assert list(profile(FakeModel(), backend=FakeBackend(), leave_out="depth")) == []
+    assert list(compare(FakeModel(), FakeModel(), backend=FakeBackend(), leave_out="depth").reference) == []
+    with pytest.raises(UnknownStatusError, match="^unknown status 'dept'; leave_out knows, nearest first: depth$"):
+        Profiler(FakeModel(), backend=FakeBackend()).register_defaults(leave_out="dept")
     report = profile(FakeModel(), backend=FakeBackend(), functions=[ComputeOtherDepth()])
     assert report["depth"] == -1
 
@@ -701,6 +790,7 @@ class Priced(FakeBackend):
     """Takes cost formulas, as a framework's backend does: for all its instances."""
 
     name = "priced"
+    shares_costs: ClassVar[bool] = True
     costs: ClassVar[dict[Any, Any]] = {}
 
     def add_costs(self, costs: Mapping[Any, Callable[..., Any]]) -> None:
@@ -737,6 +827,35 @@ def test_cost_formulas_are_given_to_a_backend_once_when_it_is_first_used(install
     Profiler(FakeModel(), backend=Priced())
     assert asked == ["priced"]
     assert [(plugin.name, dict(costs)) for plugin, costs in plugins.op_costs(Priced())] == [("mine", {"attend": free})]
+
+
+def test_a_backend_with_a_table_of_its_own_gets_them_at_each_instance(install: Any) -> None:
+    class Single(FakeBackend):
+        name = "single"
+        __hash__ = None  # type: ignore[assignment]
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.table = FormulaTable("operator")
+
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, Single)
+
+        def add_costs(self, costs: Mapping[Any, Callable[..., Any]]) -> None:
+            for op, formula in costs.items():
+                self.table.register(op, formula, override=False)
+
+    install("mine", "my-costs", op_costs=lambda: {"attend": free})
+    first, second = Single(), Single()
+    for backend in (first, second, first):
+        Profiler(FakeModel(), backend=backend)
+        assert list(backend.table) == ["attend"]
+        assert [dict(costs) for _, costs in plugins.op_costs(backend)] == [{"attend": free}]
+    kept = id(second)
+    assert kept in plugins._formulas
+    del backend, second
+    gc.collect()
+    assert kept not in plugins._formulas
 
 
 @pytest.mark.parametrize("given", ["instance", "class"])

@@ -13,7 +13,7 @@ tf = pytest.importorskip("tensorflow")
 
 import keras  # noqa: E402 - TensorFlow comes first, or the tests are skipped
 
-from profilerkit import InputError, WithoutValuesError  # noqa: E402
+from profilerkit import InputError, ModelFailedError, WithoutValuesError  # noqa: E402
 from profilerkit_tensorflow.calling import call_model, compiled  # noqa: E402
 from profilerkit_tensorflow.evaluation import EvalLossFunction, get_accuracy, get_topk  # noqa: E402
 
@@ -140,10 +140,11 @@ def test_a_keras_model_that_cannot_be_traced_runs_eagerly() -> None:
     assert get_accuracy(model, BATCHES) == pytest.approx(60)
 
 
-def test_a_model_that_raises_raises_its_own_error() -> None:
+def test_a_model_that_raises_has_failed_with_its_own_error() -> None:
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
-    with pytest.raises(ValueError, match="expected axis -1 of input shape to have value 4"):
+    with pytest.raises(ModelFailedError, match="expected axis -1 of input shape to have value 4") as raised:
         get_accuracy(model, BATCHES)
+    assert isinstance(raised.value.__cause__, ValueError)
 
 
 def rich_model(library: Any) -> Any:

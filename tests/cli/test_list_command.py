@@ -1,0 +1,289 @@
+"""``profilerkit list`` where something is wrong: a backend that fails, plugins in conflict, plugins called alike."""
+
+import sys
+import types
+from collections.abc import Callable, Iterator, Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from profilerkit import BackendInfo, LoaderInfo, Metric, ProfilerFunction, RendererInfo, StatusKey, hookimpl, plugins
+from profilerkit.cli import main
+from profilerkit.testing import FakeBackend
+
+GROUP = "profilerkit"
+
+Install = Callable[..., types.ModuleType]
+List = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    """Install plugins of the test's own, with hooks given by name without their prefix; nothing else is installed."""
+    found: list[metadata.EntryPoint] = []
+    monkeypatch.setattr(metadata, "entry_points", lambda group: tuple(found) if group == GROUP else ())
+    monkeypatch.delenv("PROFILERKIT_DISABLE_PLUGINS", raising=False)
+    plugins.forget()
+
+    def add(name: str, package: str, **hooks: Any) -> types.ModuleType:
+        module = types.ModuleType(f"plugin_{name}_{package}".replace("-", "_"))
+        for each, hook in hooks.items():
+            setattr(module, f"profilerkit_{each}", hookimpl(hook))
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        point = metadata.EntryPoint(name, module.__name__, GROUP)
+        vars(point)["dist"] = types.SimpleNamespace(name=package, version="1.0")
+        found.append(point)
+        return module
+
+    yield add
+    plugins.forget()
+
+
+@pytest.fixture
+def listed(capsys: pytest.CaptureFixture[str]) -> List:
+    """Run the command as a user does: the exit code, standard output and standard error."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as caught:
+            main(["list", *arguments])
+        out, err = capsys.readouterr()
+        return int(caught.value.code or 0), out, err
+
+    return run
+
+
+def offering(*items: Any) -> Callable[[], Any]:
+    return lambda: items
+
+
+def computing(function: ProfilerFunction) -> Callable[..., Any]:
+    def hook(backend: Any) -> Any:
+        return [function]
+
+    return hook
+
+
+class Named(FakeBackend):
+    name = "fine"
+
+    def environment(self) -> Mapping[str, str]:
+        return {"finelib": "1.2"}
+
+
+class Unsure(FakeBackend):
+    name = "unsure"
+
+    def environment(self) -> Mapping[str, str]:
+        raise OSError("no driver:\nis it loaded?")
+
+
+class Vague(FakeBackend):
+    name = "vague"
+
+    def environment(self) -> Any:
+        return None
+
+
+class Depth(Metric):
+    """How deep it is."""
+
+    NAME = "depth"
+
+
+class OtherDepth(Metric):
+    """How deep it is to others."""
+
+    NAME = "depth"
+
+
+class ComputeDepth(ProfilerFunction):
+    def get_bounded_status_keys(self) -> type[StatusKey]:
+        return Depth
+
+    def __call__(self) -> int:
+        return 1
+
+
+class ComputeOtherDepth(ProfilerFunction):
+    def get_bounded_status_keys(self) -> type[StatusKey]:
+        return OtherDepth
+
+    def __call__(self) -> int:
+        return 2
+
+
+def backend(name: str, load: Callable[[], Any]) -> BackendInfo:
+    return BackendInfo(name, (name,), load, f"my-{name}")
+
+
+def raising(error: BaseException) -> Callable[[], Any]:
+    def load() -> Any:
+        raise error
+
+    return load
+
+
+FINE = backend("fine", Named)
+DRAWN = RendererInfo("drawn", lambda: str, "lines")
+
+
+def lines_of(out: str, name: str) -> list[str]:
+    return [line.strip() for line in out.splitlines() if line.split()[:1] == [name]]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("broken at import"),
+        OSError("libfine.so.12: cannot open shared\nobject file"),
+        AttributeError("module has no attribute 'x'"),
+        SystemExit("no licence"),
+        ImportError("no module"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_backend_that_cannot_be_loaded_says_so_in_its_line(install: Install, listed: List, error: Any) -> None:
+    install("two", "pack", backends=offering(backend("broken", raising(error)), FINE), renderers=offering(DRAWN))
+    for arguments in ([], ["--verbose"]):
+        code, out, err = listed(*arguments)
+        assert (code, err) == (0, "")
+        [line] = lines_of(out, "broken")
+        assert "broken backend" in line
+        assert " ".join(str(error).split()) in line
+        assert lines_of(out, "fine") == ["fine                 finelib 1.2"]
+        assert lines_of(out, "drawn") == ["drawn                lines"]
+        assert "the broken backend\n" not in out, "it has no functions to list"
+
+
+@pytest.mark.parametrize("returned", [None, 7, Named], ids=["None", "7", "class"])
+@pytest.mark.parametrize("checked", [True, False])
+def test_what_is_no_backend_is_said_in_its_line(
+    install: Install, listed: List, returned: Any, checked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not checked:  # as if nobody before had looked at it
+        monkeypatch.setattr(plugins, "load", lambda info: info.load())
+    install("two", "pack", backends=offering(backend("hollow", lambda: returned), FINE))
+    code, out, err = listed()
+    assert (code, err) == (0, "")
+    [line] = lines_of(out, "hollow")
+    assert len(line.split()) > 1
+    if not checked:
+        assert line.endswith(f"the hollow backend cannot be used: its load returned {returned!r}, which is no Backend")
+    assert lines_of(out, "fine") == ["fine                 finelib 1.2"]
+
+
+def test_an_environment_that_fails_is_said_and_the_backend_is_listed_on(install: Install, listed: List) -> None:
+    install("two", "pack", backends=offering(backend("unsure", Unsure), backend("vague", Vague), FINE))
+    code, out, err = listed()
+    assert (code, err) == (0, "")
+    said = "environment() of the unsure backend failed: OSError: no driver: is it loaded?"
+    assert lines_of(out, "unsure") == [f"unsure               {said}"]
+    assert "environment() of the vague backend failed: AttributeError" in lines_of(out, "vague")[0]
+    assert lines_of(out, "fine") == ["fine                 finelib 1.2"]
+    assert "Status keys of the unsure backend" in out
+
+
+@pytest.mark.parametrize("arguments", [[], ["--verbose"]], ids=["short", "verbose"])
+@pytest.mark.parametrize(
+    ("hook", "first", "second", "what", "name"),
+    [
+        ("backends", FINE, backend("fine", Named), "backend 'fine'", "fine"),
+        ("renderers", DRAWN, RendererInfo("drawn", lambda: repr), "renderer 'drawn'", "drawn"),
+        (
+            "model_loaders",
+            LoaderInfo("hub", bool, str, "hub:NAME"),
+            LoaderInfo("hub", bool, str, "hub:OTHER"),
+            "model loader 'hub'",
+            "hub",
+        ),
+        ("status_keys", Depth, OtherDepth, "status key 'depth'", "depth"),
+    ],
+)
+def test_a_conflict_does_not_stop_the_list(
+    install: Install, listed: List, arguments: list[str], hook: str, first: Any, second: Any, what: str, name: str
+) -> None:
+    install("one", "a-pack", **{hook: offering(first)})
+    install("two", "b-pack", **{hook: offering(second)})
+    install("last", "c-pack", backends=offering(backend("plain", FakeBackend)))
+    code, out, err = listed(*arguments)
+    assert code == 3
+    assert err.splitlines() == [
+        f"Error: two plugins offer {what}: 'one' of a-pack 1.0 and 'two' of b-pack 1.0; uninstall one of the packages, "
+        "or switch one plugin off: PROFILERKIT_DISABLE_PLUGINS=two"
+    ]
+    if hook != "status_keys" or arguments:
+        assert len(lines_of(out, name)) == 2, "both are shown"
+    for title in ("Plugins", "Backends", "Renderers", "Model loaders"):
+        assert out.splitlines().count(title) == 1
+    assert out.count(" the fake backend\n") == 1
+    assert out.count(" the fine backend\n") == (hook == "backends"), "of two called alike the first"
+
+
+def test_two_functions_for_one_key_and_a_second_conflict(install: Install, listed: List) -> None:
+    loader = LoaderInfo("hub", bool, str, "hub:NAME")
+    install("one", "a-pack", profiler_functions=computing(ComputeDepth()), model_loaders=offering(loader))
+    install("two", "b-pack", profiler_functions=computing(ComputeOtherDepth()), backends=offering(FINE))
+    code, out, err = listed()
+    assert code == 3
+    assert err.startswith("Error: two plugins offer status key 'depth' to the fine backend: 'one' of a-pack 1.0 and")
+    assert [line.rpartition(":")[2] for line in lines_of(out, "depth")] == ["ComputeDepth", "ComputeOtherDepth"]
+    assert lines_of(out, "hub") == ["hub                  hub:NAME"]
+
+    install("three", "c-pack", backends=offering(FINE), model_loaders=offering(loader))
+    plugins.forget()
+    code, out, err = listed("--verbose")
+    assert code == 3
+    assert [line.partition(": '")[0] for line in err.splitlines()] == [
+        "Error: two plugins offer backend 'fine'",
+        "Error: two plugins offer model loader 'hub'",
+    ]
+    assert len(lines_of(out, "hub")) == 2
+    assert len(lines_of(out, "ComputeDepth")) == 1
+
+
+@pytest.mark.filterwarnings("always")
+def test_what_is_no_status_key_is_left_out_and_said_once(install: Install, listed: List) -> None:
+    install("one", "a-pack", status_keys=offering(Depth, int))
+    install("two", "b-pack", status_keys=offering(OtherDepth))
+    code, out, err = listed()
+    assert code == 3
+    assert err.count("offers <class 'int'>, which is no StatusKey with a NAME") == 1
+    assert "two plugins offer status key 'depth'" in err
+    assert lines_of(out, "depth") == [
+        "depth                How deep it is.",
+        "depth                How deep it is to others.",
+    ]
+
+
+def test_formulas_in_conflict_are_said_in_the_line_of_the_backend(install: Install, listed: List) -> None:
+    class Counting(Named):
+        def add_costs(self, costs: Any) -> None:
+            pass
+
+    def costs(backend: Any) -> Any:
+        return {"mylib::op": len}
+
+    install("one", "a-pack", op_costs=costs, backends=offering(backend("fine", Counting)))
+    install("two", "b-pack", op_costs=costs, renderers=offering(DRAWN))
+    code, out, err = listed()
+    assert code == 3
+    message = "two plugins offer a cost formula for mylib::op to the fine backend: 'one' of a-pack 1.0 and"
+    assert message in lines_of(out, "fine")[0]
+    assert message in err
+    assert lines_of(out, "drawn")
+
+
+def test_plugins_that_are_called_alike_have_their_own_files(install: Install, listed: List, tmp_path: Path) -> None:
+    files = {}
+    for package in ("a-pack", "b-pack", "c-pack"):
+        files[package] = tmp_path / f"{package}.py"
+        files[package].write_text("", encoding="utf-8")
+        install("same", package).__file__ = str(files[package])
+    code, out, err = listed("--verbose")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    for package, file in files.items():
+        [number] = [number for number, line in enumerate(lines) if f" {package} 1.0 " in line]
+        assert lines[number + 1].strip() == f"{file}:1"
