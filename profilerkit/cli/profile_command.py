@@ -37,6 +37,7 @@ def _forms(context: click.Context, parameter: click.Parameter, incomplete: str) 
 @click.option("--batch-size", type=click.IntRange(min=1), help="Samples in one forward pass.")
 @click.option("--device", help="cpu, gpu, or a string of the framework such as cuda:1.")
 @click.option("--metric", multiple=True, help="Only this metric; may be given several times.")
+@click.option("--leave-out", multiple=True, help="Not this status key of any plugin's; may be given several times.")
 @click.option("--max-seconds", type=float, help="Longest time to spend on measuring the execution time.")
 @click.option("--layers", is_flag=True, help="Show descriptions and the layers too.")
 @click.option(
@@ -56,6 +57,7 @@ def command(
     batch_size: int | None,
     device: str | None,
     metric: tuple[str, ...],
+    leave_out: tuple[str, ...],
     max_seconds: float | None,
     layers: bool,
     form: str,
@@ -75,6 +77,7 @@ def command(
             loaded,
             input_shape=shapes,
             metrics=metric or None,
+            leave_out=leave_out,
             batch_size=batch_size or shape_batch,
             device=Device(device.lower()) if device and device.lower() in ("cpu", "gpu") else device,
             strict=strict,

@@ -397,3 +397,14 @@ def test_the_installed_script_prints_the_table_alone(model_file: str) -> None:
     assert done.stderr == "", "no progress bar in a pipe"
     version = subprocess.run([str(script), "--version"], capture_output=True, text=True, check=True)
     assert version.stdout.startswith("profilerkit, version 0.")
+
+
+def test_a_key_can_be_left_out(model_file: str) -> None:
+    command = ["profile", f"{model_file}:build", "--input-shape", "1,4"]
+    code, output = run(*command, "--leave-out", "throughput", "--leave-out", "execution_time")
+    assert code == 0, output
+    assert "MACs" in output
+    assert "Execution Time" not in output
+    code, output = run(*command, "--leave-out", "throughputs")
+    assert code == 3
+    assert "nearest first: throughput" in output
