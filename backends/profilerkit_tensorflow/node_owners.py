@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .gradient_names import forward_names, is_gradient_name, traced_name
+from .graph_access import find_body, forward_function, function_attributes
 from .node_names import kernel_operation, node_path
 from .op_times import PassTimes
 from .ownership import Owner, Ownership
@@ -137,7 +138,7 @@ class NodeOwners:
         name, attribute = (caller, "f") if caller in outer.operators else _branch(caller)
         operator = outer.operators.get(name)
         function = _called(operator, attribute) if operator is not None else None
-        graph = _graph_of(outer.graph, function) if function is not None else None
+        graph = find_body(outer.graph, function)
         if operator is None or graph is None:
             return outer
         owner = self.owner_of(operator, outer)
@@ -193,7 +194,7 @@ class NodeOwners:
     def _by_forward_call(self, operator: Any, body: Body) -> Owner | None:
         """Return whose call of a function it is that hands its values to this call of the function's gradient."""
         function = _called(operator, "f")
-        forward = _forward_function(body.graph, function) if function is not None else ""
+        forward = forward_function(body.graph, function) if function is not None else ""
         for made in operator.inputs if forward else ():
             if _called(made.op, "f") == forward:
                 return self.owner_of(made.op, body)
@@ -252,7 +253,7 @@ def _boundary(graph: Any, ownership: Ownership, forward_operators: int) -> int:
         function = _called(operator, "f")
         if operator.name.startswith("gradient_tape/"):
             return index
-        if function is not None and _forward_function(graph, function):
+        if function is not None and forward_function(graph, function):
             return index
     return len(operators)
 
@@ -294,32 +295,8 @@ def _called(operator: Any, attribute: str) -> str | None:
     return name
 
 
-def _holder(graph: Any, function: str) -> Any:
-    """Return the graph, or one around it, that knows a function by name."""
-    while graph is not None and not graph._is_function(function):
-        graph = getattr(graph, "outer_graph", None)
-    return graph
-
-
-def _graph_of(graph: Any, function: str) -> Any:
-    holder = _holder(graph, function)
-    return None if holder is None else holder._get_function(function).graph
-
-
-def _attributes(graph: Any, function: str) -> Any:
-    """Return the attributes that a function's definition has, by name."""
-    holder = _holder(graph, function)
-    return {} if holder is None else holder._get_function(function).cached_definition.attr
-
-
-def _forward_function(graph: Any, function: str) -> str:
-    """Return the name of the function whose gradients a function computes; empty where it computes none."""
-    attributes = _attributes(graph, function)
-    return attributes["forward_function_name"].s.decode() if "forward_function_name" in attributes else ""
-
-
 def _is_compiled(graph: Any, function: str | None) -> bool:
-    attributes = {} if function is None else _attributes(graph, function)
+    attributes = {} if function is None else function_attributes(graph, function)
     return "_XlaMustCompile" in attributes and bool(attributes["_XlaMustCompile"].b)
 
 
@@ -328,5 +305,4 @@ def _forward_graph(outer: Any, function: str | None, graph: Any) -> Any:
     known = getattr(graph, "_forward_graph", None)
     if known is not None or function is None:
         return known
-    name = _forward_function(outer, function)
-    return _graph_of(outer, name) if name else None
+    return find_body(outer, forward_function(outer, function))

@@ -173,8 +173,8 @@ class Walk:
 
     def _owner_of_call(self, operator: Any, graph: Any, scope: Scope) -> Owner:
         """Return the owner of a called function; a gradient's is that of the call that it is the gradient of."""
-        forward = forward_function(operator, scope.graph)
-        if forward is not None:
+        forward = forward_function(scope.graph, operator.get_attr("f").name)
+        if forward:
             self.ownership.note_gradient(graph, body_named(scope.graph, forward))
             for made in operator.inputs:
                 if made.op.type in CALLS and made.op.get_attr("f").name == forward:
