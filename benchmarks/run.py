@@ -5,12 +5,13 @@ Speed is never asserted; what is compared is measured in turn, in one run, and q
 
 from importlib.util import find_spec
 
+import conventions
 import import_time
 import static_trace
 
 
 def main() -> None:
-    benchmarks = [import_time, static_trace]
+    benchmarks = [import_time, conventions, static_trace]
     if find_spec("tensorflow"):
         import keras_trace
         import tensorflow_memory

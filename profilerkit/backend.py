@@ -15,7 +15,8 @@ from typing import Any, ClassVar, TypeAlias, TypeVar
 from .data import DataLoader, ForwardPass, ModelInputs, TensorSpec
 from .errors import InputError, NotOfferedError
 from .layer_times import LayerTime
-from .trace import ModelTrace
+from .optimizers import OptimizerBytes
+from .trace import ModelTrace, WeightRecord
 
 __all__ = ["Backend", "BackendInfo", "Device", "DeviceLike"]
 
@@ -109,6 +110,36 @@ class Backend(ABC):
         """
         return 0
 
+    def optimizer_bytes(self, optimizer: Any, weights: Sequence[WeightRecord]) -> OptimizerBytes | str:
+        """Return what an optimizer keeps for these weights and takes to update them; in words, why it is not known.
+
+        ``optimizer`` is what the framework has for one: an object that may have run already, or a class.
+        """
+        return f"the state of {optimizer!r}: the {self.name} backend reads no optimizers; give the name of one"
+
+    def zero_weights(self, model: Any) -> tuple[int, int]:
+        """Return how many elements of the model's floating-point parameters are zero, and how many there are in all.
+
+        Raises `WithoutValuesError` where they have no values, `NotOfferedError` where the backend cannot look at them.
+        """
+        raise NotOfferedError(f"the {self.name} backend does not look for zeros among the weights")
+
+    def trace_nonzero(self, model: Any, inputs: ModelInputs) -> ModelTrace:
+        """Trace one forward pass, leaving out the multiply-accumulates whose weight is zero.
+
+        The model is run. Raises `WithoutValuesError` where its weights have no values, `NotOfferedError` where the
+        backend cannot.
+        """
+        raise NotOfferedError(f"the {self.name} backend does not count the work on nonzero weights alone")
+
+    def measured_memory(self, model: Any, inputs: ModelInputs, device: DeviceLike = None) -> int:
+        """Return the most bytes that the device's allocator had given out at once in one forward pass.
+
+        Inputs and activations, and whatever else the framework asks for; not the weights. Raises `NotOfferedError`
+        where the backend or the device does not tell, `WithoutValuesError` for a model without values.
+        """
+        raise NotOfferedError(f"the {self.name} backend does not measure memory")
+
     @abstractmethod
     def forward(
         self, model: Any, inputs: ModelInputs, device: DeviceLike = None, mode: str | None = None
@@ -134,6 +165,10 @@ class Backend(ABC):
         Raises `NotOfferedError` where the backend cannot tell.
         """
         raise NotOfferedError(f"the {self.name} backend does not time single layers")
+
+    def ranks(self, model: Any) -> int:
+        """Return how many processes run the model together, and so must call it equally often."""
+        return 1
 
     @abstractmethod
     def evaluate(self, model: Any, call: Callable[[], T], device: DeviceLike = None) -> T:

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from .layer_rows import parent_path
 from .layering import depth_of
-from .trace import LayerTable, parent_path
+from .trace import LayerTable
 
 __all__ = ["LayerTime", "layer_time_table"]
 

@@ -13,6 +13,7 @@ from profilerkit import Device, DeviceNotAvailableError, ModelInputs, WithoutVal
 from profilerkit.backend import DeviceLike
 from profilerkit.errors import model_failed
 
+from .given import GivenObjects
 from .guard import WriteGuard
 from .keras_layers import called_as_keras_does, keras_device
 from .layers import is_lazy
@@ -119,13 +120,15 @@ def running(model: nn.Module, inputs: ModelInputs, device: DeviceLike) -> Iterat
         )
         gradients = [parameter.grad for parameter in parameters_of(model) if parameter.grad is not None]
         tensors = [leaf for leaf in fed.leaves() if isinstance(leaf, torch.Tensor)]
-        guard = WriteGuard([*tensors_of(model), *gradients, *tensors])
+        given = GivenObjects(fed)
+        guard = WriteGuard([*tensors_of(model), *gradients, *tensors, *given.tensors])
         devices = {target, *(tensor.device for tensor in tensors_of(model))}
-        with guard.restoring():
+        with guard.restoring(), given.restoring():
             guard.keep([*buffers_of(model), *gradients])
             _first_pass(model, fed, guard)
 
             def call() -> None:
+                given.restore()  # a cache that grew would make every call a longer one
                 with torch.no_grad():
                     fed.run(model)
                 for used in devices:

@@ -7,22 +7,34 @@ from .evaluation import ComputeEvalMetric, DynamicEvalMetric, EvalMetric, Infere
 from .execution_time import ComputeExecutionTime, ComputeFirstCall, ExecutionTime, FirstCallTime, Throughput
 from .layer_times import ComputeLayerTimes, LayerTimes
 from .layerwise import ComputeLayerwiseSummary, LayerwiseData, LayerwiseSummary
-from .memory import MemoryFootprint
+from .memory import ComputeMeasuredMemory, MeasuredMemory, MemoryFootprint
+from .pruning import ComputeEffectiveMacs, ComputeSparsity, EffectiveMacs, Sparsity
 from .size import ComputeSize, ModelSize
-from .training import ComputeTraining, TrainingFlops, TrainingMacs, TrainingMemory
+from .training import (
+    ComputeTraining,
+    TrainingFlops,
+    TrainingLayers,
+    TrainingMacs,
+    TrainingMemory,
+    TrainingMemoryParts,
+)
 
 __all__ = [
     "ComputeComplexity",
+    "ComputeEffectiveMacs",
     "ComputeEvalMetric",
     "ComputeExecutionTime",
     "ComputeFirstCall",
     "ComputeFlops",
     "ComputeLayerTimes",
     "ComputeLayerwiseSummary",
+    "ComputeMeasuredMemory",
     "ComputeParams",
     "ComputeSize",
+    "ComputeSparsity",
     "ComputeTraining",
     "DynamicEvalMetric",
+    "EffectiveMacs",
     "EvalMetric",
     "ExecutionTime",
     "FirstCallTime",
@@ -32,12 +44,16 @@ __all__ = [
     "LayerwiseData",
     "LayerwiseSummary",
     "Macs",
+    "MeasuredMemory",
     "MemoryFootprint",
     "ModelSize",
+    "Sparsity",
     "Throughput",
     "TotalParams",
     "TrainableParams",
     "TrainingFlops",
+    "TrainingLayers",
     "TrainingMacs",
     "TrainingMemory",
+    "TrainingMemoryParts",
 ]

@@ -8,6 +8,7 @@ from typing import Any
 
 from profilerkit import (
     Comparative,
+    InputError,
     JointFunction,
     Measurement,
     Metric,
@@ -117,6 +118,7 @@ class ComputeExecutionTime(JointFunction):
             **{name: calls[0][name] for name in ("num_iters", "warmup", "relative_precision", "max_seconds")}
         )
         inputs = [ModelInputs.of(call["inputs"]) for call in calls]
+        _require_equal_calls(calls[0], max(call["backend"].ranks(call["model"]) for call in calls))
         try:
             measured = _measured(calls, inputs, sampling)
         except WithoutValuesError as error:
@@ -127,6 +129,15 @@ class ComputeExecutionTime(JointFunction):
             {ExecutionTime.NAME: time, Throughput.NAME: _throughput(time, batch_size_of(own, call["backend"]))}
             for call, own, time in zip(calls, inputs, measured, strict=True)
         ]
+
+
+def _require_equal_calls(call: Mapping[str, Any], ranks: int) -> None:
+    """Raise `InputError` where several processes run a model and each would decide by itself how often."""
+    if ranks > 1 and (call["num_iters"] is None or call["warmup"] is None):
+        raise InputError(
+            f"the model runs in {ranks} processes, which must call it equally often, and not until each has seen "
+            "enough: give num_iters= and warmup="
+        )
 
 
 def _measured(

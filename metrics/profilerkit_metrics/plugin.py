@@ -5,7 +5,16 @@ from __future__ import annotations
 import profilerkit_metrics
 from profilerkit import Backend, ProfilerFunction, StatusKey, hookimpl
 
-from . import ComputeComplexity, ComputeExecutionTime, ComputeFirstCall, ComputeLayerTimes, ComputeTraining
+from . import (
+    ComputeComplexity,
+    ComputeEffectiveMacs,
+    ComputeExecutionTime,
+    ComputeFirstCall,
+    ComputeLayerTimes,
+    ComputeMeasuredMemory,
+    ComputeSparsity,
+    ComputeTraining,
+)
 
 
 @hookimpl
@@ -17,6 +26,9 @@ def profilerkit_profiler_functions(backend: Backend) -> list[ProfilerFunction]:
         ComputeFirstCall(),
         ComputeLayerTimes(),
         ComputeTraining(),
+        ComputeMeasuredMemory(),
+        ComputeSparsity(),
+        ComputeEffectiveMacs(),
     ]
 
 
