@@ -8,10 +8,11 @@ from importlib.util import find_spec
 import conventions
 import import_time
 import static_trace
+import torch_memory
 
 
 def main() -> None:
-    benchmarks = [import_time, conventions, static_trace]
+    benchmarks = [import_time, conventions, static_trace, torch_memory]
     if find_spec("tensorflow"):
         import keras_trace
         import tensorflow_memory

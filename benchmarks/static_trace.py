@@ -20,8 +20,8 @@ from profilerkit import Measurement, Ratio
 
 HERE = Path(__file__).parent
 OURS = ("profilerkit", "profilerkit.profile")
-#: Rounds for each tool, and of ours, which cost little.
-SAMPLES, QUICK_SAMPLES = 5, 3
+#: Rounds for each model at the least.
+SAMPLES, QUICK_SAMPLES = 4, 3
 WIDTH = 20
 
 

@@ -75,7 +75,8 @@ def layers(longest: int = 10_000) -> None:
         nested: nn.Module = nn.Linear(8, 8)
         for _ in range(depth):
             nested = nn.Sequential(nested, nn.ReLU())
-        took = fastest(lambda model=nested.eval(): backend.trace(model, inputs))
+        nested.eval()
+        took = fastest(lambda model=nested: backend.trace(model, inputs))
         print(f"  {depth:>6,} levels of layers: {1e6 * took / (2 * depth):6.1f}")
 
 

@@ -46,7 +46,8 @@ def profile(
         name: What the report calls the model.
         backend: A backend or its name; found from the model unless given.
         strict: Raise where a value fails or is not complete, instead of saying so in the report.
-        **kwargs: Arguments for the functions, by name: ``max_seconds=1``.
+        **kwargs: Arguments for the functions, by name: ``max_seconds=1``. ``call`` is a function of the model and the
+            inputs that is profiled in place of the model's own call; ``ignore`` leaves layers out of the counts.
     """
     own = {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits, "backend": backend}
     profiler = _profiler(model, functions=functions, leave_out=_names(leave_out), name=name, **own)

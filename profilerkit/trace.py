@@ -138,6 +138,7 @@ class MemoryTimeline:
     note: str = ""
     unsized: Mapping[str, int] = field(default_factory=dict)
     parts: Mapping[str, int] = field(default_factory=dict)
+    left_bytes: int | None = None
 
     @property
     def missing(self) -> tuple[str, ...]:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._ops import HigherOrderOperator
-from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils._python_dispatch import _disable_current_modes, _get_current_dispatch_mode_stack
 
 from profilerkit.cost import Cost, Shape
 
@@ -22,7 +22,7 @@ from .costs import attention
 if TYPE_CHECKING:
     from .recorder import Recorder
 
-__all__ = ["called_directly", "run_higher_order"]
+__all__ = ["called_directly", "is_control_flow", "run_higher_order"]
 
 Handler = Callable[["Recorder", HigherOrderOperator, Any, Any], Any]
 
@@ -35,16 +35,31 @@ def called_directly() -> Iterator[None]:
         yield
 
 
-def run_higher_order(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
+def run_higher_order(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
     """Run an operator that takes functions, and have the recorder record what they do."""
     return _HANDLERS.get(func.name(), _by_its_kernel)(recorder, func, args, kwargs)
+
+
+def is_control_flow(func: Any) -> bool:
+    """Say whether an operator is a condition, a loop or a scan, which a model could spell without it.
+
+    Where gradients are wanted it is run so: weights that its functions find in the model are no operands of theirs, and
+    the operator would give them no gradients.
+    """
+    return isinstance(func, HigherOrderOperator) and func.name() in _CONTROL
+
+
+def _recording(recorder: Recorder) -> AbstractContextManager[Any]:
+    """Have the recorder record, where it does not already."""
+    active = any(mode is recorder for mode in _get_current_dispatch_mode_stack())
+    return nullcontext() if active else recorder
 
 
 def _by_its_kernel(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
     kernel = func.py_kernels.get(torch._C.DispatchKey.CompositeExplicitAutograd)
     if kernel is None:
         return recorder.opaque(func, args, kwargs)
-    with recorder:
+    with _recording(recorder):
         return kernel(*args, **kwargs)
 
 
@@ -53,7 +68,7 @@ def _calling(arguments: Callable[..., tuple[Any, ...]]) -> Handler:
 
     def handler(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
         function, *others = args
-        with recorder:
+        with _recording(recorder):
             return function(*arguments(*others), **kwargs)
 
     return handler
@@ -63,7 +78,7 @@ def _scan(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any)
     from torch._higher_order_ops.scan import generic_scan
 
     combine, init, xs, *further = args
-    with recorder:
+    with _recording(recorder):
         return generic_scan(combine, init, xs, additional_inputs=further[0] if further else ())
 
 
@@ -71,12 +86,12 @@ def _condition(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs:
     predicate, if_true, if_false, operands = args
     known = _value(predicate)
     if known is not None:
-        with recorder:
+        with _recording(recorder):
             return (if_true if known else if_false)(*operands)
     _say(recorder, "a condition depends on values that shapes do not tell: the dearer of its two branches is counted")
     branches = []
     for branch in (if_true, if_false):
-        with _apart(recorder) as found, recorder:
+        with _apart(recorder) as found, _recording(recorder):
             result = branch(*operands)
         branches.append((found, result))
     found, result = max(branches, key=lambda branch: (branch[0].flops, branch[0].macs))
@@ -88,7 +103,7 @@ def _loop(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any)
     goes_on, body, carried, *further = args
     additional = tuple(further[0]) if further else ()
     carried = tuple(carried)
-    with recorder:
+    with _recording(recorder):
         while True:
             known = _value(goes_on(*carried, *additional))
             if known is False:
@@ -119,7 +134,7 @@ def _flex_attention(recorder: Recorder, func: HigherOrderOperator, args: Any, kw
     shapes = [Shape(tensor.shape) for tensor in (query, key, value)]
     cost = attention.scaled_dot_product_attention(*shapes, out=Shape(result[0].shape))
     buffers = args[7] if len(args) > 7 else kwargs.get("score_mod_other_buffers", ())
-    with _apart(recorder) as found, recorder:
+    with _apart(recorder) as found, _recording(recorder):
         index = [torch.zeros((), dtype=torch.int32, device=query.device) for _ in range(4)]
         modify(query.new_zeros(()), *index, *buffers)
     scores = Shape(result[0].shape[:-1]).numel * key.shape[-2]
@@ -176,6 +191,7 @@ def _say(recorder: Recorder, note: str) -> None:
         recorder.notes.append(note)
 
 
+_CONTROL = ("cond", "while_loop", "scan", "map_impl", "strict_mode", "hints_wrapper")
 _HANDLERS: dict[str, Handler] = {
     "cond": _condition,
     "while_loop": _loop,

@@ -45,8 +45,8 @@ def frozen_weights(modules: Sequence[nn.Module]) -> str:
     if not frozen:
         return ""
     return (
-        f"the weights of frozen scripts ({', '.join(sorted(frozen))}), which are constants of their code: give the model "
-        "as it was before torch.jit.freeze()"
+        f"the weights of frozen scripts ({', '.join(sorted(frozen))}), which are constants of their code: give the "
+        "model as it was before torch.jit.freeze()"
     )
 
 

@@ -90,7 +90,7 @@ class TrainingPass(InferencePass):
         with (
             _without_global_backward_hooks(),
             torch.autograd.set_multithreading_enabled(False),
-            FusedAttention(self._device),
+            FusedAttention(self._device, recorder),
         ):
             recorder.live.part = "activations"
             outputs = given.run(model)

@@ -16,6 +16,8 @@ from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
 
+from .higher_order import is_control_flow, run_higher_order
+
 __all__ = ["FusedAttention"]
 
 _FLASH = 1
@@ -28,17 +30,21 @@ class FusedAttention(TorchFunctionMode):
     they do not.
     """
 
-    def __init__(self, device: torch.device) -> None:
+    def __init__(self, device: torch.device, recorder: Any) -> None:
         super().__init__()
         self._on_cpu = device.type == "cpu"
+        self._recorder = recorder
 
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run attention over meta tensors by one kernel, and any other function as it is."""
+        """Run attention over meta tensors by one kernel, conditions and loops openly, any other function as it is."""
         kwargs = kwargs or {}
         if func is F.scaled_dot_product_attention:
             return self._attention(*args, **kwargs)
         if func is F.multi_head_attention_forward:
             return self._multi_head(*args, **kwargs)
+        if is_control_flow(func):
+            with self:
+                return run_higher_order(self._recorder, func, args, kwargs)
         return func(*args, **kwargs)
 
     @cached_property

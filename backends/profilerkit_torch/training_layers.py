@@ -80,6 +80,7 @@ class TrainingRecorder(Recorder):
         self._owners: dict[int, str] = {}
         self._most = -1
         self._parts: dict[str, int] = {}
+        self._left: int | None = None
         #: The node at which each layer with a formula of the user's began.
         self._formulas_from: list[int] = []
 
@@ -95,6 +96,7 @@ class TrainingRecorder(Recorder):
         self.phase, self.live.part = "backward", "other"
         with self.layers.apart():
             yield
+        self._left = self.live.total
 
     def has_gradient(self, parameter: torch.Tensor) -> None:
         """Note that a parameter's gradient is there to stay."""
@@ -104,7 +106,7 @@ class TrainingRecorder(Recorder):
     def timeline(self, weight_bytes: int, input_bytes: int) -> MemoryTimeline:
         """Return the memory timeline, with what the bytes at its peak are for."""
         parts = {name: self._parts.get(name, 0) for name in ("inputs", "activations", "gradients", "other")}
-        return replace(super().timeline(weight_bytes, input_bytes), parts=parts)
+        return replace(super().timeline(weight_bytes, input_bytes), parts=parts, left_bytes=self._left)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Record the operator where it belongs."""

@@ -11,10 +11,10 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from profilerkit.data import map_leaves
 from profilerkit.error_text import error_line
 from profilerkit.layering import tensors_in
 from profilerkit.optimizers import OptimizerBytes
+from profilerkit.structures import map_leaves
 from profilerkit.trace import WeightRecord
 
 from .live import LiveBytes
@@ -26,8 +26,9 @@ __all__ = ["optimizer_bytes"]
 def optimizer_bytes(optimizer: Any, weights: Sequence[WeightRecord]) -> OptimizerBytes | str:
     """Return the bytes of an optimizer's state, and of what an update takes besides; in words, why they are not known.
 
-    A copy of the optimizer, or one of a class with its defaults, takes one step on meta tensors. So any class tells
-    what it makes, the user's own too. An optimizer that has stepped has its state, which is counted as it is.
+    A copy of the optimizer, or one of a class with its defaults, steps on meta tensors: once to make its state, once
+    more to see what a step takes that has it. So any class tells, the user's own too. An optimizer that has stepped has
+    its state, which is counted as it is.
     """
     is_class = isinstance(optimizer, type)
     if not (issubclass(optimizer, torch.optim.Optimizer) if is_class else isinstance(optimizer, torch.optim.Optimizer)):
@@ -35,7 +36,9 @@ def optimizer_bytes(optimizer: Any, weights: Sequence[WeightRecord]) -> Optimize
     has = None if is_class or not optimizer.state else _bytes_of(optimizer.state)
     try:
         copy = optimizer(_twins(weights)) if is_class else _on_meta(optimizer)
-        before = _bytes_of(copy.state)
+        if has is None:
+            with _OnMeta():
+                _step(copy)
         with _OnMeta() as watched:
             _step(copy)
     except Exception as error:  # whatever the optimizer raises
@@ -45,8 +48,7 @@ def optimizer_bytes(optimizer: Any, weights: Sequence[WeightRecord]) -> Optimize
             f"the state of {_name(optimizer)}, which did not step on meta tensors "
             f"({type(error).__name__}: {error_line(error)}); give an optimizer that has stepped, or the name of one"
         )
-    after = _bytes_of(copy.state)
-    return OptimizerBytes(after if has is None else has, max(0, watched.most - (after - before)))
+    return OptimizerBytes(_bytes_of(copy.state) if has is None else has, watched.most)
 
 
 class _OnMeta(TorchDispatchMode):

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, update_wrapper
 from typing import Any
 
 import torch
@@ -108,7 +108,7 @@ def given_the_wrapper(inputs: ModelInputs, model: nn.Module) -> ModelInputs:
     def call(inside: nn.Module, *args: Any, **kwargs: Any) -> Any:
         return function(model, *args, **kwargs)
 
-    return inputs.given_to(call)
+    return inputs.given_to(update_wrapper(call, function))
 
 
 def rank_share(modules: Sequence[nn.Module]) -> RankShare | None:
@@ -117,6 +117,8 @@ def rank_share(modules: Sequence[nn.Module]) -> RankShare | None:
     names = {base.__name__ for module in modules for base in type(module).__mro__ if _holder(module)}
     if names.isdisjoint(spread) and not any(_is_spread(module) for module in modules):
         return None
+    if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
+        return None  # what is left of a group of processes that is gone
     count = held = 0
     for flat in _flat_parameters(modules):
         elements = _in_shard(flat)

@@ -169,7 +169,7 @@ def _memory(trace: ModelTrace, taken: OptimizerBytes | str, optimizer: Any, back
     """Return the peak with what the optimizer takes, and its parts; lower bounds where a part is not known."""
     known = OptimizerBytes(0) if isinstance(taken, str) else taken
     missing = (*trace.memory.missing, *((taken,) if isinstance(taken, str) else ()))
-    in_update = (trace.memory.live_bytes or (0,))[-1] + trace.memory.weight_bytes + known.update
+    in_update = trace.memory.weight_bytes + _left(trace) + known.update
     peak = max(trace.memory.peak_bytes(), in_update) + known.state
     parts = _parts_of_update(trace, known) if in_update > trace.memory.peak_bytes() else _parts(trace, known)
     without = optimizer is None and taken == OptimizerBytes(0)
@@ -180,6 +180,16 @@ def _memory(trace: ModelTrace, taken: OptimizerBytes | str, optimizer: Any, back
         TrainingMemory.NAME: _noted(Partial(peak, missing) if missing else peak, notes),
         TrainingMemoryParts.NAME: unsaid if not trace.memory.parts else Partial(parts, missing) if missing else parts,
     }
+
+
+def _gradients(trace: ModelTrace) -> int:
+    return sum(weight.bytes for weight in trace.parameters if weight.trainable)
+
+
+def _left(trace: ModelTrace) -> int:
+    """Return the bytes that are alive while the weights are updated, themselves left out."""
+    told = trace.memory.left_bytes
+    return trace.memory.input_bytes + _gradients(trace) if told is None else told
 
 
 def _parts(trace: ModelTrace, taken: OptimizerBytes) -> dict[str, Any]:
@@ -193,8 +203,8 @@ def _parts(trace: ModelTrace, taken: OptimizerBytes) -> dict[str, Any]:
 
 def _parts_of_update(trace: ModelTrace, taken: OptimizerBytes) -> dict[str, Any]:
     """Return the parts where the peak is in the update: there are the gradients then, and what the last step left."""
-    left = trace.memory.live_bytes[-1] - trace.memory.input_bytes
-    gradients = min(left, sum(weight.bytes for weight in trace.parameters if weight.trainable))
+    left = _left(trace) - trace.memory.input_bytes
+    gradients = min(left, _gradients(trace))
     sizes = {
         "weights": trace.memory.weight_bytes,
         "gradients": gradients,

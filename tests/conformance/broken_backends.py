@@ -412,6 +412,8 @@ overriding("an evaluation made twice", evaluate=evaluate_twice)
 overriding("negative times of layers", layer_times=layer_times_of(-0.1))
 overriding("layers that take no time", layer_times=layer_times_of(0.0))
 overriding("a step of training that leaves something out", trace_training=training_that_leaves_out)
+overriding("zeros among other weights", zero_weights=lambda self, model: (0, 1))
+overriding("memory that nothing takes", measured_memory=lambda self, model, inputs, device=None: 0)
 overriding("no tensor is a tensor", is_tensor=lambda self, value: False)
 overriding("random tensors of one sample", random_tensor=lambda self, spec, size: FakeTensor((1, *spec.shape)))
 overriding(

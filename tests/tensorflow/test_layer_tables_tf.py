@@ -26,8 +26,8 @@ def test_weights_are_counted_by_dtype_and_by_whether_they_are_trained() -> None:
     root, head = trace.table[""], trace.table["head"]
     # Keras has the mean and variance of a normalisation among its weights.
     assert (root["params"], root["trainable_params"]) == (64 + 32 + 27, 64 + 16)
-    assert root["params_by_dtype"] == {"float32": 64 + 32 + 27}
-    assert root["weight_bytes"] == trace.size_bytes == 4 * (64 + 32 + 27)
+    assert root["params_by_dtype"] == {"float32": 64 + 32, "float16": 27}
+    assert root["weight_bytes"] == trace.size_bytes == 4 * (64 + 32) + 2 * 27
     assert (head["own_params"], head["trainable_params"], head["params_share"]) == (27, 0, 27 / 123)
     assert (head["input_dtypes"], head["output_dtypes"]) == (("float32",), ("float16",))
     assert trace.layer("head").parameters[0].shape == (8, 3)

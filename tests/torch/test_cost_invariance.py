@@ -49,7 +49,6 @@ MODULES: dict[str, tuple[Maker, tuple[torch.Tensor, ...]]] = {
     "lstm": (lambda: nn.LSTM(4, 6, 2, bidirectional=True), (ones(7, 2, 4),)),
     "lstm with projections": (lambda: nn.LSTM(4, 6, 2, proj_size=3), (ones(7, 2, 4),)),
     "lstm without bias": (lambda: nn.LSTM(4, 6, bias=False), (ones(7, 2, 4),)),
-    "gru": (lambda: nn.GRU(4, 6, 2, bidirectional=True), (ones(7, 2, 4),)),
     "rnn": (lambda: nn.RNN(4, 6, nonlinearity="relu"), (ones(7, 2, 4),)),
     "lstm cell": (lambda: nn.LSTMCell(4, 6), (ones(2, 4),)),
     "gru cell": (lambda: nn.GRUCell(4, 6), (ones(2, 4),)),
@@ -116,6 +115,16 @@ def test_the_count_does_not_depend_on_gradients_or_on_what_stands_in_for_the_ten
     if "training" in case:  # the trace takes the statistics that are known
         expected = (0, 7 * 2 * 6 * 9)
     assert counted(make, inputs, GRAD_MODES[mode], place) == expected
+
+
+@pytest.mark.parametrize("mode", ["no grad", "grad"])
+def test_a_gru_that_torch_takes_apart_mixes_its_states_with_one_product_less(mode: str) -> None:
+    """One for each of 6 units, 7 steps and 2 samples."""
+    found = traced(nn.GRU(4, 6), ones(7, 2, 4))
+    assert counted(lambda: nn.GRU(4, 6), (ones(7, 2, 4),), GRAD_MODES[mode], "cpu") == (
+        found.macs,
+        found.flops - 6 * 7 * 2,
+    )
 
 
 @pytest.mark.parametrize("place", ["cpu", "fake"])

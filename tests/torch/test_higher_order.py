@@ -13,7 +13,7 @@ from torch import nn
 from torch._higher_order_ops import associative_scan, map, scan, while_loop
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
-from profilerkit import ModelTrace
+from profilerkit import ModelTrace, profile
 
 #: Two rows of four through a linear layer to four: MACs, and FLOPs with its bias.
 ONE = (2 * 4 * 4, 2 * 2 * 4 * 4 + 2 * 4)
@@ -156,3 +156,18 @@ def test_a_functional_copy_of_an_operator_that_writes_counts_as_the_operator() -
 
     found = trace(Call(lambda self, x: auto_functionalized(torch.ops.testhigher.scale.default, x=x)), ones(2, 4))
     assert found.uncounted == {"testhigher::scale": 1}
+
+
+CONTROL: dict[str, Callable[..., Any]] = {
+    "condition": lambda self, x: torch.cond(x.sum() > 0, self.one, self.two, (x,)),
+    "loop": lambda self, x: while_loop(lambda i, x: i < 2, lambda i, x: (i + 1, self.one(x)), (torch.tensor(0), x))[1],
+    "scan": lambda self, x: scan(lambda c, row: (self.one(c), row.clone()), x, x)[0],
+}
+
+
+@pytest.mark.parametrize("case", CONTROL)
+def test_gradients_flow_through_what_the_functions_do(case: str) -> None:
+    """Two linear layers, one after the other: as much again for both weights, and for the input of the second."""
+    model = Call(CONTROL[case], one=nn.Linear(4, 4), two=nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)))
+    report = profile(model, ones(2, 4), metrics=["macs", "training_macs"])
+    assert (report["macs"], report["training_macs"]) == (2 * ONE[0], 5 * ONE[0])

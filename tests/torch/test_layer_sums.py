@@ -155,9 +155,8 @@ def test_dtypes_of_weights_and_tensors_are_in_the_table(dtype: torch.dtype) -> N
 def test_layers_are_left_out_of_a_training_step_and_of_what_is_left_after_pruning_too() -> None:
     """One product forward and one for each weight backward; the second layer's input needs a gradient as well."""
     model = nn.Sequential(nn.Linear(8, 8, bias=False), nn.Linear(8, 4, bias=False))
-    with torch.no_grad():
-        for layer in model:
-            layer.weight.copy_(torch.ones_like(layer.weight))  # type: ignore[union-attr, operator, arg-type]
+    for parameter in model.parameters():
+        nn.init.ones_(parameter)
     metrics = ["macs", "training_macs", "effective_macs"]
     whole = profile(model, ones(ROWS, 8), metrics=metrics)
     assert [whole[name] for name in metrics] == [

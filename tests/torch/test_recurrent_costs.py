@@ -17,7 +17,7 @@ INDEX = torch.tensor([0, 2])
 
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
-UNIT_FLOPS = {"RNN": 2, "GRU": 10, "LSTM": 13}
+UNIT_FLOPS = {"RNN": 2, "GRU": 11, "LSTM": 13}
 
 
 def recurrent_cost(

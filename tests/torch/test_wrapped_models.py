@@ -139,6 +139,13 @@ def test_a_function_gets_the_wrapper_it_was_written_for() -> None:
     parallel = nn.DataParallel(Block())
     report = profile(parallel, x(), call=lambda model, x: model.module.twice(x), metrics=["macs"])
     assert report["macs"] == 2 * 2 * LINEAR
+
+    def wrong(model: Any, x: Any) -> Any:
+        return model.twice(x)  # the wrapper has no such method
+
+    status = profile(parallel, x(), call=wrong, metrics=["macs"]).status("macs")
+    assert "AttributeError: 'DataParallel' object has no attribute 'twice'" in status.missing[0]
+    assert "given to wrong" in status.missing[0]
     report = profile(compiled(Block()), x(), call=lambda model, x: model.twice(x), metrics=["macs"])
     assert report["macs"] == 2 * 2 * LINEAR
 
@@ -301,6 +308,44 @@ def test_a_program_with_a_free_batch_takes_any_and_another_says_what_it_takes() 
     wrong = profile(exported(), ones(2, 5), metrics=["macs"]).status("macs")
     assert "to be equal to 8, but got 5" in wrong.missing[0]
     assert "it was called with ModelInputs(Tensor(2, 5))" in wrong.missing[0]
+
+
+class Masked(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(8, 8, bias=False)
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor | None = None, *, scale: float = 1.0) -> torch.Tensor:
+        result: torch.Tensor = self.linear(x) * scale
+        return result if mask is None else result * mask
+
+
+@pytest.mark.parametrize(("args", "kwargs"), [((x(), x()), {}), ((x(),), {"mask": x()}), ((), {"x": x(), "mask": x()})])
+@pytest.mark.parametrize(
+    "inputs", [ModelInputs(x(), x()), ModelInputs(x(), mask=x()), ModelInputs(mask=x(), x=x())], ids=repr
+)
+def test_a_program_takes_its_inputs_by_place_and_by_name(args: Any, kwargs: Any, inputs: ModelInputs) -> None:
+    program = torch.export.export(Masked(), args, kwargs=kwargs)
+    report = profile(program, inputs, metrics=["macs", "flops"])
+    assert (report["macs"], report["flops"]) == (LINEAR, 2 * LINEAR + 2 * 8 * 2)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "said"),
+    [
+        (ModelInputs(x()), "exported for the inputs x, mask; it got 1 by place, and by name: none"),
+        (ModelInputs(x(), x(), x()), "exported for the inputs x, mask; it got 3 by place, and by name: none"),
+        (ModelInputs(x(), x=x()), "exported for the inputs x, mask; it got 1 by place, and by name: x"),
+        (ModelInputs(x(), masc=x()), "exported for the inputs x, mask; it got 1 by place, and by name: masc"),
+    ],
+)
+def test_a_program_says_which_inputs_it_takes(
+    inputs: ModelInputs, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = torch.export.export(Masked(), (x(), x()))
+    failed = profile(program, inputs, metrics=["macs"]).status("macs")
+    assert f"the model raised TypeError: the program was {said}" in failed.missing[0]
+    assert capsys.readouterr().out == ""
 
 
 def test_a_program_whose_layers_are_called_twice_counts_each_call() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from . import (
     activation,
     attention,
+    communication,
     convolution,
     foreach,
     fourier,
@@ -45,8 +46,9 @@ from .shapes import SparseShape, require_plain, shapes_of
 
 #: The families, each a module of formulas.
 FAMILIES = (
-    *(activation, attention, convolution, foreach, fourier, linear_algebra, loss, low_precision, matmul, movement),
-    *(normalisation, optimiser, pooling, quantisation, quantised_layers, recurrent, reduction, sparse, vision),
+    *(activation, attention, communication, convolution, foreach, fourier, linear_algebra, loss, low_precision),
+    *(matmul, movement, normalisation, optimiser, pooling, quantisation, quantised_layers, recurrent, reduction),
+    *(sparse, vision),
     *(gradients_elementwise, gradients_normalisation, gradients_places, gradients_product, gradients_recurrent),
 )
 

@@ -43,7 +43,9 @@ def flash_attention(
     return scaled_dot_product_attention(query, key, value, attn_mask, out=out if isinstance(out, Shape) else out[0])
 
 
-@register_op_cost("aten::_flash_attention_forward")
+@register_op_costs(
+    "aten::_flash_attention_forward", "torch_attn::_varlen_attn", "flash_attn::_flash_attn_varlen_forward"
+)
 def flash_attention_forward(
     query: Shape,
     key: Shape,
@@ -61,6 +63,12 @@ def flash_attention_forward(
     Samples one after the other count as padded to the longest, as shapes tell no more: as many as there are starts.
     """
     return _heads_last(query, key, value, query_starts, longest_query, longest_key)
+
+
+@register_op_cost("flash_attn::_flash_attn_forward")
+def flash_attn(query: Shape, key: Shape, value: Shape, *_: Any, out: Any, **__: Any) -> Cost:
+    """Cost as above, dense: ``(batch, length, heads, E)``."""
+    return _heads_last(query, key, value, None, 0, 0)
 
 
 @register_op_cost("aten::_flash_attention_forward_no_dropout_inplace")

@@ -11,7 +11,7 @@ import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
 from .convolution import cost_of_convolution
-from .recurrent import UNIT_FLOPS
+from .recurrent import CELL_FLOPS, UNIT_FLOPS
 from .registry import UNCOUNTED, Cost, Shape, register_free, register_op_cost, register_op_costs
 
 
@@ -83,7 +83,7 @@ def _register_cell(kind: str, per_unit: int) -> None:
         return Cost.of_macs(macs, 2 * Shape(x[:-1]).numel * rows + per_unit * state.numel)
 
 
-for _kind, _per_unit in UNIT_FLOPS.items():
+for _kind, _per_unit in CELL_FLOPS.items():
     _register_cell(_kind, _per_unit)
 
 

@@ -4,7 +4,8 @@ Each weight matrix is applied once for each step and sample, so the multiply-acc
 matrices times steps times batch. The gates cost, for each hidden unit, layer, direction, step and sample:
 
 - LSTM: 4 additions of the two products, 5 sigmoids and tanhs, 3 products, 1 addition: 13.
-- GRU: 3 additions, 3 sigmoids and tanhs, and 4 for ``r * h`` and ``(h - n) * z + n``, as torch mixes them: 10.
+- GRU: 3 additions, 3 sigmoids and tanhs, and 5 for ``r * h`` and ``(1 - z) * n + z * h``: 11. A single cell of torch's
+  is ``(h - n) * z + n``, one less.
 - RNN: 1 addition, 1 tanh (or ReLU): 2.
 """
 
@@ -15,7 +16,9 @@ from typing import Any
 from .registry import Cost, Formula, Shape, register_op_cost, register_op_costs
 
 #: Operations of the gates for each hidden unit, layer, direction, step and sample.
-UNIT_FLOPS = {"lstm": 13, "gru": 10, "rnn_tanh": 2, "rnn_relu": 2}
+UNIT_FLOPS = {"lstm": 13, "gru": 11, "rnn_tanh": 2, "rnn_relu": 2}
+#: The same of one step by a cell.
+CELL_FLOPS = {**UNIT_FLOPS, "gru": 10}
 _GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 
 
@@ -102,4 +105,4 @@ def fused_gru_cell(gates: Shape, hidden: Shape, hx: Shape, *biases: Shape | None
 
 
 def _cell(gates: Shape, state: Shape, biases: tuple[Shape | None, ...], kind: str) -> Cost:
-    return Cost(0, UNIT_FLOPS[kind] * state.numel + gates.numel * sum(bias is not None for bias in biases))
+    return Cost(0, CELL_FLOPS[kind] * state.numel + gates.numel * sum(bias is not None for bias in biases))
