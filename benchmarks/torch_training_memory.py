@@ -157,12 +157,13 @@ def measure(name: str) -> dict[str, Any]:
     torch.manual_seed(0)
     model, args, kwargs = build()
     model.train()
-    optimizer = {
+    made: dict[str, Callable[[Any], Any]] = {
         "sgd": lambda weights: torch.optim.SGD(weights, lr=1e-3),
         "momentum": lambda weights: torch.optim.SGD(weights, lr=1e-3, momentum=0.9),
         "adam": torch.optim.Adam,
         "adamw": torch.optim.AdamW,
-    }[optimizer_name](model.parameters())
+    }
+    optimizer = made[optimizer_name](model.parameters())
 
     def step() -> None:
         optimizer.zero_grad()

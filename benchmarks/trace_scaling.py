@@ -7,6 +7,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import nn
@@ -47,7 +48,8 @@ def llama() -> None:
     )
     start = time.perf_counter()
     with torch.device("meta"):
-        model = LlamaForCausalLM(config).eval()
+        model: nn.Module = LlamaForCausalLM(config)
+    model.train(False)
     built = time.perf_counter() - start
     words = ModelInputs(input_ids=torch.zeros(1, 2048, dtype=torch.long))
     start = time.perf_counter()
@@ -67,7 +69,7 @@ def layers(longest: int = 10_000) -> None:
     number = 100
     while number <= longest:
         model = tiny_layers(number // 2).eval()
-        took = fastest(lambda model=model: backend.trace(model, inputs))
+        took = fastest(partial(backend.trace, model, inputs))
         print(f"  {number:>6,} layers in a row: {1e6 * took / number:6.1f}")
         number *= 10
     sys.setrecursionlimit(20_000)
@@ -76,7 +78,7 @@ def layers(longest: int = 10_000) -> None:
         for _ in range(depth):
             nested = nn.Sequential(nested, nn.ReLU())
         nested.eval()
-        took = fastest(lambda model=nested: backend.trace(model, inputs))
+        took = fastest(partial(backend.trace, nested, inputs))
         print(f"  {depth:>6,} levels of layers: {1e6 * took / (2 * depth):6.1f}")
 
 

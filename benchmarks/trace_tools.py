@@ -52,18 +52,16 @@ def _flop_counter_mode(model: nn.Module, x: torch.Tensor) -> object:
 
 
 def _fvcore(model: nn.Module, x: torch.Tensor) -> object:
-    from fvcore.nn import FlopCountAnalysis
-
-    counted = FlopCountAnalysis(model, x).unsupported_ops_warnings(False).uncalled_modules_warnings(False)
+    counter = importlib.import_module("fvcore.nn").FlopCountAnalysis
+    counted = counter(model, x).unsupported_ops_warnings(False).uncalled_modules_warnings(False)
     return counted.total()
 
 
 def _ptflops(backend: str) -> Tool:
     def count(model: nn.Module, x: torch.Tensor) -> object:
-        from ptflops import get_model_complexity_info
-
+        counted = importlib.import_module("ptflops").get_model_complexity_info
         argument = next(iter(signature(model.forward).parameters))
-        return get_model_complexity_info(
+        return counted(
             model, (1,), print_per_layer_stat=False, as_strings=False, backend=backend,
             input_constructor=lambda _: {argument: x},
         )  # fmt: skip

@@ -164,7 +164,8 @@ class _Snapshot:
                     container.clear()
         for container, content in self.contents:
             refill(container, content)
-        if self.training is not None and self.module.training != self.training:  # a scripted module keeps its flag elsewhere
+        # A scripted module keeps its flag elsewhere, and some modules have none.
+        if self.training is not None and self.module.training != self.training:
             self.module.training = self.training
 
 

@@ -8,7 +8,7 @@ where it was computed of the model's own tensors alone, and an activation where 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -35,6 +35,13 @@ from .wrapped import given_the_wrapper, logical
 
 __all__ = ["trace_of_nonzero", "zero_weights"]
 
+#: Operators that say which argument is the weight: the second. Others may multiply any two.
+_WITH_WEIGHT = (
+    "aten::linear",
+    *(f"aten::{name}" for name in ("conv1d", "conv2d", "conv3d", "convolution", "_convolution")),
+)
+#: Operators between activations, learned ones too.
+_ATTENTION = ("aten::scaled_dot_product_attention",)
 #: Operators whose first argument is added to a product.
 _WITH_ADDEND = ("aten::addmm", "aten::addmv", "aten::addr", "aten::addbmm", "aten::baddbmm", "aten::_sparse_addmm")
 
@@ -132,9 +139,9 @@ class _Nonzero(TorchDispatchMode):
         if self.recorder is None:  # what is done before the pass
             return func(*args, **kwargs)
         given = list(tensors_in((args, tuple(kwargs.values()))))
-        factors = list(tensors_in(args[1:])) if func._schema.name in _WITH_ADDEND else given
         place = len(self.recorder.operators)
-        counts = [_nonzero(tensor) for tensor in factors if tensor.dim() > 1 and self._is_weight(tensor)]
+        factors = (tensor for tensor in _factors(func, args, given) if tensor.dim() > 1 and self._is_weight(tensor))
+        counts = [_nonzero(tensor) for tensor in factors]
         result = func(*args, **kwargs)
         self._shares[place] = sum(nonzero for nonzero, _ in counts), sum(every for _, every in counts)
         made = list(tensors_in(result))
@@ -155,6 +162,16 @@ class _Nonzero(TorchDispatchMode):
             nonzero, every = self._shares.get(place, (0, 0))
             macs = operator.macs * nonzero // every if every else operator.macs
             yield replace(operator, macs=macs, flops=operator.flops - 2 * (operator.macs - macs))
+
+
+def _factors(func: Any, args: Any, given: Iterable[torch.Tensor]) -> Iterable[torch.Tensor]:
+    """Return what an operator multiplies and may be weights."""
+    name = func._schema.name
+    if name in _WITH_WEIGHT:
+        return tensors_in(args[1:2])
+    if name in _ATTENTION:
+        return ()
+    return tensors_in(args[1:]) if name in _WITH_ADDEND else given
 
 
 class _Storages:

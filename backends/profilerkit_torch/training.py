@@ -42,7 +42,8 @@ def trace_training(model: nn.Module, inputs: ModelInputs) -> ModelTrace:
     one that is in eval mode as a whole is traced with every module in training mode. What is differentiated is the
     sum of all outputs that need gradients, or the loss that the model returns as ``loss``.
     """
-    return trace_model(model, inputs, (TrainingPass(model),))
+    with torch.inference_mode(False):  # in which nothing could be differentiated
+        return trace_model(model, inputs, (TrainingPass(model),))
 
 
 class TrainingPass(InferencePass):
@@ -89,6 +90,7 @@ class TrainingPass(InferencePass):
         given = inputs.map(lambda leaf: _alias(leaf) if _needs_gradient(leaf) else leaf)
         with (
             _without_global_backward_hooks(),
+            _without_hooks([parameter for parameter in parameters_of(model) if id(parameter) in self._given]),
             torch.autograd.set_multithreading_enabled(False),
             FusedAttention(self._device, recorder),
         ):
@@ -171,6 +173,19 @@ def _alias(tensor: torch.Tensor) -> torch.Tensor:
     if isinstance(tensor, nn.Parameter):
         return nn.Parameter(tensor.detach(), requires_grad=tensor.requires_grad)
     return tensor.detach().requires_grad_(tensor.requires_grad)
+
+
+@contextmanager
+def _without_hooks(parameters: list[Any]) -> Iterator[None]:
+    """Take the hooks for gradients off parameters that nothing could stand in for: those of scripted modules."""
+    held = [(each, each._backward_hooks, each._post_accumulate_grad_hooks) for each in parameters]
+    for parameter, _, _ in held:
+        parameter._backward_hooks = parameter._post_accumulate_grad_hooks = None
+    try:
+        yield
+    finally:
+        for parameter, backward, accumulated in held:
+            parameter._backward_hooks, parameter._post_accumulate_grad_hooks = backward, accumulated
 
 
 @contextmanager

@@ -113,6 +113,17 @@ def test_zeros_that_are_computed_are_no_weights() -> None:
     assert effective(Call(run, layer=holed(nn.Linear(8, 4), 8)), x()) == 2 * 3 * (32 - 8)
 
 
+def test_what_is_learned_but_multiplied_as_an_activation_is_not_thinned() -> None:
+    """Queries that no input has part in, half of them zeros: the layer's weight alone counts."""
+
+    def run(self: Any, x: torch.Tensor) -> Any:
+        return self.layer(self.queries) + x.sum()
+
+    model = Call(run, layer=holed(nn.Linear(8, 4), 8))
+    model.queries = nn.Parameter(torch.eye(8)[:3])
+    assert effective(model, x()) == 3 * (32 - 8)
+
+
 def test_a_weight_that_is_made_of_others_counts_as_it_is_used() -> None:
     def run(self: Any, x: torch.Tensor) -> Any:
         return nn.functional.linear(x, (self.layer.weight * self.gate).to(torch.float64).t().t().float())

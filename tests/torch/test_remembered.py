@@ -65,8 +65,8 @@ def test_what_is_written_beside_the_weights_comes_back() -> None:
         def __init__(self) -> None:
             self.calls = torch.zeros(1, dtype=torch.long)
 
-    model = Call(lambda self, x: x * int(self.counter.calls.add_(1)))
-    model.counter = Counter()  # type: ignore[assignment]
+    model: Any = Call(lambda self, x: x * int(self.counter.calls.add_(1)))
+    model.counter = Counter()
     for _ in range(2):
         assert traced(model, ones(2, 3)).method == "meta tensors"
     assert int(model.counter.calls) == 0
@@ -171,9 +171,9 @@ def test_layers_nested_as_deep_as_somebody_wants(recursion_limit: Callable[[int]
 
 def test_an_inventory_of_a_model_with_shared_parts() -> None:
     layer = nn.Linear(2, 2)
-    model = nn.Sequential(layer, nn.Sequential(layer, nn.BatchNorm1d(2)))
+    model: Any = nn.Sequential(layer, nn.Sequential(layer, nn.BatchNorm1d(2)))
     model.register_parameter("tied", layer.weight)
-    model.cache = {"table": [torch.zeros(3)]}  # type: ignore[assignment]
+    model.cache = {"table": [torch.zeros(3)]}
     held = Inventory(model)
     assert [path for path, _ in held.layers] == ["", "0", "1", "1.0", "1.1"]
     assert [type(module).__name__ for module in held.modules] == ["Sequential", "Linear", "Sequential", "BatchNorm1d"]

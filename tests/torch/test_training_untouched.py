@@ -117,6 +117,32 @@ def test_an_input_that_needs_a_gradient_gets_none() -> None:
         assert x.requires_grad
 
 
+@pytest.mark.filterwarnings("ignore:.torch.jit.:DeprecationWarning")
+def test_parameters_of_scripted_modules_keep_gradients_and_hooks() -> None:
+    """Nothing can stand in for them: the step is a real one, on the model's own parameters."""
+    model, called = torch.jit.script(nn.Linear(4, 2)), list[Any]()
+    model.weight.grad = kept = torch.ones(2, 4)
+    model.weight.register_hook(called.append)
+    model.bias.register_post_accumulate_grad_hook(called.append)
+    trace(model, "for real")
+    assert called == []
+    assert model.weight.grad is kept
+    assert model.bias.grad is None
+    assert torch.equal(kept, torch.ones(2, 4))
+    model(ones(3, 4)).sum().backward()
+    assert len(called) == 2
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_the_callers_grad_mode_changes_nothing(mode: Any) -> None:
+    model = nn.Linear(4, 2)
+    with mode():
+        found = BACKEND.trace_training(model, ModelInputs(ones(5, 4)))
+        assert not torch.is_grad_enabled()
+        assert torch.is_inference_mode_enabled() == (mode is torch.inference_mode)
+    assert found.macs == 2 * 5 * 8
+
+
 def test_parameters_on_the_meta_device_get_no_gradient() -> None:
     model = nn.Linear(4, 2, device="meta")
     trace(model, "on meta tensors")
