@@ -6,11 +6,13 @@ Speed is never asserted; what is compared is measured in turn, in one run, and q
 from importlib.util import find_spec
 
 import import_time
+import layer_times
 import static_trace
+import timing
 
 
 def main() -> None:
-    benchmarks = [import_time, static_trace]
+    benchmarks = [import_time, static_trace, timing, layer_times]
     if find_spec("tensorflow"):
         import keras_trace
         import tensorflow_memory

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from .batch_sweep import BatchSweep, ComputeBatchSweep
 from .complexity import ComputeComplexity, ComputeFlops, ComputeParams, Flops, Macs, TotalParams, TrainableParams
 from .evaluation import ComputeEvalMetric, DynamicEvalMetric, EvalMetric, InferenceTime
-from .execution_time import ComputeExecutionTime, ComputeFirstCall, ExecutionTime, FirstCallTime, Throughput
+from .execution_time import (
+    ComputeExecutionTime,
+    ComputeFirstCall,
+    ComputeTrainingTime,
+    ExecutionTime,
+    FirstCallTime,
+    Throughput,
+    TrainingTime,
+)
 from .layer_times import ComputeLayerTimes, LayerTimes
 from .layerwise import ComputeLayerwiseSummary, LayerwiseData, LayerwiseSummary
 from .memory import MemoryFootprint
@@ -12,6 +21,8 @@ from .size import ComputeSize, ModelSize
 from .training import ComputeTraining, TrainingFlops, TrainingMacs, TrainingMemory
 
 __all__ = [
+    "BatchSweep",
+    "ComputeBatchSweep",
     "ComputeComplexity",
     "ComputeEvalMetric",
     "ComputeExecutionTime",
@@ -22,6 +33,7 @@ __all__ = [
     "ComputeParams",
     "ComputeSize",
     "ComputeTraining",
+    "ComputeTrainingTime",
     "DynamicEvalMetric",
     "EvalMetric",
     "ExecutionTime",
@@ -40,4 +52,5 @@ __all__ = [
     "TrainingFlops",
     "TrainingMacs",
     "TrainingMemory",
+    "TrainingTime",
 ]

@@ -5,7 +5,15 @@ from __future__ import annotations
 import profilerkit_metrics
 from profilerkit import Backend, ProfilerFunction, StatusKey, hookimpl
 
-from . import ComputeComplexity, ComputeExecutionTime, ComputeFirstCall, ComputeLayerTimes, ComputeTraining
+from . import (
+    ComputeBatchSweep,
+    ComputeComplexity,
+    ComputeExecutionTime,
+    ComputeFirstCall,
+    ComputeLayerTimes,
+    ComputeTraining,
+    ComputeTrainingTime,
+)
 
 
 @hookimpl
@@ -17,6 +25,8 @@ def profilerkit_profiler_functions(backend: Backend) -> list[ProfilerFunction]:
         ComputeFirstCall(),
         ComputeLayerTimes(),
         ComputeTraining(),
+        ComputeTrainingTime(),
+        ComputeBatchSweep(),
     ]
 
 
