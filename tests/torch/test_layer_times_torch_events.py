@@ -163,6 +163,25 @@ def test_which_call_a_checkpoint_makes_again(node: int, made: bool, expected: li
     assert found == [expected.count(index) for index in range(3)]
 
 
+def test_every_node_that_runs_layers_begins_at_its_first() -> None:
+    timeline = followed((Kind.ENTER, ROOT, 0, 0))
+    for number in (10, 20):
+        timeline.advance([(Kind.ENTER, FIRST, 0, number), (Kind.LEAVE, False, 0, number)])
+    timeline.advance([(Kind.LEAVE, False, 0, 40)])
+    (run,) = timeline.runs
+    for moment, node in ((0, 15), (10, 5)):
+        timeline.advance(
+            [
+                (Kind.STARTS, Node(run.calls[0], node, True), moment, 1),
+                (Kind.ENTER, FIRST, moment, 50),
+                (Kind.LEAVE, False, moment + 1 + node, 50),
+                (Kind.SKIP, None, moment + 1 + node, 50),
+            ]
+        )
+    timeline.advance([(Kind.OVER, None, 16, 1)])
+    assert [seconds(run)["a", index][1] for index in range(2)] == [6, 16]
+
+
 def test_an_end_without_a_beginning_is_nothing() -> None:
     assert list(followed((Kind.LEAVE, False, 0, 0)).runs) == []
 
