@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from .ignoring import Ignored, without_layers
 from .status import StatusKey
 from .trace import ModelTrace, Trace
 
-__all__ = ["ComputeInputs", "ComputeTrace", "InputSource", "Inputs", "batch_size_of"]
+__all__ = ["ComputeInputs", "ComputeTrace", "InputSource", "Inputs", "batch_size_of", "batch_sizes_of"]
 
 
 class Inputs(StatusKey):
@@ -182,6 +182,14 @@ class ComputeTrace(ProfilerFunction):
         if isinstance(inputs, NoInputs):
             return without_layers(replace(backend.trace(model, None), failure=inputs.error), ignore)
         return without_layers(backend.trace(model, ModelInputs.of(inputs)), ignore)
+
+
+def batch_sizes_of(sizes: Iterable[Any]) -> tuple[int, ...]:
+    """Return batch sizes, each once and in the order given; raises `InputError` for one that is none, and for none."""
+    found = tuple(dict.fromkeys(map(_whole, sizes)))
+    if not found:
+        raise InputError("batch_size is empty: give a whole number from 1, or several of them: batch_size=(1, 8, 32)")
+    return found
 
 
 def _whole(batch_size: Any) -> int:

@@ -308,8 +308,7 @@ def _batch_sizes(status: StatusKey, backend: Backend) -> Iterator[int]:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Measurement):
-        low, high = value.interval
-        return {"median": value.median, "low": low, "high": high, "samples": list(value.samples)}
+        return _plain(value.to_dict())
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, LayerTable):

@@ -10,14 +10,17 @@ import torch
 from torch.nn.parameter import is_lazy as is_unsized
 
 from profilerkit import Backend, ModelInputs, ModelTrace, TensorSpec
-from profilerkit.backend import DeviceLike
+from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
 from profilerkit.keras_layers import is_shipped
+from profilerkit.layer_times import LayerTime, LayerTimer
 from profilerkit.optimizers import OptimizerBytes
 from profilerkit.trace import WeightRecord
 
 from . import data, programs, pruning, timing
 from .costs import register_module_cost, register_op_cost, scoped_costs
 from .data import TorchDataLoader, TorchForwardPass
+from .layer_passes import times_of_layers
+from .layer_timing import layer_times
 from .measured_memory import measured_peak
 from .modules import modules_of, parameters_of, set_inference_flags
 from .preservation import preserved
@@ -100,8 +103,34 @@ class TorchBackend(Backend):
         self, model: torch.nn.Module, inputs: ModelInputs, device: DeviceLike = None, mode: str | None = None
     ) -> AbstractContextManager[Callable[[], Any]]:
         """Yield a call that runs one forward pass without gradients."""
+        return self.running(model, inputs, device, mode)
+
+    def running(
+        self,
+        model: torch.nn.Module,
+        inputs: ModelInputs,
+        device: DeviceLike = None,
+        mode: str | None = None,
+        options: RunOptions = AS_IT_IS,
+    ) -> AbstractContextManager[Callable[[], Any]]:
+        """Yield a call that runs one forward pass without gradients, or a training step; all options are offered."""
         self.mode(mode)
-        return timing.running(model, inputs.map(data.as_tensor), device)
+        return timing.running(model, inputs.map(data.as_tensor), device, options)
+
+    def layer_times(
+        self,
+        model: torch.nn.Module,
+        inputs: ModelInputs,
+        device: DeviceLike = None,
+        passes: int = 10,
+        backward: bool = True,
+    ) -> Sequence[LayerTime]:
+        """Return the time of each layer, forward for inference and backward in training steps."""
+        return times_of_layers(model, inputs.map(data.as_tensor), device, passes, backward)
+
+    def timing_layers(self, model: torch.nn.Module) -> LayerTimer:
+        """Return a context manager that times the layers in what the caller's own code runs."""
+        return layer_times(model)
 
     def ranks(self, model: torch.nn.Module) -> int:
         """Return the processes of a model that is spread by DDP or FSDP."""
@@ -131,16 +160,13 @@ class TorchBackend(Backend):
         return [(id(parameter), _version(parameter), parameter.requires_grad) for parameter in parameters_of(model)]
 
     def environment(self) -> Mapping[str, str]:
-        """Return torch's version and threads, and the accelerators it sees."""
-        facts = {
+        """Return torch's version and threads, and the accelerators it sees, with the version of what runs them."""
+        return {
             "torch": torch.__version__,
             "intra_op_threads": str(torch.get_num_threads()),
             "inter_op_threads": str(torch.get_num_interop_threads()),
+            **timing.accelerators(),
         }
-        if torch.cuda.is_available():
-            names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
-            facts["accelerators"] = ", ".join(names)
-        return facts
 
 
 def _register(costs: Mapping[Any, Callable[..., Any]]) -> None:

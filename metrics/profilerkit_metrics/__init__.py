@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from .batch_sweep import BatchSweep, ComputeBatchSweep
 from .complexity import ComputeComplexity, ComputeFlops, ComputeParams, Flops, Macs, TotalParams, TrainableParams
 from .evaluation import ComputeEvalMetric, DynamicEvalMetric, EvalMetric, InferenceTime
-from .execution_time import ComputeExecutionTime, ComputeFirstCall, ExecutionTime, FirstCallTime, Throughput
+from .execution_time import (
+    ComputeExecutionTime,
+    ComputeFirstCall,
+    ComputeTrainingTime,
+    ExecutionTime,
+    FirstCallTime,
+    Throughput,
+    TrainingTime,
+)
 from .layer_times import ComputeLayerTimes, LayerTimes
 from .layerwise import ComputeLayerwiseSummary, LayerwiseData, LayerwiseSummary
 from .memory import ComputeMeasuredMemory, MeasuredMemory, MemoryFootprint
@@ -20,6 +29,8 @@ from .training import (
 )
 
 __all__ = [
+    "BatchSweep",
+    "ComputeBatchSweep",
     "ComputeComplexity",
     "ComputeEffectiveMacs",
     "ComputeEvalMetric",
@@ -33,6 +44,7 @@ __all__ = [
     "ComputeSize",
     "ComputeSparsity",
     "ComputeTraining",
+    "ComputeTrainingTime",
     "DynamicEvalMetric",
     "EffectiveMacs",
     "EvalMetric",
@@ -56,4 +68,5 @@ __all__ = [
     "TrainingMacs",
     "TrainingMemory",
     "TrainingMemoryParts",
+    "TrainingTime",
 ]

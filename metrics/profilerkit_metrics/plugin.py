@@ -6,6 +6,7 @@ import profilerkit_metrics
 from profilerkit import Backend, ProfilerFunction, StatusKey, hookimpl
 
 from . import (
+    ComputeBatchSweep,
     ComputeComplexity,
     ComputeEffectiveMacs,
     ComputeExecutionTime,
@@ -14,6 +15,7 @@ from . import (
     ComputeMeasuredMemory,
     ComputeSparsity,
     ComputeTraining,
+    ComputeTrainingTime,
 )
 
 
@@ -29,6 +31,8 @@ def profilerkit_profiler_functions(backend: Backend) -> list[ProfilerFunction]:
         ComputeMeasuredMemory(),
         ComputeSparsity(),
         ComputeEffectiveMacs(),
+        ComputeTrainingTime(),
+        ComputeBatchSweep(),
     ]
 
 

@@ -19,6 +19,7 @@ from ..quantity import PREFIXES, Scale, format_number, scale_value
 from ..randomness import untouched_random
 from ..status import Comparative, Completeness
 from ..trace import LayerTable
+from .time_tables import environment_tables, measurement_table, sweep_tables
 
 if TYPE_CHECKING:
     from ..report import Comparison, Report, StatusRecord
@@ -63,6 +64,7 @@ def report_table(report: Report, details: bool = False) -> RenderableType:
     for record in report.statuses.values():
         if isinstance(record.value, LayerTable):
             parts.append(measured_table(record.friendly_name, record.value))
+    parts += sweep_tables([report])
     if (
         report.layers is not None
         and not details
@@ -71,6 +73,8 @@ def report_table(report: Report, details: bool = False) -> RenderableType:
         parts.append(layer_table(report.layers))
     if details:
         parts.append(_descriptions(report.statuses.values()))
+        parts += filter(None, [measurement_table(report.statuses.values())])
+        parts += environment_tables([report])
         if report.layers is not None:
             parts.append(layer_table(report.layers))
     return Group(*parts)
@@ -100,9 +104,11 @@ def comparison_table(comparison: Comparison, details: bool = False) -> Renderabl
     notes += dict.fromkeys(note for report in reports for note in _batch(report, named=not alike))
     if not alike:
         notes.append("The columns are not for the same batch size; what grows with the batch does not compare.")
-    parts: list[RenderableType] = [table, _footer([*notes, *_legend(comparison)])]
+    parts: list[RenderableType] = [table, _footer([*notes, *_legend(comparison)]), *sweep_tables(reports)]
     if details:
         parts.append(_descriptions(firsts))
+        parts += filter(None, [measurement_table(report.statuses.values(), report.name) for report in reports])
+        parts += environment_tables(reports)
         parts += [layer_table(report.layers, report.name) for report in reports if report.layers is not None]
     return Group(*parts)
 
@@ -266,7 +272,7 @@ def _legend(comparison: Comparison) -> Iterable[str]:
     confidence = f"{100 * first.confidence:.4g} %"
     yield f"Times are medians, {how}; brackets hold the {confidence} confidence interval of the ratio."
     if any("≈" in _enhancement(comparison, key, place) for place in range(len(comparison.others))):
-        yield "≈ marks a ratio whose interval holds 1: there is no real difference."
+        yield "≈ marks a ratio whose interval holds 1: no real difference was found."
 
 
 def _footer(notes: Iterable[str]) -> Text:

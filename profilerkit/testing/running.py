@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from ..backend import RunOptions
 from ..errors import InputError, NotOfferedError
 from .architectures import ARCHITECTURES
 from .subject import BackendSubject, expect, expect_equal, raised_by
@@ -30,6 +31,18 @@ class RunningChecks(BackendSubject):
                 call()
             seconds = getattr(call, "first_call_seconds", None)
             expect(seconds is None or seconds > 0, f"first_call_seconds in mode {mode!r} is {seconds!r}, not positive")
+
+    def test_steps_of_training_run(self) -> None:
+        """Where the backend offers them: `running` with ``training=True`` yields a call that can be made again."""
+        architecture = self.any_architecture()
+        model, inputs = self.built(architecture), self.inputs(architecture)
+        with self.handed_back(model, "running(training=True)"):
+            try:
+                with self.backend.running(model, inputs, options=RunOptions(training=True)) as call:
+                    call()
+                    call()
+            except NotOfferedError as error:
+                self.skip(str(error))
 
     def test_forward_really_runs_the_model(self) -> None:
         """Inputs that do not fit raise, at the latest when the call is made."""
