@@ -27,7 +27,7 @@ from .inventory import Inventory
 from .keras_layers import substitute_variables
 from .modules import CONTAINERS, STANDARD, elements_of, named_parameters_of
 
-__all__ = ["preserved", "substitute", "unchanged_parameters"]
+__all__ = ["one_at_a_time", "preserved", "substitute", "unchanged_parameters"]
 
 
 @contextmanager
@@ -38,7 +38,7 @@ def preserved(model: nn.Module, *, buffer_values: bool = False, held: Inventory 
     parameter's values, which nothing could undo, is warned of. ``held`` is what the model holds, where that is known
     already. One model is profiled at a time in a process: another thread waits here.
     """
-    with _one_at_a_time:
+    with one_at_a_time:
         held = held or Inventory(model)
         with _handed_back(held), unchanged_parameters(model, buffer_values):
             buffers = [buffer for buffer in held.buffers if has_values(buffer)] if buffer_values else []
@@ -49,7 +49,8 @@ def preserved(model: nn.Module, *, buffer_values: bool = False, held: Inventory 
                 write_back(values)
 
 
-_one_at_a_time = threading.RLock()
+#: Held by whoever changes the model or the process for a while: of two in turn, each would put back the other's state.
+one_at_a_time = threading.RLock()
 
 
 @contextmanager

@@ -11,13 +11,18 @@ from contextlib import ExitStack, contextmanager
 import torch
 from torch import nn
 
+from .preservation import one_at_a_time
+
 __all__ = ["frozen_weights", "operator_by_operator", "said_of_scripts", "type_name"]
 
 
 @contextmanager
 def operator_by_operator(modules: Sequence[nn.Module]) -> Iterator[None]:
-    """Have compiled code run as it was written, and scripts without fusing operators, so that each is seen."""
-    with ExitStack() as settings:
+    """Have compiled code run as it was written, and scripts without fusing operators, so that each is seen.
+
+    These settings are the whole process': another thread waits here, or it would take ours for the user's.
+    """
+    with one_at_a_time, ExitStack() as settings:
         settings.enter_context(torch.compiler.set_stance("force_eager"))
         if any(isinstance(module, torch.jit.ScriptModule) for module in modules):
             settings.enter_context(torch.jit.optimized_execution(False))  # type: ignore[attr-defined]

@@ -78,7 +78,7 @@ def forward_pass(
 ) -> Any:
     """Run the model once without gradients; in eval mode it is the caller who sees to that."""
     with torch.no_grad(), autocast():
-        model(*inputs.args, **inputs.kwargs)
+        inputs.run(model)
 
 
 @contextmanager
@@ -98,7 +98,7 @@ def training_step(model: nn.Module) -> Iterator[Callable[..., None]]:
             parameter.grad = None
         with torch.enable_grad():
             with autocast():
-                outputs = called(*inputs.args, **inputs.kwargs)
+                outputs = inputs.run(called)
             roots = [found for found in reached((outputs,)) if isinstance(found, torch.Tensor) and found.requires_grad]
             if not roots:
                 raise InputError(
