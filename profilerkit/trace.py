@@ -6,13 +6,14 @@ forward pass of the batch the model was traced with.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from .errors import by_likeness
 from .status import StatusKey
+from .table import Table
 
 __all__ = [
     "LayerCall",
@@ -196,40 +197,32 @@ class ModelTrace:
         index = self.memory.peak_index
         return None if index is None else self.operators[index]
 
+    @property
+    def operator_table(self) -> Table:
+        """One row for each call of an operator, in order, with the bytes alive after it; made when it is first read."""
+        operators, live = self.operators, self.memory.live_bytes
+        return Table(lambda: _operator_rows(operators, live))
+
     @cached_property
     def table(self) -> LayerTable:
         """One row for each layer, with the work inside it (inclusive) and its own."""
         return LayerTable(_rows(self))
 
 
-class LayerTable(Sequence[Mapping[str, Any]]):
-    """The per-layer table: rows with equal keys, in the order of the model.
+class LayerTable(Table):
+    """The per-layer table: rows with equal keys, in the order of the model; one is also had by its ``path``.
 
     ``macs``, ``flops`` and ``params`` include the layers inside; ``own_macs`` and ``own_flops`` do not.
     """
 
-    def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        self._rows = tuple(rows)
-
     def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, str):
-            found = next((row for row in self._rows if row["path"] == index), None)
-            if found is None:
-                nearest = ", ".join(by_likeness(index, [row["path"] for row in self._rows])[:5])
-                raise KeyError(f"no layer {index!r}; the nearest are: {nearest}")
-            return found
-        return LayerTable(self._rows[index]) if isinstance(index, slice) else self._rows[index]
-
-    def __eq__(self, other: object) -> bool:
-        return self._rows == other._rows if isinstance(other, LayerTable) else NotImplemented
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __iter__(self) -> Iterator[Mapping[str, Any]]:
-        return iter(self._rows)
+        if not isinstance(index, str):
+            return super().__getitem__(index)
+        found = next((row for row in self if row["path"] == index), None)
+        if found is None:
+            nearest = ", ".join(by_likeness(index, [row["path"] for row in self])[:5])
+            raise KeyError(f"no layer {index!r}; the nearest are: {nearest}")
+        return found
 
     def top(self, k: int = 5, by: str = "macs", depth: int | None = None) -> LayerTable:
         """Return the ``k`` layers with the most of a column, at one depth or (None) among the innermost ones."""
@@ -239,14 +232,6 @@ class LayerTable(Sequence[Mapping[str, Any]]):
             raise ValueError(f"column {by!r} of the layer table holds no numbers to rank by")
         chosen = [row for row in self._rows if (row["is_leaf"] if depth is None else row["depth"] == depth)]
         return LayerTable(sorted(chosen, key=lambda row: -row[by])[:k])
-
-    def to_pandas(self) -> Any:
-        """Return the table as a pandas ``DataFrame``; needs the ``pandas`` extra."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("to_pandas() needs pandas; install profilerkit[pandas]") from error
-        return pd.DataFrame([dict(row) for row in self._rows])
 
     def __repr__(self) -> str:
         return f"LayerTable({len(self)} layers)"
@@ -267,6 +252,17 @@ def distinct(weights: Iterable[WeightRecord]) -> tuple[WeightRecord, ...]:
 def parent_path(path: str) -> str | None:
     """Return the path of the layer around a layer, or None for the root."""
     return path.rpartition(".")[0] if path else None
+
+
+def _operator_rows(operators: Iterable[OpRecord], live: tuple[int, ...]) -> Iterator[Mapping[str, Any]]:
+    for place, op in enumerate(operators):
+        yield {
+            **{name: getattr(op, name) for name in _OPERATOR_COLUMNS},
+            "live_bytes": live[place] if place < len(live) else None,
+        }
+
+
+_OPERATOR_COLUMNS = ("operator", "layer", "call", "phase", "macs", "flops", "bytes_read", "bytes_written")
 
 
 def _rows(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
