@@ -38,11 +38,25 @@ class ModelInputs:
     ((1, 2), {'mask': 3})
     """
 
-    __slots__ = ("args", "kwargs")
+    __slots__ = ("args", "function", "kwargs")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.args = args
         self.kwargs = kwargs
+        #: Called with the model and the arguments in place of the model itself; see `given_to`.
+        self.function: Callable[..., Any] | None = None
+
+    def given_to(self, function: Callable[..., Any] | None) -> ModelInputs:
+        """Return the same arguments for a function of the model: ``lambda model, x: model.generate(x)``."""
+        given = ModelInputs(*self.args, **self.kwargs)
+        given.function = function
+        return given
+
+    def run(self, model: Any) -> Any:
+        """Call the model with the arguments, or the function that they were given to."""
+        if self.function is not None:
+            return self.function(model, *self.args, **self.kwargs)
+        return model(*self.args, **self.kwargs)
 
     @classmethod
     def of(cls, value: Any) -> ModelInputs:
@@ -65,7 +79,8 @@ class ModelInputs:
 
     def map(self, function: Callable[[Any], Any]) -> ModelInputs:
         """Return inputs of the same structure with ``function`` applied to every leaf."""
-        return ModelInputs(*map_leaves(self.args, function), **map_leaves(self.kwargs, function))
+        mapped = ModelInputs(*map_leaves(self.args, function), **map_leaves(self.kwargs, function))
+        return mapped.given_to(self.function)
 
     def leaves(self) -> Iterator[Any]:
         """Yield every leaf of the structure: positional inputs first, then keyword ones."""

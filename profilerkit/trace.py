@@ -61,7 +61,10 @@ class WeightRecord:
 
 @dataclass(frozen=True, slots=True)
 class OpRecord:
-    """One call of one operator: its cost, and the layer it happened in."""
+    """One call of one operator: its cost, and the layer it happened in.
+
+    ``phase`` is "forward" or, in a training step, "backward".
+    """
 
     operator: str
     layer: str
@@ -71,6 +74,7 @@ class OpRecord:
     bytes_read: int
     bytes_written: int
     outputs: tuple[TensorInfo, ...]
+    phase: str = "forward"
 
 
 @dataclass(frozen=True, slots=True)

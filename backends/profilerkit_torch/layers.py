@@ -1,4 +1,4 @@
-"""The model's modules as layers: what each owns, and which one is running."""
+"""The model's modules as layers: which one is running, and what goes through it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -15,14 +14,13 @@ from torch.nn.modules import module as torch_module
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.nn.parameter import is_lazy as is_unsized
 
-from profilerkit.keras_layers import is_keras, own_states
-from profilerkit.layering import CallStack, depth_of, shown_layers, tensors_in
-from profilerkit.trace import LayerCall, LayerRecord, TensorInfo, WeightRecord
+from profilerkit.layering import CallStack, tensors_in
+from profilerkit.trace import LayerCall, TensorInfo
 
-from .keras_layers import is_unbuilt, own_keras_weights, trained_by_keras
-from .modules import buffers_of, elements_of, modules_of, named_layers, parameters_of
+from .keras_layers import is_unbuilt, own_keras_weights
+from .modules import buffers_of, modules_of, named_layers, parameters_of
 
-__all__ = ["LayerStack", "is_lazy", "layer_records", "size_of", "tensor_info"]
+__all__ = ["LayerStack", "is_lazy", "tensor_info"]
 
 
 def tensor_info(tensor: torch.Tensor) -> TensorInfo:
@@ -100,96 +98,3 @@ class LayerStack(CallStack):
         self.note(call)
         self.on_leave(module, call, len(inputs) == 2)
         self.end()
-
-
-def layer_records(model: nn.Module, calls: dict[str, list[LayerCall]]) -> tuple[LayerRecord, ...]:
-    """Return a record for each module, and for each further path under which a shared one was called."""
-    identities: dict[Any, int] = {}
-    records = []
-    layers = list(named_layers(model))
-    trained = trained_by_keras(model)
-    for path, module in shown_layers(layers, calls):
-        not_saved = module._non_persistent_buffers_set
-        parameters = [
-            _weight(name, tensor, identities) for name, tensor in module._parameters.items() if tensor is not None
-        ]
-        parameters += [_weight(name, tensor, identities, key=key) for name, key, tensor in _packed(module)]
-        parameters += [
-            replace(_weight(name, tensor, identities), trainable=id(tensor) in trained)
-            for name, tensor in own_keras_weights(module)
-        ]
-        buffers = [
-            _weight(name, tensor, identities, persistent=name not in not_saved)
-            for name, tensor in module._buffers.items()
-            if tensor is not None
-        ]
-        buffers += [
-            replace(_weight(name, state._value, identities, persistent=False), trainable=False)
-            for name, state in (own_states(module) if is_keras(module) else ())
-            if state._value is not None
-        ]
-        records.append(
-            LayerRecord(
-                path=path,
-                type=type(module).__name__,
-                depth=depth_of(path),
-                parameters=tuple(parameters),
-                buffers=tuple(buffers),
-                calls=tuple(calls.get(path, ())),
-            )
-        )
-    return tuple(records)
-
-
-def _packed(module: nn.Module) -> Iterator[tuple[str, Any, torch.Tensor]]:
-    """Yield name, identity and value of the weights that a quantised module keeps packed, outside its parameters."""
-    for name, value in module.__dict__.items():
-        if isinstance(value, torch.ScriptObject) and "PackedParams" in str(value._type()):
-            values = [tensor for tensor in tensors_in(value.__getstate__(), _is_tensor) if not _is_setting(tensor)]
-            yield from ((f"{name}.{index}", (id(value), index), tensor) for index, tensor in enumerate(values))
-
-
-def _is_setting(tensor: torch.Tensor) -> bool:
-    """Say whether a tensor holds strides and paddings, which convolutions pack with their weights."""
-    return not (tensor.is_quantized or tensor.is_floating_point())
-
-
-def _weight(
-    name: str, tensor: torch.Tensor, identities: dict[Any, int], *, persistent: bool = True, key: Any = None
-) -> WeightRecord:
-    lazy = is_unsized(tensor)
-    return WeightRecord(
-        name=name,
-        identity=identities.setdefault(key or _identity(tensor, lazy), len(identities)),
-        count=0 if lazy else tensor.numel(),
-        bytes=0 if lazy else size_of(tensor),
-        dtype=str(tensor.dtype).removeprefix("torch."),
-        trainable=tensor.requires_grad and key is None,
-        persistent=persistent,
-    )
-
-
-def size_of(tensor: torch.Tensor) -> int:
-    """Return the bytes of a tensor's elements: of those a sparse tensor stores, of the tensors a subclass wraps."""
-    if tensor.layout is not torch.strided:
-        return sum(getattr(tensor, name)().nbytes for name in _STORED[tensor.layout])
-    if hasattr(tensor, "__tensor_flatten__"):
-        return sum(size_of(getattr(tensor, name)) for name in tensor.__tensor_flatten__()[0])
-    return tensor.numel() * tensor.element_size()
-
-
-#: What a sparse tensor of each layout is stored as.
-_BY_ROW, _BY_COLUMN = (("crow_indices", "col_indices", "values"), ("ccol_indices", "row_indices", "values"))
-_STORED: dict[torch.layout, tuple[str, ...]] = {
-    torch.sparse_coo: ("_indices", "_values"),
-    torch.sparse_csr: _BY_ROW,
-    torch.sparse_bsr: _BY_ROW,
-    torch.sparse_csc: _BY_COLUMN,
-    torch.sparse_bsc: _BY_COLUMN,
-}
-
-
-def _identity(tensor: torch.Tensor, lazy: bool) -> Any:
-    """Return what two parameters share exactly where they are tied: the same elements of the same storage."""
-    shared = None if lazy or tensor.numel() == 0 else elements_of(tensor)
-    return id(tensor) if shared is None else shared

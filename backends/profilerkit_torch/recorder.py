@@ -20,10 +20,11 @@ from profilerkit.cost import Cost, Shape, evaluated
 from profilerkit.trace import LayerCall, MemoryTimeline, OpRecord, TensorInfo
 
 from .costs import Kind, classify, module_cost
-from .layers import LayerStack, size_of, tensor_info
+from .layers import LayerStack, tensor_info
 from .live import LiveBytes
 from .replay import Plan, plan_of, signature, tensors_in, without_running
 from .trial_steps import TrialSteps
+from .weights import size_of
 
 __all__ = ["Recorder"]
 
@@ -39,6 +40,8 @@ class Recorder(TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]
         self.layers = layers
         self.on_meta = on_meta
+        #: Which part of a step runs: see `OpRecord`.
+        self.phase = "forward"
         self.operators: list[OpRecord] = []
         self.live = LiveBytes()
         self.live_bytes: list[int] = []
@@ -122,7 +125,9 @@ class Recorder(TorchDispatchMode):
             cost = _NOTHING
         layers = self.layers
         self.operators.append(
-            OpRecord(name, layers.current, layers.current_call, cost.macs, cost.flops, read, written, outputs)
+            OpRecord(
+                name, layers.current, layers.current_call, cost.macs, cost.flops, read, written, outputs, self.phase
+            )
         )
         self.live_bytes.append(self.live.total)
 

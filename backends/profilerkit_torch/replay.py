@@ -12,7 +12,8 @@ import torch
 from profilerkit.trace import TensorInfo
 
 from .costs import Cost, Kind, op_cost
-from .layers import size_of, tensor_info
+from .layers import tensor_info
+from .weights import size_of
 
 __all__ = ["Plan", "plan_of", "signature", "tensors_in", "without_running"]
 

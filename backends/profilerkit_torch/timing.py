@@ -127,7 +127,7 @@ def running(model: nn.Module, inputs: ModelInputs, device: DeviceLike) -> Iterat
 
             def call() -> None:
                 with torch.no_grad():
-                    model(*fed.args, **fed.kwargs)
+                    fed.run(model)
                 for used in devices:
                     synchronize(used)
 
@@ -144,6 +144,6 @@ def _first_pass(model: nn.Module, inputs: ModelInputs, guard: WriteGuard) -> Non
     """Run once under the guard; raise `ModelFailedError` where the model does."""
     try:
         with torch.no_grad(), guard:
-            model(*inputs.args, **inputs.kwargs)
+            inputs.run(model)
     except Exception as error:  # whatever the model raises
         raise model_failed(error, inputs) from error
