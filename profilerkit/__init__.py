@@ -14,6 +14,7 @@ from .lazy import lazy_names
 if TYPE_CHECKING:
     from .api import compare, profile
     from .backend import Backend, BackendInfo, Device
+    from .comparison import Comparison
     from .data import DataLoader, ForwardPass, ModelInputPattern, ModelInputs, TensorSpec
     from .errors import (
         ArgumentWarning,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         ProfilerKitWarning,
         RegistrationConflictError,
         RegistrationWarning,
+        ReportFileError,
         UnknownStatusError,
         WithoutValuesError,
     )
@@ -43,7 +45,8 @@ if TYPE_CHECKING:
     from .measurement import Measurement, Ratio
     from .profiler import Profiler
     from .quantity import Scale
-    from .report import Comparison, Report
+    from .report import Report
+    from .saved import load
     from .status import Comparative, Completeness, Failure, Metric, Noted, Partial, StatusKey, Unavailable
     from .trace import ModelTrace
 
@@ -90,6 +93,7 @@ __all__ = [
     "RegistrationWarning",
     "RendererInfo",
     "Report",
+    "ReportFileError",
     "Scale",
     "StatusKey",
     "TensorSpec",
@@ -98,6 +102,7 @@ __all__ = [
     "WithoutValuesError",
     "compare",
     "hookimpl",
+    "load",
     "profile",
 ]
 
@@ -109,7 +114,7 @@ _MODULES = {
     "BackendNotFoundError": ".errors",
     "BackendNotInstalledError": ".errors",
     "Comparative": ".status",
-    "Comparison": ".report",
+    "Comparison": ".comparison",
     "Completeness": ".status",
     "CostFormulaError": ".errors",
     "DataLoader": ".data",
@@ -145,6 +150,7 @@ _MODULES = {
     "RegistrationWarning": ".errors",
     "RendererInfo": ".extension",
     "Report": ".report",
+    "ReportFileError": ".errors",
     "Scale": ".quantity",
     "StatusKey": ".status",
     "TensorSpec": ".data",
@@ -153,6 +159,7 @@ _MODULES = {
     "WithoutValuesError": ".errors",
     "compare": ".api",
     "hookimpl": ".hookspecs",
+    "load": ".saved",
     "profile": ".api",
 }
 

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .backend import Backend, DeviceLike
+from .comparison import Comparison
 from .function import ProfilerFunction
 from .profiler import Profiler, compare_profilers
 from .registry import warn_of_unknown_arguments
-from .report import Comparison, Report
+from .report import Report
 
 __all__ = ["compare", "profile"]
 

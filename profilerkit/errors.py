@@ -29,6 +29,7 @@ __all__ = [
     "ProfilerKitWarning",
     "RegistrationConflictError",
     "RegistrationWarning",
+    "ReportFileError",
     "UnknownStatusError",
     "WithoutValuesError",
 ]
@@ -106,6 +107,10 @@ class ProfilerBusyError(ProfilerKitError, RuntimeError):
 
 class CostFormulaError(ProfilerKitError, RuntimeError):
     """A cost formula raised for the shapes it was given; the cause is chained."""
+
+
+class ReportFileError(ProfilerKitError, ValueError):
+    """A file is no report of profilerkit, was cut off or changed, or holds what no version of it wrote."""
 
 
 class IncompleteStatusError(ProfilerKitError, RuntimeError):

@@ -36,7 +36,7 @@ class Measurement:
     samples: tuple[float, ...]
     confidence: float = 0.95
     warmup: tuple[float, ...] = ()
-    session: int | None = None
+    session: int | str | None = None
     precision: float | None = None
 
     def __post_init__(self) -> None:

@@ -49,5 +49,8 @@ class Table(Sequence[Mapping[str, Any]]):
             raise ImportError("to_pandas() needs pandas; install profilerkit[pandas]") from error
         return pd.DataFrame([dict(row) for row in self], columns=list(self.columns))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._rows,)
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self)} rows)"

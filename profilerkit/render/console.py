@@ -21,7 +21,8 @@ from ..status import Comparative, Completeness
 from ..trace import LayerTable
 
 if TYPE_CHECKING:
-    from ..report import Comparison, Report, StatusRecord
+    from ..comparison import Comparison
+    from ..report import Report, StatusRecord
 
 __all__ = ["comparison_table", "layer_table", "render", "report_table", "to_text"]
 
@@ -41,7 +42,7 @@ def to_text(renderable: RenderableType, width: int | None = None) -> str:
 
 def render(result: Report | Comparison, details: bool = False) -> str:
     """Return a report or comparison as text; ``details`` adds descriptions and the layers."""
-    from ..report import Comparison
+    from ..comparison import Comparison
 
     draw = comparison_table if isinstance(result, Comparison) else report_table
     return to_text(draw(result, details))  # type: ignore[arg-type]
