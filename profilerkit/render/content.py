@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..comparison import Comparison
     from ..report import Report, StatusRecord
 
-__all__ = ["Grid", "Notes", "Part", "layer_grid", "measured_grid", "parts"]
+__all__ = ["Grid", "Notes", "Part", "layer_grid", "measured_grid", "parts", "visible"]
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,29 @@ class Grid:
     depths: tuple[int, ...] = ()
     kind: str = ""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "title", visible(self.title))
+        object.__setattr__(self, "rows", tuple(tuple(map(visible, row)) for row in self.rows))
+        object.__setattr__(self, "titles", tuple("\n".join(map(visible, title.split("\n"))) for title in self.titles))
+
 
 @dataclass(frozen=True)
 class Notes:
     """Sentences that belong to the grid before them."""
 
     lines: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lines", tuple(map(visible, self.lines)))
+
+
+def visible(text: str) -> str:
+    r"""Return a text with its line breaks and control characters spelt out: a name may hold any, a cell is one line.
+
+    >>> visible("a\nb")
+    'a\\nb'
+    """
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 Part: TypeAlias = "Grid | Notes"
@@ -102,8 +119,8 @@ def _report_parts(report: Report, details: bool, layers: _Layers) -> Iterator[Pa
 def _comparison_parts(comparison: Comparison, details: bool, layers: _Layers) -> Iterator[Part]:
     reports = comparison.reports
     several = len(comparison.others) > 1
-    titles = ["Metric", *(f"{report.name}\n({report.backend})" for report in reports)]
-    titles += [f"Enhancement\n{report.name}" if several else "Enhancement" for report in comparison.others]
+    titles = ["Metric", *(f"{visible(report.name)}\n({report.backend})" for report in reports)]
+    titles += [f"Enhancement\n{visible(report.name)}" if several else "Enhancement" for report in comparison.others]
     rows, firsts = [], []
     for key in comparison.keys:
         records = [report.statuses.get(key) for report in reports]
