@@ -14,6 +14,7 @@ __all__ = [
     "ArgumentWarning",
     "BackendNotFoundError",
     "BackendNotInstalledError",
+    "BudgetError",
     "CostFormulaError",
     "DependencyCycleError",
     "DeviceNotAvailableError",
@@ -111,6 +112,10 @@ class CostFormulaError(ProfilerKitError, RuntimeError):
 
 class ReportFileError(ProfilerKitError, ValueError):
     """A file is no report of profilerkit, was cut off or changed, or holds what no version of it wrote."""
+
+
+class BudgetError(ProfilerKitError, ValueError):
+    """A limit cannot be read, or cannot be checked against the report it is given."""
 
 
 class IncompleteStatusError(ProfilerKitError, RuntimeError):
