@@ -20,6 +20,7 @@ from .trace import ModelTrace
 __all__ = ["Backend", "BackendInfo", "Device", "DeviceLike"]
 
 T = TypeVar("T")
+F = TypeVar("F", bound="Callable[..., Any]")
 
 
 class Device(Enum):
@@ -30,6 +31,16 @@ class Device(Enum):
 
 
 DeviceLike: TypeAlias = "Device | str | None"
+
+
+def offering(what: str) -> Callable[[F], F]:
+    """Mark a method of `Backend` that not every backend has: what one offers that overrides it, in words."""
+
+    def mark(method: F) -> F:
+        method.offers = what  # type: ignore[attr-defined]
+        return method
+
+    return mark
 
 
 class Backend(ABC):
@@ -95,6 +106,7 @@ class Backend(ABC):
         Without inputs, or if the model raises, the trace holds the layers alone, and the error as its ``failure``.
         """
 
+    @offering("training counts and memory")
     def trace_training(self, model: Any, inputs: ModelInputs) -> ModelTrace:
         """Trace one training step: the forward pass in training mode, and the gradients of the trainable weights.
 
@@ -126,6 +138,7 @@ class Backend(ABC):
             raise InputError(f"mode={wanted!r}: the {self.name} backend does not run models so; its modes are: {known}")
         return wanted or self.execution_modes[0]
 
+    @offering("times of single layers")
     def layer_times(
         self, model: Any, inputs: ModelInputs, device: DeviceLike = None, passes: int = 10, backward: bool = True
     ) -> Sequence[LayerTime]:
@@ -143,6 +156,7 @@ class Backend(ABC):
     def preserved(self, model: Any) -> AbstractContextManager[None]:
         """Hand the model, and the process around it, back exactly as they came."""
 
+    @offering("cost formulas of plugins")
     def add_costs(self, costs: Mapping[Any, Callable[..., Any]]) -> None:
         """Take cost formulas of plugins, by operator or layer class, for all models from now on; all of them or none.
 
@@ -151,6 +165,7 @@ class Backend(ABC):
         """
         raise NotOfferedError(f"the {self.name} backend takes no cost formulas")
 
+    @offering("notices that a model was trained")
     def fingerprint(self, model: Any, values: bool = True) -> object:
         """Return what changes when the model's parameters do, so that values computed before are not taken for new.
 

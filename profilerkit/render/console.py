@@ -36,9 +36,15 @@ def to_text(renderable: RenderableType, width: int | None = None) -> str:
     return "\n".join(line.rstrip() for line in target.getvalue().splitlines()).strip("\n")
 
 
-def render(result: Report | Comparison, details: bool = False, depth: int | None = None, top: int | None = None) -> str:
+def render(
+    result: Report | Comparison,
+    details: bool = False,
+    depth: int | None = None,
+    top: int | None = None,
+    changes: bool = False,
+) -> str:
     """Return a report or comparison as text; see `profilerkit.render.content.parts` for the options."""
-    return to_text(_drawn(parts(result, details, depth, top)))
+    return to_text(_drawn(parts(result, details, depth, top, changes)))
 
 
 def report_table(report: Report, details: bool = False) -> RenderableType:

@@ -7,13 +7,14 @@ come from the model, and each form has its own marks to escape.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..measurement import Measurement, Ratio
 from ..quantity import PREFIXES, Scale, format_number, scale_value
 from ..status import Comparative, Completeness
+from ..table import Table
 from ..trace import LayerTable
 
 if TYPE_CHECKING:
@@ -63,7 +64,11 @@ Part: TypeAlias = "Grid | Notes"
 
 
 def parts(
-    result: Report | Comparison, details: bool = False, depth: int | None = None, top: int | None = None
+    result: Report | Comparison,
+    details: bool = False,
+    depth: int | None = None,
+    top: int | None = None,
+    changes: bool = False,
 ) -> list[Part]:
     """Return what is said of a result, in order.
 
@@ -72,10 +77,11 @@ def parts(
         details: Say what each metric is, and show the layers.
         depth: Show no layers that lie deeper; the layers are shown where it is given.
         top: Show only so many layers, those with the most MACs; the layers are shown where it is given.
+        changes: Of a comparison, show those layers that changed, were removed or added.
     """
     from ..comparison import Comparison
 
-    layers = _Layers(details or depth is not None or top is not None, depth, top)
+    layers = _Layers(details or changes or depth is not None or top is not None, depth, top, changes)
     if isinstance(result, Comparison):
         return list(_comparison_parts(result, details, layers))
     return list(_report_parts(result, details, layers))
@@ -88,14 +94,29 @@ class _Layers:
     wanted: bool
     depth: int | None
     top: int | None
+    changes: bool = False
 
-    def of(self, layers: LayerTable, name: str = "") -> Grid:
-        rows = list(layers if self.depth is None else (row for row in layers if row["depth"] <= self.depth))
-        title = f"Layers of {name}" if name else "Layers"
+    def of(self, layers: LayerTable) -> Grid:
+        rows = self._shallow(layers)
         if self.top is None:
-            return layer_grid(LayerTable(rows), title)
+            return layer_grid(LayerTable(rows))
         ranked = LayerTable(rows).top(self.top, depth=self.depth)
-        return layer_grid(ranked, f"{title} with the most MACs", nested=False)
+        return layer_grid(ranked, "Layers with the most MACs", nested=False)
+
+    def of_both(self, reference: Report, other: Report, sides: Table) -> Grid:
+        rows = self._shallow(sides)
+        title = f"Layers of {reference.name} and {other.name}"
+        if self.changes:
+            rows = [row for row in rows if row["change"] != "same"]
+            title = f"Layers that differ between {reference.name} and {other.name}"
+        if self.top is not None:
+            chosen = (row for row in rows if (row["is_leaf"] if self.depth is None else row["depth"] == self.depth))
+            rows = sorted(chosen, key=lambda row: -abs((row["other_macs"] or 0) - (row["macs"] or 0)))[: self.top]
+        whole = not self.changes and self.top is None
+        return difference_grid(rows, title, (reference.name, other.name), nested=whole)
+
+    def _shallow(self, layers: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        return [row for row in layers if self.depth is None or row["depth"] <= self.depth]
 
 
 def _report_parts(report: Report, details: bool, layers: _Layers) -> Iterator[Part]:
@@ -138,8 +159,9 @@ def _comparison_parts(comparison: Comparison, details: bool, layers: _Layers) ->
     yield Notes((*notes, *_legend(comparison)))
     if details:
         yield _descriptions(firsts)
-    if layers.wanted:
-        yield from (layers.of(report.layers, report.name) for report in reports if report.layers is not None)
+    for place, other in enumerate(comparison.others):
+        if layers.wanted and comparison.reference.layers is not None and other.layers is not None:
+            yield layers.of_both(comparison.reference, other, comparison.layers(place))
 
 
 def layer_grid(layers: LayerTable, title: str = "Layers", *, nested: bool = True) -> Grid:
@@ -156,6 +178,35 @@ def layer_grid(layers: LayerTable, title: str = "Layers", *, nested: bool = True
     titles = ("Layer", "Type", "Output shape", "Calls", "Params", "MACs", "FLOPs")
     depths = tuple(row["depth"] for row in layers) if nested else ()
     return Grid(title, titles, tuple(rows), frozenset({3, 4, 5, 6}), depths, kind="layers")
+
+
+def difference_grid(
+    rows: Sequence[Mapping[str, Any]], title: str, names: tuple[str, str], *, nested: bool = True
+) -> Grid:
+    """Return layers side by side: parameters and MACs in both models, and what became of the layer."""
+    drawn = []
+    for row in rows:
+        path, other = row["path"], row["other_path"]
+        label = (path.rpartition(".")[2] if nested else path) or "(model)"
+        if other not in (None, path):
+            label = f"{label} / {(other.rpartition('.')[2] if nested else other) or '(model)'}"
+        counts = [_side(row[f"{side}{column}"]) for column in ("params", "macs") for side in ("", "other_")]
+        drawn.append((label, row["type"], *counts, _change(row)))
+    columns = [f"{column}\n{visible(name)}" for column in ("Params", "MACs") for name in names]
+    depths = tuple(row["depth"] for row in rows) if nested else ()
+    titles = ("Layer", "Type", *columns, "Change")
+    return Grid(title, titles, tuple(drawn), frozenset({2, 3, 4, 5}), depths, kind="layers")
+
+
+def _change(row: Mapping[str, Any]) -> str:
+    """Say what became of a layer; of one that differs in FLOPs alone, which have no column, how."""
+    if row["change"] != "changed" or row["params_difference"] or row["macs_difference"]:
+        return str(row["change"])
+    return f"FLOPs {_count(row['flops'])} to {_count(row['other_flops'])}"
+
+
+def _side(value: int | None) -> str:
+    return "" if value is None else _count(value)
 
 
 def measured_grid(title: str, layers: LayerTable) -> Grid:

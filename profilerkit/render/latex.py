@@ -38,14 +38,20 @@ _SPECIAL = {
 _PAGE = 40
 
 
-def render(result: Report | Comparison, details: bool = False, depth: int | None = None, top: int | None = None) -> str:
+def render(
+    result: Report | Comparison,
+    details: bool = False,
+    depth: int | None = None,
+    top: int | None = None,
+    changes: bool = False,
+) -> str:
     r"""Return a report or comparison as tables; the preamble needs ``\usepackage{booktabs,longtable}``.
 
     See `profilerkit.render.content.parts` for the options. Letters that ASCII lacks, in names, are written by their
     code points, so that every TeX engine takes them.
     """
     lines = ["% needs \\usepackage{booktabs,longtable} in the preamble"]
-    for part in parts(result, details, depth, top):
+    for part in parts(result, details, depth, top, changes):
         if isinstance(part, Notes):
             lines += [f"\\par\\noindent{{\\footnotesize {escaped(line)}}}" for line in part.lines]
         elif part.rows:

@@ -14,10 +14,16 @@ if TYPE_CHECKING:
 __all__ = ["escaped", "render", "table"]
 
 
-def render(result: Report | Comparison, details: bool = False, depth: int | None = None, top: int | None = None) -> str:
+def render(
+    result: Report | Comparison,
+    details: bool = False,
+    depth: int | None = None,
+    top: int | None = None,
+    changes: bool = False,
+) -> str:
     """Return a report or comparison as GitHub's Markdown; see `profilerkit.render.content.parts` for the options."""
     drawn = []
-    for part in parts(result, details, depth, top):
+    for part in parts(result, details, depth, top, changes):
         if isinstance(part, Notes):
             drawn.append("\n".join(f"- {escaped(line)}" for line in part.lines))
         else:
