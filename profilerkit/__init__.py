@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         UnknownStatusError,
         WithoutValuesError,
     )
-    from .extension import LoaderInfo, RendererInfo
+    from .extension import LoadedModel, LoaderInfo, RendererInfo
     from .function import ExternalProfilerFunction, JointFunction, ProfilerFunction
     from .hookspecs import hookimpl
     from .measurement import Measurement, Ratio
@@ -72,6 +72,7 @@ __all__ = [
     "IncompleteStatusError",
     "InputError",
     "JointFunction",
+    "LoadedModel",
     "LoaderInfo",
     "Measurement",
     "Metric",
@@ -130,6 +131,7 @@ _MODULES = {
     "IncompleteStatusError": ".errors",
     "InputError": ".errors",
     "JointFunction": ".function",
+    "LoadedModel": ".extension",
     "LoaderInfo": ".extension",
     "Measurement": ".measurement",
     "Metric": ".status",
