@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,7 @@ def load_application(spec: str) -> Any:
     """
     name = spec.partition(":")[2]
     try:
-        from keras import applications
+        applications = import_module("keras.applications")
     except ImportError as error:
         raise InputError(
             f"{spec}: needs the package 'keras', which cannot be imported ({error}); install it"
