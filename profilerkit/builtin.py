@@ -26,6 +26,7 @@ def profilerkit_renderers() -> list[RendererInfo]:
         RendererInfo("console", _module("console"), "a table for people"),
         RendererInfo("json", _module("json"), "all that is known, for other programs and for 'show'"),
         RendererInfo("markdown", _module("markdown"), "tables for a pull request"),
+        RendererInfo("html", _module("html"), "one page for a browser, with tables and charts"),
         RendererInfo("latex", _module("latex"), "booktabs tables for a paper"),
         RendererInfo("csv", _module("csv"), "a row for each metric, in base units"),
         RendererInfo("layers-csv", _module("layers_csv"), "a row for each layer, in base units"),

@@ -104,6 +104,12 @@ class Comparison:
         """
         return aligned(self.reference, self.other(other))
 
+    def plot(self, kind: str, **options: Any) -> Any:
+        """Return a figure of matplotlib with all models side by side, as `Report.plot` does for one."""
+        from .figures import draw
+
+        return draw(self, kind, **options)
+
     def to_dict(self) -> dict[str, Any]:
         """Return all reports as values that JSON can hold: what `save` writes."""
         from .saved import comparison_to_dict
@@ -133,6 +139,12 @@ class Comparison:
     def __rich__(self) -> RenderableType:
         table: RenderableType = rich_tables().comparison_table(self)
         return table
+
+    def _repr_html_(self) -> str:
+        """Return the metrics and notes as a notebook shows them."""
+        from .render.html import fragment
+
+        return fragment(self)
 
 
 def told_apart(names: Iterable[str]) -> list[str]:

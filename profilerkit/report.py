@@ -5,12 +5,13 @@ Nothing here measures and nothing here draws; `profilerkit.render` turns reports
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from .errors import UnknownStatusError
+from .layer_view import with_times
 from .measurement import Measurement
 from .quantity import Scale
 from .render import render, rich_tables
@@ -117,12 +118,36 @@ class Report:
         return iter(self.statuses)
 
     @property
+    def layerwise(self) -> LayerTable:
+        """The layers with counts and, where they were measured, times in one table; see `profilerkit.layer_view`.
+
+        It has the columns of ``layers`` and of ``report["layer_times"]``, shares of the whole model's, and the FLOPs
+        that a layer achieves in a second. It has no rows where the model was neither traced nor timed.
+        """
+        record = self.statuses.get("layer_times")
+        times = record.value if record is not None and isinstance(record.value, LayerTable) else None
+        return with_times(self.layers, times)
+
+    @property
     def iterations(self) -> Table:
-        """Every sample of every measurement, warm-up included: metric, iteration, value, warmup."""
+        """Every sample of every measurement, warm-up included: metric, layer, call, iteration, value, warmup.
+
+        ``layer`` and ``call`` are None for what was measured of the model as a whole. The times of single layers are
+        among them, as ``layer_times.forward_seconds`` and so on, where their table holds the samples.
+        """
         return Table(_iterations(self))
 
+    def plot(self, kind: str, **options: Any) -> Any:
+        """Return a figure of matplotlib, of one of the `profilerkit.figures.KINDS`; needs the ``plot`` extra.
+
+        ``report.plot("icicle", by="macs")`` is ``profilerkit.figures.icicle(report, by="macs")``.
+        """
+        from .figures import draw
+
+        return draw(self, kind, **options)
+
     def to_pandas(self, table: str = "layers") -> Any:
-        """Return the "layers", "operators" or "iterations" as a pandas ``DataFrame``; needs the ``pandas`` extra.
+        """Return the "layers", "operators", "iterations" or "layerwise" as a pandas ``DataFrame``; needs the ``pandas`` extra.
 
         Raises `ValueError` for any other table, and for one that this report does not hold.
         """
@@ -163,9 +188,15 @@ class Report:
         table: RenderableType = rich_tables().report_table(self)
         return table
 
+    def _repr_html_(self) -> str:
+        """Return the metrics and notes as a notebook shows them."""
+        from .render.html import fragment
+
+        return fragment(self)
+
 
 #: What `Report.to_pandas` makes frames of.
-_TABLES = ("layers", "operators", "iterations")
+_TABLES = ("layers", "operators", "iterations", "layerwise")
 
 
 def _iterations(report: Report) -> Iterator[Mapping[str, Any]]:
@@ -174,4 +205,27 @@ def _iterations(report: Report) -> Iterator[Mapping[str, Any]]:
             taken = [(True, record.value.warmup), (False, record.value.samples)]
             for warmup, samples in taken:
                 for iteration, value in enumerate(samples):
-                    yield {"metric": key, "iteration": iteration, "value": value, "warmup": warmup}
+                    yield _iteration(key, iteration, value, warmup)
+        elif isinstance(record.value, LayerTable):
+            yield from _layer_iterations(key, getattr(record.value, "iterations", ()))
+
+
+def _layer_iterations(key: str, rows: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Yield a row for each second of each row: one for each layer, pass and call, with ``None`` where there is none."""
+    for row in rows:
+        for column, value in row.items():
+            if column.endswith("_seconds") and value is not None:
+                yield _iteration(f"{key}.{column}", row["pass"], value, False, row["path"], row["call"])
+
+
+def _iteration(
+    metric: str, iteration: int, value: float, warmup: bool, layer: str | None = None, call: int | None = None
+) -> Mapping[str, Any]:
+    return {
+        "metric": metric,
+        "layer": layer,
+        "call": call,
+        "iteration": iteration,
+        "value": value,
+        "warmup": warmup,
+    }

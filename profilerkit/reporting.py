@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import reprlib
 from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -39,7 +40,7 @@ def report_of(
     asked = [status for key, status in statuses.items() if names is not None and key in names]
     data = {status.NAME: status for status in asked if not isinstance(status, Metric)}
     ran = trace if trace is not None and trace.failure is None else None
-    return Report(
+    report = Report(
         name=name,
         backend=backend.name,
         model_type=f"{type(model).__module__}.{type(model).__qualname__}",
@@ -56,6 +57,12 @@ def report_of(
         arguments={key: _brief(value) for key, value in (arguments or {}).items()},
         fingerprint=_fingerprint(trace) if trace else "",
     )
+    return replace(report, data={key: _with_times(value, report) for key, value in report.data.items()})
+
+
+def _with_times(value: Any, report: Report) -> Any:
+    """Return the table of the layers with the times of those beside its counts; any other value as it is."""
+    return report.layerwise if value is report.layers and value is not None else value
 
 
 def _notes(

@@ -229,16 +229,54 @@ class LayerTable(Table):
         return found
 
     def top(self, k: int = 5, by: str = "macs", depth: int | None = None) -> LayerTable:
-        """Return the ``k`` layers with the most of a column, at one depth or (None) among the innermost ones."""
+        """Return the ``k`` rows with the most of a column, at one depth or (None) among the innermost layers.
+
+        Rows without a value there are left out.
+        """
         if self._rows and by not in self._rows[0]:
             raise ValueError(f"no column {by!r} in the layer table; it has {', '.join(self._rows[0])}")
-        if self._rows and not isinstance(self._rows[0][by], (int, float)):
+        held = [row for row in self._rows if row[by] is not None]
+        if any(not isinstance(row[by], (int, float)) for row in held):
             raise ValueError(f"column {by!r} of the layer table holds no numbers to rank by")
-        chosen = [row for row in self._rows if (row["is_leaf"] if depth is None else row["depth"] == depth)]
-        return LayerTable(sorted(chosen, key=lambda row: -row[by])[:k])
+        return LayerTable(sorted((row for row in held if _is_at(row, depth)), key=lambda row: -row[by])[:k])
+
+    def by_type(self, depth: int | None = None) -> LayerTable:
+        """Return one row for each type of layer: how many there are, and what they do together.
+
+        Without a depth these are sums of what each layer does itself, so that all types together are the whole model.
+        At a depth they are sums over the layers there, with all that is inside them. The sums are those of the columns
+        that the table has both ways, ``macs`` and ``own_macs`` for one. Weights that layers share count for each type.
+        """
+        first = self._rows[0] if self._rows else {}
+        columns = [name for name in first if f"own_{name}" in first]
+        groups: dict[str, list[Mapping[str, Any]]] = {}
+        for row in self._rows:
+            if depth is None or row["depth"] == depth:
+                groups.setdefault(row["type"], []).append(row)
+        return LayerTable(
+            {
+                "type": kind,
+                "layers": len(rows),
+                "calls": sum(row.get("calls", 1) for row in rows),
+                **{name: _total(rows, name if depth is not None else f"own_{name}") for name in columns},
+            }
+            for kind, rows in groups.items()
+        )
 
     def __repr__(self) -> str:
         return f"LayerTable({len(self)} layers)"
+
+
+def _is_at(row: Mapping[str, Any], depth: int | None) -> bool:
+    if depth is None:
+        return bool(row.get("is_leaf", True))
+    return "depth" not in row or bool(row["depth"] == depth)
+
+
+def _total(rows: Iterable[Mapping[str, Any]], column: str) -> Any:
+    """Return the sum of a column; None where no row has a value there."""
+    values = [row[column] for row in rows if row[column] is not None]
+    return sum(values) if values else None
 
 
 def _calls(number: int) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ..columns import Column
 from ..measurement import Measurement, Ratio
 from ..quantity import PREFIXES, Scale, format_number, scale_value
 from ..status import Comparative, Completeness
@@ -134,7 +135,7 @@ def _report_parts(report: Report, details: bool, layers: _Layers) -> Iterator[Pa
     if details:
         yield _descriptions(report.statuses.values())
     if report.layers is not None and (layers.wanted or asked):
-        yield layers.of(report.layers)
+        yield layers.of(report.layerwise)
 
 
 def _comparison_parts(comparison: Comparison, details: bool, layers: _Layers) -> Iterator[Part]:
@@ -165,19 +166,31 @@ def _comparison_parts(comparison: Comparison, details: bool, layers: _Layers) ->
 
 
 def layer_grid(layers: LayerTable, title: str = "Layers", *, nested: bool = True) -> Grid:
-    """Return the per-layer table: counts with the layers inside included; ``nested`` shows names inside their parents'.
+    """Return the per-layer table: counts and times with the layers inside included, and what follows from the two.
 
-    Without it whole paths are shown.
+    ``nested`` shows names inside their parents'; without it whole paths are shown.
     """
+    timed = [name for name in _TIMED if layers and name in layers[0]]
     rows = []
     for row in layers:
         label = row["path"].rpartition(".")[2] if nested else row["path"]
-        shapes = ", ".join(str(list(shape)) for shape in row["output_shapes"])
+        shapes = ", ".join(str(list(shape)) for shape in row["output_shapes"] or ())
         counts = [_count(row[column]) for column in ("params", "macs", "flops")]
+        counts += [Column.of(name).show(row[name]) or "-" for name in timed]
         rows.append((label or "(model)", row["type"], shapes, str(row["calls"]) if row["calls"] else "-", *counts))
-    titles = ("Layer", "Type", "Output shape", "Calls", "Params", "MACs", "FLOPs")
+    titles = ("Layer", "Type", "Output shape", "Calls", "Params", "MACs", "FLOPs", *(_TIMED[name] for name in timed))
     depths = tuple(row["depth"] for row in layers) if nested else ()
-    return Grid(title, titles, tuple(rows), frozenset({3, 4, 5, 6}), depths, kind="layers")
+    return Grid(title, titles, tuple(rows), frozenset(range(3, len(titles))), depths, kind="layers")
+
+
+#: The columns of `Report.layerwise` that stand beside the counts where layers were timed, and what they are called.
+_TIMED = {
+    "forward_seconds": "Forward",
+    "forward_seconds_share": "Share",
+    "backward_seconds": "Backward",
+    "backward_seconds_share": "Share",
+    "achieved_flops_per_second": "Achieved",
+}
 
 
 def difference_grid(

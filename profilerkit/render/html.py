@@ -31,6 +31,8 @@ __all__ = ["fragment", "render"]
 _SCRIPTS = ("format", "model", "table", "layout", "map", "axes", "memory", "roofline", "latency", "compare", "app")
 #: How many bars the small distribution on a card has, and how high they are in its own units.
 _BARS, _BAR_HEIGHT = 32, 20
+#: Fewer samples have no shape to show.
+_FEWEST_FOR_BARS = 12
 #: What is said on a badge.
 _STATES = {"complete": "complete", "partial": "lower bound", "unavailable": "unavailable", "failed": "failed"}
 
@@ -179,7 +181,7 @@ def _reason(record: StatusRecord) -> str:
 def _bars(samples: Sequence[float]) -> tuple[float, ...]:
     """Return the heights of a small histogram of the samples; none where they do not differ."""
     finite = [sample for sample in samples if math.isfinite(sample)]
-    if len(finite) < 4 or min(finite) == max(finite) or not math.isfinite(max(finite) - min(finite)):
+    if len(finite) < _FEWEST_FOR_BARS or min(finite) == max(finite) or not math.isfinite(max(finite) - min(finite)):
         return ()
     low, width = min(finite), (max(finite) - min(finite)) / _BARS
     counts = [0] * _BARS

@@ -14,10 +14,10 @@ __all__ = ["render"]
 
 
 def render(result: Report | Comparison) -> str:
-    """Return every column of the layer table, behind the ``model`` that a layer belongs to."""
+    """Return every column of `Report.layerwise`, behind the ``model`` that a layer belongs to."""
     from ..comparison import Comparison
 
     reports = result.reports if isinstance(result, Comparison) else (result,)
-    rows = [{"model": report.name, **row} for report in reports for row in report.layers or ()]
+    rows = [{"model": report.name, **row} for report in reports for row in report.layerwise]
     columns = dict.fromkeys(name for row in rows for name in row)
     return written(columns or ["model"], rows)

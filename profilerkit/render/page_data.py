@@ -78,7 +78,7 @@ def _report(report: Report) -> dict[str, Any]:
 
 def _merged(report: Report) -> list[dict[str, Any]]:
     """Return the rows of the layers with what was measured of each, and the bytes that its operators move."""
-    measured = [record.value for record in report.statuses.values() if isinstance(record.value, LayerTable)]
+    measured = [record.value for record in report.statuses.values() if _is_by_layer(record.value)]
     base = report.layers if report.layers is not None else (measured or [LayerTable(())])[0]
     known = [{row["path"]: row for row in table} for table in measured]
     moved = {} if base and "bytes_read" in base[0] else _bytes_of_operators(report, base)
@@ -90,10 +90,18 @@ def _merged(report: Report) -> list[dict[str, Any]]:
         whole: dict[str, Any] = {**extra, **row}
         if row["path"] in moved:
             whole["bytes_moved"] = moved[row["path"]]
-        elif "bytes_read" in whole:
+        elif is_number(whole.get("bytes_read")) and is_number(whole.get("bytes_written")):
             whole["bytes_moved"] = whole["bytes_read"] + whole["bytes_written"]
         merged.append(whole)
     return merged
+
+
+def _is_by_layer(value: Any) -> bool:
+    """Say whether a value is a table with one row for each layer: not for each call of one, nor for each type."""
+    if not isinstance(value, LayerTable):
+        return False
+    paths = [row.get("path") for row in value]
+    return None not in paths and len(set(paths)) == len(paths)
 
 
 def _bytes_of_operators(report: Report, layers: Iterable[Row]) -> dict[str, int]:
@@ -131,7 +139,7 @@ def _layers(rows: Sequence[Row], places: Mapping[str, int]) -> dict[str, Any]:
     names = [_name(row["path"], path) for row, path in zip(rows, around, strict=True)]
     keys = list(dict.fromkeys(key for row in rows[:1] for key in row if key not in _PLACE and "_share" not in key))
     columns = [column for key in keys for column in _column(key, [row.get(key) for row in rows])]
-    columns.sort(key=lambda column: (_AT_FIRST.index(column["key"]) if column["key"] in _AT_FIRST else len(_AT_FIRST)))
+    columns.sort(key=lambda column: _AT_FIRST.index(column["key"]) if column["key"] in _AT_FIRST else len(_AT_FIRST))
     return {
         "parents": parents,
         "names": _packed(names),
@@ -281,7 +289,7 @@ def _sides(comparison: Comparison, place: int) -> dict[str, Any] | None:
         name = _name(row["path"], around)
         moved = row["change"] != "added" and row["other_path"] not in (None, row["path"])
         names.append(f"{name} / {visible(row['other_path'].rpartition('.')[2])}" if moved else name)
-    columns = []
+    columns: list[dict[str, Any]] = []
     for key in _COMPARED:
         first = [None if row["change"] == "added" else mine[row["path"]].get(key) for row in rows]
         second = [theirs[row["other_path"]].get(key) if row["other_path"] is not None else None for row in rows]
@@ -296,9 +304,7 @@ def _sides(comparison: Comparison, place: int) -> dict[str, Any] | None:
     }
 
 
-def _pair(
-    key: str, first: Sequence[Any], second: Sequence[Any], names: tuple[str, str]
-) -> Iterator[dict[str, Any]]:
+def _pair(key: str, first: Sequence[Any], second: Sequence[Any], names: tuple[str, str]) -> Iterator[dict[str, Any]]:
     """Yield the columns of one value of two models, and of their difference."""
     if all(value is None for value in first) or all(value is None for value in second):
         return

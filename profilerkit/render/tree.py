@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..quantity import Scale, scale_value
+from ..columns import Column
+from ..layer_view import children_of
 from ..trace import LayerTable, parent_path
 from .content import visible
 
@@ -13,59 +14,61 @@ if TYPE_CHECKING:
     from ..comparison import Comparison
     from ..report import Report
 
-__all__ = ["layers_with_times", "render"]
+__all__ = ["render"]
 
-#: What stands behind a layer, where there is such a column: column, unit, what follows the unit, scale.
-_VALUES = (
-    ("params", "", "params", Scale.SI),
-    ("macs", "MACs", "", Scale.SI),
-    ("forward_seconds", "s", "forward", Scale.TIME),
-    ("backward_seconds", "s", "backward", Scale.TIME),
-)
+#: What stands behind a layer, where there is such a column, and the word that follows it.
+_VALUES = {"params": "params", "macs": "", "forward_seconds": "forward", "backward_seconds": "backward"}
 
 
-def render(result: Report | Comparison, depth: int | None = None) -> str:
-    """Return the layers as a tree down to a depth, one tree for each model.
+def render(result: Report | Comparison, depth: int | None = None, top: int | None = None, by: str = "macs") -> str:
+    """Return the layers as a tree, one tree for each model.
 
     A layer has its type, what it gives out, and where the report holds them: parameters, MACs, forward and backward
     time with the layers inside, each with its share of the model's, and the FLOPs it achieves in a second of forward
     time.
+
+    Args:
+        result: A report or a comparison.
+        depth: Show no layers that lie deeper.
+        top: Show so many of the innermost layers, those with the most of a column, and the layers around them.
+        by: That column, of `Report.layerwise`.
     """
     from ..comparison import Comparison
 
     reports = result.reports if isinstance(result, Comparison) else (result,)
-    return "\n\n".join("\n".join(_lines(report, depth)) for report in reports) + "\n"
+    return "\n\n".join("\n".join(_lines(report, depth, top, by)) for report in reports) + "\n"
 
 
-def layers_with_times(report: Report) -> list[dict[str, Any]]:
-    """Return the rows of the layers, each with the columns of ``layer_times`` for its path where that was measured."""
-    times: dict[str, Mapping[str, Any]] = {}
-    record = report.statuses.get("layer_times")
-    if record is not None and isinstance(record.value, LayerTable):
-        times = {row["path"]: row for row in record.value}
-    return [{**times.get(row["path"], {}), **row} for row in report.layers or ()]
-
-
-def _lines(report: Report, depth: int | None) -> Iterator[str]:
+def _lines(report: Report, depth: int | None, top: int | None, by: str) -> Iterator[str]:
     yield visible(f"{report.name}  ({report.backend})")
-    rows = [row for row in layers_with_times(report) if depth is None or row["depth"] <= depth]
+    layers = report.layerwise
+    kept = None if top is None else _around(layers.top(top, by=by))
+    rows = [
+        row for row in layers if (depth is None or row["depth"] <= depth) and (kept is None or row["path"] in kept)
+    ]
     if not rows:
         yield "no layers: the model was not traced"
         return
-    known = {row["path"] for row in rows}
-    inside: dict[str, list[dict[str, Any]]] = {}
-    for row in rows[1:]:
-        parent = parent_path(row["path"]) or ""
-        while parent and parent not in known:
-            parent = parent_path(parent) or ""
-        inside.setdefault(parent, []).append(row)
-    shown = list(_branches(rows[0], inside))
+    shown = list(_branches(rows[0], children_of(rows)))
     width = max(len(label) for label, _ in shown)
     for label, row in shown:
-        yield f"{label:<{width}}  {_values(row, rows[0])}".rstrip()
+        yield f"{label:<{width}}  {_values(row)}".rstrip()
 
 
-def _branches(root: dict[str, Any], inside: Mapping[str, Sequence[dict[str, Any]]]) -> Iterator[tuple[str, Any]]:
+def _around(layers: LayerTable) -> set[str]:
+    """Return the paths of layers and of all those around them, the root's among them."""
+    kept = {""}
+    for row in layers:
+        path = row["path"]
+        while path and path not in kept:
+            kept.add(path)
+            path = parent_path(path) or ""
+    return kept
+
+
+def _branches(
+    root: Mapping[str, Any], inside: Mapping[str, Sequence[Mapping[str, Any]]]
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield each layer with the lines that lead to it; without recursion, for models of any depth."""
     waiting = [("", "", root)]
     while waiting:
@@ -79,16 +82,14 @@ def _branches(root: dict[str, Any], inside: Mapping[str, Sequence[dict[str, Any]
         waiting += [(below, sign, child) for sign, child in reversed(turns)]
 
 
-def _values(row: Mapping[str, Any], root: Mapping[str, Any]) -> str:
-    parts = [", ".join(str(list(shape)) for shape in row.get("output_shapes", ()))]
-    for column, unit, word, scale in _VALUES:
-        value, whole = row.get(column), root.get(column)
-        if value:
-            share = f" ({_percent(value / whole)})" if whole else ""
-            parts.append(f"{scale_value(value, unit, scale)} {word}".rstrip() + share)
-    seconds = row.get("forward_seconds")
-    if seconds and row.get("flops"):
-        parts.append(str(scale_value(row["flops"] / seconds, "FLOP/s", Scale.SI)))
+def _values(row: Mapping[str, Any]) -> str:
+    parts = [", ".join(str(list(shape)) for shape in row.get("output_shapes") or ())]
+    for column, word in _VALUES.items():
+        if row.get(column):
+            share = row.get(f"{column}_share")
+            shown = f"{Column.of(column).show(row[column])} {word}".rstrip()
+            parts.append(shown if share is None else f"{shown} ({_percent(share)})")
+    parts.append(Column.of("achieved_flops_per_second").show(row.get("achieved_flops_per_second")))
     if not row["calls"]:
         parts.append("not called")
     return ", ".join(filter(None, parts))

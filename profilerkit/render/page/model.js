@@ -83,7 +83,8 @@ class Layers {
 function shown(column, row) {
   const value = column.values[row];
   if (!column.numeric) return value;
-  if (value === null || value === undefined || (value === 0 && !column.key.endsWith("_difference"))) return "-";
+  if (value === null || value === undefined) return "-";
+  if (value === 0 && column.scale !== "time" && !column.key.endsWith("_difference")) return "-";
   const text = quantity(value, column.unit, column.scale);
   return column.key.endsWith("_difference") && value > 0 ? `+${text}` : text;
 }

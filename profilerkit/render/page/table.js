@@ -7,6 +7,11 @@ const MOST_AT_FIRST = 60;
 let tables = 0;
 
 class TreeTable {
+  /** Those in the page. */
+  static get all() {
+    return [...document.querySelectorAll('[role="treegrid"]')].map((grid) => grid.tree);
+  }
+
   /** `layers` has the rows; `options`: caption, and `keep(row)`, which rows are to be seen at all. */
   constructor(place, tools, layers, options) {
     Object.assign(this, { layers, options, tree: layers.tree, id: `table-${(tables += 1)}` });
@@ -48,6 +53,7 @@ class TreeTable {
     this.body = el("tbody");
     this.widths = el("colgroup");
     this.grid = el("table", { role: "treegrid", tabindex: "0", "aria-label": this.options.caption, onkeydown: (event) => this.key(event), onclick: (event) => this.click(event) }, this.widths, this.head, this.body);
+    this.grid.tree = this;
     this.scroller = el("div", { class: "scroll", onscroll: () => this.later() }, this.grid);
     place.replaceChildren(this.scroller);
     this.heads();
@@ -87,8 +93,8 @@ class TreeTable {
 
   width(key) {
     const column = this.layers.column(key);
-    if (column?.numeric) return Math.max(column.share ? 150 : 90, 8 * column.title.length + 36);
-    if (key === "path") return innerWidth < 600 ? 190 : 300;
+    if (column?.numeric) return Math.max(column.share ? 140 : 84, 7.4 * column.title.length + 30);
+    if (key === "path") return innerWidth < 600 ? 180 : 260;
     const values = key === "type" ? this.layers.types : column.values;
     const longest = values.reduce((most, value) => Math.max(most, value.length), (column?.title ?? "Type").length + 3);
     return Math.max(80, Math.min(7.2 * longest + 24, 280));
@@ -143,7 +149,7 @@ class TreeTable {
 
   /** The rows that match, or null where nothing is asked for. */
   matching() {
-    const keep = this.options.keep?.(this);
+    const { keep } = this.options;
     if (!this.words && !keep) return null;
     const found = new Set();
     for (let row = 0; row < this.tree.count; row += 1) {
@@ -178,7 +184,6 @@ class TreeTable {
           wanted.add(outer);
         }
       }
-      for (const row of found) for (const outer of this.tree.around(row)) wanted.add(outer);
     }
     const rows = [];
     this.tree.walk((row) => {
@@ -198,7 +203,7 @@ class TreeTable {
   }
 
   draw(all = false) {
-    const seen = Math.ceil((this.scroller.clientHeight || 600) / ROW_HEIGHT);
+    const seen = Math.ceil(Math.min(0.72 * innerHeight, 720) / ROW_HEIGHT); // as high as the style sheet lets it grow
     const top = Math.max(0, Math.floor(this.scroller.scrollTop / ROW_HEIGHT) - OVERSCAN);
     const first = all ? 0 : Math.min(top, Math.max(0, this.rows.length - seen - OVERSCAN));
     const last = all ? Math.min(this.rows.length, PRINTED) : Math.min(this.rows.length, first + seen + 2 * OVERSCAN);
@@ -251,7 +256,7 @@ class TreeTable {
     const share = column.share && column.whole > 0 && value > 0 ? value / column.whole : 0;
     if (share) {
       cell.append(el("span", { class: "share" }, percent(share)));
-      cell.style.setProperty("--share", `${Math.min(100, 100 * share).toFixed(2)}%`);
+      cell.style.setProperty("--part", `${Math.min(100, 100 * share).toFixed(2)}%`);
       cell.classList.add("bar-cell");
     }
     return cell;
