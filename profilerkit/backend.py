@@ -21,6 +21,7 @@ from .trace import ModelTrace, WeightRecord
 __all__ = ["AS_IT_IS", "Backend", "BackendInfo", "Device", "DeviceLike", "RunOptions"]
 
 T = TypeVar("T")
+F = TypeVar("F", bound="Callable[..., Any]")
 
 
 class Device(Enum):
@@ -76,6 +77,16 @@ class RunOptions:
 
 #: To run a model for inference, with nothing asked for besides.
 AS_IT_IS = RunOptions()
+
+
+def offering(what: str) -> Callable[[F], F]:
+    """Mark a method of `Backend` that not every backend has: what one offers that overrides it, in words."""
+
+    def mark(method: F) -> F:
+        method.offers = what  # type: ignore[attr-defined]
+        return method
+
+    return mark
 
 
 class Backend(ABC):
@@ -141,6 +152,7 @@ class Backend(ABC):
         Without inputs, or if the model raises, the trace holds the layers alone, and the error as its ``failure``.
         """
 
+    @offering("training counts and memory")
     def trace_training(self, model: Any, inputs: ModelInputs) -> ModelTrace:
         """Trace one training step: the forward pass in training mode, and the gradients of the trainable weights.
 
@@ -162,6 +174,7 @@ class Backend(ABC):
         """
         return f"the state of {optimizer!r}: the {self.name} backend reads no optimizers; give the name of one"
 
+    @offering("zeros among the weights")
     def zero_weights(self, model: Any) -> tuple[int, int]:
         """Return how many elements of the model's floating-point parameters are zero, and how many there are in all.
 
@@ -169,6 +182,7 @@ class Backend(ABC):
         """
         raise NotOfferedError(f"the {self.name} backend does not look for zeros among the weights")
 
+    @offering("work on nonzero weights alone")
     def trace_nonzero(self, model: Any, inputs: ModelInputs) -> ModelTrace:
         """Trace one forward pass, leaving out the multiply-accumulates whose weight is zero.
 
@@ -177,6 +191,7 @@ class Backend(ABC):
         """
         raise NotOfferedError(f"the {self.name} backend does not count the work on nonzero weights alone")
 
+    @offering("memory as the allocator has it")
     def measured_memory(self, model: Any, inputs: ModelInputs, device: DeviceLike = None) -> int:
         """Return the most bytes that the device's allocator had given out at once in one forward pass.
 
@@ -220,6 +235,7 @@ class Backend(ABC):
             raise InputError(f"mode={wanted!r}: the {self.name} backend does not run models so; its modes are: {known}")
         return wanted or self.execution_modes[0]
 
+    @offering("times of single layers")
     def layer_times(
         self, model: Any, inputs: ModelInputs, device: DeviceLike = None, passes: int = 10, backward: bool = True
     ) -> Sequence[LayerTime]:
@@ -233,6 +249,7 @@ class Backend(ABC):
         """Return how many processes run the model together, and so must call it equally often."""
         return 1
 
+    @offering("times of layers in the user's own code")
     def timing_layers(self, model: Any) -> LayerTimer:
         """Return a context manager that times the layers of the model in what the caller's own code runs.
 
@@ -248,6 +265,7 @@ class Backend(ABC):
     def preserved(self, model: Any) -> AbstractContextManager[None]:
         """Hand the model, and the process around it, back exactly as they came."""
 
+    @offering("cost formulas of plugins")
     def add_costs(self, costs: Mapping[Any, Callable[..., Any]]) -> None:
         """Take cost formulas of plugins, by operator or layer class, for all models from now on; all of them or none.
 
@@ -256,6 +274,7 @@ class Backend(ABC):
         """
         raise NotOfferedError(f"the {self.name} backend takes no cost formulas")
 
+    @offering("notices that a model was trained")
     def fingerprint(self, model: Any, values: bool = True) -> object:
         """Return what changes when the model's parameters do, so that values computed before are not taken for new.
 

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .errors import by_likeness
+from .table import Table
 
 __all__ = ["LayerTable"]
 
 _Row = Mapping[str, Any]
 
 
-class LayerTable(Sequence[Mapping[str, Any]]):
+class LayerTable(Table):
     """The per-layer table: rows with equal keys, in the order of the model.
 
     ``macs``, ``flops`` and ``params`` include the layers inside; ``own_macs``, ``own_flops`` and ``own_params`` do not.
     A row is found by its place, or by the path of its layer: ``table["encoder.0"]``.
     """
 
-    def __init__(self, rows: Iterable[_Row]) -> None:
-        self._rows = tuple(rows)
-
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, str):
             return self._rows[self.position(index)]
-        return LayerTable(self._rows[index]) if isinstance(index, slice) else self._rows[index]
+        return LayerTable(self._rows[index]) if isinstance(index, slice) else super().__getitem__(index)
 
     def position(self, path: str) -> int:
         """Return the place of the first row of a layer, or of a type in a table by type; `KeyError` for none."""
@@ -39,13 +37,7 @@ class LayerTable(Sequence[Mapping[str, Any]]):
     def __eq__(self, other: object) -> bool:
         return self._rows == other._rows if isinstance(other, LayerTable) else NotImplemented
 
-    __hash__ = None  # type: ignore[assignment]
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __iter__(self) -> Iterator[_Row]:
-        return iter(self._rows)
+    __hash__ = None
 
     def top(self, k: int = 5, by: str = "macs", depth: int | None = None) -> LayerTable:
         """Return the ``k`` rows with the most of a column, at one depth or (None) among the innermost layers.
@@ -81,14 +73,6 @@ class LayerTable(Sequence[Mapping[str, Any]]):
             }
             for kind, rows in groups.items()
         )
-
-    def to_pandas(self) -> Any:
-        """Return the table as a pandas ``DataFrame``; needs the ``pandas`` extra."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("to_pandas() needs pandas; install profilerkit[pandas]") from error
-        return pd.DataFrame([dict(row) for row in self._rows])
 
     def __repr__(self) -> str:
         return f"LayerTable({len(self)} layers)"

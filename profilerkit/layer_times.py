@@ -73,6 +73,9 @@ class LayerTimeTable(LayerTable):
             self._samples[direction] = _inclusive(self._samples[f"own_{direction}"])
         super().__init__(self._layer_rows())
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.times,)
+
     def samples(self, path: str, column: str = "forward_seconds") -> tuple[float, ...]:
         """Return the seconds of a layer in each pass, the empty path being the whole model.
 

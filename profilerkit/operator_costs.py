@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from .layer_rows import parent_path
 from .operator_times import CalledOperator, OperatorTime, OperatorTimes, OperatorTimeTable, Work
-from .trace import ModelTrace, OpRecord, parent_path
+from .trace import ModelTrace, OpRecord
 
 __all__ = ["operator_table"]
 

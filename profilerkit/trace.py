@@ -6,7 +6,7 @@ forward pass of the batch the model was traced with.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from . import layer_rows
 from .layer_table import LayerTable
 from .status import StatusKey
+from .table import Table
 
 __all__ = [
     "LayerCall",
@@ -230,6 +231,12 @@ class ModelTrace:
         index = self.memory.peak_index
         return None if index is None else self.operators[index]
 
+    @property
+    def operator_table(self) -> Table:
+        """One row for each call of an operator, in order, with the bytes alive after it; made when it is first read."""
+        operators, live = self.operators, self.memory.live_bytes
+        return Table(lambda: _operator_rows(operators, live))
+
     @cached_property
     def table(self) -> LayerTable:
         """One row for each layer, with the work inside it (inclusive) and its own."""
@@ -255,3 +262,14 @@ def distinct(weights: Iterable[WeightRecord]) -> tuple[WeightRecord, ...]:
     for weight in weights:
         first.setdefault(weight.identity, weight)
     return tuple(first.values())
+
+
+def _operator_rows(operators: Iterable[OpRecord], live: tuple[int, ...]) -> Iterator[Mapping[str, Any]]:
+    for place, op in enumerate(operators):
+        yield {
+            **{name: getattr(op, name) for name in _OPERATOR_COLUMNS},
+            "live_bytes": live[place] if place < len(live) else None,
+        }
+
+
+_OPERATOR_COLUMNS = ("operator", "layer", "call", "phase", "macs", "flops", "bytes_read", "bytes_written")
