@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import add, attrgetter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,11 +18,14 @@ _WORK = ("macs", "flops", "bytes_read", "bytes_written")
 _PHASES = ("forward_macs", "forward_flops", "backward_macs", "backward_flops")
 
 
-def _columns(trace: ModelTrace) -> tuple[str, ...]:
-    return (*_WORK, *_PHASES) if any(op.phase == "backward" for op in trace.operators) else _WORK
+def _columns(trace: ModelTrace) -> tuple[tuple[str, ...], Callable[[OpRecord], tuple[int, ...]]]:
+    """Return the columns of work in a trace's tables, and what reads them from an operator's record."""
+    if any(op.phase == "backward" for op in trace.operators):
+        return (*_WORK, *_PHASES), _work_by_phase
+    return _WORK, attrgetter(*_WORK)
 
 
-def _work(op: OpRecord) -> tuple[int, ...]:
+def _work_by_phase(op: OpRecord) -> tuple[int, ...]:
     passes = (0, 0, op.macs, op.flops) if op.phase == "backward" else (op.macs, op.flops, 0, 0)
     return (op.macs, op.flops, op.bytes_read, op.bytes_written, *passes)
 
@@ -33,27 +37,28 @@ def parent_path(path: str) -> str | None:
 
 def of_layers(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
     """Yield a row for each layer, with the work and the weights inside it and its own."""
-    columns, nothing = _columns(trace), [0] * len((*_WORK, *_PHASES))
-    own: dict[str, list[int]] = {layer.path: list(nothing) for layer in trace.layers}
+    columns, work_of = _columns(trace)
+    nothing = (0,) * len(columns)
+    own = {layer.path: nothing for layer in trace.layers}
     for op in trace.operators:
-        _add(own[op.layer], _work(op))
-    whole = {path: list(work) for path, work in own.items()}
-    params = {layer.path: {w.identity: w for w in layer.parameters} for layer in trace.layers}
-    held = {layer.path: _saved(layer) for layer in trace.layers}
+        own[op.layer] = _added(own[op.layer], work_of(op))
+    whole = dict(own)
+    shared = _shared_weights(trace.layers)
+    weights = {layer.path: _Weights(layer, shared) for layer in trace.layers}
+    own_params = {path: inside.totals()["params"] for path, inside in weights.items()}
     parents: set[str] = set()
     for layer in sorted(trace.layers, key=lambda layer: -layer.depth):
         parent = parent_path(layer.path)
         if parent is None:
             continue
         parents.add(parent)
-        _add(whole[parent], whole[layer.path])
-        params[parent].update(params[layer.path])
-        held[parent].update(held[layer.path])
+        whole[parent] = _added(whole[parent], whole[layer.path])
+        weights[parent].add(weights[layer.path])
     totals = {"params": trace.total_params, "macs": trace.macs, "flops": trace.flops}
+    own_columns = [f"own_{name}" for name in columns]
     for layer in trace.layers:
-        inside = list(params[layer.path].values())
-        work = dict(zip(columns, whole[layer.path], strict=False))
-        counts = {"params": sum(weight.count for weight in inside), **work}
+        inside = weights[layer.path].totals()
+        counts = {"params": inside.pop("params"), **dict(zip(columns, whole[layer.path], strict=True))}
         yield {
             "path": layer.path,
             "type": layer.type,
@@ -61,13 +66,61 @@ def of_layers(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
             "is_leaf": layer.path not in parents,
             "calls": len(layer.calls),
             **counts,
-            "own_params": sum({weight.identity: weight.count for weight in layer.parameters}.values()),
-            **{f"own_{name}": number for name, number in zip(columns, own[layer.path], strict=False)},
+            "own_params": own_params[layer.path],
+            **dict(zip(own_columns, own[layer.path], strict=True)),
             **{f"{name}_share": counts[name] / total if total else None for name, total in totals.items()},
-            "trainable_params": sum(weight.count for weight in inside if weight.trainable),
-            "params_by_dtype": _by_dtype(inside),
-            "weight_bytes": sum(weight.bytes for weight in held[layer.path].values()),
+            **inside,
             **_tensors(layer.calls[0] if layer.calls else None),
+        }
+
+
+def _shared_weights(layers: Sequence[LayerRecord]) -> set[int]:
+    """Return the identities of weights that layers own together, or one layer under several names."""
+    owners = Counter(weight.identity for layer in layers for weight in (*layer.parameters, *layer.buffers))
+    return {identity for identity, times in owners.items() if times > 1}
+
+
+class _Weights:
+    """The weights inside a layer: sums of those with one owner, and those with several by their identity."""
+
+    __slots__ = ("by_dtype", "saved_bytes", "shared", "shared_saved", "trainable")
+
+    def __init__(self, layer: LayerRecord, shared: set[int]) -> None:
+        self.by_dtype: dict[str, int] = {}
+        self.trainable = self.saved_bytes = 0
+        self.shared: dict[int, WeightRecord] = {}
+        self.shared_saved: dict[int, WeightRecord] = {}
+        for weight in layer.parameters:
+            if weight.identity in shared:
+                self.shared[weight.identity] = weight
+            else:
+                self.by_dtype[weight.dtype] = self.by_dtype.get(weight.dtype, 0) + weight.count
+                self.trainable += weight.count if weight.trainable else 0
+        for weight in (*layer.buffers, *layer.parameters):  # what is a parameter too is that
+            if weight.persistent and weight.identity in shared:
+                self.shared_saved[weight.identity] = weight
+            elif weight.persistent:
+                self.saved_bytes += weight.bytes
+
+    def add(self, inner: _Weights) -> None:
+        """Add the weights of a layer inside."""
+        for dtype, count in inner.by_dtype.items():
+            self.by_dtype[dtype] = self.by_dtype.get(dtype, 0) + count
+        self.trainable += inner.trainable
+        self.saved_bytes += inner.saved_bytes
+        self.shared.update(inner.shared)
+        self.shared_saved.update(inner.shared_saved)
+
+    def totals(self) -> dict[str, Any]:
+        """Return the columns that tell of the weights."""
+        by_dtype = dict(self.by_dtype)
+        for weight in self.shared.values():
+            by_dtype[weight.dtype] = by_dtype.get(weight.dtype, 0) + weight.count
+        return {
+            "params": sum(by_dtype.values()),
+            "trainable_params": self.trainable + sum(w.count for w in self.shared.values() if w.trainable),
+            "params_by_dtype": by_dtype,
+            "weight_bytes": self.saved_bytes + sum(weight.bytes for weight in self.shared_saved.values()),
         }
 
 
@@ -76,17 +129,18 @@ def of_calls(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
 
     A last row has what was done outside every call of the model, if anything was.
     """
-    columns, nothing = _columns(trace), [0] * len((*_WORK, *_PHASES))
-    own: dict[tuple[str, int], list[int]] = {}
+    columns, work_of = _columns(trace)
+    nothing = (0,) * len(columns)
+    own: dict[tuple[str, int], tuple[int, ...]] = {}
     for op in trace.operators:
         key = (op.layer, op.call)
-        _add(own.setdefault(key, list(nothing)), _work(op))
+        own[key] = _added(own.get(key, nothing), work_of(op))
     callers = {(layer.path, index): call.caller for layer in trace.layers for index, call in enumerate(layer.calls)}
-    whole = {key: list(nothing) for key in callers} | {key: list(work) for key, work in own.items()}
+    whole = dict.fromkeys(callers, nothing) | own
     for key, work in own.items():
         caller = callers.get(key)
         while caller is not None:
-            _add(whole.setdefault(caller, list(nothing)), work)
+            whole[caller] = _added(whole.get(caller, nothing), work)
             caller = callers.get(caller)
     parents = {caller for caller in callers.values() if caller is not None}
     records = {layer.path: layer for layer in trace.layers}
@@ -101,27 +155,14 @@ def of_calls(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
             "depth": layer.depth,
             "is_leaf": (path, index) not in parents and call is not None,
             "call": index,
-            **dict(zip(columns, whole[path, index], strict=False)),
-            **{f"own_{name}": number for name, number in zip(columns, work, strict=False)},
+            **dict(zip(columns, whole[path, index], strict=True)),
+            **{f"own_{name}": number for name, number in zip(columns, work, strict=True)},
             **_tensors(call),
         }
 
 
-def _add(work: list[int], more: Sequence[int]) -> None:
-    for place, number in enumerate(more):
-        work[place] += number
-
-
-def _saved(layer: LayerRecord) -> dict[int, WeightRecord]:
-    """Return the weights of a layer that are saved with the model, by identity; what is a parameter too goes first."""
-    return {w.identity: w for w in (*layer.buffers, *layer.parameters) if w.persistent}
-
-
-def _by_dtype(weights: Sequence[WeightRecord]) -> dict[str, int]:
-    counts: Counter[str] = Counter()
-    for weight in weights:
-        counts[weight.dtype] += weight.count
-    return dict(counts)
+def _added(work: tuple[int, ...], more: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(map(add, work, more))
 
 
 def _tensors(call: LayerCall | None) -> dict[str, Any]:
