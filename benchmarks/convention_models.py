@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -15,13 +17,13 @@ from models import resnet18, vit_b_16
 
 
 class Attention(nn.Module):
-    def __init__(self, width, heads):
+    def __init__(self, width: int, heads: int) -> None:
         super().__init__()
         self.heads = heads
         self.qkv = nn.Linear(width, 3 * width)
         self.out = nn.Linear(width, width)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> Any:
         qkv = self.qkv(x).unflatten(-1, (3, self.heads, -1))
         query, key, value = qkv.permute(2, 0, 3, 1, 4)
         mixed = F.scaled_dot_product_attention(query, key, value)
@@ -29,7 +31,7 @@ class Attention(nn.Module):
 
 
 class Sample(nn.Module):
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.conv = nn.Conv2d(3, 16, 3, padding=1)
         self.norm = nn.BatchNorm2d(16)
@@ -40,7 +42,7 @@ class Sample(nn.Module):
         self.lstm = nn.LSTM(16, 12, batch_first=True)
         self.head = nn.Linear(12, 10)
 
-    def forward(self, image):
+    def forward(self, image: torch.Tensor) -> Any:
         x = self.pool(self.relu(self.norm(self.conv(image))))
         x = x.flatten(2).mT.contiguous()
         x = self.encoder(x + self.attention(x))
@@ -49,7 +51,11 @@ class Sample(nn.Module):
 
 
 #: What builds each model, and the size of its images.
-MODELS = {"Sample": (Sample, 16), "ResNet-18": (resnet18, 224), "ViT-B/16": (vit_b_16, 224)}
+MODELS: dict[str, tuple[Callable[[], nn.Module], int]] = {
+    "Sample": (Sample, 16),
+    "ResNet-18": (resnet18, 224),
+    "ViT-B/16": (vit_b_16, 224),
+}
 
 
 def built(name: str) -> tuple[nn.Module, torch.Tensor]:

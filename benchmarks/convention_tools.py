@@ -11,12 +11,14 @@ import warnings
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from importlib.metadata import version
+from typing import Any
 
 import torch
 from convention_models import built
+from torch import nn
 
 
-def flop_counter_mode(model, image):
+def flop_counter_mode(model: nn.Module, image: torch.Tensor) -> Any:
     from torch.utils.flop_counter import FlopCounterMode
 
     with FlopCounterMode(display=False) as counter, torch.no_grad():
@@ -24,50 +26,50 @@ def flop_counter_mode(model, image):
     return counter.get_total_flops()
 
 
-def fvcore(model, image):
+def fvcore(model: nn.Module, image: torch.Tensor) -> Any:
     from fvcore.nn import FlopCountAnalysis
 
     return FlopCountAnalysis(model, image).total()
 
 
-def _ptflops(model, image, backend):
+def _ptflops(model: nn.Module, image: torch.Tensor, backend: str) -> Any:
     from ptflops import get_model_complexity_info
 
     shape = tuple(image.shape[1:])
     return get_model_complexity_info(model, shape, as_strings=False, print_per_layer_stat=False, backend=backend)[0]
 
 
-def ptflops(model, image):
+def ptflops(model: nn.Module, image: torch.Tensor) -> Any:
     return _ptflops(model, image, "pytorch")
 
 
-def ptflops_aten(model, image):
+def ptflops_aten(model: nn.Module, image: torch.Tensor) -> Any:
     return _ptflops(model, image, "aten")
 
 
-def thop(model, image):
+def thop(model: nn.Module, image: torch.Tensor) -> Any:
     from thop import profile
 
     return profile(model, (image,), verbose=False)[0]
 
 
-def torchinfo(model, image):
+def torchinfo(model: nn.Module, image: torch.Tensor) -> Any:
     from torchinfo import summary
 
     return summary(model, input_data=image, verbose=0, depth=99).total_mult_adds
 
 
-def _flops_profiler(model, image):
+def _flops_profiler(model: nn.Module, image: torch.Tensor) -> Any:
     from flops_profiler.profiler import get_model_profile
 
     return get_model_profile(model, args=[image], print_profile=False, detailed=False, as_string=False, warm_up=0)
 
 
-def flops_profiler(model, image):
+def flops_profiler(model: nn.Module, image: torch.Tensor) -> Any:
     return _flops_profiler(model, image)[0]
 
 
-def flops_profiler_macs(model, image):
+def flops_profiler_macs(model: nn.Module, image: torch.Tensor) -> Any:
     return _flops_profiler(model, image)[1]
 
 

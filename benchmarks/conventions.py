@@ -34,7 +34,8 @@ def asked(tool: str, model: str, python: str) -> tuple[int | None, str]:
 def traced(model: str) -> ModelTrace:
     """Return our trace of a model."""
     network, image = built(model)
-    return Profiler(network, inputs=image).compute_status("trace")
+    trace: ModelTrace = Profiler(network, inputs=image).compute_status("trace")
+    return trace
 
 
 def differences(rows: Iterable[Row], convention: Convention) -> Counter[tuple[str, str]]:

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from trace_tools import tiny_layers
 from torch import nn
+from trace_tools import tiny_layers
 
 from profilerkit import Ratio
 from profilerkit.measurement import Sampling, measure_interleaved

@@ -54,7 +54,8 @@ def of_layers(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
         parents.add(parent)
         whole[parent] = _added(whole[parent], whole[layer.path])
         weights[parent].add(weights[layer.path])
-    totals = {"params": trace.total_params, "macs": trace.macs, "flops": trace.flops}
+    wholes = (("params", trace.total_params), ("macs", trace.macs), ("flops", trace.flops))
+    totals = [(name, f"{name}_share", total) for name, total in wholes]
     own_columns = [f"own_{name}" for name in columns]
     for layer in trace.layers:
         inside = weights[layer.path].totals()
@@ -68,7 +69,7 @@ def of_layers(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
             **counts,
             "own_params": own_params[layer.path],
             **dict(zip(own_columns, own[layer.path], strict=True)),
-            **{f"{name}_share": counts[name] / total if total else None for name, total in totals.items()},
+            **{share: counts[name] / total if total else None for name, share, total in totals},
             **inside,
             **_tensors(layer.calls[0] if layer.calls else None),
         }
@@ -113,14 +114,17 @@ class _Weights:
 
     def totals(self) -> dict[str, Any]:
         """Return the columns that tell of the weights."""
-        by_dtype = dict(self.by_dtype)
+        by_dtype, trainable, saved_bytes = dict(self.by_dtype), self.trainable, self.saved_bytes
         for weight in self.shared.values():
             by_dtype[weight.dtype] = by_dtype.get(weight.dtype, 0) + weight.count
+            trainable += weight.count if weight.trainable else 0
+        for weight in self.shared_saved.values():
+            saved_bytes += weight.bytes
         return {
             "params": sum(by_dtype.values()),
-            "trainable_params": self.trainable + sum(w.count for w in self.shared.values() if w.trainable),
+            "trainable_params": trainable,
             "params_by_dtype": by_dtype,
-            "weight_bytes": self.saved_bytes + sum(weight.bytes for weight in self.shared_saved.values()),
+            "weight_bytes": saved_bytes,
         }
 
 
@@ -137,12 +141,16 @@ def of_calls(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
         own[key] = _added(own.get(key, nothing), work_of(op))
     callers = {(layer.path, index): call.caller for layer in trace.layers for index, call in enumerate(layer.calls)}
     whole = dict.fromkeys(callers, nothing) | own
-    for key, work in own.items():
+    under_way = Counter(callers.values())
+    parents = set(under_way)
+    done = [key for key in callers if key not in parents]
+    for key in done:  # it grows: a call comes after all that it made
         caller = callers.get(key)
-        while caller is not None:
-            whole[caller] = _added(whole.get(caller, nothing), work)
-            caller = callers.get(caller)
-    parents = {caller for caller in callers.values() if caller is not None}
+        if caller is not None:
+            whole[caller] = _added(whole.get(caller, nothing), whole[key])
+            under_way[caller] -= 1
+            if not under_way[caller]:
+                done.append(caller)
     records = {layer.path: layer for layer in trace.layers}
     outside = [key for key, work in own.items() if key not in callers and any(work)]
     for path, index in (*callers, *outside):
@@ -169,8 +177,11 @@ def _tensors(call: LayerCall | None) -> dict[str, Any]:
     inputs: Sequence[TensorInfo] = call.inputs if call else ()
     outputs: Sequence[TensorInfo] = call.outputs if call else ()
     return {
-        "input_shapes": tuple(info.shape for info in inputs),
-        "output_shapes": tuple(info.shape for info in outputs),
-        "input_dtypes": tuple(info.dtype for info in inputs),
-        "output_dtypes": tuple(info.dtype for info in outputs),
+        "input_shapes": tuple(map(_shape, inputs)),
+        "output_shapes": tuple(map(_shape, outputs)),
+        "input_dtypes": tuple(map(_dtype, inputs)),
+        "output_dtypes": tuple(map(_dtype, outputs)),
     }
+
+
+_shape, _dtype = attrgetter("shape"), attrgetter("dtype")

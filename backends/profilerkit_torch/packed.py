@@ -57,7 +57,7 @@ def own_buffers(module: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
     taken = (packed, "bias") if packed is not None and packed in module._buffers else ()
     yield from ((name, tensor) for name, tensor in module._buffers.items() if tensor is not None and name not in taken)
     for name, tensor in (*module._parameters.items(), *module._buffers.items()):
-        attributes = getattr(tensor, "__dict__", None)
+        attributes = getattr(tensor, "__dict__", None) or {}
         for kept in _SCALES if attributes else ():
             found = [item for item in reached([attributes.get(kept)]) if isinstance(item, torch.Tensor)]
             yield from ((f"{name}.{kept}.{index}", item) for index, item in enumerate(found))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, TypeAlias
 
+import torch
 from torch import nn
 
 from profilerkit import ModelInputs
@@ -40,7 +41,8 @@ class InferencePass:
 
     def notes(self) -> Iterable[str]:
         """Return what is to be said of a trace of this kind."""
-        return ()
+        if self.grad_mode is torch.enable_grad:
+            yield "the model computes gradients and relies on its caller to enable them: they are enabled in this pass"
 
     def failed(self, error: Exception, inputs: ModelInputs) -> ModelFailedError:
         """Return what is said of a model that raised."""

@@ -77,7 +77,7 @@ def _traced(model: nn.Module, inputs: ModelInputs) -> ModelTrace:
     device = device_of(model)
     placed = called.map(lambda leaf: leaf.to(device) if isinstance(leaf, torch.Tensor) else leaf)
     error: Exception | None = None
-    for grad_mode in (torch.inference_mode, torch.no_grad):
+    for grad_mode in (torch.inference_mode, torch.no_grad, torch.enable_grad):
         watch = _Nonzero(model, placed)
         itself = StandIns("a real run", None, lambda leaf: leaf, watch)
         try:

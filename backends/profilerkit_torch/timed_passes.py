@@ -20,6 +20,7 @@ __all__ = [
     "Pass",
     "autocasting",
     "forward_pass",
+    "forward_pass_with_gradients",
     "set_training_flags",
     "synchronize",
     "training_step",
@@ -78,6 +79,14 @@ def forward_pass(
 ) -> Any:
     """Run the model once without gradients; in eval mode it is the caller who sees to that."""
     with torch.no_grad(), autocast():
+        inputs.run(model)
+
+
+def forward_pass_with_gradients(
+    model: Callable[..., Any], inputs: ModelInputs, autocast: Callable[[], AbstractContextManager[Any]]
+) -> Any:
+    """Run a model once that computes gradients and relies on its caller to enable them."""
+    with torch.enable_grad(), autocast():
         inputs.run(model)
 
 

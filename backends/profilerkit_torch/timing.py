@@ -13,7 +13,7 @@ from torch import nn
 from profilerkit import Device, DeviceNotAvailableError, InputError, ModelInputs, WithoutValuesError
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
 from profilerkit.error_text import error_line
-from profilerkit.errors import model_failed
+from profilerkit.errors import ModelFailedError, model_failed
 
 from .compiling import compiled
 from .given import GivenObjects
@@ -27,6 +27,7 @@ from .timed_passes import (
     Pass,
     autocasting,
     forward_pass,
+    forward_pass_with_gradients,
     set_training_flags,
     synchronize,
     training_step,
@@ -167,7 +168,13 @@ def running(
             training_step(model) if options.training else nullcontext(forward_pass) as step,
         ):
             guard.keep([*buffers_of(model), *gradients])
-            _first_pass(lambda: step(model, fed, autocast), fed, guard)
+            try:
+                _first_pass(lambda: step(model, fed, autocast), fed, guard)
+            except ModelFailedError as error:
+                if options.training or not needs_autograd(error.__cause__):
+                    raise
+                step = forward_pass_with_gradients
+                _first_pass(lambda: step(model, fed, autocast), fed, guard)
             with (
                 unchanged_parameters(model, watched=guard.guards),
                 compiled(model, options.compile) if options.compile else nullcontext(model) as called,
@@ -204,7 +211,7 @@ def _compile(run: Pass, options: RunOptions) -> None:
     run.first_call_seconds = time.perf_counter() - start
 
 
-def needs_autograd(error: Exception) -> bool:
+def needs_autograd(error: BaseException | None) -> bool:
     """Say whether a model seems to compute gradients while it runs, which inference mode does not let it."""
     return isinstance(error, RuntimeError) and any(word in str(error) for word in ("grad", "nference"))
 

@@ -35,8 +35,8 @@ from .wrapped import given_the_wrapper, logical, rank_share
 
 __all__ = ["trace_model"]
 
-#: A model that computes gradients itself may do so in the second.
-_IN_INFERENCE = (InferencePass(torch.inference_mode), InferencePass(torch.no_grad))
+#: A model that computes gradients itself may do so in the second, or where it relies on its caller in the third.
+_IN_INFERENCE = tuple(map(InferencePass, (torch.inference_mode, torch.no_grad, torch.enable_grad)))
 
 
 def trace_model(
@@ -73,7 +73,7 @@ def _traced_model(model: nn.Module, inputs: ModelInputs | None, kinds: Sequence[
                 return _layers_alone(model, error)
             except Exception as error:  # whatever a model raises, the next way may work
                 errors.append(error)
-                if isinstance(error, AutocastError) and kind is not kinds[-1]:
+                if isinstance(error, AutocastError) and kind.grad_mode is torch.inference_mode:
                     break
         if not any(needs_autograd(error) for error in errors):
             break

@@ -6,7 +6,8 @@ On meta tensors torch spells attention out, and keeps every score for the backwa
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from types import FunctionType
 from typing import Any
@@ -21,6 +22,20 @@ from .higher_order import is_control_flow, run_higher_order
 __all__ = ["FusedAttention"]
 
 _FLASH = 1
+
+
+@contextmanager
+def _spelt_out() -> Iterator[None]:
+    """Keep oneDNN from an LSTM on the CPU: backward its kernel returns gradients that nobody asks for.
+
+    So a step that has to be run on real tensors costs what it does on meta ones and on an accelerator.
+    """
+    was_enabled = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(False)
+    try:
+        yield
+    finally:
+        torch._C._set_mkldnn_enabled(was_enabled)
 
 
 class FusedAttention(TorchFunctionMode):
@@ -42,6 +57,9 @@ class FusedAttention(TorchFunctionMode):
             return self._attention(*args, **kwargs)
         if func is F.multi_head_attention_forward:
             return self._multi_head(*args, **kwargs)
+        if func is torch.lstm:
+            with _spelt_out():
+                return func(*args, **kwargs)
         if is_control_flow(func):
             with self:
                 return run_higher_order(self._recorder, func, args, kwargs)

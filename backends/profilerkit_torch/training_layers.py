@@ -105,7 +105,8 @@ class TrainingRecorder(Recorder):
 
     def timeline(self, weight_bytes: int, input_bytes: int) -> MemoryTimeline:
         """Return the memory timeline, with what the bytes at its peak are for."""
-        parts = {name: self._parts.get(name, 0) for name in ("inputs", "activations", "gradients", "other")}
+        found = self._parts or self.live.parts  # without any operator the inputs are all there is
+        parts = {name: found.get(name, 0) for name in ("inputs", "activations", "gradients", "other")}
         return replace(super().timeline(weight_bytes, input_bytes), parts=parts, left_bytes=self._left)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -84,7 +84,7 @@ def test_that_no_optimizer_is_counted_is_said() -> None:
 
 
 def test_an_optimizer_given_at_the_call_goes_before_that_of_the_function() -> None:
-    """Adam's update is the peak: there are weights, input and gradients then, its state, and two copies of the weight."""
+    """Adam's update is the peak: weights, input and gradients, its state, and two copies of the weight."""
     function = ComputeTraining(optimizer="adam")
     assert profiled(Trained(trace()), function).status_get("training_memory") == 40 + 8 + 40 + 80 + 80
     assert profiled(Trained(trace()), function, optimizer="sgd").status_get("training_memory") == 140
