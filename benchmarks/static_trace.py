@@ -21,7 +21,7 @@ from profilerkit import Measurement, Ratio
 HERE = Path(__file__).parent
 OURS = ("profilerkit", "profilerkit.profile")
 #: Rounds for each model at the least.
-SAMPLES, QUICK_SAMPLES = 4, 3
+SAMPLES, QUICK_SAMPLES = 3, 3
 WIDTH = 20
 
 

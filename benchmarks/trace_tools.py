@@ -117,11 +117,11 @@ def _of_images(name: str) -> Callable[[], tuple[nn.Module, torch.Tensor]]:
     return lambda: (getattr(importlib.import_module("models"), name)(), torch.randn(1, 3, 224, 224))
 
 
-def _of_words(model: str, config: str) -> Callable[[], tuple[nn.Module, torch.Tensor]]:
+def _of_words(model: str, config: str, **settings: Any) -> Callable[[], tuple[nn.Module, torch.Tensor]]:
     def build() -> tuple[nn.Module, torch.Tensor]:
         transformers: Any = importlib.import_module("transformers")
-        settings = getattr(transformers, config)(return_dict=False, use_cache=False)
-        return getattr(transformers, model)(settings), torch.randint(0, 30000, (1, 128))
+        configured = getattr(transformers, config)(use_cache=False, **settings)
+        return getattr(transformers, model)(configured), torch.randint(0, 30000, (1, 128))
 
     return build
 
@@ -132,7 +132,7 @@ MODELS: dict[str, Callable[[], tuple[nn.Module, torch.Tensor]]] = {
     "ResNet-50": _of_images("resnet50"),
     "MobileNetV2": _of_images("mobilenet_v2"),
     "ViT-B/16": _of_images("vit_b_16"),
-    "BERT-base": _of_words("BertModel", "BertConfig"),
+    "BERT-base": _of_words("BertModel", "BertConfig", return_dict=False),
     "GPT-2": _of_words("GPT2LMHeadModel", "GPT2Config"),
     "200 tiny pairs": lambda: (tiny_layers(), torch.randn(1, 8)),
 }

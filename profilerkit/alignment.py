@@ -29,9 +29,9 @@ def aligned(reference: Report, other: Report) -> Table:
     ``Conv2D``) agree. What is left was removed or added.
 
     The columns: ``change`` ("same", "changed", "removed", "added"), ``path`` (the other's where the reference has no
-    such layer), ``other_path``, ``type``, ``depth``, ``is_leaf``, and for each value (``params``, ``macs``, ...) what
-    the reference has, what the other has (``other_macs``), and the difference (``macs_difference``), None where one
-    lacks the layer.
+    such layer), ``other_path``, ``type``, ``other_type``, ``depth``, ``is_leaf``, and for each value (``params``,
+    ``macs``, ...) what the reference has, what the other has (``other_macs``), and the difference
+    (``macs_difference``), None where one lacks the layer.
 
     Raises `ValueError` where one of the reports holds no layers.
     """
@@ -67,6 +67,7 @@ def _row(shown: Row, mine: Row | None, theirs: Row | None) -> dict[str, Any]:
         "path": shown["path"],
         "other_path": theirs["path"] if theirs else None,
         "type": shown["type"],
+        "other_type": theirs["type"] if theirs else None,
         "depth": shown["depth"],
         "is_leaf": shown["is_leaf"],
     }

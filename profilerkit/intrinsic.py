@@ -82,8 +82,15 @@ def batch_size_of(inputs: ModelInputs | NoInputs, backend: Backend) -> int | Non
     """Return the length of the first dimension that all input tensors share, or None where they share none."""
     if isinstance(inputs, NoInputs):
         return None
-    lengths = {int(leaf.shape[0]) for leaf in inputs.leaves() if backend.is_tensor(leaf) and len(leaf.shape)}
+    lengths = {_length(leaf) for leaf in inputs.leaves() if backend.is_tensor(leaf)} - {None}
     return lengths.pop() if len(lengths) == 1 else None
+
+
+def _length(tensor: Any) -> int | None:
+    try:
+        return int(tensor.shape[0]) if len(tensor.shape) else None
+    except RuntimeError:  # torch's nested tensors have no shape where their samples have several
+        return None
 
 
 class ComputeInputs(ProfilerFunction):

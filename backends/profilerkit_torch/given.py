@@ -12,7 +12,22 @@ from profilerkit import ModelInputs
 from .modules import CONTAINERS, reached
 from .preservation import copied, refill
 
-__all__ = ["GivenObjects"]
+__all__ = ["GivenObjects", "on_device"]
+
+
+def on_device(inputs: ModelInputs, device: torch.device) -> ModelInputs:
+    """Return the inputs on a device; what a model does to gradients of these does not reach the user's own tensors."""
+    known: dict[int, torch.Tensor] = {}
+
+    def placed(leaf: object) -> object:
+        if not isinstance(leaf, torch.Tensor):
+            return leaf
+        if id(leaf) not in known:  # an input given twice stays one tensor
+            moved = leaf.to(device).detach()
+            known[id(leaf)] = moved.requires_grad_() if leaf.requires_grad else moved
+        return known[id(leaf)]
+
+    return inputs.map(placed)
 
 
 class GivenObjects:

@@ -36,13 +36,16 @@ def _equal(tensor: torch.Tensor, value: torch.Tensor) -> bool:
 
 
 class WriteGuard(TorchDispatchMode):
-    """While it is active, the first write to one of the tensors keeps the value it had; see `restoring`."""
+    """While it is active, the first write to one of the tensors keeps the value it had; see `restoring`.
+
+    ``aliases`` are tensors over the data of further ones.
+    """
 
     supports_higher_order_operators = True
 
-    def __init__(self, tensors: Iterable[torch.Tensor]) -> None:
+    def __init__(self, tensors: Iterable[torch.Tensor], aliases: Iterable[torch.Tensor] = ()) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._aliases = [tensor.detach() for tensor in tensors if has_values(tensor)]
+        self._aliases = [*(tensor.data for tensor in tensors if has_values(tensor)), *aliases]
         self._saved: list[tuple[torch.Tensor, torch.Tensor]] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -10,6 +10,7 @@ from torch import nn
 
 from profilerkit.keras_layers import is_keras
 
+from .guard import has_values
 from .keras_layers import holds_keras
 from .modules import CONTAINERS, buffers_of, modules_of, named_layers, others, parameters_of, reached
 
@@ -63,6 +64,11 @@ class Inventory:
         """The parameters, the buffers, and the tensors that other attributes of the modules lead to, each once."""
         own = (*self._own("_parameters"), *self._own("_buffers"), *self.attributes)
         return list({id(tensor): tensor for tensor in own}.values())
+
+    @cached_property
+    def aliases(self) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """The tensors that have values, each with another one over the same data, which it keeps from being freed."""
+        return [(tensor, tensor.data) for tensor in self.tensors if has_values(tensor)]
 
     @cached_property
     def containers(self) -> list[Any]:

@@ -119,8 +119,9 @@ class LayerStack(CallStack):
     def _leave(self, module: nn.Module, *seen: Any) -> None:
         if not self.is_innermost(module) or get_ident() != self._thread:
             return
-        args, *kwargs, output = seen  # torch leaves out kwargs where the module raised
-        inputs = infos_in((args, kwargs[0]) if kwargs and kwargs[0] else args)
+        finished = len(seen) == 3
+        args, output = seen[0], seen[-1]
+        inputs = infos_in((args, seen[1]) if finished and seen[1] else args)  # torch leaves kwargs out after an error
         call = self.calls[self.current][self.current_call] = LayerCall(inputs, infos_in(output), self.caller)
-        self.on_leave(module, call, bool(kwargs))
+        self.on_leave(module, call, finished)
         self.end()

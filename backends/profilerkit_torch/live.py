@@ -39,9 +39,9 @@ class LiveBytes:
             self.parts[known.part] += grown
             return 0
         counted = seen if size is None else min(size, seen)
-        self.total += counted
-        self.parts[self.part] += counted
-
+        if counted:
+            self.total += counted
+            self.parts[self.part] += counted
         watched = self._watched[key] = _Watched(storage, self._freed)
         watched.key, watched.seen, watched.counted, watched.part = key, seen, counted, self.part
         return seen

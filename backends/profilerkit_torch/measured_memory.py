@@ -22,13 +22,15 @@ __all__ = ["measured_peak", "on_accelerator"]
 def measured_peak(model: nn.Module, inputs: ModelInputs, device: DeviceLike) -> int:
     """Return the most bytes given out at once in one pass, the inputs included, beyond what was there before it.
 
-    The pass is the model's second, so that what is kept from the first (chosen kernels, say) is there already. On an
-    accelerator the count of its peak, which belongs to the process, starts anew with it.
+    The pass is the model's third, so that what is kept from those before is there already: chosen kernels, and what is
+    compiled, which the first is not. On an accelerator the count of its peak, which belongs to the process, starts anew
+    with it.
     """
     target = resolve_device(model, device)
     given = [*inputs.leaves(), *GivenObjects(inputs).tensors]
     held = {id(leaf): leaf.numel() * leaf.element_size() for leaf in given if isinstance(leaf, torch.Tensor)}
     with running(model, inputs, device) as call:
+        call()
         measure = _on_cpu if target.type == "cpu" else on_accelerator
         return sum(held.values()) + measure(call, target)
 

@@ -160,7 +160,7 @@ def buffers_of(model: nn.Module) -> list[torch.Tensor]:
 def elements_of(tensor: torch.Tensor) -> Any:
     """Return what two tensors share exactly where they are the same elements of one storage; None without a storage."""
     try:
-        return tensor.untyped_storage()._cdata, tensor.storage_offset(), tuple(tensor.shape), tensor.stride()
+        return tensor.untyped_storage()._cdata, tensor.storage_offset(), tensor.shape, tensor.stride()
     except (NotImplementedError, RuntimeError):  # sparse tensors say
         return None
 

@@ -17,7 +17,7 @@ from profilerkit.layering import tensors_in
 
 from .modules import reached
 
-__all__ = ["logical_count", "own_buffers", "own_parameters", "packed_weights", "stored_bytes"]
+__all__ = ["are_plain", "logical_count", "own_buffers", "own_parameters", "packed_weights", "stored_bytes"]
 
 #: Where linear layers of 1 to 8 bits keep their weight: GPTQ, AWQ and EETQ; compressed-tensors; HQQ; Marlin; BitNet.
 _PACKED_NAMES = ("qweight", "weight_packed", "W_q", "B", "weight")
@@ -33,6 +33,19 @@ _PER_BYTE = {torch.quint4x2: 2, torch.quint2x4: 4}
 
 #: Of these classes a tensor is just its elements; what packs them has one of its own.
 _PLAIN_TYPES = (torch.Tensor, nn.Parameter)
+
+
+def are_plain(module: nn.Module) -> bool:
+    """Say whether a module's tensors are what they are called: no parameter is kept as a buffer, none has scales."""
+    for held in (module._parameters, module._buffers):
+        for tensor in held.values() if held else ():
+            if tensor is None:
+                continue
+            if type(tensor) not in _PLAIN_TYPES or tensor.__dict__:
+                return False
+            if not tensor.is_floating_point() and _size(module):
+                return False
+    return True
 
 
 def own_parameters(module: nn.Module) -> Iterator[tuple[str, torch.Tensor, int]]:

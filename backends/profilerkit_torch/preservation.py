@@ -56,9 +56,9 @@ one_at_a_time = threading.RLock()
 @contextmanager
 def _handed_back(held: Inventory) -> Iterator[None]:
     snapshots = list(map(_Snapshot, held.modules, held.others))
+    held.aliases  # noqa: B018 made now
     contents = [(found, copied(found)) for found in held.containers]
     gradients = [(parameter, parameter.grad, parameter.requires_grad) for parameter in held.parameters]
-    data = [(tensor, tensor.data) for tensor in held.tensors if has_values(tensor)]
     contents += [(cache, copied(cache)) for cache in _class_caches(held.modules)]
     restore_process = _process_state()
     try:
@@ -72,7 +72,7 @@ def _handed_back(held: Inventory) -> Iterator[None]:
                 parameter.grad = gradient
             if parameter.requires_grad != requires_grad:
                 parameter.requires_grad_(requires_grad)
-        for tensor, before in data:
+        for tensor, before in held.aliases:
             if not _same_elements(tensor, before):  # given other data: tensor.data = ..., tensor.set_(...)
                 tensor.data = before
         for container, content in contents:
@@ -155,10 +155,11 @@ class _Snapshot:
             restore(state)
         if type(self.module) is not self.type:
             self.module.__class__ = self.type
-        current = self.module.__dict__
-        if not _same_items(current, self.attributes):
+        current, saved = self.module.__dict__, self.attributes
+        same_names = len(current) == len(saved) and list(current) == list(saved)
+        if not (same_names and all(map(is_, current.values(), saved.values()))):
             current.clear()
-            current.update(self.attributes)
+            current.update(saved)
         if tuple(map(len, self.containers)) != self.lengths:
             for container, length in zip(self.containers, self.lengths, strict=True):
                 if not length:

@@ -20,7 +20,7 @@ from profilerkit import CostFormulaError, ModelInputs, ModelTrace, WithoutValues
 from profilerkit.errors import model_failed
 from profilerkit.trace import OpRecord
 
-from .given import GivenObjects
+from .given import GivenObjects, on_device
 from .keras_layers import called_as_keras_does
 from .layers import is_lazy
 from .modules import modules_of, tensors_of
@@ -73,9 +73,7 @@ def trace_of_nonzero(model: nn.Module, inputs: ModelInputs) -> ModelTrace:
 
 
 def _traced(model: nn.Module, inputs: ModelInputs) -> ModelTrace:
-    called = called_as_keras_does(model, inputs)
-    device = device_of(model)
-    placed = called.map(lambda leaf: leaf.to(device) if isinstance(leaf, torch.Tensor) else leaf)
+    placed = on_device(called_as_keras_does(model, inputs), device_of(model))
     error: Exception | None = None
     for grad_mode in (torch.inference_mode, torch.no_grad, torch.enable_grad):
         watch = _Nonzero(model, placed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from profilerkit.trace import LayerCall, LayerRecord, WeightRecord
 
 from .inventory import Inventory
 from .keras_layers import own_keras_weights, trained_by_keras
-from .packed import own_buffers, own_parameters, packed_weights
+from .packed import are_plain, own_buffers, own_parameters, packed_weights
 from .scripted import type_name
 from .weights import weight_record
 
@@ -30,31 +30,58 @@ def layer_records(
     held = held or Inventory(model)
     trained = trained_by_keras(model) if held.holds_keras else set()
     for path, module in shown_layers(held.layers, calls):
-        if held.is_bare(module):
-            records.append(_record(path, module, calls))
-            continue
-        not_saved = module._non_persistent_buffers_set
-        parameters = [
-            weight_record(name, tensor, identities, count=count) for name, tensor, count in own_parameters(module)
-        ]
-        if held.others_of(module):
-            packed = packed_weights(module)
-            parameters += [weight_record(name, tensor, identities, key=key) for name, key, tensor in packed]
-        parameters += [
-            replace(weight_record(name, tensor, identities), trainable=id(tensor) in trained)
-            for name, tensor in (own_keras_weights(module) if held.holds_keras else ())
-        ]
-        buffers = [
-            weight_record(name, tensor, identities, persistent=name not in not_saved)
-            for name, tensor in own_buffers(module)
-        ]
-        buffers += [
-            replace(weight_record(name, state._value, identities, persistent=False), trainable=False)
-            for name, state in (own_states(module) if held.holds_keras and is_keras(module) else ())
-            if state._value is not None
-        ]
+        parameters: Sequence[WeightRecord] = ()
+        buffers: Sequence[WeightRecord] = ()
+        if not held.is_bare(module):
+            own = _plain_weights if are_plain(module) and not held.others_of(module) else _own_weights
+            parameters, buffers = own(module, identities)
+        if held.holds_keras:
+            more, states = _keras_weights(module, identities, trained)
+            parameters, buffers = (*parameters, *more), (*buffers, *states)
         records.append(_record(path, module, calls, parameters, buffers))
     return tuple(records)
+
+
+def _plain_weights(module: nn.Module, identities: dict[Any, int]) -> tuple[list[WeightRecord], list[WeightRecord]]:
+    """Return the parameters and buffers of a module whose tensors are plain ones: of nearly every one."""
+    not_saved = module._non_persistent_buffers_set
+    return [
+        weight_record(name, tensor, identities) for name, tensor in module._parameters.items() if tensor is not None
+    ], [
+        weight_record(name, tensor, identities, persistent=name not in not_saved)
+        for name, tensor in module._buffers.items()
+        if tensor is not None
+    ]
+
+
+def _own_weights(module: nn.Module, identities: dict[Any, int]) -> tuple[list[WeightRecord], list[WeightRecord]]:
+    """Return the parameters and buffers of any module, with what it keeps packed."""
+    not_saved = module._non_persistent_buffers_set
+    parameters = [
+        weight_record(name, tensor, identities, count=count) for name, tensor, count in own_parameters(module)
+    ]
+    parameters += [weight_record(name, tensor, identities, key=key) for name, key, tensor in packed_weights(module)]
+    buffers = [
+        weight_record(name, tensor, identities, persistent=name not in not_saved)
+        for name, tensor in own_buffers(module)
+    ]
+    return parameters, buffers
+
+
+def _keras_weights(
+    module: nn.Module, identities: dict[Any, int], trained: Container[int]
+) -> tuple[list[WeightRecord], list[WeightRecord]]:
+    """Return what a Keras layer owns: its weights, and the states that it writes to."""
+    weights = [
+        replace(weight_record(name, tensor, identities), trainable=id(tensor) in trained)
+        for name, tensor in own_keras_weights(module)
+    ]
+    states = [
+        replace(weight_record(name, state._value, identities, persistent=False), trainable=False)
+        for name, state in (own_states(module) if is_keras(module) else ())
+        if state._value is not None
+    ]
+    return weights, states
 
 
 def _record(

@@ -57,9 +57,10 @@ def frozen_weights(modules: Sequence[nn.Module]) -> str:
 
 def type_name(module: nn.Module) -> str:
     """Return the name of a module's class: of a scripted or exported one, that of the class it was made from."""
+    kind = type(module)
     if isinstance(module, torch.jit.ScriptModule):
-        return str(getattr(module, "original_name", type(module).__name__))
-    said = getattr(type(module), "type_name", None)
-    if said is not None and type(module).__module__ == "torch.export.unflatten":
-        return str(said(module) or type(module).__name__).rpartition(".")[2]
-    return type(module).__name__
+        return str(getattr(module, "original_name", kind.__name__))
+    if kind.__module__ == "torch.export.unflatten":
+        said = getattr(kind, "type_name", None)
+        return str((said and said(module)) or kind.__name__).rpartition(".")[2]
+    return kind.__name__

@@ -49,7 +49,7 @@ def traced(model: nn.Module, inputs: ModelInputs, stand_ins: StandIns, kind: Inf
     given = GivenObjects(inputs)
     leaves = (leaf for leaf in inputs.leaves() if isinstance(leaf, torch.Tensor))
     held = Inventory(model)
-    guard = WriteGuard([*held.tensors, *given.tensors, *leaves])
+    guard = WriteGuard([*given.tensors, *leaves], [alias for _, alias in held.aliases])
     lazy = is_lazy(held)
     records: tuple[LayerRecord, ...] = ()
     with guard.restoring(), preserved(model, held=held), given.restoring(), ExitStack() as active:
@@ -145,7 +145,7 @@ def meta_twin(tensor: torch.Tensor) -> torch.Tensor:
     require_plain(tensor)
     if tensor.is_meta:
         return tensor
-    twin = torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device=_META)
+    twin = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=_META)
     if type(tensor) is nn.Parameter and not tensor.__dict__:  # as nn.Parameter does, less what it asks first
         return torch.Tensor._make_subclass(nn.Parameter, twin, tensor.requires_grad)
     if isinstance(tensor, nn.Parameter):

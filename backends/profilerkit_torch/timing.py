@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from typing import Any, TypeVar
 
 import torch
 from torch import nn
@@ -16,7 +16,7 @@ from profilerkit.error_text import error_line
 from profilerkit.errors import ModelFailedError, model_failed
 
 from .compiling import compiled
-from .given import GivenObjects
+from .given import GivenObjects, on_device
 from .guard import WriteGuard
 from .keras_layers import called_as_keras_does, keras_device
 from .layers import is_lazy
@@ -32,6 +32,8 @@ from .timed_passes import (
     synchronize,
     training_step,
 )
+
+T = TypeVar("T")
 
 __all__ = [
     "accelerators",
@@ -156,7 +158,7 @@ def running(
         if options.num_threads is not None:
             torch.set_num_threads(options.num_threads)
         autocast = autocasting(options.autocast, target)
-        fed = called_as_keras_does(model, inputs, options.training).map(lambda leaf: _fed(leaf, target, options))
+        fed = on_device(called_as_keras_does(model, inputs, options.training), target)
         gradients = [parameter.grad for parameter in parameters_of(model) if parameter.grad is not None]
         tensors = [leaf for leaf in fed.leaves() if isinstance(leaf, torch.Tensor)]
         given = GivenObjects(fed)
@@ -168,13 +170,8 @@ def running(
             training_step(model) if options.training else nullcontext(forward_pass) as step,
         ):
             guard.keep([*buffers_of(model), *gradients])
-            try:
-                _first_pass(lambda: step(model, fed, autocast), fed, guard)
-            except ModelFailedError as error:
-                if options.training or not needs_autograd(error.__cause__):
-                    raise
-                step = forward_pass_with_gradients
-                _first_pass(lambda: step(model, fed, autocast), fed, guard)
+            steps = (step,) if options.training else (step, forward_pass_with_gradients)
+            step = _first_that_runs(steps, lambda each: each(model, fed, autocast), fed, guard)
             with (
                 unchanged_parameters(model, watched=guard.guards),
                 compiled(model, options.compile) if options.compile else nullcontext(model) as called,
@@ -189,14 +186,6 @@ def running(
                 if options.compile:
                     _compile(run, options)
                 yield run
-
-
-def _fed(leaf: Any, device: torch.device, options: RunOptions) -> Any:
-    """Return an input on the device; for training one that has a gradient of its own, if it is to have any."""
-    if not isinstance(leaf, torch.Tensor):
-        return leaf
-    moved = leaf.to(device)
-    return moved.detach().requires_grad_() if options.training and moved.requires_grad else moved
 
 
 def _compile(run: Pass, options: RunOptions) -> None:
@@ -216,10 +205,28 @@ def needs_autograd(error: BaseException | None) -> bool:
     return isinstance(error, RuntimeError) and any(word in str(error) for word in ("grad", "nference"))
 
 
-def _first_pass(run: Callable[[], Any], inputs: ModelInputs, guard: WriteGuard) -> None:
-    """Run once under the guard; raise `ModelFailedError` where the model does."""
+def _first_that_runs(steps: Sequence[T], run: Callable[[T], Any], inputs: ModelInputs, guard: WriteGuard) -> T:
+    """Run once by one of these; return it. The second is for a model that needs gradients while it runs."""
     try:
-        with guard:
+        _first_pass(lambda: run(steps[0]), inputs, guard)
+    except ModelFailedError as error:
+        if not needs_autograd(error.__cause__):
+            raise
+        for step in steps[1:]:
+            with suppress(ModelFailedError):
+                _first_pass(lambda: run(step), inputs, guard)  # noqa: B023
+                return step
+        raise
+    return steps[0]
+
+
+def _first_pass(run: Callable[[], Any], inputs: ModelInputs, guard: WriteGuard) -> None:
+    """Run once under the guard; raise `ModelFailedError` where the model does.
+
+    Compiled code runs as it was written: under a mode torch would refuse to compile it, and remember that for ever.
+    """
+    try:
+        with torch.compiler.set_stance("force_eager"), guard:
             run()
     except InputError:
         raise

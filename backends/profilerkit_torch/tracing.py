@@ -22,6 +22,7 @@ from profilerkit.measurement import collector_paused
 from profilerkit.trace import ModelTrace
 
 from .costs import require_plain
+from .given import on_device
 from .keras_layers import called_as_keras_does, holds_keras
 from .layers import is_lazy
 from .modules import modules_of, parameters_of
@@ -61,6 +62,7 @@ def _traced_model(model: nn.Module, inputs: ModelInputs | None, kinds: Sequence[
     if inputs is None:
         return _layers_alone(model)
     errors: list[Exception] = []
+    failure: Exception | None = None
     called = called_as_keras_does(model, inputs)
     # Keras moves meta tensors to where it works, and asks for values there: it gets fake ones.
     attempts = (_on_fake, _for_real) if holds_keras(modules_of(model)) else (_on_meta, _on_fake, _for_real)
@@ -75,9 +77,11 @@ def _traced_model(model: nn.Module, inputs: ModelInputs | None, kinds: Sequence[
                 errors.append(error)
                 if isinstance(error, AutocastError) and kind.grad_mode is torch.inference_mode:
                     break
+        if failure is None or kind.grad_mode is torch.no_grad:  # with gradients it may be another one
+            failure = kind.failed(errors[-1], inputs)
         if not any(needs_autograd(error) for error in errors):
             break
-    return _layers_alone(model, kind.failed(errors[-1], inputs))
+    return _layers_alone(model, failure)
 
 
 def _layers_alone(model: nn.Module, failure: Exception | None = None) -> ModelTrace:
@@ -132,8 +136,7 @@ def _for_real(model: nn.Module, inputs: ModelInputs, kind: InferencePass, errors
     """Trace a real run, which no model can refuse; what it writes to is written back."""
     if is_lazy(model) or any(parameter.is_meta for parameter in parameters_of(model)):
         raise errors[0]
-    device = device_of(model)
-    placed = inputs.map(lambda leaf: leaf.to(device) if isinstance(leaf, torch.Tensor) else leaf)
+    placed = on_device(inputs, device_of(model))
     trace = traced(model, placed, StandIns("a real run", None, lambda leaf: leaf), kind)
     note = f"counted in a real run: on shapes alone the model raised {type(errors[0]).__name__}: {_line(errors[0])}"
     return replace(trace, notes=(*trace.notes, note))

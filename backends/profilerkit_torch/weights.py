@@ -31,6 +31,19 @@ def weight_record(
     ``key`` is the identity of one that is no tensor of the module's own; ``count`` how many numbers it stands for,
     where the tensor alone does not say.
     """
+    ordinary = _ORDINARY.get(tensor.dtype)
+    if ordinary is not None and type(tensor) in _PLAIN_TYPES and tensor.layout is torch.strided:
+        elements, (dtype, size) = tensor.numel(), ordinary
+        return WeightRecord(
+            name,
+            identities.setdefault(key or _identity(tensor, False), len(identities)),
+            elements if count is None else count,
+            elements * size,
+            dtype,
+            tensor.requires_grad and key is None,
+            persistent,
+            tuple(tensor.shape),
+        )
     lazy = is_unsized(tensor)
     return WeightRecord(
         name,
@@ -42,6 +55,14 @@ def weight_record(
         persistent,
         () if lazy else tuple(tensor.shape),
     )
+
+
+#: Of these classes and dtypes a tensor's elements are the numbers that it stands for: name and bytes of each.
+_PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter)
+_ORDINARY = {
+    dtype: (str(dtype).removeprefix("torch."), dtype.itemsize)
+    for dtype in (torch.float32, torch.bfloat16, torch.float16, torch.float64, torch.int64, torch.int32, torch.bool)
+}
 
 
 @cache

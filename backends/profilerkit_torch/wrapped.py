@@ -69,6 +69,14 @@ def _shards_by_class(kind: type) -> bool:
     return any(base.__name__ == "FSDPModule" and base.__module__.startswith(_SPREADING) for base in kind.__mro__)
 
 
+def _is_ordinary(modules: Iterable[nn.Module]) -> bool:
+    """Say whether no module is a wrapper or spread."""
+    if any(_holder_by_class(kind) or _shards_by_class(kind) for kind in set(map(type, modules))):
+        return False
+    held = {id(tensor): tensor for module in modules for tensor in module._parameters.values()}
+    return not any(map(_is_part, held.values()))
+
+
 def inner_model(model: nn.Module) -> nn.Module:
     """Return the module inside the wrappers that a model consists of."""
     while (name := _holder(model)) is not None:
@@ -82,7 +90,7 @@ def inner_model(model: nn.Module) -> nn.Module:
 @contextmanager
 def logical(model: nn.Module, modules: Sequence[nn.Module]) -> Iterator[nn.Module]:
     """Yield the model, whose modules these are, without its wrappers; at the end it is as it was."""
-    if not any(_holder(module) or _is_spread(module) for module in modules):
+    if _is_ordinary(modules):
         yield model
         return
     with preserved(model):
@@ -113,6 +121,8 @@ def given_the_wrapper(inputs: ModelInputs, model: nn.Module) -> ModelInputs:
 
 def rank_share(modules: Sequence[nn.Module]) -> RankShare | None:
     """Return what this process holds of a model, given all its modules, that runs in several; None for any other."""
+    if _is_ordinary(modules):
+        return None
     spread = ("DistributedDataParallel", "FullyShardedDataParallel")
     names = {base.__name__ for module in modules for base in type(module).__mro__ if _holder(module)}
     if names.isdisjoint(spread) and not any(_is_spread(module) for module in modules):

@@ -173,7 +173,8 @@ def difference_grid(
         if other not in (None, path):
             label = f"{label} / {(other.rpartition('.')[2] if nested else other) or '(model)'}"
         counts = [_side(row[f"{side}{column}"]) for column in ("params", "macs") for side in ("", "other_")]
-        drawn.append((label, row["type"], *counts, _change(row)))
+        kind = row["type"] if row["other_type"] in (None, row["type"]) else f"{row['type']} / {row['other_type']}"
+        drawn.append((label, kind, *counts, _change(row)))
     columns = [f"{column}\n{visible(name)}" for column in ("Params", "MACs") for name in names]
     depths = tuple(row["depth"] for row in rows) if nested else ()
     titles = ("Layer", "Type", *columns, "Change")

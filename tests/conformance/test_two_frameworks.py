@@ -99,8 +99,7 @@ def test_the_header_names_the_frameworks(comparison: Comparison) -> None:
 
 def test_the_details_show_the_layers_of_both(teacher: Profiler, student: Profiler) -> None:
     text = compare(teacher, student, metrics=STATIC).to_text(details=True)
-    assert "Layers of Teacher" in text
-    assert "Layers of Student" in text
+    assert "Layers of Teacher and Student" in text
     assert "AvgPool2d" in text, "a layer of torch"
     assert "Conv2D" in text, "a layer of Keras"
 

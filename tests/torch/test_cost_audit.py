@@ -37,7 +37,8 @@ def operators(namespace: str) -> Iterator[torch._ops.OpOverload]:
     for name in torch._C._dispatch_get_all_op_names():
         space, _, rest = name.partition("::")
         operator, _, overload = rest.partition(".")
-        if space == namespace and not (space == "prims" and hasattr(compiler, operator)):
+        of_compiler = hasattr(compiler, operator) or operator.startswith("inductor_")
+        if space == namespace and not (space == "prims" and of_compiler):
             yield getattr(getattr(getattr(torch.ops, space), operator), overload or "default")
 
 
