@@ -147,9 +147,9 @@ class Report:
         return draw(self, kind, **options)
 
     def to_pandas(self, table: str = "layers") -> Any:
-        """Return the "layers", "operators", "iterations" or "layerwise" as a pandas ``DataFrame``; needs the ``pandas`` extra.
+        """Return "layers", "operators", "iterations" or "layerwise" as a pandas ``DataFrame``.
 
-        Raises `ValueError` for any other table, and for one that this report does not hold.
+        Needs the ``pandas`` extra. Raises `ValueError` for any other table, and for one that this report does not hold.
         """
         if table not in _TABLES:
             raise ValueError(f"no table {table!r} in a report; it has {', '.join(map(repr, _TABLES))}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,7 +11,15 @@ import click
 
 from ..errors import NotOfferedError
 
-__all__ = ["input_options", "measuring_options", "output_options", "parse_batch_sizes", "parse_shapes", "strict_option"]
+__all__ = [
+    "input_options",
+    "measuring_options",
+    "output_options",
+    "parse_batch_sizes",
+    "parse_shapes",
+    "require_writable",
+    "strict_option",
+]
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -84,18 +93,29 @@ def _metrics(context: click.Context, parameter: click.Parameter, incomplete: str
     return [offer.item.NAME for offer in offered_status_keys() if offer.item.NAME.startswith(incomplete)]
 
 
+def require_writable(context: click.Context, parameter: click.Parameter, path: Any) -> Any:
+    """Check where a file is to go: now, and not when all is measured."""
+    if path is None:
+        return None
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise click.BadParameter(f"there is no folder {str(path.parent)!r} to write {path.name!r} to")
+    if path.is_dir():
+        raise click.BadParameter(f"{str(path)!r} is a folder; name a file in it")
+    if not os.access(path.parent, os.W_OK):
+        raise click.BadParameter(f"the folder {str(path.parent)!r} is read-only; {path.name!r} has to go elsewhere")
+    return path
+
+
 def _writable(context: click.Context, parameter: click.Parameter, paths: tuple[str, ...]) -> tuple[Path, ...]:
-    """Check where files are to go, and that their suffixes say a form: now, and not when all is measured."""
+    """Check where files are to go, and that their suffixes say a form."""
     from .output import form_of
 
-    for path in map(Path, paths):
-        if not path.parent.is_dir():
-            raise click.BadParameter(f"there is no folder {str(path.parent)!r} to write {path.name!r} to")
-        if path.is_dir():
-            raise click.BadParameter(f"{str(path)!r} is a folder; name a file in it")
-        if not context.resilient_parsing:
-            form_of(path)
-    return tuple(map(Path, paths))
+    places = [require_writable(context, parameter, path) for path in paths]
+    if not context.resilient_parsing:
+        for place in places:
+            form_of(place)
+    return tuple(places)
 
 
 def _several(*options: Callable[[F], F]) -> Callable[[F], F]:

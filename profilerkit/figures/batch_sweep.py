@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..quantity import Scale
-from .canvas import COLOURS, finished, new_figure, plain, reports_of, titled, unit_for, why_missing
+from .canvas import COLOURS, finished, legend_above, new_figure, plain, reports_of, titled, unit_for, why_missing
 
 if TYPE_CHECKING:
     from ..comparison import Comparison
@@ -52,7 +52,7 @@ def batch_sweep(result: Report | Comparison) -> Any:
         axis.margins(y=0.15)
         axis.spines[["top", "right"]].set_visible(False)
     if len(reports) > 1:
-        upper.legend(fontsize="small", frameon=False)
+        legend_above(upper)
     no_knee = [report.name for report, rows in zip(reports, sweeps, strict=True) if not any(_knees(rows))]
     said = "more samples at once may bring more throughput still" if no_knee else ""
     notes = [f"No knee within these sizes for {', '.join(no_knee)}: {said}." if no_knee else ""]
@@ -62,7 +62,9 @@ def batch_sweep(result: Report | Comparison) -> Any:
 def _sweep(report: Report) -> _Rows:
     record = report.statuses.get("batch_sweep")
     if record is None or record.value is None:
-        how = "give several batch sizes, batch_size=(1, 8, 32)" if record is None else why_missing(report, "batch_sweep")
+        how = (
+            "give several batch sizes, batch_size=(1, 8, 32)" if record is None else why_missing(report, "batch_sweep")
+        )
         raise ValueError(f"the report of {report.name} has no 'batch_sweep': {how}")
     rows: _Rows = record.value
     if not len(rows):
@@ -100,6 +102,6 @@ def _label_sizes(axis: Any, sizes: Sequence[int]) -> None:
     from matplotlib.ticker import NullLocator
 
     axis.set_xscale("log", base=2)
-    axis.xaxis.set_minor_locator(NullLocator())  # type: ignore[no-untyped-call]
+    axis.xaxis.set_minor_locator(NullLocator())
     axis.set_xticks(sizes, [f"{size:,}" for size in sizes], fontsize="small", rotation=45 if len(sizes) > 10 else 0)
     axis.set_xlabel("Batch size")

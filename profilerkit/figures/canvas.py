@@ -13,7 +13,23 @@ if TYPE_CHECKING:
     from ..report import Report
     from ..trace import LayerTable
 
-__all__ = ["COLOURS", "GREY", "finished", "label_of", "new_figure", "one_report", "plain", "reports_of"]
+__all__ = [
+    "COLOURS",
+    "GREY",
+    "counted",
+    "finished",
+    "label_of",
+    "layers_of",
+    "legend_above",
+    "new_figure",
+    "one_report",
+    "plain",
+    "reports_of",
+    "require_column",
+    "titled",
+    "unit_for",
+    "why_missing",
+]
 
 #: Okabe and Ito's, which people who see few colours can tell apart: https://jfly.uni-koeln.de/color/
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
@@ -46,6 +62,12 @@ def finished(figure: Any, title: str, notes: Iterable[str] = ()) -> Any:
     return figure
 
 
+def legend_above(axis: Any) -> None:
+    """Put the legend where it hides nothing, in one line."""
+    place = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2}
+    axis.legend(ncols=8, fontsize="small", frameon=False, **place)
+
+
 def plain(text: str, longest: int = 44) -> str:
     r"""Return a text as matplotlib is to draw it: in one line, its middle left out where it is long, no formula.
 
@@ -64,6 +86,11 @@ def plain(text: str, longest: int = 44) -> str:
 def label_of(row: Mapping[str, Any]) -> str:
     """Return the path of a layer, or what stands for that of the root."""
     return row["path"] or "(model)"
+
+
+def counted(number: int, what: str) -> str:
+    """Return ``1 layer``, ``2 layers``."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def one_report(result: Report | Comparison, kind: str) -> Report:

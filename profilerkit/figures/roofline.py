@@ -11,13 +11,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..quantity import Scale, format_number, scale_value
-from .canvas import COLOURS, GREY, finished, label_of, layers_of, new_figure, one_report, plain, require_column
+from .canvas import COLOURS, GREY, counted, finished, label_of, layers_of, new_figure, one_report, plain, require_column
 from .ceilings import Ceilings
 
 if TYPE_CHECKING:
     from ..report import Report
 
 __all__ = ["roofline"]
+
+
+#: Where a number stands, in points from its dot: dots that lie close together have theirs on different sides.
+_AROUND = ((5, 4), (-12, -11), (5, -11), (-12, 4))
 
 
 class Point(NamedTuple):
@@ -57,7 +61,7 @@ def roofline(report: Report, ceilings: Ceilings | None = None, top: int = 5) -> 
     """
     report = one_report(report, "roofline")
     points, left_out = _points(report)
-    figure = new_figure(8.5, 5.6)
+    figure = new_figure(9.5, 5.6)
     axis = figure.subplots()
     axis.set_xscale("log")
     axis.set_yscale("log")
@@ -73,7 +77,7 @@ def roofline(report: Report, ceilings: Ceilings | None = None, top: int = 5) -> 
     axis.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside right upper", fontsize="x-small", frameon=False)
     notes = [
-        f"{left_out} layers without FLOPs, bytes or time of their own are not drawn." if left_out else "",
+        f"Not drawn, without FLOPs, bytes or time of their own: {counted(left_out, 'layer')}." if left_out else "",
         "" if ceilings else "No ceilings were given; Ceilings.measured() has those of this machine's CPU.",
     ]
     return finished(figure, f"{report.name}: achieved FLOP/s of the layers", notes)
@@ -107,12 +111,17 @@ def _draw_ceilings(axis: Any, points: Sequence[Point], ceilings: Ceilings) -> No
     end = max(ridge, *(point.intensity for point in points)) * 3
     axis.plot([start, ridge, end], [start * ceilings.bytes_per_second, peak, peak], color="black", linewidth=1.2)
     bandwidth = scale_value(ceilings.bytes_per_second, "B/s", Scale.SI)
-    said = f"{scale_value(peak, 'FLOP/s', Scale.SI)} from {format_number(ridge)} FLOPs per byte; {bandwidth} below"
-    axis.plot([], [], color="black", linewidth=1.2, label=f"ceilings: {said}".replace(" from", "\nfrom").replace("; ", ";\n"))
+    said = f"{scale_value(peak, 'FLOP/s', Scale.SI)} and {bandwidth},\nmeeting at {format_number(ridge)} FLOPs per byte"
+    axis.plot([], [], color="black", linewidth=1.2, label=said)
     axis.set_xlim(start, end)
 
 
 def _draw_points(axis: Any, points: Sequence[Point], top: int) -> None:
+    _draw_types(axis, points)
+    _name_slowest(axis, points, top)
+
+
+def _draw_types(axis: Any, points: Sequence[Point]) -> None:
     whole = sum(point.seconds for point in points)
     spent: Counter[str] = Counter()
     for point in points:
@@ -131,7 +140,22 @@ def _draw_points(axis: Any, points: Sequence[Point], top: int) -> None:
                 linewidths=0,
                 label=plain(kinds[0], 28) if len(kinds) == 1 else "other types",
             )
+
+
+def _name_slowest(axis: Any, points: Sequence[Point], top: int) -> None:
+    from matplotlib.patheffects import withStroke
+
+    outline = withStroke(linewidth=2.5, foreground="white")
+    whole = sum(point.seconds for point in points)
     for place, point in enumerate(points[:top], 1):
-        named = f"{place}  {plain(label_of({'path': point.path}), 32)}: {100 * point.seconds / whole:.3g} % of the time"
-        axis.annotate(str(place), (point.intensity, point.speed), fontsize="small", ha="center", va="center")
+        named = f"{place}  {plain(label_of({'path': point.path}), 28)}: {100 * point.seconds / whole:.3g} % of the time"
+        axis.annotate(
+            str(place),
+            (point.intensity, point.speed),
+            xytext=_AROUND[place % len(_AROUND)],
+            textcoords="offset points",
+            fontsize="small",
+            fontweight="bold",
+            path_effects=[outline],
+        )
         axis.plot([], [], linestyle="none", label=named)
