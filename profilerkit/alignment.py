@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
+from .layer_rows import parent_path
 from .table import Table
-from .trace import LayerTable, parent_path
+from .trace import LayerTable
 
 if TYPE_CHECKING:
     from .report import Report

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from .backend import Backend, DeviceLike
+from .batch_sweep import with_sweep
 from .comparison import Comparison
 from .function import ProfilerFunction
 from .profiler import Profiler, compare_profilers
@@ -24,7 +25,7 @@ def profile(
     functions: Iterable[ProfilerFunction] = (),
     metrics: str | Iterable[str] | None = None,
     leave_out: str | Iterable[str] = (),
-    batch_size: int | None = None,
+    batch_size: int | Iterable[int] | None = None,
     device: DeviceLike = None,
     name: str | None = None,
     backend: Backend | str | None = None,
@@ -42,12 +43,14 @@ def profile(
         metrics: The names of the only metrics wanted; all of them unless given.
         leave_out: Names of status keys that no plugin is to compute: ``"execution_time"``; also the way out where two
             plugins offer one key.
-        batch_size: Samples in one forward pass; as many as the example inputs have unless given.
+        batch_size: Samples in one forward pass; as many as the example inputs have unless given. With several,
+            ``(1, 8, 32)``, times are taken at each of them (``batch_sweep``), and all else is for the first.
         device: Where to run; where the model is unless given.
         name: What the report calls the model.
         backend: A backend or its name; found from the model unless given.
         strict: Raise where a value fails or is not complete, instead of saying so in the report.
-        **kwargs: Arguments for the functions, by name: ``max_seconds=1``.
+        **kwargs: Arguments for the functions, by name: ``max_seconds=1``. ``call`` is a function of the model and the
+            inputs that is profiled in place of the model's own call; ``ignore`` leaves layers out of the counts.
     """
     own = {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits, "backend": backend}
     profiler = profiler_of(model, functions=functions, leave_out=_names(leave_out), name=name, **own)
@@ -61,7 +64,7 @@ def compute(
     warn_of_unknown_arguments(arguments, [profiler._registry])
     wanted = _names(metrics)
     profiler.compute(profiler.status_keys() if wanted is None else wanted, strict=strict, **arguments)
-    return profiler.report(wanted)
+    return profiler.report(None if wanted is None else with_sweep(wanted, profiler._registry, arguments))
 
 
 def compare(
@@ -73,7 +76,7 @@ def compare(
     functions: Iterable[ProfilerFunction] = (),
     metrics: str | Iterable[str] | None = None,
     leave_out: str | Iterable[str] = (),
-    batch_size: int | None = None,
+    batch_size: int | Iterable[int] | None = None,
     device: DeviceLike = None,
     names: Iterable[str] | None = None,
     backend: Backend | str | None = None,
@@ -91,7 +94,7 @@ def compare(
         functions: Further functions, which take precedence.
         metrics: The names of the only metrics wanted.
         leave_out: Names of status keys that no plugin is to compute; profilers have theirs already.
-        batch_size: Samples in one forward pass.
+        batch_size: Samples in one forward pass; several as in `profile`.
         device: Where to run.
         names: What the report calls the models, the reference first.
         backend: A backend or its name, for all of them; found from each model unless given.
@@ -140,6 +143,7 @@ def _names(metrics: str | Iterable[str] | None) -> list[str] | None:
     return [metrics] if isinstance(metrics, str) else list(metrics)
 
 
-def _arguments(kwargs: dict[str, Any], batch_size: int | None, device: DeviceLike) -> dict[str, Any]:
-    given = {"batch_size": batch_size, "device": device}
+def _arguments(kwargs: dict[str, Any], batch_size: int | Iterable[int] | None, device: DeviceLike) -> dict[str, Any]:
+    sizes = tuple(batch_size) if isinstance(batch_size, Iterator) else batch_size
+    given = {"batch_size": sizes, "device": device}
     return {**kwargs, **{name: value for name, value in given.items() if value is not None}}

@@ -14,10 +14,11 @@ from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from .data import DataLoader, ForwardPass, ModelInputs, TensorSpec
 from .errors import InputError, NotOfferedError
-from .layer_times import LayerTime
-from .trace import ModelTrace
+from .layer_times import LayerTime, LayerTimer
+from .optimizers import OptimizerBytes
+from .trace import ModelTrace, WeightRecord
 
-__all__ = ["Backend", "BackendInfo", "Device", "DeviceLike"]
+__all__ = ["AS_IT_IS", "Backend", "BackendInfo", "Device", "DeviceLike", "RunOptions"]
 
 T = TypeVar("T")
 F = TypeVar("F", bound="Callable[..., Any]")
@@ -31,6 +32,51 @@ class Device(Enum):
 
 
 DeviceLike: TypeAlias = "Device | str | None"
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How a model is run to be timed, beside the backend's mode; unless anything is said, as it is and for inference.
+
+    Args:
+        training: Run training steps: the forward pass in training mode, and the gradients of the sum of the outputs by
+            the trainable weights.
+        compile: Compile it first, as the framework does; in torch also the name of a compiler, or a mapping of
+            arguments for ``torch.compile``.
+        autocast: Run it under automatic mixed precision, in the framework's usual lower precision or in the given one.
+        num_threads: How many threads one operator may use.
+
+    Raises `InputError` for a number of threads that is none.
+    """
+
+    training: bool = False
+    compile: Any = False
+    autocast: Any = False
+    num_threads: int | None = None
+
+    def __post_init__(self) -> None:
+        wanted = self.num_threads
+        if wanted is not None and (isinstance(wanted, bool) or not isinstance(wanted, int) or wanted < 1):
+            raise InputError(f"num_threads={wanted!r}: give a whole number from 1, or None to leave them as they are")
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The options that ask for anything, by name."""
+        return {name: value for name, value in vars(self).items() if value is not None and value is not False}
+
+    def __str__(self) -> str:
+        """Say for a report how the model was run; nothing where nothing was asked for."""
+        said = {
+            "training": "one training step: the forward pass in training mode, and the gradients",
+            "compile": "compiled" if self.compile is True else f"compiled ({self.compile})",
+            "autocast": "under autocast" if self.autocast is True else f"under autocast to {self.autocast}",
+            "num_threads": f"on {self.num_threads} thread{'s' if self.num_threads != 1 else ''}",
+        }
+        return ", ".join(said[name] for name in self.given)
+
+
+#: To run a model for inference, with nothing asked for besides.
+AS_IT_IS = RunOptions()
 
 
 def offering(what: str) -> Callable[[F], F]:
@@ -121,6 +167,39 @@ class Backend(ABC):
         """
         return 0
 
+    def optimizer_bytes(self, optimizer: Any, weights: Sequence[WeightRecord]) -> OptimizerBytes | str:
+        """Return what an optimizer keeps for these weights and takes to update them; in words, why it is not known.
+
+        ``optimizer`` is what the framework has for one: an object that may have run already, or a class.
+        """
+        return f"the state of {optimizer!r}: the {self.name} backend reads no optimizers; give the name of one"
+
+    @offering("zeros among the weights")
+    def zero_weights(self, model: Any) -> tuple[int, int]:
+        """Return how many elements of the model's floating-point parameters are zero, and how many there are in all.
+
+        Raises `WithoutValuesError` where they have no values, `NotOfferedError` where the backend cannot look at them.
+        """
+        raise NotOfferedError(f"the {self.name} backend does not look for zeros among the weights")
+
+    @offering("work on nonzero weights alone")
+    def trace_nonzero(self, model: Any, inputs: ModelInputs) -> ModelTrace:
+        """Trace one forward pass, leaving out the multiply-accumulates whose weight is zero.
+
+        The model is run. Raises `WithoutValuesError` where its weights have no values, `NotOfferedError` where the
+        backend cannot.
+        """
+        raise NotOfferedError(f"the {self.name} backend does not count the work on nonzero weights alone")
+
+    @offering("memory as the allocator has it")
+    def measured_memory(self, model: Any, inputs: ModelInputs, device: DeviceLike = None) -> int:
+        """Return the most bytes that the device's allocator had given out at once in one forward pass.
+
+        Inputs and activations, and whatever else the framework asks for; not the weights. Raises `NotOfferedError`
+        where the backend or the device does not tell, `WithoutValuesError` for a model without values.
+        """
+        raise NotOfferedError(f"the {self.name} backend does not measure memory")
+
     @abstractmethod
     def forward(
         self, model: Any, inputs: ModelInputs, device: DeviceLike = None, mode: str | None = None
@@ -128,8 +207,26 @@ class Backend(ABC):
         """Yield a call without arguments that runs one forward pass and returns when the device is done.
 
         ``mode`` is one of `execution_modes`, the first where it is None. A call that has an attribute
-        ``first_call_seconds`` says what its first run took, compilation included.
+        ``first_call_seconds`` says what its first run took, compilation included; one that has a method ``timed`` runs
+        one pass and returns its seconds, by the device's own clock.
         """
+
+    def running(
+        self,
+        model: Any,
+        inputs: ModelInputs,
+        device: DeviceLike = None,
+        mode: str | None = None,
+        options: RunOptions = AS_IT_IS,
+    ) -> AbstractContextManager[Callable[[], Any]]:
+        """Yield a call as `forward` does, that runs the model as the options say.
+
+        Raises `NotOfferedError` for options that the backend does not offer, before anything runs.
+        """
+        if options.given:
+            asked = ", ".join(f"{name}={value!r}" for name, value in options.given.items())
+            raise NotOfferedError(f"the {self.name} backend runs a model as it is, for inference: it offers no {asked}")
+        return self.forward(model, inputs, device, mode)
 
     def mode(self, wanted: str | None) -> str:
         """Return the execution mode of that name, or the usual one; raises `InputError` for one that it lacks."""
@@ -147,6 +244,18 @@ class Backend(ABC):
         Raises `NotOfferedError` where the backend cannot tell.
         """
         raise NotOfferedError(f"the {self.name} backend does not time single layers")
+
+    def ranks(self, model: Any) -> int:
+        """Return how many processes run the model together, and so must call it equally often."""
+        return 1
+
+    @offering("times of layers in the user's own code")
+    def timing_layers(self, model: Any) -> LayerTimer:
+        """Return a context manager that times the layers of the model in what the caller's own code runs.
+
+        Raises `NotOfferedError` where the backend cannot.
+        """
+        raise NotOfferedError(f"the {self.name} backend does not time layers while other code runs the model")
 
     @abstractmethod
     def evaluate(self, model: Any, call: Callable[[], T], device: DeviceLike = None) -> T:

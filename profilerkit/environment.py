@@ -11,7 +11,10 @@ __all__ = ["machine"]
 
 
 def machine() -> dict[str, str]:
-    """Return host, operating system, processor, cores, memory and Python version, as text."""
+    """Return host, operating system, processor, cores, memory and Python version, as text.
+
+    ``usable_cores`` are those that this process may run on, where the system says so.
+    """
     facts = {
         "host": platform.node(),
         "os": f"{platform.system()} {platform.release()}",
@@ -19,10 +22,18 @@ def machine() -> dict[str, str]:
         "cores": str(os.cpu_count() or "unknown"),
         "python": platform.python_version(),
     }
+    usable = _usable_cores()
+    if usable is not None:
+        facts["usable_cores"] = str(usable)
     memory = _memory_bytes()
     if memory is not None:
         facts["memory_bytes"] = str(memory)
     return facts
+
+
+def _usable_cores() -> int | None:
+    asked = getattr(os, "sched_getaffinity", None)  # Linux alone has it
+    return None if asked is None else len(asked(0))
 
 
 def _cpu_model() -> str:

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import Parameter
 from typing import Any, ClassVar, TypeAlias
+from weakref import WeakKeyDictionary
 
 from .status import StatusKey
 
@@ -19,6 +20,9 @@ __all__ = ["ExternalProfilerFunction", "JointFunction", "ProfilerFunction"]
 KeyLike: TypeAlias = "StatusKey | type[StatusKey]"
 
 _VARIADIC = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+
+
+_signatures: WeakKeyDictionary[Callable[..., Any], inspect.Signature] = WeakKeyDictionary()
 
 
 class ProfilerFunction(ABC):
@@ -68,7 +72,17 @@ class ProfilerFunction(ABC):
 
     def parameters(self) -> Mapping[str, Parameter]:
         """Return the parameters the profiler provides, by name."""
-        return inspect.signature(self).parameters
+        return self._signature().parameters
+
+    def _signature(self) -> inspect.Signature:
+        """Return the signature of ``__call__``: read once for each method, for a profiler asks for it all the time."""
+        method = type(self).__call__
+        known = None if hasattr(self, "__signature__") else _signatures.get(method)
+        if known is None:
+            known = inspect.signature(self)
+            if not hasattr(self, "__signature__"):
+                _signatures[method] = known
+        return known
 
     def can_pipe(self) -> bool:
         """Say whether arguments can be handed over by name: not with ``*args`` or ``**kwargs`` in the signature."""
@@ -76,7 +90,7 @@ class ProfilerFunction(ABC):
 
     def invoke(self, arguments: Mapping[str, Any]) -> Any:
         """Call the function with the arguments, whatever kinds its parameters are of."""
-        bound = inspect.signature(self).bind_partial()
+        bound = self._signature().bind_partial()
         bound.arguments.update(arguments)
         return self(*bound.args, **bound.kwargs)
 

@@ -10,8 +10,8 @@ from .function import JointFunction
 __all__ = ["measure_jointly"]
 
 
-def measure_jointly(computations: Sequence[Computation], names: Collection[str] | None = None) -> None:
-    """Measure together what all of the computations have a `JointFunction` of the same type for (of ``names`` only).
+def measure_jointly(computations: Sequence[Computation], names: Collection[str]) -> None:
+    """Measure together what of ``names`` all of the computations have a `JointFunction` of the same type for.
 
     What is remembered from an earlier measurement of the same models with the same arguments is kept. What cannot be
     measured so (a model that fails) is left to each one's own turn, where its failure is kept.
@@ -19,7 +19,7 @@ def measure_jointly(computations: Sequence[Computation], names: Collection[str] 
     done: set[str] = set()
     for binding in computations[0].registry:
         function, name = binding.function, binding.key.NAME
-        if not isinstance(function, JointFunction) or name in done or (names is not None and name not in names):
+        if not isinstance(function, JointFunction) or name in done or name not in names:
             continue
         if all(_has_same(computation, name, function) for computation in computations):
             _measure(computations, name, function)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from .trace import LayerTable, parent_path
+from .layer_rows import parent_path
+from .trace import LayerTable
 
 __all__ = ["children_of", "with_times"]
 

@@ -9,11 +9,15 @@ from __future__ import annotations
 import math
 import uuid
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from numbers import Integral
 from typing import Any
 
+from .batch_sweep import BatchSweep
+from .layer_times import LayerTimeTable
 from .measurement import Measurement
+from .plain_times import layer_time, plain_layer_time
 from .status import is_number
 from .table import Table
 from .trace import LayerTable
@@ -25,10 +29,12 @@ def to_plain(value: Any) -> Any:
     """Return a value as JSON can hold it; what has no such form as its text."""
     if isinstance(value, Measurement):
         return _plain_measurement(value)
+    if isinstance(value, BatchSweep):
+        return {"type": "batch_sweep", "rows": [to_plain(dict(row)) for row in value]}
+    if isinstance(value, LayerTimeTable):
+        return {**_rows("layer_times", value), "times": [plain_layer_time(time) for time in value.times]}
     if isinstance(value, Table):
-        kind = "layers" if isinstance(value, LayerTable) else "table"
-        rows = [[_cell(row.get(column)) for column in value.columns] for row in value]
-        return {"type": kind, "columns": [*value.columns], "rows": rows}
+        return _rows("layers" if isinstance(value, LayerTable) else "table", value)
     if isinstance(value, Mapping):
         items = {str(key): to_plain(item) for key, item in value.items()}
         return {"type": "mapping", "items": items} if "type" in items else items
@@ -43,6 +49,11 @@ def to_plain(value: Any) -> Any:
     return _plain_float(float(value)) if is_number(value) else str(value)
 
 
+def _rows(kind: str, table: Table) -> dict[str, Any]:
+    rows = [[_cell(row.get(column)) for column in table.columns] for row in table]
+    return {"type": kind, "columns": [*table.columns], "rows": rows}
+
+
 def _cell(value: Any) -> Any:
     """Return a cell of a table; its tuples are lists, since every list in a table is a tuple when it comes back."""
     return [_cell(item) for item in value] if isinstance(value, (list, tuple)) else to_plain(value)
@@ -53,18 +64,10 @@ def _plain_float(value: float) -> Any:
 
 
 def _plain_measurement(value: Measurement) -> dict[str, Any]:
-    low, high = value.interval
-    return {
-        "type": "measurement",
-        "median": _plain_float(value.median),
-        "low": _plain_float(low),
-        "high": _plain_float(high),
-        "samples": [_plain_float(sample) for sample in value.samples],
-        "warmup": [_plain_float(sample) for sample in value.warmup],
-        "confidence": value.confidence,
-        "precision": value.precision,
-        "session": None if value.session is None else _session(value.session),
-    }
+    """Return every statistic of a measurement, for people, and what it is made of, to read it back from."""
+    said = {key: to_plain(item) for key, item in value.to_dict().items()}
+    session = None if value.session is None else _session(value.session)
+    return {"type": "measurement", **said, "precision": value.precision, "session": session}
 
 
 @cache
@@ -128,6 +131,8 @@ def _measurement(value: Mapping[str, Any], where: str) -> Measurement:
     session = None if value.get("session") is None else _field(value, "session", str, where)
     precision = None if value.get("precision") is None else float(_field(value, "precision", (int, float), where))
     made = Measurement(samples, float(confidence), _samples(value, "warmup", where), session, precision)
+    if value.get("adaptive") is True:
+        made = replace(made, adaptive=True)
     written = from_plain(value.get("median"), f"{where}.median")
     if type(written) not in (int, float) or repr(float(written)) != repr(made.median):  # not even nan equals itself
         raise ValueError(f"{where}.median is {_short(written)}, but that of its samples is {made.median!r}")
@@ -154,6 +159,18 @@ def _require_layers(table: Table, where: str) -> None:
             raise ValueError(f"{where}.rows[{wrong}] has no {column} that is a {kind.__name__}")
 
 
+def _sweep(value: Mapping[str, Any], where: str) -> BatchSweep:
+    rows = from_plain(_field(value, "rows", list, where), f"{where}.rows")
+    for place, row in enumerate(rows):
+        if not isinstance(row, dict) or not isinstance(row.get("execution_time"), Measurement):
+            raise ValueError(f"{where}.rows[{place}] has no measured execution_time")
+        if type(row.get("batch_size")) is not int or type(row.get("is_knee")) is not bool:
+            raise ValueError(f"{where}.rows[{place}] does not say the batch size, or whether it is the knee")
+        if type(row.get("throughput")) not in (int, float) or "memory_footprint" not in row:
+            raise ValueError(f"{where}.rows[{place}] has no throughput or no memory_footprint")
+    return BatchSweep(rows)
+
+
 def _uncell(value: Any) -> Any:
     return tuple(map(_uncell, value)) if isinstance(value, list) else from_plain(value)
 
@@ -161,6 +178,13 @@ def _uncell(value: Any) -> Any:
 _READERS: dict[str, Callable[[Mapping[str, Any], str], Any]] = {
     "measurement": _measurement,
     "table": _table,
+    "layer_times": lambda value, where: LayerTimeTable(
+        [
+            layer_time(time, f"{where}.times[{place}]")
+            for place, time in enumerate(_field(value, "times", list, where))
+        ]
+    ),
+    "batch_sweep": _sweep,
     "layers": lambda value, where: _table(value, where, LayerTable),
     "tuple": lambda value, where: tuple(from_plain(_field(value, "items", list, where), f"{where}.items")),
     "mapping": lambda value, where: {

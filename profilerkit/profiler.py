@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from . import plugins
 from .backend import Backend
+from .batch_sweep import several_sizes, with_sweep
 from .computation import Computation, Remembered
 from .data import DataLoader, ForwardPass, wrap_splits
 from .display import log, logging_level
@@ -17,6 +18,7 @@ from .errors import IncompleteStatusError
 from .function import ProfilerFunction, describe
 from .intrinsic import ComputeInputs, ComputeTrace, InputSource
 from .joint import measure_jointly
+from .layer_times import LayerTimer
 from .progress import track
 from .registry import Registry, warn_of_unknown_arguments
 from .status import Comparative, Completeness, Outcome, StatusKey
@@ -188,8 +190,12 @@ class Profiler:
         return self.status_to_dict()
 
     def compute(self, names: Iterable[str], *, recompute: bool = False, strict: bool = False, **kwargs: Any) -> None:
-        """Compute the named status keys, keeping failures on them unless ``strict``."""
-        bindings = [self._registry[name] for name in names]  # an unknown name is said before anything is computed
+        """Compute the named status keys, keeping failures on them unless ``strict``.
+
+        With several batch sizes they are computed for the first, and ``batch_sweep`` besides.
+        """
+        wanted = with_sweep(names, self._registry, kwargs)
+        bindings = [self._registry[name] for name in wanted]  # an unknown name is said before anything is computed
         if kwargs.get("device") is not None:  # and so is a device that is not there
             self.backend.resolve_device(self.model, kwargs["device"])
         self._arguments |= kwargs
@@ -213,7 +219,7 @@ class Profiler:
     def _computation(self, kwargs: Mapping[str, Any], recompute: bool = False) -> Computation:
         provided = {"model": self.model, "data_splits": self.data_splits, "backend": self.backend, "profiler": self}
         path = self._computing.setdefault(threading.get_ident(), [])
-        return Computation(self._registry, provided, self._memory, kwargs, recompute, path)
+        return Computation(self._registry, provided, self._memory, several_sizes(kwargs), recompute, path)
 
     # Comparing and showing --------------------------------------------------------------------------------------
 
@@ -246,6 +252,14 @@ class Profiler:
 
         shown = Comparison(other._report(), (self._report(),)) if other else self._report()
         log(shown, print_mode, short_print)
+
+    def layer_times(self, model: Any = None) -> LayerTimer:
+        """Return a context manager that times the layers of the model, or of another, in what the block runs.
+
+        The block calls the model itself, as in ``with profiler.layer_times() as timer: model(x).sum().backward()``;
+        afterwards ``timer.table`` has the times. Raises `NotOfferedError` where the backend cannot.
+        """
+        return self.backend.timing_layers(self.model if model is None else model)
 
     def report(self, names: Iterable[str] | None = None) -> Report:
         """Return what is computed so far as plain data: all of it, or the named metrics; plugins are told of it."""
@@ -365,11 +379,15 @@ def compare_profilers(
     if recompute:
         for profiler in everyone:
             profiler.reset_status()
-    measure_jointly([profiler._computation(kwargs) for profiler in everyone], wanted)
-    for profiler in everyone:
-        profiler.compute(profiler.status_keys() if wanted is None else wanted, strict=strict, **kwargs)
+    asked = [
+        with_sweep(profiler.status_keys() if wanted is None else wanted, profiler._registry, kwargs)
+        for profiler in everyone
+    ]
+    measure_jointly([profiler._computation(kwargs) for profiler in everyone], {name for own in asked for name in own})
+    for profiler, own in zip(everyone, asked, strict=True):
+        profiler.compute(own, strict=strict, **kwargs)
     names_shown = told_apart([profiler.name for profiler in everyone] if called is None else called)
-    reports = [profiler._report(wanted) for profiler in everyone]
+    reports = [profiler._report(None if wanted is None else own) for profiler, own in zip(everyone, asked, strict=True)]
     first, *rest = (replace(report, name=name) for report, name in zip(reports, names_shown, strict=True))
     comparison = Comparison(first, tuple(rest))
     plugins.announce(comparison)

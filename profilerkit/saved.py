@@ -57,6 +57,8 @@ class _Memory(msgspec.Struct, forbid_unknown_fields=True):
     live_bytes: list[_Bytes]
     note: str
     unsized: dict[str, _Bytes]
+    parts: dict[str, _Bytes]
+    left_bytes: _Bytes | None
 
 
 class _Report(msgspec.Struct, forbid_unknown_fields=True):
@@ -121,6 +123,8 @@ def _body(report: Report) -> dict[str, Any]:
             "live_bytes": list(memory.live_bytes),
             "note": memory.note,
             "unsized": dict(memory.unsized),
+            "parts": dict(memory.parts),
+            "left_bytes": memory.left_bytes,
         },
         "notes": list(report.notes),
         "environment": dict(report.environment),

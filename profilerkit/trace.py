@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from .errors import by_likeness
+from . import layer_rows
+from .layer_table import LayerTable
 from .status import StatusKey
 from .table import Table
 
@@ -22,9 +23,11 @@ __all__ = [
     "MemoryTimeline",
     "ModelTrace",
     "OpRecord",
+    "RankShare",
     "TensorInfo",
     "Trace",
     "WeightRecord",
+    "distinct",
 ]
 
 
@@ -47,7 +50,7 @@ class WeightRecord:
     """A parameter or buffer of a layer.
 
     ``identity`` is equal for tied weights and for no others. ``trainable`` and ``persistent`` say whether training
-    changes it and whether it is saved with the model.
+    changes it and whether it is saved with the model. ``shape`` is empty for a scalar, and where it is not known.
     """
 
     name: str
@@ -57,11 +60,14 @@ class WeightRecord:
     dtype: str
     trainable: bool
     persistent: bool = True
+    shape: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class OpRecord:
-    """One call of one operator: its cost, and the layer it happened in.
+    """One call of one operator: its cost, and the layer and the call of that layer it happened in.
+
+    ``call`` is -1 for work outside every call of the model: in a function that was given with ``call=``.
 
     ``phase`` is "forward" or, in a training step, "backward".
     """
@@ -79,10 +85,14 @@ class OpRecord:
 
 @dataclass(frozen=True, slots=True)
 class LayerCall:
-    """The tensors that went into one call of a layer, and those that came out."""
+    """The tensors that went into one call of a layer, and those that came out.
+
+    ``caller`` is the path of the layer that made the call, and which of its calls that was; None where nobody did.
+    """
 
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
+    caller: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +107,21 @@ class LayerRecord:
     calls: tuple[LayerCall, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class RankShare:
+    """What one process holds of the weights of a model that runs in several: elements, and bytes with the buffers."""
+
+    rank: int
+    ranks: int
+    params: int
+    bytes: int
+
+    def __str__(self) -> str:
+        return (
+            f"rank {self.rank} of {self.ranks} holds {self.params:,} parameters, with the buffers {self.bytes:,} bytes"
+        )
+
+
 @dataclass(frozen=True)
 class MemoryTimeline:
     """Bytes alive after each operator: inputs and activations; the weights stay alive throughout.
@@ -104,7 +129,8 @@ class MemoryTimeline:
     ``live_bytes`` has one value for each operator of the trace, in order. ``input_bytes`` are alive before the first.
     ``note`` says how the model is run for these to be true, where there are several ways. ``unsized`` has the operators
     that make tensors whose size is not known before the model runs, with their calls: such a tensor counts no bytes,
-    and where there are any the others are lower bounds.
+    and where there are any the others are lower bounds. ``parts`` has what the bytes at the peak are for, where the
+    backend tells: "inputs", "activations", "gradients" (of weights) and "other"; with ``weight_bytes`` they are all.
     """
 
     weight_bytes: int = 0
@@ -112,6 +138,8 @@ class MemoryTimeline:
     live_bytes: tuple[int, ...] = ()
     note: str = ""
     unsized: Mapping[str, int] = field(default_factory=dict)
+    parts: Mapping[str, int] = field(default_factory=dict)
+    left_bytes: int | None = None
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -140,7 +168,8 @@ class ModelTrace:
     ``flops`` are lower bounds. ``method`` says what stood in for the weights. ``failure`` is the error that kept the
     model from being run: then there are layers with their weights, and nothing else. ``unmade_weights``
     says, where there are any, which weights exist only after the model's first call, so that ``layers`` lack them.
-    ``program`` is what the backend keeps of the pass to run the model by, for as long as the trace is kept.
+    ``program`` is what the backend keeps of the pass to run the model by, for as long as the trace is kept. ``rank``
+    says what this process holds of a model that is spread over several; the other numbers are the whole model's.
     """
 
     layers: tuple[LayerRecord, ...]
@@ -151,6 +180,7 @@ class ModelTrace:
     notes: tuple[str, ...] = ()
     failure: Exception | None = None
     unmade_weights: str = ""
+    rank: RankShare | None = None
     program: Any = field(default=None, compare=False, repr=False)
 
     @cached_property
@@ -210,73 +240,16 @@ class ModelTrace:
     @cached_property
     def table(self) -> LayerTable:
         """One row for each layer, with the work inside it (inclusive) and its own."""
-        return LayerTable(_rows(self))
+        return LayerTable(layer_rows.of_layers(self))
 
+    @cached_property
+    def call_table(self) -> LayerTable:
+        """One row for each call of a layer: its tensors, its own work, and with that of the calls it made."""
+        return LayerTable(layer_rows.of_calls(self))
 
-class LayerTable(Table):
-    """The per-layer table: rows with equal keys, in the order of the model; one is also had by its ``path``.
-
-    ``macs``, ``flops`` and ``params`` include the layers inside; ``own_macs`` and ``own_flops`` do not.
-    """
-
-    def __getitem__(self, index: Any) -> Any:
-        if not isinstance(index, str):
-            return super().__getitem__(index)
-        found = next((row for row in self if row["path"] == index), None)
-        if found is None:
-            nearest = ", ".join(by_likeness(index, [row["path"] for row in self])[:5])
-            raise KeyError(f"no layer {index!r}; the nearest are: {nearest}")
-        return found
-
-    def top(self, k: int = 5, by: str = "macs", depth: int | None = None) -> LayerTable:
-        """Return the ``k`` rows with the most of a column, at one depth or (None) among the innermost layers.
-
-        Rows without a value there are left out.
-        """
-        if self._rows and by not in self._rows[0]:
-            raise ValueError(f"no column {by!r} in the layer table; it has {', '.join(self._rows[0])}")
-        held = [row for row in self._rows if row[by] is not None]
-        if any(not isinstance(row[by], (int, float)) for row in held):
-            raise ValueError(f"column {by!r} of the layer table holds no numbers to rank by")
-        return LayerTable(sorted((row for row in held if _is_at(row, depth)), key=lambda row: -row[by])[:k])
-
-    def by_type(self, depth: int | None = None) -> LayerTable:
-        """Return one row for each type of layer: how many there are, and what they do together.
-
-        Without a depth these are sums of what each layer does itself, so that all types together are the whole model.
-        At a depth they are sums over the layers there, with all that is inside them. The sums are those of the columns
-        that the table has both ways, ``macs`` and ``own_macs`` for one. Weights that layers share count for each type.
-        """
-        first = self._rows[0] if self._rows else {}
-        columns = [name for name in first if f"own_{name}" in first]
-        groups: dict[str, list[Mapping[str, Any]]] = {}
-        for row in self._rows:
-            if depth is None or row["depth"] == depth:
-                groups.setdefault(row["type"], []).append(row)
-        return LayerTable(
-            {
-                "type": kind,
-                "layers": len(rows),
-                "calls": sum(row.get("calls", 1) for row in rows),
-                **{name: _total(rows, name if depth is not None else f"own_{name}") for name in columns},
-            }
-            for kind, rows in groups.items()
-        )
-
-    def __repr__(self) -> str:
-        return f"LayerTable({len(self)} layers)"
-
-
-def _is_at(row: Mapping[str, Any], depth: int | None) -> bool:
-    if depth is None:
-        return bool(row.get("is_leaf", True))
-    return "depth" not in row or bool(row["depth"] == depth)
-
-
-def _total(rows: Iterable[Mapping[str, Any]], column: str) -> Any:
-    """Return the sum of a column; None where no row has a value there."""
-    values = [row[column] for row in rows if row[column] is not None]
-    return sum(values) if values else None
+    def layer(self, path: str) -> LayerRecord:
+        """Return the record of a layer; an unknown path raises `KeyError` with the nearest ones."""
+        return self.layers[self.table.position(path)]
 
 
 def _calls(number: int) -> str:
@@ -291,11 +264,6 @@ def distinct(weights: Iterable[WeightRecord]) -> tuple[WeightRecord, ...]:
     return tuple(first.values())
 
 
-def parent_path(path: str) -> str | None:
-    """Return the path of the layer around a layer, or None for the root."""
-    return path.rpartition(".")[0] if path else None
-
-
 def _operator_rows(operators: Iterable[OpRecord], live: tuple[int, ...]) -> Iterator[Mapping[str, Any]]:
     for place, op in enumerate(operators):
         yield {
@@ -305,35 +273,3 @@ def _operator_rows(operators: Iterable[OpRecord], live: tuple[int, ...]) -> Iter
 
 
 _OPERATOR_COLUMNS = ("operator", "layer", "call", "phase", "macs", "flops", "bytes_read", "bytes_written")
-
-
-def _rows(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
-    own: dict[str, list[int]] = {layer.path: [0, 0] for layer in trace.layers}
-    for op in trace.operators:
-        own[op.layer][0] += op.macs
-        own[op.layer][1] += op.flops
-    whole = {path: list(work) for path, work in own.items()}
-    weights = {layer.path: {w.identity: w.count for w in layer.parameters} for layer in trace.layers}
-    parents: set[str] = set()
-    for layer in sorted(trace.layers, key=lambda layer: -layer.depth):
-        parent = parent_path(layer.path)
-        if parent is None:
-            continue
-        parents.add(parent)
-        whole[parent] = [mine + theirs for mine, theirs in zip(whole[parent], whole[layer.path], strict=True)]
-        weights[parent].update(weights[layer.path])
-    for layer in trace.layers:
-        yield {
-            "path": layer.path,
-            "type": layer.type,
-            "depth": layer.depth,
-            "is_leaf": layer.path not in parents,
-            "calls": len(layer.calls),
-            "params": sum(weights[layer.path].values()),
-            "macs": whole[layer.path][0],
-            "flops": whole[layer.path][1],
-            "own_macs": own[layer.path][0],
-            "own_flops": own[layer.path][1],
-            "input_shapes": tuple(info.shape for info in layer.calls[0].inputs) if layer.calls else (),
-            "output_shapes": tuple(info.shape for info in layer.calls[0].outputs) if layer.calls else (),
-        }

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeVar
 import tensorflow as tf
 
 from profilerkit import Backend, ModelInputs, ModelTrace, TensorSpec
-from profilerkit.backend import DeviceLike
+from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
 from profilerkit.layer_times import LayerTime
 
 from . import data, devices, layouts
@@ -24,9 +24,10 @@ from .optimizers import optimizer_state_bytes
 from .preservation import preserved
 from .program import Program
 from .recognition import claims
-from .running import require_values, running
+from .running import mode_of, require_values, running
 from .tracing import trace_model
 from .variables import fingerprint
+from .zeros import zero_weights
 
 __all__ = ["TFBackend"]
 
@@ -93,6 +94,10 @@ class TFBackend(Backend):
         """Return the bytes that a compiled Keras model's optimizer keeps."""
         return optimizer_state_bytes(model)
 
+    def zero_weights(self, model: Any) -> tuple[int, int]:
+        """Return the zeros among the elements of the floating-point weights, and their number."""
+        return zero_weights(model)
+
     def trace(self, model: Any, inputs: ModelInputs | None) -> ModelTrace:
         """Trace the model as a graph of its own, or for real where it cannot be."""
         trace = trace_model(model, None if inputs is None else inputs.map(data.as_tensor))
@@ -107,9 +112,21 @@ class TFBackend(Backend):
         self, model: Any, inputs: ModelInputs, device: DeviceLike = None, mode: str | None = None
     ) -> AbstractContextManager[Callable[[], Any]]:
         """Yield a call that runs one forward pass in inference mode: as a graph, eagerly, by XLA or by ``predict``."""
+        return self.running(model, inputs, device, mode)
+
+    def running(
+        self,
+        model: Any,
+        inputs: ModelInputs,
+        device: DeviceLike = None,
+        mode: str | None = None,
+        options: RunOptions = AS_IT_IS,
+    ) -> AbstractContextManager[Callable[[], Any]]:
+        """Yield a call that runs one forward pass, or a training step; to be compiled is to run by XLA."""
+        wanted = mode_of(self.mode(mode), mode, options)
         earlier = self._program() if self._program is not None else None
         where = None if device is None else devices.resolve_device(model, device)
-        return running(model, inputs.map(data.as_tensor), where, self.mode(mode), earlier)
+        return running(model, inputs.map(data.as_tensor), where, wanted, earlier, options.training)
 
     def layer_times(
         self, model: Any, inputs: ModelInputs, device: DeviceLike = None, passes: int = 10, backward: bool = True
@@ -142,7 +159,10 @@ class TFBackend(Backend):
         return fingerprint(model, values)
 
     def environment(self) -> Mapping[str, str]:
-        """Return TensorFlow's and Keras' versions and threads, and the accelerators it sees."""
+        """Return TensorFlow's and Keras' versions and threads, and the accelerators it sees.
+
+        0 threads mean that TensorFlow takes as many as there are cores.
+        """
         facts = {
             "tensorflow": tf.__version__,
             "keras": tf.keras.__version__,

@@ -10,20 +10,23 @@ from typing import Any
 
 import tensorflow as tf
 
-from profilerkit import InputError, ModelFailedError, ModelInputs, WithoutValuesError
+from profilerkit import InputError, ModelFailedError, ModelInputs, NotOfferedError, WithoutValuesError
+from profilerkit.backend import RunOptions
 
-from .calling import call_model
+from .calling import called_with
 from .devices import resolve_device
 from .failing import failed, unmade_weights
 from .kinds import is_unbuilt
+from .layers import named_layers
 from .preservation import preserved
 from .program import Program, traced_program
 from .program import _built as built_symbolically
+from .program import _gradients as gradients
 from .program import _quietly as quietly
 from .tracing import trace_model
 from .variables import weights_of
 
-__all__ = ["RunningModel", "build_weightless", "require_values", "running"]
+__all__ = ["RunningModel", "build_weightless", "mode_of", "require_values", "running"]
 
 
 @dataclass
@@ -46,9 +49,11 @@ class RunningModel:
 
 @contextmanager
 def running(
-    model: Any, inputs: ModelInputs, device: str | None, mode: str, earlier: Program | None
+    model: Any, inputs: ModelInputs, device: str | None, mode: str, earlier: Program | None, training: bool = False
 ) -> Iterator[RunningModel]:
     """Yield a call that runs the model in inference mode; it gets every variable's value back at the end.
+
+    With ``training`` it runs training steps: forward in training mode, and the gradients of the sum of the outputs.
 
     ``mode`` is "graph" (one traced function), "eager" (operator by operator), "xla" (compiled) or "predict" (Keras' own
     ``predict``). ``earlier`` is a program of the model that may be at hand, so that it need not be traced again.
@@ -61,12 +66,14 @@ def running(
     with preserved(model, variable_values=True), placed, hushed:
         build_weightless(model, inputs)
         if is_unbuilt(model):  # a layer that was never called: this call makes its variables, for the time being
-            call_model(model, inputs.args, inputs.kwargs)
+            called_with(model, inputs)
         fed = inputs.map(lambda leaf: tf.identity(leaf) if tf.is_tensor(leaf) else leaf)
         start = time.perf_counter()
         before = 0.0
         try:
-            if mode == "graph" and device is None and earlier is not None and earlier.fits(model, fed):
+            if training:
+                run = _training_step(model, fed, mode)
+            elif mode == "graph" and device is None and earlier is not None and earlier.fits(model, fed):
                 run, before = _of_program(earlier, fed), earlier.seconds
             else:
                 run = _RUNS[mode](model, fed)
@@ -76,6 +83,31 @@ def running(
         except Exception as error:  # whatever the model raises
             raise failed(model, error, inputs) from error
         yield RunningModel(run, before + time.perf_counter() - start, not target.startswith("/CPU"))
+
+
+def mode_of(usual: str, asked: str | None, options: RunOptions) -> str:
+    """Return the mode that the options lead to; raises `NotOfferedError` for what TensorFlow does not do while it runs.
+
+    ``usual`` is the mode unless the model is to be compiled, ``asked`` the one that was asked for by name.
+    """
+    if options.num_threads is not None:
+        raise NotOfferedError(
+            f"num_threads={options.num_threads}: TensorFlow takes its threads once, before its first operation; call "
+            "tf.config.threading.set_intra_op_parallelism_threads() at the start of the program"
+        )
+    if "autocast" in options.given:
+        raise NotOfferedError(
+            f"autocast={options.autocast!r}: TensorFlow has no autocast; build the model under a mixed policy, "
+            "keras.mixed_precision.set_global_policy('mixed_bfloat16')"
+        )
+    if "compile" not in options.given:
+        return usual
+    if options.compile is not True or asked not in (None, "xla"):
+        said = f"compile={options.compile!r}" + (f" and mode={asked!r}" if asked is not None else "")
+        raise InputError(
+            f"{said}: TensorFlow compiles by XLA alone; give compile=True, or mode='xla', which is the same"
+        )
+    return "xla"
 
 
 def require_values(model: Any, inputs: ModelInputs | None = None) -> None:
@@ -125,7 +157,7 @@ def _of_program(program: Program, inputs: ModelInputs) -> Callable[[], Any]:
 
 
 def _eagerly(model: Any, inputs: ModelInputs) -> Callable[[], Any]:
-    return lambda: call_model(model, inputs.args, inputs.kwargs)
+    return lambda: called_with(model, inputs)
 
 
 def _as_graph(model: Any, inputs: ModelInputs) -> Callable[[], Any]:
@@ -136,12 +168,22 @@ def _compiled(model: Any, inputs: ModelInputs) -> Callable[[], Any]:
     return _of_program(traced_program(model, inputs, compiled=True), inputs)
 
 
+def _training_step(model: Any, inputs: ModelInputs, mode: str) -> Callable[[], Any]:
+    if mode not in ("graph", "eager", "xla"):
+        raise InputError(f"training=True: mode={mode!r} has no training steps; use 'graph', 'eager' or 'xla'")
+    if mode == "eager":
+        return lambda: gradients(named_layers(model), inputs, ())
+    return _of_program(traced_program(model, inputs, training=True, compiled=mode == "xla"), inputs)
+
+
 def _by_predict(model: Any, inputs: ModelInputs) -> Callable[[], Any]:
     if not hasattr(model, "predict"):
         raise InputError(
             f"mode='predict': a {type(model).__name__} has no predict(), which Keras models have; use another mode: "
             "'graph', 'eager' or 'xla'"
         )
+    if inputs.function is not None:
+        raise InputError("mode='predict' runs model.predict() and no function given as call=; use 'graph' or 'eager'")
     fed: Any = inputs.kwargs or (inputs.args[0] if len(inputs.args) == 1 else list(inputs.args))
     first = next(leaf for leaf in inputs.leaves() if tf.is_tensor(leaf))
     return lambda: model.predict(fed, batch_size=int(first.shape[0]), verbose=0)

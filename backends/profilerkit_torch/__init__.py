@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .costs import Cost, Shape, register_module_cost, register_op_cost
     from .data import TorchDataLoader, TorchForwardPass
     from .evaluation import EvalLossFunction, get_accuracy, get_missclass, get_topk
+    from .layer_timing import layer_times
     from .profiler import TorchProfiler
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "get_accuracy",
     "get_missclass",
     "get_topk",
+    "layer_times",
     "register_module_cost",
     "register_op_cost",
 ]
@@ -70,6 +72,7 @@ _MODULES = {
     "get_accuracy": ".evaluation",
     "get_missclass": ".evaluation",
     "get_topk": ".evaluation",
+    "layer_times": ".layer_timing",
     "register_module_cost": ".costs",
     "register_op_cost": ".costs",
 }

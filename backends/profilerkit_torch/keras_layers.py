@@ -159,19 +159,19 @@ def substitute_variables(module: nn.Module, stand_in: Callable[[Any], Any]) -> N
         variable._value = stand_in(variable._value)
 
 
-def called_as_keras_does(model: nn.Module, inputs: ModelInputs) -> ModelInputs:
-    """Return the inputs as a Keras model takes them, in inference mode, which is an argument there.
+def called_as_keras_does(model: nn.Module, inputs: ModelInputs, training: bool = False) -> ModelInputs:
+    """Return the inputs as a Keras model takes them, in inference mode or training, which is an argument there.
 
     Images with the channels first have them last for a model that declares its input so.
     """
-    if not is_keras(model):
+    if inputs.function is not None or not is_keras(model):  # a function of the user's calls the model as it likes
         return inputs
     declared = declared_shapes(model)
     given = inputs.args
     if not inputs.kwargs and len(declared) == len(given):
         given = tuple(_moved(leaf, shape) for leaf, shape in zip(given, declared, strict=True))
     args, kwargs = call_arguments(model, given, inputs.kwargs)
-    return ModelInputs(*args, **{"training": False, **kwargs})
+    return ModelInputs(*args, **{"training": training, **kwargs})
 
 
 def _moved(leaf: Any, declared: Sequence[int | None]) -> Any:

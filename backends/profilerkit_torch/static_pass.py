@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 from torch import nn
@@ -18,17 +18,19 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from profilerkit import ModelInputs
 from profilerkit.trace import LayerRecord, ModelTrace, distinct
 
+from .costs import require_plain
+from .given import GivenObjects
 from .guard import WriteGuard
+from .higher_order import called_directly
+from .inventory import Inventory
 from .keras_layers import build_without_values, fill_variables, is_unbuilt
 from .layers import LayerStack, is_lazy
-from .modules import buffers_of, modules_of, parameters_of, set_inference_flags, tensors_of
+from .passes import InferencePass
 from .preservation import preserved, substitute
 from .recorder import Recorder
 from .records import layer_records
 
-__all__ = ["GradMode", "StandIns", "meta_twin", "traced"]
-
-GradMode: TypeAlias = Callable[[], AbstractContextManager[Any]]
+__all__ = ["StandIns", "meta_twin", "traced"]
 
 
 @dataclass(frozen=True)
@@ -41,39 +43,45 @@ class StandIns:
     mode: AbstractContextManager[Any] = field(default_factory=nullcontext)
 
 
-def traced(model: nn.Module, inputs: ModelInputs, stand_ins: StandIns, grad_mode: GradMode) -> ModelTrace:
-    """Return the trace of one call, with stand-ins for weights and inputs; whatever the model raises goes through."""
+def traced(model: nn.Module, inputs: ModelInputs, stand_ins: StandIns, kind: InferencePass) -> ModelTrace:
+    """Return the trace of one pass, with stand-ins for weights and inputs; whatever the model raises goes through."""
     _import_dynamo()
-    guard = WriteGuard([*tensors_of(model), *(leaf for leaf in inputs.leaves() if isinstance(leaf, torch.Tensor))])
-    lazy = is_lazy(model)
+    given = GivenObjects(inputs)
+    leaves = (leaf for leaf in inputs.leaves() if isinstance(leaf, torch.Tensor))
+    held = Inventory(model)
+    guard = WriteGuard([*held.tensors, *given.tensors, *leaves])
+    lazy = is_lazy(held)
     records: tuple[LayerRecord, ...] = ()
-    with guard.restoring(), preserved(model), ExitStack() as active:
+    with guard.restoring(), preserved(model, held=held), given.restoring(), ExitStack() as active:
         torch.backends.mha.set_fastpath_enabled(False)
-        set_inference_flags(model)
-        if stand_ins.weight is not None:
-            substitute(model, stand_ins.weight)
+        known = {} if stand_ins.weight is None else substitute(model, stand_ins.weight, held)
+        kind.prepare(model)
         standing_in = inputs.map(stand_ins.leaf)
         on_meta = stand_ins.weight is meta_twin
-        if is_unbuilt(modules_of(model)):
+        if held.holds_keras and is_unbuilt(held.modules):
             build_without_values(model, inputs)
             with stand_ins.mode:
-                for module in modules_of(model):
+                for module in held.modules:
                     fill_variables(module)
         elif lazy:  # a first call gives the lazy parameters their sizes, which inference mode would not let it
             with torch.no_grad(), guard, stand_ins.mode, Recorder(LayerStack(model), on_meta=on_meta):
                 standing_in.run(model)
-        layers = LayerStack(model)
-        recorder = Recorder(layers, on_meta=on_meta)
-        held_bytes, input_bytes = _alive_before(recorder, model, standing_in)
+        made = Inventory(model) if lazy else held
+        layers = kind.layer_stack(model, made)
+        recorder = kind.recorder(layers, on_meta=on_meta)
+        if on_meta:  # one mode less: what is written to there is no tensor of the model's, but for a few
+            recorder.guard = guard
+        held_bytes, input_bytes = _alive_before(recorder, made, known, standing_in)
         active.enter_context(warnings.catch_warnings())
         warnings.filterwarnings("ignore", message=r"Using `torch\.compile\(module\)` when there are global hooks")
-        for context in (grad_mode(), guard, layers.following(), stand_ins.mode, recorder):
+        watching = nullcontext() if on_meta else guard
+        for context in (kind.grad_mode(), called_directly(), watching, layers.following(), stand_ins.mode, recorder):
             active.enter_context(context)
-        standing_in.run(model)
+        kind.run(model, standing_in, recorder)
         active.close()
         if lazy:
             records = layer_records(model, layers.calls)
-    records = records or layer_records(model, layers.calls)
+    records = records or layer_records(model, layers.calls, held)
     weights = distinct(weight for record in records for weight in (*record.parameters, *record.buffers))
     return ModelTrace(
         layers=records,
@@ -81,23 +89,25 @@ def traced(model: nn.Module, inputs: ModelInputs, stand_ins: StandIns, grad_mode
         memory=recorder.timeline(sum(weight.bytes for weight in weights) + held_bytes, input_bytes),
         uncounted={**recorder.uncounted, **layers.elsewhere},
         method=stand_ins.method,
-        notes=tuple(_notes(lazy, layers.strangers)),
+        notes=(*_notes(lazy, layers.strangers), *kind.notes(), *recorder.notes),
     )
 
 
-def _alive_before(recorder: Recorder, model: nn.Module, inputs: ModelInputs) -> tuple[int, int]:
+def _alive_before(
+    recorder: Recorder, held: Inventory, known: dict[int, torch.Tensor], inputs: ModelInputs
+) -> tuple[int, int]:
     """Have the recorder count what is alive before the first operator.
 
     Return the bytes of tensors that the model holds beside its weights (tables, caches), which stay as weights do, and
-    those of the inputs. The weights are counted elsewhere.
+    those of the inputs. The weights are counted elsewhere. ``known`` has what stands in for which tensor.
     """
-    for weight in (*parameters_of(model), *buffers_of(model)):
-        recorder.live.add(weight, size=0)
-    held = sum(recorder.live.add(tensor, size=0) for tensor in tensors_of(model))
-    for leaf in inputs.leaves():
+    for weight in (*held.parameters, *held.buffers):
+        recorder.live.add(known.get(id(weight), weight), size=0)
+    others = sum(recorder.live.add(known.get(id(tensor), tensor), size=0) for tensor in held.attributes)
+    for leaf in (*inputs.leaves(), *GivenObjects(inputs).tensors):
         if isinstance(leaf, torch.Tensor):
             recorder.live.add(leaf, size=leaf.numel() * leaf.element_size())
-    return held, recorder.live.total
+    return others, recorder.live.total
 
 
 @cache
@@ -123,13 +133,23 @@ def _notes(lazy: bool, strangers: Iterable[str]) -> Iterator[str]:
         yield f"the model makes layers while it runs ({made}); their work is counted, their parameters are not"
 
 
+_META = torch.device("meta")
+
+
 def meta_twin(tensor: torch.Tensor) -> torch.Tensor:
     """Return a tensor on the meta device that is like another one; a parameter for a parameter."""
     if is_unsized(tensor):
         lazy: Any = UninitializedParameter if isinstance(tensor, nn.Parameter) else UninitializedBuffer
         twin: torch.Tensor = lazy(requires_grad=tensor.requires_grad, device="meta", dtype=tensor.dtype)
         return twin
+    require_plain(tensor)
     if tensor.is_meta:
         return tensor
-    twin = torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device="meta")
-    return nn.Parameter(twin, requires_grad=tensor.requires_grad) if isinstance(tensor, nn.Parameter) else twin
+    twin = torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device=_META)
+    if type(tensor) is nn.Parameter and not tensor.__dict__:  # as nn.Parameter does, less what it asks first
+        return torch.Tensor._make_subclass(nn.Parameter, twin, tensor.requires_grad)
+    if isinstance(tensor, nn.Parameter):
+        twin = nn.Parameter(twin, requires_grad=tensor.requires_grad)
+    if not hasattr(tensor, "__tensor_flatten__"):  # of a packed weight: its real shape and its scales
+        twin.__dict__.update(tensor.__dict__)
+    return twin

@@ -1,7 +1,8 @@
-"""Running a model for real: on a device, in eval mode and without gradients, and handed back untouched."""
+"""Running a model for real: on a device, for inference or in training steps, and handed back untouched."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -9,17 +10,38 @@ from typing import Any
 import torch
 from torch import nn
 
-from profilerkit import Device, DeviceNotAvailableError, ModelInputs, WithoutValuesError
-from profilerkit.backend import DeviceLike
+from profilerkit import Device, DeviceNotAvailableError, InputError, ModelInputs, WithoutValuesError
+from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
+from profilerkit.error_text import error_line
 from profilerkit.errors import model_failed
 
+from .compiling import compiled
+from .given import GivenObjects
 from .guard import WriteGuard
 from .keras_layers import called_as_keras_does, keras_device
 from .layers import is_lazy
 from .modules import buffers_of, parameters_of, set_inference_flags, tensors_of
 from .preservation import preserved, substitute, unchanged_parameters
+from .timed_passes import (
+    EventTimedPass,
+    Pass,
+    autocasting,
+    forward_pass,
+    set_training_flags,
+    synchronize,
+    training_step,
+)
 
-__all__ = ["device_of", "needs_autograd", "placed", "require_values", "resolve_device", "running", "synchronize"]
+__all__ = [
+    "accelerators",
+    "device_of",
+    "needs_autograd",
+    "placed",
+    "require_values",
+    "resolve_device",
+    "running",
+    "synchronize",
+]
 
 
 def device_of(model: nn.Module) -> torch.device:
@@ -63,10 +85,21 @@ def _accelerator_name() -> str:
     return accelerator.type
 
 
-def synchronize(device: torch.device) -> None:
-    """Return when all work given to the device is done."""
-    if device.type not in ("cpu", "meta"):
-        torch.accelerator.synchronize(device)
+def accelerators() -> dict[str, str]:
+    """Return the names of the accelerators here, the memory of each, and the version of CUDA or ROCm."""
+    accelerator = torch.accelerator.current_accelerator(check_available=True)
+    if accelerator is None:
+        return {}
+    indices = range(torch.accelerator.device_count())
+    if accelerator.type != "cuda":
+        return {"accelerators": ", ".join(f"{accelerator.type}:{index}" for index in indices)}
+    found = [torch.cuda.get_device_properties(index) for index in indices]
+    runs_them = {"cuda": torch.version.cuda, "rocm": torch.version.hip, "cudnn": torch.backends.cudnn.version()}
+    return {
+        "accelerators": ", ".join(each.name for each in found),
+        "accelerator_memory_bytes": ", ".join(str(each.total_memory) for each in found),
+        **{name: str(version) for name, version in runs_them.items() if version is not None},
+    }
 
 
 def require_values(model: nn.Module, device: torch.device) -> None:
@@ -102,37 +135,73 @@ def _moved(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
 
 
 @contextmanager
-def running(model: nn.Module, inputs: ModelInputs, device: DeviceLike) -> Iterator[Callable[[], Any]]:
-    """Yield a call that runs one forward pass without gradients and returns when every device is done.
+def running(
+    model: nn.Module,
+    inputs: ModelInputs,
+    device: DeviceLike,
+    options: RunOptions = AS_IT_IS,
+) -> Iterator[Pass]:
+    """Yield a call that runs one pass, as the options say, and returns when every device is done.
 
-    Not in torch's inference mode, whose tensors could stay behind in a cache and break the user's training. The first
-    pass runs under a guard that keeps whatever the model writes to; it gets that back at the end, and its buffers in
-    any case. Without a device the model stays where it is, on several devices too.
+    For inference not in torch's inference mode, whose tensors could stay behind in a cache and break the user's
+    training. The first pass runs under a guard that keeps whatever the model writes to; it gets that back at the end,
+    and its buffers in any case. Without a device the model stays where it is, on several devices too.
     """
     target = resolve_device(model, device)
     require_values(model, target)
     sharded = device is None and len({tensor.device for tensor in tensors_of(model)}) > 1
     with preserved(model), placed(model, target) if not sharded else nullcontext():
-        set_inference_flags(model)
-        fed = called_as_keras_does(model, inputs).map(
-            lambda leaf: leaf.to(target) if isinstance(leaf, torch.Tensor) else leaf
-        )
+        (set_training_flags if options.training else set_inference_flags)(model)
+        if options.num_threads is not None:
+            torch.set_num_threads(options.num_threads)
+        autocast = autocasting(options.autocast, target)
+        fed = called_as_keras_does(model, inputs, options.training).map(lambda leaf: _fed(leaf, target, options))
         gradients = [parameter.grad for parameter in parameters_of(model) if parameter.grad is not None]
         tensors = [leaf for leaf in fed.leaves() if isinstance(leaf, torch.Tensor)]
-        guard = WriteGuard([*tensors_of(model), *gradients, *tensors])
+        given = GivenObjects(fed)
+        guard = WriteGuard([*tensors_of(model), *gradients, *tensors, *given.tensors])
         devices = {target, *(tensor.device for tensor in tensors_of(model))}
-        with guard.restoring():
+        with (
+            guard.restoring(),
+            given.restoring(),
+            training_step(model) if options.training else nullcontext(forward_pass) as step,
+        ):
             guard.keep([*buffers_of(model), *gradients])
-            _first_pass(model, fed, guard)
+            _first_pass(lambda: step(model, fed, autocast), fed, guard)
+            with (
+                unchanged_parameters(model, watched=guard.guards),
+                compiled(model, options.compile) if options.compile else nullcontext(model) as called,
+            ):
+                kind = EventTimedPass if EventTimedPass.suits(devices) else Pass
 
-            def call() -> None:
-                with torch.no_grad():
-                    fed.run(model)
-                for used in devices:
-                    synchronize(used)
+                def run_once() -> Any:
+                    given.restore()  # a cache that grew would make every call a longer one
+                    return step(called, fed, autocast)
 
-            with unchanged_parameters(model, watched=guard.guards):
-                yield call
+                run = kind(run_once, tuple(devices))
+                if options.compile:
+                    _compile(run, options)
+                yield run
+
+
+def _fed(leaf: Any, device: torch.device, options: RunOptions) -> Any:
+    """Return an input on the device; for training one that has a gradient of its own, if it is to have any."""
+    if not isinstance(leaf, torch.Tensor):
+        return leaf
+    moved = leaf.to(device)
+    return moved.detach().requires_grad_() if options.training and moved.requires_grad else moved
+
+
+def _compile(run: Pass, options: RunOptions) -> None:
+    start = time.perf_counter()
+    try:
+        run()
+    except Exception as error:  # the model itself has run before
+        raise InputError(
+            f"compile={options.compile!r}: torch.compile failed: {type(error).__name__}: {error_line(error)}; "
+            "the usual compiler needs one of C++ on the CPU, and Triton on a GPU; compile='aot_eager' needs neither"
+        ) from error
+    run.first_call_seconds = time.perf_counter() - start
 
 
 def needs_autograd(error: Exception) -> bool:
@@ -140,10 +209,12 @@ def needs_autograd(error: Exception) -> bool:
     return isinstance(error, RuntimeError) and any(word in str(error) for word in ("grad", "nference"))
 
 
-def _first_pass(model: nn.Module, inputs: ModelInputs, guard: WriteGuard) -> None:
+def _first_pass(run: Callable[[], Any], inputs: ModelInputs, guard: WriteGuard) -> None:
     """Run once under the guard; raise `ModelFailedError` where the model does."""
     try:
-        with torch.no_grad(), guard:
-            inputs.run(model)
+        with guard:
+            run()
+    except InputError:
+        raise
     except Exception as error:  # whatever the model raises
         raise model_failed(error, inputs) from error

@@ -8,49 +8,76 @@ operators before it takes them apart, so that a count does not depend on device,
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.nn.parameter import is_lazy as is_unsized
 
 from profilerkit import CostFormulaError, ModelInputs
-from profilerkit.errors import model_failed
 from profilerkit.measurement import collector_paused
 from profilerkit.trace import ModelTrace
 
+from .costs import require_plain
 from .keras_layers import called_as_keras_does, holds_keras
 from .layers import is_lazy
 from .modules import modules_of, parameters_of
+from .passes import InferencePass
+from .recorder import AutocastError
 from .records import layer_records
-from .static_pass import GradMode, StandIns, meta_twin, traced
+from .scripted import frozen_weights, operator_by_operator, said_of_scripts
+from .static_pass import StandIns, meta_twin, traced
 from .timing import device_of, needs_autograd
+from .wrapped import given_the_wrapper, logical, rank_share
 
 __all__ = ["trace_model"]
 
+#: A model that computes gradients itself may do so in the second.
+_IN_INFERENCE = (InferencePass(torch.inference_mode), InferencePass(torch.no_grad))
 
-def trace_model(model: nn.Module, inputs: ModelInputs | None) -> ModelTrace:
-    """Return the trace of one forward pass; a model that raises leaves its layers, and the error as ``failure``."""
-    model = getattr(model, "_orig_mod", model)  # a compiled model: its original is what is counted
+
+def trace_model(
+    model: nn.Module, inputs: ModelInputs | None, kinds: Sequence[InferencePass] = _IN_INFERENCE
+) -> ModelTrace:
+    """Return the trace of one pass, of the first kind that works: of one forward pass unless others are given.
+
+    A model that raises leaves its layers, and the error as ``failure``. Of a wrapped model, that inside is traced.
+    """
+    modules = modules_of(model)
+    share, frozen = rank_share(modules), frozen_weights(modules)
+    with operator_by_operator(modules), logical(model, modules) as inside:
+        found = _traced_model(inside, None if inputs is None else given_the_wrapper(inputs, model), kinds)
+    said = (*(said_of_scripts(modules) if found.operators else ()), *([str(share)] if share else ()))
+    if not (said or frozen):
+        return found
+    notes = (*found.notes, *said)
+    return replace(found, notes=notes, rank=share, unmade_weights=found.unmade_weights or frozen)
+
+
+def _traced_model(model: nn.Module, inputs: ModelInputs | None, kinds: Sequence[InferencePass]) -> ModelTrace:
     if inputs is None:
         return _layers_alone(model)
     errors: list[Exception] = []
     called = called_as_keras_does(model, inputs)
     # Keras moves meta tensors to where it works, and asks for values there: it gets fake ones.
     attempts = (_on_fake, _for_real) if holds_keras(modules_of(model)) else (_on_meta, _on_fake, _for_real)
-    for grad_mode in (torch.inference_mode, torch.no_grad):
+    for kind in kinds:
         errors.clear()
         for attempt in attempts:
             try:
-                return attempt(model, called, grad_mode, errors)
+                return attempt(model, called, kind, errors)
             except CostFormulaError as error:
                 return _layers_alone(model, error)
             except Exception as error:  # whatever a model raises, the next way may work
                 errors.append(error)
+                if isinstance(error, AutocastError) and kind is not kinds[-1]:
+                    break
         if not any(needs_autograd(error) for error in errors):
             break
-    return _layers_alone(model, model_failed(errors[-1], inputs))
+    return _layers_alone(model, kind.failed(errors[-1], inputs))
 
 
 def _layers_alone(model: nn.Module, failure: Exception | None = None) -> ModelTrace:
@@ -59,7 +86,7 @@ def _layers_alone(model: nn.Module, failure: Exception | None = None) -> ModelTr
     return ModelTrace(layer_records(model, {}), failure=failure, unmade_weights=lazy if is_lazy(model) else "")
 
 
-def _on_meta(model: nn.Module, inputs: ModelInputs, grad_mode: GradMode, errors: list[Exception]) -> ModelTrace:
+def _on_meta(model: nn.Module, inputs: ModelInputs, kind: InferencePass, errors: list[Exception]) -> ModelTrace:
     """Trace with meta tensors in place of weights and floating-point inputs; integers keep their values."""
     known: dict[int, torch.Tensor] = {}
 
@@ -68,36 +95,46 @@ def _on_meta(model: nn.Module, inputs: ModelInputs, grad_mode: GradMode, errors:
         if valued or not isinstance(leaf, torch.Tensor):
             return leaf
         if id(leaf) not in known:  # an input given twice stays one tensor
-            known[id(leaf)] = meta_twin(leaf)
+            known[id(leaf)] = meta_twin(leaf).requires_grad_(leaf.requires_grad)
         return known[id(leaf)]
 
     # A collector's pause would cost more than the trace; what only it would free is small where tensors have no data.
     with collector_paused():
-        return traced(model, inputs, StandIns("meta tensors", meta_twin, stand_in), grad_mode)
+        return traced(model, inputs, StandIns("meta tensors", meta_twin, stand_in), kind)
 
 
-def _on_fake(model: nn.Module, inputs: ModelInputs, grad_mode: GradMode, errors: list[Exception]) -> ModelTrace:
-    """Trace with fake tensors, which know the device they stand for."""
+def _on_fake(model: nn.Module, inputs: ModelInputs, kind: InferencePass, errors: list[Exception]) -> ModelTrace:
+    """Trace with fake tensors, which know the device they stand for; for meta ones that is the CPU."""
     mode = FakeTensorMode(allow_non_fake_inputs=True)
 
+    def fake_twin(tensor: torch.Tensor) -> torch.Tensor:
+        if is_unsized(tensor):
+            return mode.from_tensor(tensor)
+        require_plain(tensor)
+        if not tensor.is_meta:
+            return mode.from_tensor(tensor)
+        with mode:
+            twin = torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device="cpu")
+        return nn.Parameter(twin, requires_grad=tensor.requires_grad) if isinstance(tensor, nn.Parameter) else twin
+
     def stand_in(leaf: Any) -> Any:
-        return mode.from_tensor(leaf) if isinstance(leaf, torch.Tensor) else leaf
+        return fake_twin(leaf) if isinstance(leaf, torch.Tensor) else leaf
 
     log = logging.getLogger("torch._subclasses.fake_tensor")  # it logs whatever fails, which is dealt with here
     was_disabled, log.disabled = log.disabled, True
     try:
-        return traced(model, inputs, StandIns("fake tensors", mode.from_tensor, stand_in, mode), grad_mode)
+        return traced(model, inputs, StandIns("fake tensors", fake_twin, stand_in, mode), kind)
     finally:
         log.disabled = was_disabled
 
 
-def _for_real(model: nn.Module, inputs: ModelInputs, grad_mode: GradMode, errors: list[Exception]) -> ModelTrace:
+def _for_real(model: nn.Module, inputs: ModelInputs, kind: InferencePass, errors: list[Exception]) -> ModelTrace:
     """Trace a real run, which no model can refuse; what it writes to is written back."""
     if is_lazy(model) or any(parameter.is_meta for parameter in parameters_of(model)):
         raise errors[0]
     device = device_of(model)
     placed = inputs.map(lambda leaf: leaf.to(device) if isinstance(leaf, torch.Tensor) else leaf)
-    trace = traced(model, placed, StandIns("a real run", None, lambda leaf: leaf), grad_mode)
+    trace = traced(model, placed, StandIns("a real run", None, lambda leaf: leaf), kind)
     note = f"counted in a real run: on shapes alone the model raised {type(errors[0]).__name__}: {_line(errors[0])}"
     return replace(trace, notes=(*trace.notes, note))
 

@@ -2,27 +2,51 @@
 
 from __future__ import annotations
 
+from .batch_sweep import BatchSweep, ComputeBatchSweep
 from .complexity import ComputeComplexity, ComputeFlops, ComputeParams, Flops, Macs, TotalParams, TrainableParams
 from .evaluation import ComputeEvalMetric, DynamicEvalMetric, EvalMetric, InferenceTime
-from .execution_time import ComputeExecutionTime, ComputeFirstCall, ExecutionTime, FirstCallTime, Throughput
+from .execution_time import (
+    ComputeExecutionTime,
+    ComputeFirstCall,
+    ComputeTrainingTime,
+    ExecutionTime,
+    FirstCallTime,
+    Throughput,
+    TrainingTime,
+)
 from .layer_times import ComputeLayerTimes, LayerTimes
 from .layerwise import ComputeLayerwiseSummary, LayerwiseData, LayerwiseSummary
-from .memory import MemoryFootprint
+from .memory import ComputeMeasuredMemory, MeasuredMemory, MemoryFootprint
+from .pruning import ComputeEffectiveMacs, ComputeSparsity, EffectiveMacs, Sparsity
 from .size import ComputeSize, ModelSize
-from .training import ComputeTraining, TrainingFlops, TrainingMacs, TrainingMemory
+from .training import (
+    ComputeTraining,
+    TrainingFlops,
+    TrainingLayers,
+    TrainingMacs,
+    TrainingMemory,
+    TrainingMemoryParts,
+)
 
 __all__ = [
+    "BatchSweep",
+    "ComputeBatchSweep",
     "ComputeComplexity",
+    "ComputeEffectiveMacs",
     "ComputeEvalMetric",
     "ComputeExecutionTime",
     "ComputeFirstCall",
     "ComputeFlops",
     "ComputeLayerTimes",
     "ComputeLayerwiseSummary",
+    "ComputeMeasuredMemory",
     "ComputeParams",
     "ComputeSize",
+    "ComputeSparsity",
     "ComputeTraining",
+    "ComputeTrainingTime",
     "DynamicEvalMetric",
+    "EffectiveMacs",
     "EvalMetric",
     "ExecutionTime",
     "FirstCallTime",
@@ -32,12 +56,17 @@ __all__ = [
     "LayerwiseData",
     "LayerwiseSummary",
     "Macs",
+    "MeasuredMemory",
     "MemoryFootprint",
     "ModelSize",
+    "Sparsity",
     "Throughput",
     "TotalParams",
     "TrainableParams",
     "TrainingFlops",
+    "TrainingLayers",
     "TrainingMacs",
     "TrainingMemory",
+    "TrainingMemoryParts",
+    "TrainingTime",
 ]

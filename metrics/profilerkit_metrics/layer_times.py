@@ -13,7 +13,7 @@ __all__ = ["ComputeLayerTimes", "LayerTimes"]
 
 
 class LayerTimes(Metric):
-    """Seconds of each layer, forward and backward, as a `LayerTable`: medians over several passes."""
+    """Seconds of each layer, forward and backward, as a `LayerTimeTable`: medians over several passes, and samples."""
 
     NAME = "layer_times"
 
@@ -54,7 +54,7 @@ class ComputeLayerTimes(ProfilerFunction):
             backend: The model's backend.
             inputs: What it is called with.
             device: Where to run; where the model is unless given.
-            passes: How often; the table has the medians.
+            passes: How often; the table has the medians, and the samples behind them.
             backward: Whether to time the backward pass too.
         """
         try:

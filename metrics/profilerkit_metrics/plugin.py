@@ -5,7 +5,18 @@ from __future__ import annotations
 import profilerkit_metrics
 from profilerkit import Backend, ProfilerFunction, StatusKey, hookimpl
 
-from . import ComputeComplexity, ComputeExecutionTime, ComputeFirstCall, ComputeLayerTimes, ComputeTraining
+from . import (
+    ComputeBatchSweep,
+    ComputeComplexity,
+    ComputeEffectiveMacs,
+    ComputeExecutionTime,
+    ComputeFirstCall,
+    ComputeLayerTimes,
+    ComputeMeasuredMemory,
+    ComputeSparsity,
+    ComputeTraining,
+    ComputeTrainingTime,
+)
 
 
 @hookimpl
@@ -17,6 +28,11 @@ def profilerkit_profiler_functions(backend: Backend) -> list[ProfilerFunction]:
         ComputeFirstCall(),
         ComputeLayerTimes(),
         ComputeTraining(),
+        ComputeMeasuredMemory(),
+        ComputeSparsity(),
+        ComputeEffectiveMacs(),
+        ComputeTrainingTime(),
+        ComputeBatchSweep(),
     ]
 
 

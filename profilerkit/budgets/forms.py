@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from xml.etree import ElementTree as ET
 
-from ..render.content import Grid, visible
+from ..render.grids import Grid, visible
 from .checking import Finding, Verdict
 
 __all__ = ["FORMS", "as_junit", "as_markdown", "as_text", "summary"]

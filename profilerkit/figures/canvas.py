@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..comparison import Comparison
 from ..quantity import Scale, scale_value
-from ..render.content import visible
+from ..render.grids import visible
 
 if TYPE_CHECKING:
     from ..report import Report

@@ -16,7 +16,8 @@ from rich.text import Text
 
 from ..randomness import untouched_random
 from ..trace import LayerTable
-from .content import Grid, Notes, Part, layer_grid, measured_grid, parts
+from .content import layer_grid, measured_grid, parts
+from .grids import Grid, Notes, Part
 
 if TYPE_CHECKING:
     from ..comparison import Comparison

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from ..columns import Column
 from ..measurement import Measurement, Ratio
@@ -17,51 +17,14 @@ from ..quantity import PREFIXES, Scale, format_number, scale_value
 from ..status import Comparative, Completeness
 from ..table import Table
 from ..trace import LayerTable
+from .grids import Grid, Notes, Part, visible
+from .time_grids import environment_grids, measurement_grids, sweep_grids
 
 if TYPE_CHECKING:
     from ..comparison import Comparison
     from ..report import Report, StatusRecord
 
 __all__ = ["Grid", "Notes", "Part", "layer_grid", "measured_grid", "parts", "visible"]
-
-
-@dataclass(frozen=True)
-class Grid:
-    """A table of text: columns of numbers, which stand right, are those of ``numeric``; ``depths`` indent rows."""
-
-    title: str
-    titles: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    numeric: frozenset[int] = frozenset()
-    depths: tuple[int, ...] = ()
-    kind: str = ""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "title", visible(self.title))
-        object.__setattr__(self, "rows", tuple(tuple(map(visible, row)) for row in self.rows))
-        object.__setattr__(self, "titles", tuple("\n".join(map(visible, title.split("\n"))) for title in self.titles))
-
-
-@dataclass(frozen=True)
-class Notes:
-    """Sentences that belong to the grid before them."""
-
-    lines: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "lines", tuple(map(visible, self.lines)))
-
-
-def visible(text: str) -> str:
-    r"""Return a text with its line breaks and control characters spelt out: a name may hold any, a cell is one line.
-
-    >>> visible("a\nb")
-    'a\\nb'
-    """
-    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-
-
-Part: TypeAlias = "Grid | Notes"
 
 
 def parts(
@@ -132,8 +95,11 @@ def _report_parts(report: Report, details: bool, layers: _Layers) -> Iterator[Pa
         if isinstance(record.value, LayerTable):
             yield measured_grid(record.friendly_name, record.value)
     asked = any(isinstance(value, (LayerTable, str)) for value in report.data.values())
+    yield from sweep_grids([report])
     if details:
         yield _descriptions(report.statuses.values())
+        yield from measurement_grids([report])
+        yield from environment_grids([report])
     if report.layers is not None and (layers.wanted or asked):
         yield layers.of(report.layerwise)
 
@@ -158,8 +124,11 @@ def _comparison_parts(comparison: Comparison, details: bool, layers: _Layers) ->
     if not alike:
         notes.append("The columns are not for the same batch size; what grows with the batch does not compare.")
     yield Notes((*notes, *_legend(comparison)))
+    yield from sweep_grids(reports)
     if details:
         yield _descriptions(firsts)
+        yield from measurement_grids(reports)
+        yield from environment_grids(reports)
     for place, other in enumerate(comparison.others):
         if layers.wanted and comparison.reference.layers is not None and other.layers is not None:
             yield layers.of_both(comparison.reference, other, comparison.layers(place))
@@ -352,4 +321,4 @@ def _legend(comparison: Comparison) -> Iterable[str]:
     confidence = f"{100 * first.confidence:.4g} %"
     yield f"Times are medians, {how}; brackets hold the {confidence} confidence interval of the ratio."
     if any("≈" in _enhancement(comparison, key, place) for place in range(len(comparison.others))):
-        yield "≈ marks a ratio whose interval holds 1: there is no real difference."
+        yield "≈ marks a ratio whose interval holds 1: no real difference was found."

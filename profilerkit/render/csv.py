@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..measurement import Measurement
 from ..status import is_number
-from .content import visible
+from .grids import visible
 
 if TYPE_CHECKING:
     from ..comparison import Comparison

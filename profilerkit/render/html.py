@@ -16,7 +16,8 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from ..measurement import Measurement
-from .content import Grid, Notes, parts, visible
+from .content import parts
+from .grids import Grid, Notes, visible
 from .page_data import embedded, page_data
 
 if TYPE_CHECKING:

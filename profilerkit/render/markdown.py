@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from .content import Grid, Notes, parts
+from .content import parts
+from .grids import Grid, Notes
 
 if TYPE_CHECKING:
     from ..comparison import Comparison

@@ -15,7 +15,7 @@ from ..measurement import Measurement
 from ..quantity import Scale
 from ..status import is_number
 from ..trace import LayerTable
-from .content import visible
+from .grids import visible
 
 if TYPE_CHECKING:
     from ..comparison import Comparison

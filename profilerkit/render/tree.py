@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..columns import Column
+from ..layer_rows import parent_path
 from ..layer_view import children_of
-from ..trace import LayerTable, parent_path
-from .content import visible
+from ..trace import LayerTable
+from .grids import visible
 
 if TYPE_CHECKING:
     from ..comparison import Comparison

@@ -10,7 +10,7 @@ from browsing import Open, browser, column, visit
 from page_reports import HOSTILE_NAMES, empty, hostile, many, odd_numbers, pair, small
 
 from profilerkit import Comparison
-from profilerkit.render.content import visible
+from profilerkit.render.grids import visible
 
 __all__ = ["browser", "visit"]
 

@@ -55,7 +55,7 @@ class Broken(torch.nn.Module):
 
 class Strange(torch.nn.Module):
     def forward(self, x):
-        return torch.linalg.eigh(x @ x.T)[0]
+        return torch.nn.functional.multilabel_margin_loss(x, torch.zeros(x.shape, dtype=torch.long))
 """
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from profilerkit import ModelInputs, NotOfferedError, Profiler, Unavailable, WithoutValuesError, profile
-from profilerkit.layer_times import LayerTime, layer_time_table
+from profilerkit.layer_times import CallTime, LayerTime, LayerTimer, layer_time_table
 from profilerkit.testing import FakeBackend, FakeModel, FakeTensor
 from profilerkit_metrics import ComputeLayerTimes
 
@@ -59,11 +59,67 @@ def test_a_layer_counts_for_the_nearest_one_around_it_that_is_there() -> None:
     assert table[""]["forward_seconds"] == 3.0
 
 
-@pytest.mark.parametrize("odd", [(1.0, 2.0), ()])
-def test_layers_timed_in_different_numbers_of_passes_are_refused(odd: tuple[float, ...]) -> None:
-    times = [LayerTime("", "M", 1, (1.0,)), LayerTime("a", "L", 1, (1.0,), odd)]
-    with pytest.raises(ValueError, match=rf"in {'0, 1' if not odd else '1, 2'} passes; all must have the same number"):
+@pytest.mark.parametrize(
+    ("forward", "backward", "said"),
+    [((1.0, 2.0), (1.0,), "1, 2"), ((1.0,), (1.0, 2.0), "1, 2"), ((), (1.0,), "0, 1"), ((1.0,), (), "0, 1")],
+)
+def test_layers_timed_in_different_numbers_of_passes_are_refused(
+    forward: tuple[float, ...], backward: tuple[float, ...], said: str
+) -> None:
+    times = [LayerTime("", "M", 1, (1.0,), (1.0,)), LayerTime("a", "L", 1, forward, backward)]
+    with pytest.raises(ValueError, match=rf"timed in {said} passes; all must have the same number of them"):
         layer_time_table(times)
+
+
+def test_fewer_passes_may_have_gone_backward() -> None:
+    (row,) = layer_time_table([LayerTime("", "M", 1, (1.0, 2.0, 3.0), (10.0,))])
+    assert (row["forward_seconds"], row["backward_seconds"]) == (2.0, 10.0)
+
+
+def test_the_samples_behind_the_medians() -> None:
+    table = layer_time_table(TIMES)
+    assert table.samples("") == (311.0, 132.0, 223.0)
+    assert table.samples("block", "own_forward_seconds") == (10.0, 30.0, 20.0)
+    assert table.samples("block", "backward_seconds") == (55.0, 66.0, 77.0)
+    measured = table.measurement("block")
+    assert (measured.samples, measured.median, measured.max) == ((310.0, 130.0, 220.0), 220.0, 310.0)
+    with pytest.raises(ValueError, match=r"column 'forward' has no samples; those that have are: forward_seconds"):
+        table.samples("", "forward")
+    with pytest.raises(KeyError, match=r"no layer 'blok'; the nearest are: block"):
+        table.samples("blok")
+    with pytest.raises(ValueError, match=r"backward_seconds of layer '' has no samples: no backward pass was timed"):
+        layer_time_table([LayerTime("", "M", 1, (1.0,))]).measurement("", "backward_seconds")
+
+
+def test_a_row_for_each_pass_where_calls_are_not_told_apart() -> None:
+    rows = list(
+        layer_time_table(
+            [LayerTime("", "M", 2, (1.0, 2.0), (3.0,)), LayerTime("a", "L", 1, (4.0, 5.0), (6.0,))]
+        ).iterations
+    )
+    assert [
+        (row["path"], row["pass"], row["call"], row["forward_seconds"], row["backward_seconds"]) for row in rows
+    ] == [
+        ("", 0, None, 5.0, 9.0),
+        ("", 1, None, 7.0, None),
+        ("a", 0, None, 4.0, 6.0),
+        ("a", 1, None, 5.0, None),
+    ]
+    assert [row["own_forward_seconds"] for row in rows] == [1.0, 2.0, 4.0, 5.0]
+
+
+def test_a_row_for_each_call_where_they_are() -> None:
+    calls = (CallTime(0, 0, 3.0, 1.0, 30.0, 10.0), CallTime(0, 1, 4.0, 2.0))
+    table = layer_time_table([LayerTime("", "M", 2, (3.0,), each_call=calls), LayerTime("idle", "L", 0, (0.0,))])
+    assert [tuple(row.values()) for row in table.iterations] == [
+        ("", "M", 0, 0, 3.0, 30.0, 1.0, 10.0),
+        ("", "M", 0, 1, 4.0, None, 2.0, None),
+    ]
+
+
+def test_what_measuring_took_is_said_where_it_is_known() -> None:
+    table = layer_time_table([LayerTime("", "M", 1, (1.0,)), LayerTime("a", "L", 1, (1.0,), overhead=0.25)])
+    assert [row["overhead_seconds"] for row in table] == [None, 0.25]
 
 
 def test_no_layers_are_an_empty_table() -> None:
@@ -76,7 +132,13 @@ def test_the_slowest_layers_and_a_data_frame() -> None:
     pytest.importorskip("pandas")
     frame = table.to_pandas()
     columns = ["path", "type", "depth", "is_leaf", "calls", "forward_seconds", "backward_seconds"]
-    assert list(frame.columns) == [*columns, "own_forward_seconds", "own_backward_seconds", "missing"]
+    assert list(frame.columns) == [
+        *columns,
+        "own_forward_seconds",
+        "own_backward_seconds",
+        "overhead_seconds",
+        "missing",
+    ]
     assert frame.set_index("path").loc["block", "forward_seconds"] == 220.0
 
 
@@ -150,3 +212,30 @@ def test_a_backend_that_cannot_tell_says_so(model: FakeModel) -> None:
     assert "does not time single layers" in str(value.reason)
     with pytest.raises(NotOfferedError, match="does not time single layers"):
         FakeBackend().layer_times(model, ModelInputs.of(FakeTensor((1, 3))))
+    said = "the fake backend does not time layers while other code runs the model"
+    with pytest.raises(NotOfferedError, match=said):
+        Profiler(model, backend=FakeBackend()).layer_times()
+
+
+def test_a_profiler_gives_its_backends_timer_for_its_model_or_another(model: FakeModel) -> None:
+    class Timer(LayerTimer):
+        def __init__(self, model: Any) -> None:
+            self.model = model
+
+        def __enter__(self) -> LayerTimer:
+            return self
+
+        def __exit__(self, *raised: object) -> None: ...
+
+        def times(self) -> Sequence[LayerTime]:
+            return TIMES
+
+    class Watching(FakeBackend):
+        def timing_layers(self, model: Any) -> LayerTimer:
+            return Timer(model)
+
+    profiler, other = Profiler(model, backend=Watching()), FakeModel()
+    with profiler.layer_times() as timer:
+        pass
+    assert timer.table == layer_time_table(TIMES)
+    assert (timer.model, profiler.layer_times(other).model) == (model, other)  # type: ignore[attr-defined]

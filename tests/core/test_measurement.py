@@ -1,6 +1,7 @@
 """Statistics and the stopping rule, against a fake clock."""
 
 import gc
+import json
 import math
 import random
 
@@ -21,6 +22,41 @@ def test_statistics_of_known_samples() -> None:
     assert (measurement.min, measurement.max) == (1.0, 4.0)
     assert measurement.iqr == pytest.approx(1.5)  # 3.25 - 1.75, linear interpolation
     assert measurement.percentile(90) == pytest.approx(3.7)
+
+
+def test_percentiles_by_name() -> None:
+    measurement = Measurement(tuple(float(value) for value in range(101)))
+    assert (measurement.p50, measurement.p90, measurement.p95, measurement.p99) == (50.0, 90.0, 95.0, 99.0)
+    assert (measurement.percentile(0), measurement.percentile(100)) == (0.0, 100.0)
+    assert Measurement((7.0,)).p99 == 7.0
+    assert Measurement((1.0, math.inf, math.inf)).p90 == math.inf
+    with pytest.raises(ValueError, match=r"percentile\(101\): give a number from 0 to 100"):
+        measurement.percentile(101)
+
+
+def test_a_measurement_as_plain_data() -> None:
+    measurement = Measurement((4.0, 1.0, 3.0, 2.0), warmup=(9.0,), session=5, precision=0.02)
+    assert json.loads(json.dumps(measurement.to_dict())) == {
+        "median": 2.5,
+        "low": 1.0,
+        "high": 4.0,
+        "confidence": 0.95,
+        "mean": 2.5,
+        "iqr": 1.5,
+        "min": 1.0,
+        "max": 4.0,
+        "p50": 2.5,
+        "p90": pytest.approx(3.7),
+        "p95": pytest.approx(3.85),
+        "p99": pytest.approx(3.97),
+        "noise": 0.6,
+        "warning": measurement.warning,
+        "adaptive": False,
+        "session": 5,
+        "samples": [4.0, 1.0, 3.0, 2.0],
+        "warmup": [9.0],
+    }
+    assert Measurement((0.0, 0.0)).to_dict()["noise"] is None, "JSON has no infinity"
 
 
 def test_no_samples_are_no_measurement() -> None:
@@ -142,6 +178,8 @@ def test_fixed_numbers_are_kept() -> None:
     result = measure(clock.taking([5.0, 1.0]), sampling(clock, num_iters=7, warmup=2, max_seconds=0.1))
     assert (len(result.samples), len(result.warmup)) == (7, 2)
     assert result.warning is None, "who fixes the number of samples knows what he gets"
+    assert not result.adaptive
+    assert measure(clock.taking([1.0]), sampling(clock)).adaptive
     assert measure(clock.taking([1.0]), sampling(clock, num_iters=1, warmup=0)).warmup == ()
 
 
@@ -184,6 +222,41 @@ def test_the_ratio_comes_from_the_pairs() -> None:
     assert (ratio.value, ratio.low, ratio.high) == pytest.approx((0.5, 0.5, 0.5))
     assert ratio.paired
     assert ratio.is_real
+
+
+@pytest.mark.parametrize(("spread", "samples"), [(0.005, 12), (0.025, 15)])
+def test_a_ratio_is_to_be_known_twice_as_well_as_a_median(spread: float, samples: int) -> None:
+    """Ratios of 1 and 1 + 2 * spread in turn: the interval is as wide as they differ, and must be within 2 %."""
+    clock = FakeClock()
+    first, second = clock.taking([0.001]), clock.taking([0.001, 0.001 * (1 + 2 * spread)])
+    a, b = measure_interleaved([first, second], sampling(clock, warmup=0, max_seconds=0.015))
+    ratio = Ratio.of(a, b)
+    assert ratio.high - ratio.low == pytest.approx(2 * spread)
+    # 0.5 % either way is known well enough at once; 2.5 % never is, until 0.015 s for each of the two have gone.
+    assert len(a.samples) == samples
+
+
+def test_several_calls_have_as_much_time_each() -> None:
+    clock = FakeClock()
+    draw = random.Random(4)
+    noisy = [draw.uniform(0.01, 0.1) for _ in range(997)]
+    measured = measure_interleaved([clock.taking(noisy)] * 3, sampling(clock, max_seconds=1.0, warmup=0))
+    assert 3.0 <= sum(sum(each.samples) for each in measured) < 3.4
+
+
+def test_a_call_that_times_itself_is_believed() -> None:
+    clock = FakeClock()
+
+    class Timed:
+        def __call__(self) -> None:
+            raise AssertionError("it is to time itself")
+
+        def timed(self) -> float:
+            clock.advance(1.0)
+            return 0.25
+
+    result = measure(Timed(), sampling(clock, num_iters=3, warmup=2))
+    assert (result.samples, result.warmup) == ((0.25,) * 3, (0.25,) * 2)
 
 
 def test_several_calls_stop_when_their_ratio_is_known() -> None:

@@ -18,7 +18,7 @@ import pytest
 from profilerkit import Comparative, Comparison, Completeness, Measurement, Report, Scale
 from profilerkit.plugins import offered_renderers
 from profilerkit.render import render
-from profilerkit.render.content import visible
+from profilerkit.render.grids import visible
 from profilerkit.report import StatusRecord
 from profilerkit.saved import parse
 from profilerkit.trace import LayerTable

@@ -127,7 +127,7 @@ def test_no_real_difference_is_said() -> None:
     reports = [report(name, record("time", time, "1 s", "s")) for name, time in zip("ab", times, strict=True)]
     shown = str(Comparison(reports[0], (reports[1],)))
     assert "≈ 1x" in shown
-    assert "≈ marks a ratio whose interval holds 1: there is no real difference." in shown
+    assert "≈ marks a ratio whose interval holds 1: no real difference was found." in shown
 
 
 def test_details_add_descriptions_and_layers(model: FakeModel, make_profiler: MakeProfiler) -> None:

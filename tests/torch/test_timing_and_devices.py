@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -171,3 +172,35 @@ def test_the_environment_says_what_a_repetition_needs() -> None:
     facts = BACKEND.environment()
     assert facts["torch"] == torch.__version__
     assert facts["intra_op_threads"] == str(torch.get_num_threads())
+
+
+@pytest.mark.parametrize(
+    ("kind", "facts"),
+    [
+        (
+            "cuda",
+            {"accelerators": "GPU 0, GPU 1", "accelerator_memory_bytes": "80, 80", "cuda": "12.9", "cudnn": "91000"},
+        ),
+        ("mps", {"accelerators": "mps:0, mps:1"}),
+        (None, {}),
+    ],
+)
+def test_the_environment_names_accelerators(
+    kind: str | None, facts: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With stand-ins for what torch says of a machine that has two of them."""
+
+    def properties(index: int) -> SimpleNamespace:
+        return SimpleNamespace(name=f"GPU {index}", total_memory=80)
+
+    found = None if kind is None else torch.device(kind)
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda check_available: found)
+    monkeypatch.setattr(torch.accelerator, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", properties)
+    monkeypatch.setattr(torch.version, "cuda", "12.9")
+    monkeypatch.setattr(torch.version, "hip", None)
+    monkeypatch.setattr(torch.backends.cudnn, "version", lambda: 91000)
+    environment = BACKEND.environment()
+    assert environment["intra_op_threads"] == str(torch.get_num_threads())
+    assert environment["inter_op_threads"] == str(torch.get_num_interop_threads())
+    assert {name: value for name, value in environment.items() if "threads" not in name and name != "torch"} == facts

@@ -1,0 +1,119 @@
+"""A forward pass with every layer timed beside the plain one, and beside other tools that time layers, where they are.
+
+All run in turn, in inference mode, on a CPU or where the model is. The figure is the time of the pass over that of the
+plain one; putting hooks on before it and taking them off is not part of it.
+"""
+
+import functools
+import importlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from trace_tools import tiny_layers
+from torch import nn
+
+from profilerkit import Ratio
+from profilerkit.measurement import Sampling, measure_interleaved
+from profilerkit_torch import layer_times
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
+
+from models import resnet50
+
+Watch = Callable[[nn.Module], AbstractContextManager[Any]]
+
+
+@contextmanager
+def layer_prof(model: nn.Module) -> Iterator[None]:
+    """Watch with torchnnprofiler's LayerProf, which notes the times of every layer."""
+    with importlib.import_module("nnprofiler").LayerProf(model):
+        yield
+
+
+@contextmanager
+def module_profiler(model: nn.Module) -> Iterator[None]:
+    """Watch with the hooks that moduleprofiler has for its `estimate_inference_time`."""
+    profiler = importlib.import_module("moduleprofiler").ModuleProfiler()
+    for module in model.modules():
+        profiler._register_forward_pre_hook(module, profiler._inference_time_start_fn)
+        profiler._register_forward_hook(module, profiler._inference_time_end_fn)
+    try:
+        yield
+    finally:
+        profiler._remove_registered_hooks()
+        for module in model.modules():
+            profiler._delattr(module, [profiler.inference_start_attr, profiler.inference_end_attr])
+
+
+@contextmanager
+def flops_profiler(model: nn.Module) -> Iterator[None]:
+    """Watch with flops-profiler, the fork of DeepSpeed's, which counts besides."""
+    profiler = importlib.import_module("flops_profiler.profiler").FlopsProfiler(model)
+    profiler.start_profile()
+    try:
+        yield
+    finally:
+        profiler.end_profile()
+
+
+TOOLS: dict[str, Watch] = {
+    "plain": lambda model: nullcontext(),
+    "profilerkit": functools.cache(layer_times),
+    "torchnnprofiler": layer_prof,
+    "moduleprofiler": module_profiler,
+    "flops-profiler": flops_profiler,
+}
+
+
+@dataclass
+class Watched:
+    """A pass of a model under a tool; its seconds are those of the pass alone."""
+
+    model: nn.Module
+    example: torch.Tensor
+    watch: Watch
+
+    def __call__(self) -> None:
+        """Run one pass."""
+        self.timed()
+
+    def timed(self) -> float:
+        """Run one pass and return its seconds."""
+        with self.watch(self.model), torch.no_grad():
+            start = time.perf_counter()
+            self.model(self.example)
+            return time.perf_counter() - start
+
+
+def main() -> None:
+    """Measure the tools in turn for each model, and print their ratios to the plain pass."""
+    models = {
+        "200 tiny Linear + ReLU pairs": (tiny_layers(), torch.randn(1, 8), 60),
+        "ResNet-50": (resnet50(), torch.randn(1, 3, 224, 224), 40),
+    }
+    for name, (model, example, rounds) in models.items():
+        print(name)
+        calls = {}
+        for tool, watch in TOOLS.items():
+            call = Watched(model.eval(), example, watch)
+            try:
+                call()
+            except ImportError as error:
+                print(f"  {tool:<16} left out: {error}")
+                continue
+            calls[tool] = call
+        plain, *others = measure_interleaved(list(calls.values()), Sampling(num_iters=rounds, warmup=3))
+        print(f"  {'plain':<16} {1e3 * plain.median:8.2f} ms")
+        for tool, found in zip(list(calls)[1:], others, strict=True):
+            ratio = Ratio.of(plain, found)
+            print(f"  {tool:<16} {1e3 * found.median:8.2f} ms {ratio.value:8.3f} [{ratio.low:.3f}, {ratio.high:.3f}]")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+"""Execution time, throughput and memory over several batch sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from profilerkit import (
+    Failure,
+    InputError,
+    JointFunction,
+    Metric,
+    Noted,
+    NotOfferedError,
+    Partial,
+    Profiler,
+    Unavailable,
+)
+from profilerkit.backend import Backend, DeviceLike
+from profilerkit.batch_sweep import BatchSweep as Sweep
+from profilerkit.data import ModelInputs
+from profilerkit.error_text import error_line
+from profilerkit.errors import WithoutValuesError
+from profilerkit.intrinsic import batch_sizes_of
+from profilerkit.quantity import format_number
+
+from .execution_time import measured_in_turn, options_of
+
+__all__ = ["BatchSweep", "ComputeBatchSweep"]
+
+#: What is tried where no sizes are given.
+USUAL_SIZES = (1, 2, 4, 8, 16, 32)
+
+
+class BatchSweep(Metric):
+    """Execution time, throughput and peak memory over several batch sizes, and the knee of the throughput."""
+
+    NAME = "batch_sweep"
+
+    def show(self) -> str:
+        """Say where the knee is; the table is the value."""
+        if self.value is None:
+            return ""
+        if self.value.knee is None:
+            return f"no knee up to {self.value[-1]['batch_size']}"
+        row = next(row for row in self.value if row["is_knee"])
+        return f"knee at {row['batch_size']}: {format_number(row['throughput'])} samples/s"
+
+
+class ComputeBatchSweep(JointFunction):
+    """Measures the model at several batch sizes, of several models in turn.
+
+    Computed where it is asked for by name, and where several batch sizes are given.
+    """
+
+    ON_DEMAND = True
+    ONLY_THROUGH_BACKEND = True
+
+    def get_bounded_status_keys(self) -> type[Metric]:
+        """Return `BatchSweep`."""
+        return BatchSweep
+
+    def __call__(
+        self,
+        profiler: Profiler,
+        model: Any,
+        backend: Backend,
+        batch_sizes: Iterable[int] = USUAL_SIZES,
+        split: str | None = None,
+        device: DeviceLike = None,
+        mode: str | None = None,
+        training: bool = False,
+        compile: Any = False,
+        autocast: Any = None,
+        num_threads: int | None = None,
+        num_iters: int | None = None,
+        warmup: int | None = None,
+        drop_first: int | None = None,
+        relative_precision: float = 0.02,
+        max_seconds: float = 3.0,
+    ) -> Any:
+        """Return the `profilerkit.batch_sweep.BatchSweep`; a lower bound where the model fails at some of the sizes.
+
+        Args:
+            profiler: The model's profiler, which provides the inputs.
+            model: The model.
+            backend: The model's backend.
+            batch_sizes: The sizes; 1, 2, 4, 8, 16 and 32 unless given. Several as ``batch_size`` come here too.
+            split: The data split that inputs are read from, where they come from data.
+            device: Where to run; as `ComputeExecutionTime` reads this and what follows.
+            mode: How to run.
+            training: Time training steps; the memory is theirs too.
+            compile: Time the compiled model; it is compiled for each size.
+            autocast: Run under automatic mixed precision.
+            num_threads: How many threads an operator may use.
+            num_iters: A fixed number of samples for each size.
+            warmup: A fixed number of calls left out first, for each size.
+            drop_first: The other name of ``warmup``.
+            relative_precision: How well each median must be known.
+            max_seconds: When to stop at the latest, for each size.
+        """
+        return self.measure_together([{name: value for name, value in locals().items() if name != "self"}])[0]
+
+    def measure_together(self, calls: Sequence[Mapping[str, Any]]) -> Sequence[Any]:
+        """Return the sweeps of several models: at each size they are measured in turn."""
+        sizes = batch_sizes_of(calls[0]["batch_sizes"])
+        rows: list[list[dict[str, Any]]] = [[] for _ in calls]
+        failed: dict[int, Exception] = {}
+        for size in sizes:
+            try:
+                for own, row in zip(rows, _rows_at(size, calls), strict=True):
+                    own.append(row)
+            except (InputError, NotOfferedError, WithoutValuesError) as error:
+                if len(calls) > 1:
+                    raise
+                return [Failure(error) if isinstance(error, InputError) else Unavailable(str(error))]
+            except Exception as error:  # out of memory, most often: the other sizes are fine
+                failed[size] = error
+        if len(failed) == len(sizes):
+            raise failed[sizes[0]]
+        return [_said(Sweep.of(own), sizes[0], failed, call) for own, call in zip(rows, calls, strict=True)]
+
+
+def _rows_at(size: int, calls: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the row of each model at a size. Clones are asked: what the profilers remember is for their own inputs."""
+    twins = [call["profiler"].clone() for call in calls]
+    reading = [{} if call["split"] is None else {"split": call["split"]} for call in calls]
+    inputs = [
+        ModelInputs.of(twin.compute_status("inputs", batch_size=size, **how))
+        for twin, how in zip(twins, reading, strict=True)
+    ]
+    times = measured_in_turn(calls, inputs)
+    for twin, call, time, how in zip(twins, calls, times, reading, strict=True):
+        yield {
+            "batch_size": size,
+            "execution_time": time,
+            "throughput": size / time.median,
+            "memory_footprint": _memory(twin, "training_memory" if call["training"] else "memory_footprint", size, how),
+        }
+
+
+def _memory(profiler: Profiler, key: str, size: int, how: Mapping[str, Any]) -> Any:
+    """Return the peak bytes, None where they are not known or nobody computes them."""
+    if not profiler.status_contains(key):
+        return None
+    try:
+        return profiler.compute_status(key, batch_size=size, **how)
+    except Exception:  # the report says why, beside the memory at the first size
+        return None
+
+
+def _said(sweep: Sweep, first: int, failed: Mapping[int, Exception], call: Mapping[str, Any]) -> Any:
+    notes = [str(options_of(call))] if options_of(call).given else []
+    noisy = [str(row["batch_size"]) for row in sweep if row["execution_time"].warning]
+    notes += [f"noisy at batch size {', '.join(noisy)}"] if noisy else []
+    notes.append(f"what is not in this table is for a batch of {first}, the first size")
+    missing = tuple(f"batch size {size}: {type(error).__name__}: {error_line(error)}" for size, error in failed.items())
+    return Noted(Partial(sweep, missing) if missing else sweep, "; ".join(notes))

@@ -1,0 +1,186 @@
+"""Several batch sizes: the knee on synthetic numbers, what a report says of them, sizes that are none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from profilerkit import InputError, Measurement, Profiler, Ratio, compare, profile
+from profilerkit.batch_sweep import BatchSweep, several_sizes
+from profilerkit.errors import ModelFailedError
+from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
+
+
+def sweep(throughputs: Mapping[int, float]) -> BatchSweep:
+    return BatchSweep.of(
+        {
+            "batch_size": size,
+            "execution_time": Measurement((size / throughput,)),
+            "throughput": throughput,
+            "memory_footprint": None,
+        }
+        for size, throughput in throughputs.items()
+    )
+
+
+@pytest.mark.parametrize(
+    ("throughputs", "knee"),
+    [
+        ({1: 100, 2: 190, 4: 340, 8: 480, 16: 500, 32: 505}, 8),  # 480 >= 0.9 * 505 = 454.5 > 340
+        ({1: 100, 2: 100, 4: 100}, 1),  # more at once brings nothing
+        ({1: 100, 2: 200, 4: 400}, None),  # it only grows: the knee is beyond
+        ({1: 100, 2: 89, 4: 50}, 1),  # it falls
+        ({1: 90, 2: 100, 4: 99}, 1),  # 90 is just enough
+        ({1: 89.9, 2: 100, 4: 99}, 2),
+        ({4: 100, 1: 95}, 1),  # in any order
+        ({8: 100}, None),
+    ],
+)
+def test_the_knee_is_the_smallest_size_near_the_best_throughput(
+    throughputs: dict[int, float], knee: int | None
+) -> None:
+    found = sweep(throughputs)
+    assert found.knee == knee
+    assert [row["batch_size"] for row in found] == sorted(throughputs)
+    assert [row["batch_size"] for row in found if row["is_knee"]] == ([] if knee is None else [knee])
+
+
+def test_a_sweep_as_a_data_frame() -> None:
+    pytest.importorskip("pandas")
+    frame = sweep({1: 100, 2: 101}).to_pandas()
+    assert list(frame["batch_size"]) == [1, 2]
+    assert list(frame["execution_time"]) == [0.01, 2 / 101]
+    assert list(frame["execution_time_low"]) == list(frame["execution_time_high"]) == [0.01, 2 / 101]
+    assert list(frame["is_knee"]) == [True, False]
+
+
+def model(**options: Any) -> FakeModel:
+    return FakeModel([FakeLayer("layer", macs=10, params=5, activation_bytes=8)], **options)
+
+
+def profiled(batch_size: Any, **options: Any) -> Any:
+    return profile(
+        model(), FakeTensor((2, 3)), backend=FakeBackend(), batch_size=batch_size, num_iters=4, warmup=1, **options
+    )
+
+
+def test_a_report_of_several_batch_sizes() -> None:
+    report = profiled((4, 1, 8))
+    found = report["batch_sweep"]
+    assert [row["batch_size"] for row in found] == [1, 4, 8]
+    for row in found:
+        assert len(row["execution_time"].samples) == 4
+        assert row["throughput"] == row["batch_size"] / row["execution_time"].median
+    memory = [row["memory_footprint"] for row in found]
+    assert memory[2] - memory[1] == 4 / 3 * (memory[1] - memory[0]) > 0, "so many bytes for each sample"
+    assert memory[1] == report["memory_footprint"]
+    assert report["macs"] == 40, "all else is for the first size"
+    assert report.batch_size == 4
+    assert "Batch Sweep: what is not in this table is for a batch of 4, the first size" in report.notes
+    shown = str(report)
+    assert "Batch Sweep\n" in shown
+    assert "Batch size" in shown
+    said = report.to_dict()["statuses"][-1]
+    assert said["key"] == "batch_sweep"
+    assert [row["batch_size"] for row in said["value"]["rows"]] == [1, 4, 8]
+    assert said["value"][0]["execution_time"]["samples"] == list(found[0]["execution_time"].samples)
+
+
+def test_one_batch_size_is_no_sweep() -> None:
+    assert "batch_sweep" not in profiled(4)
+    assert "batch_sweep" not in profiled(None)
+    assert [row["batch_size"] for row in profiled((8,))["batch_sweep"]] == [8], "a sweep of one, if that is wanted"
+    assert [row["batch_size"] for row in profiled(iter((1, 2)))["batch_sweep"]] == [1, 2]
+
+
+def test_a_sweep_beside_chosen_metrics_and_one_asked_for_by_name() -> None:
+    assert list(profiled((1, 2), metrics=["macs"])) == ["macs", "batch_sweep"]
+    usual = profiled(None, metrics=["batch_sweep"], max_seconds=0.001)["batch_sweep"]
+    assert [row["batch_size"] for row in usual] == [1, 2, 4, 8, 16, 32]
+    profiler = Profiler(model(), inputs=FakeTensor((2, 3)), backend=FakeBackend()).register_defaults()
+    found = profiler.compute_status("batch_sweep", batch_size=(2, 1), num_iters=3)
+    assert [row["batch_size"] for row in found] == [1, 2]
+    assert profiler.status_get("inputs") is None, "what the profiler remembers is not for some size of the sweep"
+
+
+def test_models_in_a_sweep_take_turns() -> None:
+    comparison = compare(
+        model(), model(), inputs=FakeTensor((2, 3)), backend=FakeBackend(), batch_size=(1, 8), num_iters=4
+    )
+    for one, other in zip(comparison.reference["batch_sweep"], comparison.others[0]["batch_sweep"], strict=True):
+        assert one["batch_size"] == other["batch_size"]
+        assert Ratio.of(one["execution_time"], other["execution_time"]).paired
+    assert "Batch Sweep of" in str(comparison)
+
+
+class OutOfMemory(FakeBackend):
+    """Runs no batch above four."""
+
+    largest = 4
+
+    def forward(self, model: Any, inputs: Any, *options: Any) -> Any:
+        if inputs.args[0].shape[0] > self.largest:
+            raise MemoryError(f"{inputs.args[0].shape[0]} samples are too many")
+        return super().forward(model, inputs, *options)
+
+
+def test_a_size_that_fails_does_not_take_the_others_with_it() -> None:
+    report = profile(model(), FakeTensor((1, 3)), backend=OutOfMemory(), batch_size=(1, 4, 64), num_iters=3)
+    said = report.status("batch_sweep")
+    assert [row["batch_size"] for row in said.value] == [1, 4]
+    assert said.missing == ("batch size 64: MemoryError: 64 samples are too many",)
+    assert said.completeness.value == "partial"
+
+
+def test_a_sweep_of_which_every_size_fails_has_failed() -> None:
+    report = profile(model(), FakeTensor((1, 3)), backend=OutOfMemory(), batch_size=(8, 64), num_iters=3)
+    said = report.status("batch_sweep")
+    assert said.completeness.value == "failed"
+    assert said.missing == ("MemoryError: 8 samples are too many",)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ((), "batch_size is empty: give a whole number from 1, or several of them"),
+        ((1, 0), "batch_size=0: give a whole number from 1"),
+        ((1, 2.5), "batch_size=2.5: give a whole number from 1"),
+        ((1, "8"), "batch_size='8': give a whole number from 1"),
+        ([True], "batch_size=True: give a whole number from 1"),
+    ],
+)
+def test_what_is_no_batch_size_is_said_before_anything_runs(sizes: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        profiled(sizes)
+
+
+def test_inputs_that_cannot_be_resized() -> None:
+    inputs = (FakeTensor((2, 3)), FakeTensor((5, 3)))
+    report = profile(model(), inputs, backend=FakeBackend(), batch_size=(1, 8), num_iters=2)
+    assert "cannot make a batch of 1 from these inputs" in report.status("batch_sweep").missing[0]
+    with pytest.raises((InputError, ModelFailedError)):
+        profile(model(), inputs, backend=FakeBackend(), batch_size=(1, 8), num_iters=2, strict=True)
+
+
+def test_several_batch_sizes_that_nobody_would_read() -> None:
+    with pytest.raises(InputError, match=r"batch_size=\(1, 8\): several batch sizes are for .*'batch_sweep'"):
+        profiled((1, 8), leave_out="batch_sweep")
+    profiler = Profiler(model(), inputs=FakeTensor((2, 3)), backend=FakeBackend())
+    with pytest.raises(InputError, match=r"register ComputeBatchSweep\(\), or give one batch size"):
+        profiler.compute_network_status(batch_size=(1, 8))
+
+
+def test_other_functions_get_one_batch_size() -> None:
+    assert several_sizes({"batch_size": [8, 1, 8], "device": None}) == {
+        "batch_size": 8,
+        "batch_sizes": (8, 1),
+        "device": None,
+    }
+    assert several_sizes({"batch_size": 8}) == {"batch_size": 8}
+    number = np.array(8)
+    assert several_sizes({"batch_size": number}) == {"batch_size": number}
+    assert several_sizes({"batch_size": np.array([1, 8])}) == {"batch_size": 1, "batch_sizes": (1, 8)}
+    assert several_sizes({}) == {}

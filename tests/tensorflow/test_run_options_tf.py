@@ -1,0 +1,148 @@
+"""How a TensorFlow model is run to be timed: training steps, XLA; what TensorFlow does not offer is said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("tensorflow")
+import keras
+import numpy as np
+import tensorflow as tf
+
+from profilerkit import InputError, ModelInputs, NotOfferedError, compare, profile
+from profilerkit.backend import RunOptions
+from profilerkit_tensorflow import TFBackend
+
+BACKEND = TFBackend()
+X = np.linspace(0, 1, 2 * 8).reshape(2, 8).astype("float32")
+
+
+def network() -> Any:
+    keras.utils.set_random_seed(0)
+    return keras.Sequential(
+        [
+            keras.layers.Input((8,)),
+            keras.layers.Dense(4),
+            keras.layers.BatchNormalization(),
+            keras.layers.Dropout(0.5),
+            keras.layers.Dense(2),
+        ]
+    )
+
+
+class Noting(keras.layers.Layer):  # type: ignore[misc]
+    """Adds to a variable outside what it is called with, when its gradient is taken, and in training."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dense = keras.layers.Dense(1)
+
+    def build(self, shape: Any) -> None:
+        self.dense.build(shape)
+        self.built = True
+
+    def call(self, x: Any, training: bool = False) -> Any:
+        TRAINED.assign_add(float(training))
+
+        @tf.custom_gradient  # type: ignore[untyped-decorator]
+        def noted(y: Any) -> Any:
+            def backward(upstream: Any) -> Any:
+                BACKWARD.assign_add(tf.reduce_sum(upstream))
+                return upstream
+
+            return y, backward
+
+        return noted(self.dense(x))
+
+
+TRAINED, BACKWARD = tf.Variable(0.0), tf.Variable(0.0)
+
+
+@pytest.mark.parametrize("mode", ["graph", "eager"])
+def test_a_training_step_is_forward_in_training_mode_and_backward(mode: str) -> None:
+    model = Noting()
+    model(X)
+    TRAINED.assign(0.0)
+    BACKWARD.assign(0.0)
+    with BACKEND.running(model, ModelInputs(tf.constant(X)), mode=mode, options=RunOptions(training=True)) as call:
+        start = float(TRAINED), float(BACKWARD)
+        for _ in range(3):
+            call()
+        steps, gradients = float(TRAINED) - start[0], float(BACKWARD) - start[1]
+    assert steps == 3
+    assert gradients == 3 * 2, "the gradient of the sum over two samples is one for each"
+
+
+@pytest.mark.parametrize("mode", ["graph", "eager", "xla"])
+def test_the_model_is_as_before_after_training_steps(mode: str) -> None:
+    model = network()
+    before = [variable.numpy() for variable in model.variables]
+    tf.random.set_seed(3)
+    expected = tf.random.uniform(()).numpy()
+    tf.random.set_seed(3)
+    with BACKEND.running(model, ModelInputs(tf.constant(X)), mode=mode, options=RunOptions(training=True)) as call:
+        call()
+        call()
+    assert tf.random.uniform(()).numpy() == expected
+    for variable, value in zip(model.variables, before, strict=True):
+        assert np.array_equal(variable.numpy(), value)
+
+
+def test_training_times_in_a_report() -> None:
+    metrics = ["execution_time", "training_time"]
+    report = profile(network(), X, metrics=metrics, num_iters=3, drop_first=1)
+    assert len(report["training_time"].samples) == 3
+    report = profile(network(), X, metrics=metrics, training=True, compile=True, num_iters=2)
+    assert any(
+        note.startswith("Execution Time: one training step") and note.endswith("compiled") for note in report.notes
+    )
+    assert "Training Time: compiled" in report.notes
+    comparison = compare(network(), network(), inputs=X, metrics="training_time", num_iters=3)
+    assert comparison.ratio("training_time").paired
+
+
+def test_to_be_compiled_is_to_run_by_xla() -> None:
+    report = profile(network(), X, compile=True, metrics=["macs", "execution_time", "first_call_time"], num_iters=2)
+    assert report["macs"] == 2 * (8 * 4 + 4 * 2)
+    assert report["first_call_time"] > float(report["execution_time"]) > 0
+
+
+@pytest.mark.parametrize(
+    ("mode", "compiler"), [(None, "inductor"), (None, {"mode": "x"}), ("eager", True), ("predict", True)]
+)
+def test_other_ways_to_compile_are_said_to_be_none(mode: str | None, compiler: Any) -> None:
+    with pytest.raises(InputError, match="TensorFlow compiles by XLA alone; give compile=True, or mode='xla'"):
+        BACKEND.running(network(), ModelInputs(X), mode=mode, options=RunOptions(compile=compiler))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_threads": 2}, "num_threads=2: TensorFlow takes its threads once, before its first operation; call tf"),
+        ({"autocast": True}, "autocast=True: TensorFlow has no autocast; build the model under a mixed policy"),
+    ],
+)
+def test_what_tensorflow_does_not_do_while_it_runs(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(NotOfferedError, match=message):
+        BACKEND.running(network(), ModelInputs(X), options=RunOptions(**options))
+    report = profile(network(), X, metrics=["macs", "execution_time", "training_time", "first_call_time"], **options)
+    assert report["macs"] == 2 * (8 * 4 + 4 * 2)
+    for key in ("execution_time", "training_time", "first_call_time"):
+        assert report.status(key).completeness.value == "unavailable"
+        assert message in report.status(key).missing[0]
+
+
+def test_predict_has_no_training_steps() -> None:
+    report = profile(network(), X, metrics="training_time", mode="predict")
+    assert (
+        "mode='predict' has no training steps; use 'graph', 'eager' or 'xla'"
+        in report.status("training_time").missing[0]
+    )
+
+
+def test_a_sweep_over_batch_sizes() -> None:
+    report = profile(network(), X, batch_size=(1, 4), metrics="macs", num_iters=2)
+    assert [row["batch_size"] for row in report["batch_sweep"]] == [1, 4]
+    assert report["macs"] == 8 * 4 + 4 * 2

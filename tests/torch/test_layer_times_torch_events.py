@@ -1,0 +1,228 @@
+"""From events by hand to the seconds of calls: what a model would have to be odd to bring about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from profilerkit_torch import layer_clocks
+from profilerkit_torch.layer_clocks import EventClock, HostClock, WaitingClock, clock_for
+from profilerkit_torch.layer_recorder import measured_overhead
+from profilerkit_torch.layer_timeline import Accumulation, Kind, Node, Overhead, Run, Timeline, inclusive
+
+
+class Layer:
+    """Stands for a module: it is told from others by what it is."""
+
+
+A, B = Layer(), Layer()
+ROOT, FIRST, SECOND = 0, 1, 2
+LAYERS = [("", Layer()), ("a", A), ("b", B), ("b.a", A)]
+
+
+def followed(*events: tuple[Kind, Any, float, int], overhead: Overhead | None = None) -> Timeline:
+    timeline = Timeline(LAYERS, overhead or Overhead())
+    timeline.advance(events)
+    return timeline
+
+
+def seconds(run: Run) -> dict[tuple[str, int], tuple[float, float]]:
+    return {(call.path, call.index): (call.own_forward, call.own_backward) for call in run.calls}
+
+
+def test_time_belongs_to_the_innermost_call() -> None:
+    (run,) = followed(
+        (Kind.ENTER, ROOT, 0, 0),
+        (Kind.ENTER, FIRST, 1, 0),
+        (Kind.LEAVE, False, 3, 0),
+        (Kind.ENTER, SECOND, 6, 0),
+        (Kind.ENTER, FIRST, 7, 0),
+        (Kind.LEAVE, False, 11, 0),
+        (Kind.LEAVE, False, 16, 0),
+        (Kind.LEAVE, False, 22, 0),
+    ).runs
+    assert seconds(run) == {("", 0): (10, 0), ("a", 0): (2, 0), ("b", 0): (6, 0), ("b.a", 0): (4, 0)}
+    assert {call.path: whole for call, whole, _ in inclusive(run)} == {"": 22, "a": 2, "b": 10, "b.a": 4}
+
+
+def test_what_is_taken_out_is_never_more_than_there_is() -> None:
+    events = ((Kind.ENTER, ROOT, 0, 0), (Kind.ENTER, FIRST, 1, 0), (Kind.LEAVE, False, 9, 0), (Kind.LEAVE, False, 9, 0))
+    (run,) = followed(*events, overhead=Overhead(inside=2, outside=3)).runs
+    assert seconds(run) == {("", 0): (0, 0), ("a", 0): (6, 0)}
+    assert [(call.forward, call.forward_overhead) for call in run.calls] == [(1, 5), (8, 2)]
+
+
+def test_nodes_belong_to_the_call_in_which_they_were_made() -> None:
+    timeline = followed(
+        (Kind.ENTER, ROOT, 0, 5),
+        (Kind.ENTER, FIRST, 0, 7),
+        (Kind.LEAVE, False, 0, 9),
+        (Kind.LEAVE, False, 0, 9),
+    )
+    span = timeline.span
+    assert span is not None
+    owners = [owner.path for owner in map(span.owner, (5, 6, 7, 8, 9, 1000)) if owner]
+    assert owners == ["", "", "a", "a", "", ""]
+    assert [timeline.is_followed(number) for number in (4, 5, 8, 9)] == [False, True, True, False]
+
+
+def test_a_gradient_is_added_for_the_layer_that_owns_the_weight() -> None:
+    """Or the nearest one around it that was called; the model where the weight is nobody's."""
+    timeline = followed((Kind.ENTER, ROOT, 0, 0), (Kind.ENTER, SECOND, 0, 0), (Kind.LEAVE, False, 0, 0))
+    timeline.advance([(Kind.LEAVE, False, 0, 0)])
+    for moment, paths in enumerate([("b",), ("b.a",), ("c.d", "b"), ()]):
+        timeline.advance([(Kind.STARTS, Accumulation(paths), 10 * moment, 1)])
+    timeline.advance([(Kind.ENDS, None, 40, 1), (Kind.OVER, None, 41, 1)])
+    (run,) = timeline.runs
+    assert seconds(run) == {("", 0): (0, 11), ("b", 0): (0, 30)}
+
+
+def test_a_gradient_that_is_added_before_any_pass_is_nobodys() -> None:
+    timeline = followed((Kind.STARTS, Accumulation(("a",)), 0, 1), (Kind.OVER, None, 5, 1))
+    assert list(timeline.runs) == []
+
+
+def test_a_backward_pass_that_raised_inside_a_call_ends_with_it() -> None:
+    timeline = followed((Kind.ENTER, ROOT, 0, 0), (Kind.LEAVE, False, 1, 0))
+    (first,) = timeline.runs
+    timeline.advance(
+        [
+            (Kind.ENTER, ROOT, 10, 0),
+            (Kind.STARTS, Node(first.calls[0], 0), 11, 1),
+            (Kind.LEAVE, False, 14, 0),
+            (Kind.ENTER, ROOT, 20, 0),
+            (Kind.LEAVE, False, 25, 0),
+        ]
+    )
+    assert [seconds(run) for run in timeline.runs] == [{("", 0): (1, 3)}, {("", 0): (1, 0)}, {("", 0): (5, 0)}]
+
+
+def test_backward_passes_inside_one_another() -> None:
+    """The inner one is over without a word where it raises; the outer one's next node says so."""
+    timeline = followed((Kind.ENTER, ROOT, 0, 0), (Kind.ENTER, FIRST, 0, 0), (Kind.LEAVE, False, 0, 0))
+    timeline.advance([(Kind.LEAVE, False, 0, 0)])
+    (run,) = timeline.runs
+    whole, inner = run.calls
+    timeline.advance(
+        [
+            (Kind.STARTS, Node(whole, 0), 0, 1),
+            (Kind.STARTS, Node(inner, 0), 2, 2),
+            (Kind.OVER, None, 5, 2),
+            (Kind.STARTS, Node(inner, 0), 9, 3),
+            (Kind.STARTS, Node(whole, 0), 16, 1),
+            (Kind.OVER, None, 17, 1),
+            (Kind.OVER, None, 30, 3),
+        ]
+    )
+    assert seconds(run) == {("", 0): (0, 7), ("a", 0): (0, 10)}
+
+
+def test_a_layer_run_in_a_backward_pass_that_the_pass_never_called() -> None:
+    timeline = followed((Kind.ENTER, ROOT, 0, 0), (Kind.LEAVE, False, 0, 0))
+    (run,) = timeline.runs
+    timeline.advance(
+        [
+            (Kind.STARTS, Node(run.calls[0], 0), 0, 1),
+            (Kind.ENTER, SECOND, 1, 0),
+            (Kind.LEAVE, False, 4, 0),
+            (Kind.STARTS, None, 5, 1),
+            (Kind.ENTER, SECOND, 6, 0),
+            (Kind.LEAVE, False, 50, 0),
+            (Kind.OVER, None, 100, 1),
+        ]
+    )
+    assert seconds(run) == {("", 0): (0, 5)}, "it works for whoever runs, and for nobody where that is nobody"
+
+
+@pytest.mark.parametrize(
+    ("node", "made", "expected"),
+    [
+        (25, False, [1, 1]),  # a tensor made before it: the last call before
+        (15, False, [0, 0]),
+        (5, False, [2, 2]),  # none before, which cannot be
+        (5, True, [0, 1]),  # made to run layers: those called after it, in their order
+        (15, True, [1, 2]),
+        (25, True, [2, 2]),
+        (35, True, [2, 2]),
+    ],
+)
+def test_which_call_a_checkpoint_makes_again(node: int, made: bool, expected: list[int]) -> None:
+    timeline = followed((Kind.ENTER, ROOT, 0, 0))
+    for number in (10, 20, 30):
+        timeline.advance([(Kind.ENTER, FIRST, 0, number), (Kind.LEAVE, False, 0, number)])
+    timeline.advance([(Kind.LEAVE, False, 0, 40)])
+    (run,) = timeline.runs
+    timeline.advance([(Kind.STARTS, Node(run.calls[0], node, made), 0, 1)])
+    for moment in (0, 1000):
+        timeline.advance([(Kind.ENTER, FIRST, moment, 50), (Kind.LEAVE, False, moment + 1, 50)])
+        timeline.advance([(Kind.SKIP, None, moment + 100, 50)])
+    timeline.advance([(Kind.OVER, None, 1100, 1)])
+    found = [seconds(run)["a", index][1] for index in range(3)]
+    assert found == [expected.count(index) for index in range(3)]
+
+
+def test_every_node_that_runs_layers_begins_at_its_first() -> None:
+    timeline = followed((Kind.ENTER, ROOT, 0, 0))
+    for number in (10, 20):
+        timeline.advance([(Kind.ENTER, FIRST, 0, number), (Kind.LEAVE, False, 0, number)])
+    timeline.advance([(Kind.LEAVE, False, 0, 40)])
+    (run,) = timeline.runs
+    for moment, node in ((0, 15), (10, 5)):
+        timeline.advance(
+            [
+                (Kind.STARTS, Node(run.calls[0], node, True), moment, 1),
+                (Kind.ENTER, FIRST, moment, 50),
+                (Kind.LEAVE, False, moment + 1 + node, 50),
+                (Kind.SKIP, None, moment + 1 + node, 50),
+            ]
+        )
+    timeline.advance([(Kind.OVER, None, 16, 1)])
+    assert [seconds(run)["a", index][1] for index in range(2)] == [6, 16]
+
+
+def test_an_end_without_a_beginning_is_nothing() -> None:
+    assert list(followed((Kind.LEAVE, False, 0, 0)).runs) == []
+
+
+def test_what_the_recorder_does_itself_is_nobodys() -> None:
+    timeline = followed((Kind.ENTER, ROOT, 0, 0), (Kind.ENTER, FIRST, 0, 0), (Kind.LEAVE, False, 0, 0))
+    timeline.advance([(Kind.LEAVE, False, 0, 0), (Kind.SKIP, None, 7, 0)])
+    (run,) = timeline.runs
+    timeline.advance(
+        [
+            (Kind.STARTS, Node(run.calls[0], 0), 10, 1),
+            (Kind.ENTER, FIRST, 11, 0),
+            (Kind.LEAVE, False, 13, 0),
+            (Kind.SKIP, None, 50, 0),
+            (Kind.OVER, None, 54, 1),
+        ]
+    )
+    assert seconds(run) == {("", 0): (0, 5), ("a", 0): (0, 2)}
+
+
+def test_one_device_tells_its_own_time_where_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = torch.device("cuda:0")
+
+    class Told(EventClock):
+        def read(self) -> float:
+            return 0.0
+
+        def seconds(self, moments: Any) -> Any:
+            return moments
+
+    monkeypatch.setattr(layer_clocks, "EventClock", Told)
+    assert isinstance(clock_for([device, device, torch.device("cpu")]), Told)
+    assert measured_overhead(clock_for([device])) is None
+
+    class Untold(EventClock):
+        def read(self) -> Any:
+            raise RuntimeError("no events here")
+
+    monkeypatch.setattr(layer_clocks, "EventClock", Untold)
+    assert isinstance(clock_for([device]), WaitingClock)
+
+
+def test_a_clock_that_stands_still_has_no_overhead() -> None:
+    assert measured_overhead(HostClock(lambda: 1.0)) == Overhead(0, 0, 0)
