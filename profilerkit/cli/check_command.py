@@ -88,7 +88,7 @@ def command(
             raise BudgetError(f"{relative} is relative: give --baseline, a saved report or a model")
     except BudgetError as error:
         raise click.UsageError(str(error)) from error
-    asked = Asked(**{**how, "metric": how["metric"] or budget.metrics})
+    asked = Asked(**{**how, "metric": tuple(dict.fromkeys((*budget.metrics, *how["metric"])))})
     report, reference = _reports(model, baseline, asked)
     try:
         findings = check(report, budget, reference)

@@ -36,7 +36,7 @@ def parse_shapes(values: tuple[str, ...]) -> tuple[Any, int | None]:
         name, _, rest = value.rpartition("=")
         sizes, _, dtype = rest.partition(":")
         try:
-            batch, *shape = (int(size) for size in sizes.split(","))
+            batch, *shape = map(_positive, sizes.split(","))
         except ValueError:
             raise click.BadParameter(
                 f"{value!r} is no shape; give 1,3,224,224 (batch first), with a name and dtype ids=1,128:int64",
@@ -55,16 +55,21 @@ def parse_shapes(values: tuple[str, ...]) -> tuple[Any, int | None]:
     return (named or positional or None), (batches.pop() if batches else None)
 
 
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError(f"{number} is less than 1")
+    return number
+
+
 def parse_batch_sizes(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
     """Return one batch size for ``8``, several for ``1,8,32``."""
     if value is None:
         return None
     try:
-        sizes = tuple(int(size) for size in value.split(","))
+        sizes = tuple(map(_positive, value.split(",")))
     except ValueError:
-        sizes = (0,)
-    if min(sizes) < 1:
-        raise click.BadParameter(f"{value!r}: give a whole number from 1, or several: 1,8,32")
+        raise click.BadParameter(f"{value!r}: give a whole number from 1, or several: 1,8,32") from None
     return sizes if len(sizes) > 1 else sizes[0]
 
 
@@ -143,7 +148,11 @@ measuring_options = _several(
         "--metric", multiple=True, shell_complete=_metrics, help="Only this metric; may be given several times."
     ),
     click.option("--leave-out", multiple=True, help="Not this status key of any plugin's; may be given several times."),
-    click.option("--max-seconds", type=float, help="Longest time to spend on measuring the execution time."),
+    click.option(
+        "--max-seconds",
+        type=click.FloatRange(min=0, min_open=True),
+        help="Longest time to spend on measuring the execution time.",
+    ),
 )
 
 output_options = _several(

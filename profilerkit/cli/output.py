@@ -49,8 +49,8 @@ def emit(
             unwritten.append(error)
     if not quiet:
         click.echo(_rendered(result, form, **options).rstrip("\n"))
-    for error in unwritten:
-        cannot_write(error)
+    if unwritten:
+        cannot_write(unwritten[0])
 
 
 def cannot_write(error: OSError) -> NoReturn:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..comparison import Comparison
@@ -49,11 +49,17 @@ def new_figure(width: float, height: float) -> Any:
     return figure
 
 
-def finished(figure: Any, title: str, notes: Iterable[str] = ()) -> Any:
-    """Return a figure with a title above it and notes below it, no text of which is given to TeX."""
+def finished(figure: Any, reports: Sequence[Report], what: str, notes: Iterable[str] = ()) -> Any:
+    """Return a figure with a title above it and notes below it, no text of which is given to TeX.
+
+    The title has the name of the model where there is one; several are named inside the figure.
+    """
     from matplotlib.text import Text
 
-    figure.suptitle(plain(title, 110), x=0.01, ha="left", fontsize="large")
+    room = int(8 * figure.get_figwidth())
+    name = f"{plain(reports[0].name, max(room - len(what), 16))}: " if len(reports) == 1 else ""
+    title = f"{name}{plain(what, room)}"
+    figure.suptitle(title if name else f"{title[:1].upper()}{title[1:]}", x=0.01, ha="left", fontsize="large")
     said = "\n".join(plain(note, 160) for note in notes if note)
     if said:
         figure.supxlabel(said, x=0.01, ha="left", fontsize="x-small")

@@ -67,7 +67,7 @@ def icicle(report: Report, by: str = "macs", depth: int | None = None) -> Any:
         f"the whole is {column.show(root[by])}.",
         f"Layers deeper than {deepest} are not drawn; give depth= for more." if left_out else "",
     ]
-    return finished(figure, f"{report.name}: {_within(column.title)} of the layers", notes)
+    return finished(figure, [report], f"{_within(column.title)} of the layers", notes)
 
 
 def _within(title: str) -> str:

@@ -57,8 +57,7 @@ def latency(
         f"Thin lines: {named}.",
         "The models lie far apart: each has an axis of its own." if len(set(ranges)) > 1 else "",
     ]
-    names = " and ".join(report.name for report in reports)
-    return finished(figure, f"{names}: {records[0].friendly_name}{_batch(reports)}", notes)
+    return finished(figure, reports, f"{records[0].friendly_name}{_batch(reports)}", notes)
 
 
 def _batch(reports: Sequence[Report]) -> str:

@@ -100,7 +100,7 @@ def _drawn(report: Report, every: LayerTable, panels: list[_Bars], top: int, typ
     whole = sum(row[_TOTAL] for row in every)
     held = sum(row[_TOTAL] for row in shown) / whole if whole else 1.0
     note = f"{len(shown)} of {len(every)} {kind}, with {Column.of('_share').show(held)} of the {what} of all of these."
-    return finished(figure, f"{report.name}: {kind} by {what}", [note])
+    return finished(figure, [report], f"{kind} by {what}", [note])
 
 
 def _draw_panel(axis: Any, shown: LayerTable, panel: _Bars) -> None:

@@ -60,7 +60,7 @@ def memory_timeline(report: Report, include_weights: bool = True) -> Any:
     axis.spines[["top", "right"]].set_visible(False)
     legend_above(axis)
     missing = f"A lower bound; not counted: {', '.join(memory.missing)}." if memory.missing else ""
-    return finished(figure, f"{report.name}: memory", [memory.note, missing])
+    return finished(figure, [report], "memory", [memory.note, missing])
 
 
 def _mark_peak(axis: Any, report: Report, memory: MemoryTimeline, peak: int, factor: float) -> None:

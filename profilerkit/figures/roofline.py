@@ -68,9 +68,10 @@ def roofline(report: Report, ceilings: Ceilings | None = None, top: int = 5) -> 
     if ceilings is not None:
         _draw_ceilings(axis, points, ceilings)
     _draw_points(axis, points, top)
-    for each in (axis.xaxis, axis.yaxis):
+    for each, (start, end) in ((axis.xaxis, axis.get_xlim()), (axis.yaxis, axis.get_ylim())):
         each.set_major_formatter(lambda value, _: str(scale_value(value, "", Scale.SI)))
-        each.set_minor_formatter(lambda value, _: "")
+        few = end < 30 * start  # one power of ten or none is within
+        each.set_minor_formatter(_between if few else lambda value, _: "")
     axis.set_xlabel("Arithmetic intensity (FLOPs per byte)")
     axis.set_ylabel("Achieved FLOP/s")
     axis.grid(alpha=0.25)
@@ -78,9 +79,9 @@ def roofline(report: Report, ceilings: Ceilings | None = None, top: int = 5) -> 
     figure.legend(loc="outside right upper", fontsize="x-small", frameon=False)
     notes = [
         f"Not drawn, without FLOPs, bytes or time of their own: {counted(left_out, 'layer')}." if left_out else "",
-        "" if ceilings else "No ceilings were given; Ceilings.measured() has those of this machine's CPU.",
+        _above(points, ceilings) if ceilings else "No ceilings were given; Ceilings.measured() has those of this CPU.",
     ]
-    return finished(figure, f"{report.name}: achieved FLOP/s of the layers", notes)
+    return finished(figure, [report], "achieved FLOP/s of the layers", notes)
 
 
 def _points(report: Report) -> tuple[list[Point], int]:
@@ -103,6 +104,19 @@ def _points(report: Report) -> tuple[list[Point], int]:
     if not points:
         raise ValueError(f"there is nothing to draw of {report.name}: no layer has FLOPs, bytes and a time of its own")
     return sorted(points, key=lambda point: -point.seconds), len(layers) - len(points)
+
+
+def _between(value: float, _: Any) -> str:
+    """Return the label of a tick between powers of ten: twice and five times one."""
+    return str(scale_value(value, "", Scale.SI)) if f"{value:e}"[0] in "25" else ""
+
+
+def _above(points: Sequence[Point], ceilings: Ceilings) -> str:
+    """Say how many layers lie above the ceilings, and how that may be."""
+    roofs = [min(ceilings.flops_per_second, point.intensity * ceilings.bytes_per_second) for point in points]
+    above = sum(point.speed > roof for point, roof in zip(points, roofs, strict=True))
+    why = "their bytes stay in a cache, or they are computed in a better way than what the ceilings were measured with"
+    return f"Above the ceilings: {counted(above, 'layer')}; {why}." if above else ""
 
 
 def _draw_ceilings(axis: Any, points: Sequence[Point], ceilings: Ceilings) -> None:

@@ -143,6 +143,16 @@ def test_a_table_of_many_models_goes_on_below_itself(models: str, monkeypatch: p
     assert cells == ["48 MACs", "12 MACs", "48 MACs", "12 MACs", "4x", "1x", "4x"]
 
 
+def test_long_names_are_folded_and_numbers_are_not(models: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    name = "Very" * 25
+    Path("long.py").write_text(f"import torch\n{name} = type('{name}', (torch.nn.Linear,), {{}})(300, 200)\n")
+    output = fine("compare", *[f"long.py:{name}"] * 2, "--input-shape", "1,300", "--metric", "macs", "--layers")
+    assert max(map(len, output.splitlines())) <= 80
+    assert re.search(r"MACs +60 kMACs +60 kMACs +1x", output)
+    assert output.count("60.2 k") == 2, "parameters of the layer in both models"
+
+
 def test_a_saved_report_is_shown_in_any_form(models: str) -> None:
     saved = save(models, "teacher")
     assert "└── 2: Linear" in fine("show", saved, "--format", "tree")
@@ -175,6 +185,11 @@ def test_what_changed_between_two_reports(models: str) -> None:
     assert "ReLU" not in fine("diff", old, old)
     assert "ReLU" in fine("diff", old, old, "--layers")
     assert not re.search(r"changed|added|removed", fine("diff", old, old))
+
+
+def test_metrics_that_are_asked_for_come_on_top_of_those_that_have_limits(models: str) -> None:
+    command = ("check", f"{models}:teacher", "--input-shape", "1,4", "--limit", "macs <= 48")
+    assert "ok         macs <= 48" in fine(*command, "--metric", "total_params")
 
 
 def test_a_budget_that_is_kept_and_one_that_is_not(models: str) -> None:

@@ -261,7 +261,7 @@ def timed(name: str, *samples: float) -> Report:
 def test_latencies_of_models_share_an_axis_unless_they_lie_far_apart() -> None:
     close = latency(Comparison(timed("a", 1.0, 2.0), (timed("b", 1.5, 3.0),)))
     assert len({axis.get_xlim() for axis in close.axes}) == 1
-    assert {"a", "b", "a and b: Execution Time of a batch of 1"} <= set(texts(close))
+    assert {"a", "b", "Execution Time of a batch of 1"} <= set(texts(close))
     far = latency(Comparison(timed("a", 1.0, 1.1), (timed("b", 9.0, 9.1),)))
     assert len({axis.get_xlim() for axis in far.axes}) == 2
     assert any("The models lie far apart: each has an axis of its own." in text for text in texts(far))
@@ -340,6 +340,23 @@ def test_a_roofline_has_a_dot_for_each_layer_below_the_ceilings() -> None:
     assert {"Linear", "Conv", "1  head: 44.4 % of the time"} <= set(said)
     assert "1 MFLOP/s and 400 kB/s,\nmeeting at 2.5 FLOPs per byte" in said
     assert "Not drawn, without FLOPs, bytes or time of their own: 2 layers." in said
+    assert not any("Above the ceilings" in text for text in said)
+
+
+def test_layers_above_the_ceilings_are_said() -> None:
+    """At 250 kFLOP/s the Conv, which achieves 267, and at 100 kB/s the head: 150 kFLOP/s at 1 FLOP for a byte."""
+    said = texts(roofline(REPORT, Ceilings(2.5e5, 1e5)))
+    assert any("Above the ceilings: 2 layers; their bytes stay in a cache" in text for text in said)
+
+
+def test_axes_over_less_than_a_power_of_ten_have_labels() -> None:
+    """150 to 267 kFLOP/s."""
+    figure = roofline(REPORT)
+    figure.draw_without_rendering()
+    axis = figure.axes[0].yaxis
+    shown = [tick.label1.get_text() for tick in (*axis.get_major_ticks(), *axis.get_minor_ticks())]
+    assert "200 k" in shown
+    assert "300 k" not in shown
 
 
 def test_a_roofline_is_of_the_forward_pass_and_says_where_it_has_no_roof() -> None:
@@ -351,9 +368,9 @@ def test_a_roofline_is_of_the_forward_pass_and_says_where_it_has_no_roof() -> No
 
 
 def test_ceilings_are_measured() -> None:
-    """A clock that ticks once at each look: each product and each copy takes 1 s."""
+    """A clock that ticks at each look: each product and each copy takes 1 s, so the larger product is faster."""
     ticks = iter(range(10_000))
-    found = Ceilings.measured(20, side=10, copied_bytes=64, clock=lambda: float(next(ticks)))
+    found = Ceilings.measured(20, sides=(10, 5), copied_bytes=64, clock=lambda: float(next(ticks)))
     assert found == Ceilings(2 * 10**3, 2 * 64)
     assert found.ridge == 2000 / 128
     with pytest.raises(ValueError, match=r"bytes_per_second=0: give a number above zero"):
@@ -427,6 +444,18 @@ def test_names_are_drawn_as_text_where_the_user_has_everything_set_by_tex(monkey
     from matplotlib.text import Text
 
     assert not any(text.get_usetex() for text in figure.findobj(Text))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_long_name_leaves_room_for_what_the_figure_is(kind: str) -> None:
+    from matplotlib.font_manager import FontProperties
+
+    figure = draw(replace(REPORT, name="net" * 100), kind)
+    figure.draw_without_rendering()
+    title = figure._suptitle
+    assert "…" in title.get_text() and not title.get_text().endswith("net")
+    assert title.get_fontproperties().get_size() == FontProperties(size="large").get_size_in_points()
+    assert title.get_window_extent().x1 <= figure.bbox.x1
 
 
 @pytest.mark.parametrize(("text", "drawn"), [("$", r"\$"), (r"\$a", r"\\$a"), ("a" * 50, "a" * 14 + "…" + "a" * 29)])

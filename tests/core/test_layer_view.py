@@ -8,7 +8,7 @@ import pytest
 
 from profilerkit import Comparative, Completeness, Measurement, Report
 from profilerkit.columns import Column
-from profilerkit.layer_times import LayerTime, layer_time_table
+from profilerkit.layer_times import CallTime, LayerTime, layer_time_table
 from profilerkit.layer_view import children_of, with_times
 from profilerkit.render import render
 from profilerkit.report import StatusRecord
@@ -163,27 +163,27 @@ def test_a_tree_of_the_slowest_layers() -> None:
     assert "block: Block" in inner and "b: Conv" in inner and "a: Linear" not in inner
 
 
-class WithSamples(LayerTable):
-    """A table of times that holds the samples behind them."""
-
-    iterations = (
-        {"path": "a", "type": "T", "pass": 0, "call": 1, "forward_seconds": 2.0, "backward_seconds": None},
-        {"path": "a", "type": "T", "pass": 1, "call": None, "forward_seconds": 3.0, "backward_seconds": 4.0},
-    )
-
-
 def test_the_samples_of_layers_are_among_the_iterations() -> None:
+    """Two passes of a layer of which the backend tells the calls apart, and one of a layer that it timed as a whole."""
+    calls = (CallTime(0, 1, 2.0, 1.5), CallTime(1, 0, 3.0, 2.5, 4.0, 3.5))
     time = StatusRecord("time", "Time", "", Measurement((5.0,)), "", "", Comparative.NONE, Completeness.COMPLETE)
-    report = timed(times=WithSamples(TIMES))
+    report = timed(times=layer_time_table([LayerTime("a", "T", 2, (1.5, 2.5), (0.0, 3.5), each_call=calls)]))
     rows = replace(report, statuses={**report.statuses, "time": time}).iterations
     assert [tuple(row.values()) for row in rows] == [
         ("layer_times.forward_seconds", "a", 1, 0, 2.0, False),
-        ("layer_times.forward_seconds", "a", None, 1, 3.0, False),
-        ("layer_times.backward_seconds", "a", None, 1, 4.0, False),
+        ("layer_times.own_forward_seconds", "a", 1, 0, 1.5, False),
+        ("layer_times.forward_seconds", "a", 0, 1, 3.0, False),
+        ("layer_times.backward_seconds", "a", 0, 1, 4.0, False),
+        ("layer_times.own_forward_seconds", "a", 0, 1, 2.5, False),
+        ("layer_times.own_backward_seconds", "a", 0, 1, 3.5, False),
         ("time", None, None, 0, 5.0, False),
     ]
     assert rows.columns == ("metric", "layer", "call", "iteration", "value", "warmup")
-    assert len(timed().iterations) == 0
+    whole = [row for row in timed().iterations if row["metric"] == "layer_times.forward_seconds"]
+    assert [(row["layer"], row["call"], row["value"]) for row in whole][1:3] == [
+        ("block", None, 5.0),
+        ("block.a", None, 2.0),
+    ]
 
 
 @pytest.mark.parametrize(

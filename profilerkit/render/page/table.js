@@ -293,7 +293,8 @@ class TreeTable {
     const page = Math.max(1, Math.floor(this.scroller.clientHeight / ROW_HEIGHT) - 2);
     const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
     if (row === undefined) return;
-    if (event.key in steps) this.go(this.active + steps[event.key]);
+    if (event.shiftKey && ["ArrowLeft", "ArrowRight"].includes(event.key)) this.scroller.scrollLeft += event.key === "ArrowRight" ? 120 : -120;
+    else if (event.key in steps) this.go(this.active + steps[event.key]);
     else if (event.key === "ArrowRight") this.right(row);
     else if (event.key === "ArrowLeft") this.left(row);
     else if (event.key === "Enter" || event.key === " ") this.pick(row);
