@@ -1,4 +1,4 @@
-"""What the columns of a layer table are called, and the units they are shown in: by their names, so that any has one."""
+"""What the columns of a layer table are called and the units they are shown in, told by their names."""
 
 from __future__ import annotations
 

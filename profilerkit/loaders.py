@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .errors import InputError, ModelFailedError, PluginWarning, ProfilerKitError
+from .errors import InputError, ModelFailedError, PluginWarning, ProfilerKitError, by_likeness
 from .extension import LoaderInfo
 
 if TYPE_CHECKING:
@@ -47,6 +47,9 @@ def find_loader(spec: str) -> Offer[LoaderInfo]:
 
     offered = offered_loaders()
     taking = [offer for offer in offered if _accepts(offer, spec)]
+    if not taking and spec.rstrip(":").endswith(".py"):
+        file = spec.rstrip(":")
+        raise InputError(f"{spec!r} is a file, and no model in it; give {file}:name of a model or of what builds one")
     if not taking:
         ways = " or ".join(offer.item.description for offer in offered) or "(no plugin offers a way to load one)"
         raise InputError(f"{spec!r} does not say where the model is; give {ways}{without_switched_off()}")
@@ -127,8 +130,9 @@ def _model(spec: str, module: Any) -> Any:
     found = module
     for part in name.split("."):
         if not hasattr(found, part):
-            public = ", ".join(known for known in vars(module) if not known.startswith("_"))
-            raise InputError(f"{source!r} has no {name!r}; it has: {public}")
+            public = [known for known, value in vars(module).items() if known[0] != "_" and not inspect.ismodule(value)]
+            listing = ", ".join(by_likeness(name, public)[:10]) or "nothing public"
+            raise InputError(f"{source!r} has no {name!r}; it has, nearest first: {listing}")
         found = getattr(found, part)
     return _guarded(spec, found) if inspect.isclass(found) or inspect.isroutine(found) else found
 

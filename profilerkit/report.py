@@ -11,6 +11,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from .errors import UnknownStatusError
+from .layer_times import LayerTimeTable
 from .layer_view import with_times
 from .measurement import Measurement
 from .quantity import Scale
@@ -132,8 +133,8 @@ class Report:
     def iterations(self) -> Table:
         """Every sample of every measurement, warm-up included: metric, layer, call, iteration, value, warmup.
 
-        ``layer`` and ``call`` are None for what was measured of the model as a whole. The times of single layers are
-        among them, as ``layer_times.forward_seconds`` and so on, where their table holds the samples.
+        The times of layers are among them, as ``layer_times.forward_seconds`` and so on, with the path of the layer and
+        which of its calls in a pass that was; None where the backend does not tell calls apart, and for all else.
         """
         return Table(_iterations(self))
 
@@ -147,9 +148,9 @@ class Report:
         return draw(self, kind, **options)
 
     def to_pandas(self, table: str = "layers") -> Any:
-        """Return the "layers", "operators", "iterations" or "layerwise" as a pandas ``DataFrame``; needs the ``pandas`` extra.
+        """Return "layers", "operators", "iterations" or "layerwise" as a pandas ``DataFrame``.
 
-        Raises `ValueError` for any other table, and for one that this report does not hold.
+        Needs the ``pandas`` extra. Raises `ValueError` for any other table, and for one that this report does not hold.
         """
         if table not in _TABLES:
             raise ValueError(f"no table {table!r} in a report; it has {', '.join(map(repr, _TABLES))}")
@@ -206,12 +207,12 @@ def _iterations(report: Report) -> Iterator[Mapping[str, Any]]:
             for warmup, samples in taken:
                 for iteration, value in enumerate(samples):
                     yield _iteration(key, iteration, value, warmup)
-        elif isinstance(record.value, LayerTable):
-            yield from _layer_iterations(key, getattr(record.value, "iterations", ()))
+        elif isinstance(record.value, LayerTimeTable):
+            yield from _layer_iterations(key, record.value.iterations)
 
 
 def _layer_iterations(key: str, rows: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Yield a row for each second of each row: one for each layer, pass and call, with ``None`` where there is none."""
+    """Yield a row for each time of each layer, call and pass."""
     for row in rows:
         for column, value in row.items():
             if column.endswith("_seconds") and value is not None:

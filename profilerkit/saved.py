@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from importlib.metadata import version
 from os import PathLike
@@ -20,6 +19,7 @@ import msgspec
 
 from .comparison import Comparison
 from .errors import ReportFileError
+from .files import write_text
 from .plain import from_plain, to_plain
 from .quantity import Scale
 from .report import Report, StatusRecord
@@ -99,16 +99,7 @@ def to_json(result: Report | Comparison) -> str:
 
 def save(result: Report | Comparison, path: str | PathLike[str]) -> None:
     """Write a report or comparison to a file: the whole of it, or nothing."""
-    target = Path(path)
-    text = to_json(result)
-    handle, scratch = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(f"{text}\n")
-        Path(scratch).replace(target)
-    except BaseException:
-        Path(scratch).unlink(missing_ok=True)
-        raise
+    write_text(path, to_json(result))
 
 
 def _body(report: Report) -> dict[str, Any]:

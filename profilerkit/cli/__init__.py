@@ -12,12 +12,12 @@ from typing import Any, NoReturn, TextIO
 
 import click
 
-from ..errors import ProfilerKitError, ProfilerKitWarning
+from ..errors import ProfilerKitError, ProfilerKitWarning, by_likeness
 
-__all__ = ["INTERRUPTED", "MODEL_FAILED", "NOT_KEPT", "cli", "fail", "main"]
+__all__ = ["INTERRUPTED", "MODEL_FAILED", "NOT_KEPT", "USAGE", "cli", "fail", "main"]
 
-#: Exit codes beside 0 (fine) and 2 (usage). The last is what shells give a program that was stopped with Ctrl-C.
-NOT_KEPT, MODEL_FAILED, INTERRUPTED = 1, 3, 130
+#: Exit codes beside 0 (fine). The last is what shells give a program that was stopped with Ctrl-C.
+NOT_KEPT, USAGE, MODEL_FAILED, INTERRUPTED = 1, 2, 3, 130
 
 #: Each command (in the module NAME_command), with what the help says of it before that is imported.
 COMMANDS = {
@@ -42,6 +42,14 @@ class _LazyGroup(click.Group):
             return None
         command: click.Command = import_module(f".{cmd_name}_command", __name__).command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0][:1] != "-" and args[0] not in COMMANDS:
+            nearest = ", ".join(by_likeness(args[0], COMMANDS))
+            ctx.fail(f"No such command {args[0]!r}; there are, nearest first: {nearest}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import BudgetError
-from . import MODEL_FAILED, NOT_KEPT, fail
+from ..files import write_text
+from . import NOT_KEPT, USAGE, fail
 from .measuring import Asked, compared, is_saved, profiled, saved
-from .options import input_options, measuring_options
-from .output import write
+from .options import input_options, measuring_options, require_writable
+from .output import cannot_write
 
 if TYPE_CHECKING:
     from ..budgets import Budget
@@ -29,6 +31,12 @@ def _forms(context: click.Context, parameter: click.Parameter, value: str) -> st
     return value
 
 
+def _completed(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    from ..budgets.forms import FORMS
+
+    return [form for form in FORMS if form.startswith(incomplete)]
+
+
 @click.command("check")
 @click.argument("model")
 @click.option("--budget", "path", type=click.Path(dir_okay=False), help="A TOML file of limits: macs = '<= 5 G'.")
@@ -43,12 +51,14 @@ def _forms(context: click.Context, parameter: click.Parameter, value: str) -> st
     default="console",
     show_default=True,
     callback=_forms,
+    shell_complete=_completed,
     help="How to print what came of it: console, markdown or junit.",
 )
 @click.option(
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
+    callback=require_writable,
     help="Write it to a file in place of standard output.",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print neither the result nor progress; the exit code says it.")
@@ -72,20 +82,24 @@ def command(
 
     try:
         budget = _budget(path, limit)
+        _require_units(budget)
         if budget.needs_baseline and baseline is None:
             relative = next(str(one) for one in budget.limits if one.relative)
             raise BudgetError(f"{relative} is relative: give --baseline, a saved report or a model")
     except BudgetError as error:
         raise click.UsageError(str(error)) from error
-    asked = Asked(**{**how, "metric": how["metric"] or budget.metrics})
+    asked = Asked(**{**how, "metric": tuple(dict.fromkeys((*budget.metrics, *how["metric"])))})
     report, reference = _reports(model, baseline, asked)
     try:
         findings = check(report, budget, reference)
     except BudgetError as error:
-        fail(str(error), MODEL_FAILED, error)
+        fail(str(error), USAGE, error)
     text = FORMS[form](findings, report.name)
     if output is not None:
-        write(output, text)
+        try:
+            write_text(output, text)
+        except OSError as error:
+            cannot_write(error)
     elif not how["quiet"]:
         click.echo(text.rstrip("\n"))
     broken = {Verdict.FAILED, Verdict.UNCERTAIN} if strict else {Verdict.FAILED}
@@ -99,11 +113,22 @@ def _budget(path: str | None, limits: tuple[str, ...]) -> Budget:
     read = Budget.load(path).limits if path is not None else ()
     given = []
     for text in limits:
-        key, _, rest = text.strip().partition(" ")
-        given.append(Limit.parse(key, rest))
+        key = re.split(r"[\s<>=]", text.strip(), maxsplit=1)[0]
+        given.append(Limit.parse(key, text.strip().removeprefix(key)))
     if not (read or given):
         raise BudgetError("give a budget: --budget budget.toml, or --limit 'macs <= 5 G'")
     return Budget((*read, *given))
+
+
+def _require_units(budget: Budget) -> None:
+    """Read the limits by the units of their metrics before anything is measured; raises `BudgetError`."""
+    from ..plugins import offered_status_keys
+    from ..status import Metric
+
+    units = {offer.item.NAME: offer.item.UNIT for offer in offered_status_keys() if issubclass(offer.item, Metric)}
+    for limit in budget.limits:
+        if limit.pattern is None and units.get(limit.key):
+            limit.bound(units[limit.key])
 
 
 def _reports(model: str, baseline: str | None, asked: Asked) -> tuple[Report, Report | None]:
@@ -111,7 +136,7 @@ def _reports(model: str, baseline: str | None, asked: Asked) -> tuple[Report, Re
     from ..report import Report
 
     if baseline is not None:
-        comparison, _ = compared((baseline, model), asked)
+        comparison, _ = compared((baseline, model), asked, renamed=False)
         return comparison.others[0], comparison.reference
     if not is_saved(model):
         return profiled(model, asked)[0], None

@@ -26,9 +26,12 @@ OPTIONAL = {
 def command() -> None:
     """Say what is installed, and what each backend can do here: for a bug report, or before a measurement."""
     from .. import environment, plugins
+    from ..quantity import Scale, scale_value
 
     click.echo(click.style("This machine", bold=True))
     for name, value in environment.machine().items():
+        if name.endswith("_bytes"):
+            name, value = name.removesuffix("_bytes"), str(scale_value(int(value), "B", Scale.IEC))
         _line(name, value)
     click.echo(click.style("\nPackages", bold=True))
     _line("profilerkit", version("profilerkit"))

@@ -10,9 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import IncompleteStatusError, InputError, ModelFailedError, ProfilerKitError, ReportFileError
+from ..errors import (
+    IncompleteStatusError,
+    InputError,
+    ModelFailedError,
+    ProfilerKitError,
+    ReportFileError,
+    UnknownStatusError,
+)
 from ..progress import shown_if
-from . import MODEL_FAILED, NOT_KEPT, fail
+from . import MODEL_FAILED, NOT_KEPT, USAGE, fail
 from .options import parse_shapes
 
 if TYPE_CHECKING:
@@ -96,8 +103,11 @@ def profiled(spec: str, asked: Asked) -> tuple[Report, Profiler]:
         return compute(profiler, asked.metric or None, strict=asked.strict, **asked.arguments), profiler
 
 
-def compared(specs: Sequence[str], asked: Asked) -> tuple[Comparison, list[Profiler]]:
-    """Return models and saved reports side by side; those that are models are measured in turn."""
+def compared(specs: Sequence[str], asked: Asked, renamed: bool = True) -> tuple[Comparison, list[Profiler]]:
+    """Return models and saved reports side by side; those that are models are measured in turn.
+
+    Those that are called alike get a number each, unless they are not to be ``renamed``.
+    """
     from ..comparison import Comparison, told_apart
     from ..profiler import compare_profilers
 
@@ -115,7 +125,8 @@ def compared(specs: Sequence[str], asked: Asked) -> tuple[Comparison, list[Profi
             only = compute(live[0], asked.metric or None, strict=asked.strict, **asked.arguments)
             reports[next(iter(profilers))] = only
     ordered = [reports[place] for place in range(len(specs))]
-    named = told_apart(report.name for report in ordered)
+    names = [profilers[place].name if place in profilers else reports[place].name for place in range(len(specs))]
+    named = told_apart(names) if renamed else names
     first, *rest = (replace(report, name=name) for report, name in zip(ordered, named, strict=True))
     return Comparison(first, tuple(rest)), live
 
@@ -129,6 +140,8 @@ def _ending_in_a_line() -> Iterator[None]:
         raise
     except IncompleteStatusError as error:
         fail(str(error), NOT_KEPT, error)
+    except UnknownStatusError as error:
+        fail(str(error), USAGE, error)
     except ProfilerKitError as error:
         fail(str(error), MODEL_FAILED, error)
     except Exception as error:  # whatever the model raised: with --strict nothing is kept

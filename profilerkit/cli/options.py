@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,7 +11,15 @@ import click
 
 from ..errors import NotOfferedError
 
-__all__ = ["input_options", "measuring_options", "output_options", "parse_batch_sizes", "parse_shapes", "strict_option"]
+__all__ = [
+    "input_options",
+    "measuring_options",
+    "output_options",
+    "parse_batch_sizes",
+    "parse_shapes",
+    "require_writable",
+    "strict_option",
+]
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -27,7 +36,7 @@ def parse_shapes(values: tuple[str, ...]) -> tuple[Any, int | None]:
         name, _, rest = value.rpartition("=")
         sizes, _, dtype = rest.partition(":")
         try:
-            batch, *shape = (int(size) for size in sizes.split(","))
+            batch, *shape = map(_positive, sizes.split(","))
         except ValueError:
             raise click.BadParameter(
                 f"{value!r} is no shape; give 1,3,224,224 (batch first), with a name and dtype ids=1,128:int64",
@@ -46,16 +55,21 @@ def parse_shapes(values: tuple[str, ...]) -> tuple[Any, int | None]:
     return (named or positional or None), (batches.pop() if batches else None)
 
 
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError(f"{number} is less than 1")
+    return number
+
+
 def parse_batch_sizes(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
     """Return one batch size for ``8``, several for ``1,8,32``."""
     if value is None:
         return None
     try:
-        sizes = tuple(int(size) for size in value.split(","))
+        sizes = tuple(map(_positive, value.split(",")))
     except ValueError:
-        sizes = (0,)
-    if min(sizes) < 1:
-        raise click.BadParameter(f"{value!r}: give a whole number from 1, or several: 1,8,32")
+        raise click.BadParameter(f"{value!r}: give a whole number from 1, or several: 1,8,32") from None
     return sizes if len(sizes) > 1 else sizes[0]
 
 
@@ -84,18 +98,29 @@ def _metrics(context: click.Context, parameter: click.Parameter, incomplete: str
     return [offer.item.NAME for offer in offered_status_keys() if offer.item.NAME.startswith(incomplete)]
 
 
+def require_writable(context: click.Context, parameter: click.Parameter, path: Any) -> Any:
+    """Check where a file is to go: now, and not when all is measured."""
+    if path is None:
+        return None
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise click.BadParameter(f"there is no folder {str(path.parent)!r} to write {path.name!r} to")
+    if path.is_dir():
+        raise click.BadParameter(f"{str(path)!r} is a folder; name a file in it")
+    if not os.access(path.parent, os.W_OK):
+        raise click.BadParameter(f"the folder {str(path.parent)!r} is read-only; {path.name!r} has to go elsewhere")
+    return path
+
+
 def _writable(context: click.Context, parameter: click.Parameter, paths: tuple[str, ...]) -> tuple[Path, ...]:
-    """Check where files are to go, and that their suffixes say a form: now, and not when all is measured."""
+    """Check where files are to go, and that their suffixes say a form."""
     from .output import form_of
 
-    for path in map(Path, paths):
-        if not path.parent.is_dir():
-            raise click.BadParameter(f"there is no folder {str(path.parent)!r} to write {path.name!r} to")
-        if path.is_dir():
-            raise click.BadParameter(f"{str(path)!r} is a folder; name a file in it")
-        if not context.resilient_parsing:
-            form_of(path)
-    return tuple(map(Path, paths))
+    places = [require_writable(context, parameter, path) for path in paths]
+    if not context.resilient_parsing:
+        for place in places:
+            form_of(place)
+    return tuple(places)
 
 
 def _several(*options: Callable[[F], F]) -> Callable[[F], F]:
@@ -123,7 +148,11 @@ measuring_options = _several(
         "--metric", multiple=True, shell_complete=_metrics, help="Only this metric; may be given several times."
     ),
     click.option("--leave-out", multiple=True, help="Not this status key of any plugin's; may be given several times."),
-    click.option("--max-seconds", type=float, help="Longest time to spend on measuring the execution time."),
+    click.option(
+        "--max-seconds",
+        type=click.FloatRange(min=0, min_open=True),
+        help="Longest time to spend on measuring the execution time.",
+    ),
 )
 
 output_options = _several(

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from . import MODEL_FAILED, fail
+from ..files import write_text
+from . import MODEL_FAILED, USAGE, fail
 
 if TYPE_CHECKING:
     from ..comparison import Comparison
     from ..report import Report
 
-__all__ = ["emit", "form_of", "write"]
+__all__ = ["cannot_write", "emit", "form_of"]
 
 #: Suffixes that are not the name of their form.
 _SUFFIXES = {"txt": "console", "md": "markdown", "tex": "latex", "htm": "html"}
@@ -38,11 +37,25 @@ def form_of(path: Path) -> str:
 def emit(
     result: Report | Comparison, form: str, output: Iterable[Path] = (), quiet: bool = False, **options: Any
 ) -> None:
-    """Write the files, then print the result unless ``quiet``; ``options`` go to the renderer."""
+    """Write the files, then print the result unless ``quiet``; ``options`` go to the renderer.
+
+    Where a file cannot be written the result is printed all the same, for it took its time.
+    """
+    unwritten = []
     for path in output:
-        write(path, _rendered(result, form_of(path), **{"details": True, **_given(options)}))
+        try:
+            write_text(path, _rendered(result, form_of(path), **{"details": True, **_given(options)}))
+        except OSError as error:
+            unwritten.append(error)
     if not quiet:
         click.echo(_rendered(result, form, **options).rstrip("\n"))
+    if unwritten:
+        cannot_write(unwritten[0])
+
+
+def cannot_write(error: OSError) -> NoReturn:
+    """Leave the command, saying which file could not be written."""
+    fail(f"cannot write {error.filename}: {error.strerror or error}", USAGE, error)
 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:
@@ -56,18 +69,3 @@ def _rendered(result: Any, form: str, **options: Any) -> str:
         return render(result, form, **options)
     except Exception as error:  # whatever a plugin's renderer does wrong
         fail(f"renderer {form!r} raised {type(error).__name__}: {error}", MODEL_FAILED, error)
-
-
-def write(path: Path, text: str) -> None:
-    """Write a text file: the whole of it, or nothing."""
-    handle, scratch = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
-            file.write(text if text.endswith("\n") else f"{text}\n")
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(scratch).chmod(0o666 & ~mask)  # as any new file: mkstemp's is readable to its owner alone
-        Path(scratch).replace(path)
-    except BaseException:
-        Path(scratch).unlink(missing_ok=True)
-        raise

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..quantity import Scale
-from .canvas import COLOURS, finished, new_figure, plain, reports_of, titled, unit_for, why_missing
+from .canvas import COLOURS, finished, legend_above, new_figure, plain, reports_of, titled, unit_for, why_missing
 
 if TYPE_CHECKING:
     from ..comparison import Comparison
@@ -43,7 +43,7 @@ def batch_sweep(result: Report | Comparison) -> Any:
         taken = [row["execution_time"] for row in rows]
         medians = [float(value) / second for value in taken]
         lower.errorbar(sizes, medians, yerr=_bars(taken, second), fmt="o-", color=colour, capsize=3, label=name)
-        _mark_knee(upper, lower, rows, rate, colour)
+        _mark_knee(upper, lower, rows, place, colour)
     upper.set_ylabel(titled("Throughput", rate_unit))
     lower.set_ylabel(titled("Execution time", time_unit))
     _label_sizes(lower, sorted({row["batch_size"] for rows in sweeps for row in rows}))
@@ -52,17 +52,19 @@ def batch_sweep(result: Report | Comparison) -> Any:
         axis.margins(y=0.15)
         axis.spines[["top", "right"]].set_visible(False)
     if len(reports) > 1:
-        upper.legend(fontsize="small", frameon=False)
+        legend_above(upper)
     no_knee = [report.name for report, rows in zip(reports, sweeps, strict=True) if not any(_knees(rows))]
     said = "more samples at once may bring more throughput still" if no_knee else ""
     notes = [f"No knee within these sizes for {', '.join(no_knee)}: {said}." if no_knee else ""]
-    return finished(figure, f"{' and '.join(report.name for report in reports)}: batch sizes", notes)
+    return finished(figure, reports, "batch sizes", notes)
 
 
 def _sweep(report: Report) -> _Rows:
     record = report.statuses.get("batch_sweep")
     if record is None or record.value is None:
-        how = "give several batch sizes, batch_size=(1, 8, 32)" if record is None else why_missing(report, "batch_sweep")
+        how = (
+            "give several batch sizes, batch_size=(1, 8, 32)" if record is None else why_missing(report, "batch_sweep")
+        )
         raise ValueError(f"the report of {report.name} has no 'batch_sweep': {how}")
     rows: _Rows = record.value
     if not len(rows):
@@ -82,24 +84,20 @@ def _knees(rows: _Rows) -> list[Mapping[str, Any]]:
     return [row for row in rows if row.get("is_knee")]
 
 
-def _mark_knee(upper: Any, lower: Any, rows: _Rows, rate: float, colour: str) -> None:
+def _mark_knee(upper: Any, lower: Any, rows: _Rows, above: int, colour: str) -> None:
     for row in _knees(rows):
         size = row["batch_size"]
         for axis in (upper, lower):
             axis.axvline(size, color=colour, linewidth=1, linestyle=":")
-        upper.annotate(
-            f"knee: {size}",
-            (size, row["throughput"] / rate),
-            xytext=(6, -14),
-            textcoords="offset points",
-            fontsize="small",
-        )
+        # The curve passes well above: at the knee there is nine tenths of the highest throughput.
+        place = {"xytext": (5, 6 + 13 * above), "textcoords": "offset points", "fontsize": "small"}
+        upper.annotate(f"knee: {size}", (size, 0), xycoords=upper.get_xaxis_transform(), color=colour, **place)
 
 
 def _label_sizes(axis: Any, sizes: Sequence[int]) -> None:
     from matplotlib.ticker import NullLocator
 
     axis.set_xscale("log", base=2)
-    axis.xaxis.set_minor_locator(NullLocator())  # type: ignore[no-untyped-call]
+    axis.xaxis.set_minor_locator(NullLocator())
     axis.set_xticks(sizes, [f"{size:,}" for size in sizes], fontsize="small", rotation=45 if len(sizes) > 10 else 0)
     axis.set_xlabel("Batch size")

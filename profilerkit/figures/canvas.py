@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..comparison import Comparison
@@ -13,7 +13,23 @@ if TYPE_CHECKING:
     from ..report import Report
     from ..trace import LayerTable
 
-__all__ = ["COLOURS", "GREY", "finished", "label_of", "new_figure", "one_report", "plain", "reports_of"]
+__all__ = [
+    "COLOURS",
+    "GREY",
+    "counted",
+    "finished",
+    "label_of",
+    "layers_of",
+    "legend_above",
+    "new_figure",
+    "one_report",
+    "plain",
+    "reports_of",
+    "require_column",
+    "titled",
+    "unit_for",
+    "why_missing",
+]
 
 #: Okabe and Ito's, which people who see few colours can tell apart: https://jfly.uni-koeln.de/color/
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
@@ -33,17 +49,29 @@ def new_figure(width: float, height: float) -> Any:
     return figure
 
 
-def finished(figure: Any, title: str, notes: Iterable[str] = ()) -> Any:
-    """Return a figure with a title above it and notes below it, no text of which is given to TeX."""
+def finished(figure: Any, reports: Sequence[Report], what: str, notes: Iterable[str] = ()) -> Any:
+    """Return a figure with a title above it and notes below it, no text of which is given to TeX.
+
+    The title has the name of the model where there is one; several are named inside the figure.
+    """
     from matplotlib.text import Text
 
-    figure.suptitle(plain(title, 110), x=0.01, ha="left", fontsize="large")
+    room = int(8 * figure.get_figwidth())
+    name = f"{plain(reports[0].name, max(room - len(what), 16))}: " if len(reports) == 1 else ""
+    title = f"{name}{plain(what, room)}"
+    figure.suptitle(title if name else f"{title[:1].upper()}{title[1:]}", x=0.01, ha="left", fontsize="large")
     said = "\n".join(plain(note, 160) for note in notes if note)
     if said:
         figure.supxlabel(said, x=0.01, ha="left", fontsize="x-small")
     for text in figure.findobj(Text):
         text.set_usetex(False)
     return figure
+
+
+def legend_above(axis: Any) -> None:
+    """Put the legend where it hides nothing, in one line."""
+    place = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2}
+    axis.legend(ncols=8, fontsize="small", frameon=False, **place)
 
 
 def plain(text: str, longest: int = 44) -> str:
@@ -64,6 +92,11 @@ def plain(text: str, longest: int = 44) -> str:
 def label_of(row: Mapping[str, Any]) -> str:
     """Return the path of a layer, or what stands for that of the root."""
     return row["path"] or "(model)"
+
+
+def counted(number: int, what: str) -> str:
+    """Return ``1 layer``, ``2 layers``."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def one_report(result: Report | Comparison, kind: str) -> Report:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..measurement import Sampling, measure
@@ -37,28 +37,33 @@ class Ceilings:
         cls,
         max_seconds: float = 1.0,
         *,
-        side: int = 1024,
+        sides: Sequence[int] = (512, 1024, 2048),
         copied_bytes: int = 2**28,
         clock: Callable[[], float] = time.perf_counter,
     ) -> Ceilings:
         """Measure the ceilings of this machine's CPU with numpy: a matrix product in float32, and a copy.
 
         They are those of all the threads that numpy uses, the best of several runs each, and belong to models that run
-        on this CPU in float32. A product of two square matrices is 2 * side ** 3 FLOPs; a copy reads and writes.
+        on this CPU in float32. A product of two square matrices is 2 * side ** 3 FLOPs; a copy reads and writes. They
+        are no limits of the hardware: a framework may compute faster than numpy does, and what else runs on the machine
+        takes its share.
 
         Args:
-            max_seconds: How long to take for each of the two, about.
-            side: The length of a side of the matrices.
+            max_seconds: How long to take for the products, and again for the copy, about.
+            sides: The lengths of the sides of the matrices, of which the fastest counts: large ones use every core,
+                small ones are done before something else runs.
             copied_bytes: The bytes to copy; more than the caches hold.
             clock: What to read the time from, in seconds.
         """
         import numpy as np
 
-        sampling = Sampling(max_seconds=max_seconds, clock=clock)
-        left, right = np.ones((side, side), np.float32), np.ones((side, side), np.float32)
-        product = np.empty_like(left)
-        multiply = measure(lambda: np.matmul(left, right, out=product), sampling)
+        def flops_per_second(side: int) -> float:
+            left, right = np.ones((side, side), np.float32), np.ones((side, side), np.float32)
+            product = np.empty_like(left)
+            sampling = Sampling(max_seconds=max_seconds / len(sides), clock=clock)
+            return 2 * side**3 / measure(lambda: np.matmul(left, right, out=product), sampling).min
+
         source = np.ones(copied_bytes, np.uint8)
         target = np.empty_like(source)
-        copy = measure(lambda: np.copyto(target, source), sampling)
-        return cls(2 * side**3 / multiply.min, 2 * copied_bytes / copy.min)
+        copy = measure(lambda: np.copyto(target, source), Sampling(max_seconds=max_seconds, clock=clock))
+        return cls(max(map(flops_per_second, sides)), 2 * copied_bytes / copy.min)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..columns import Column
 from ..layer_view import children_of
-from .canvas import COLOURS, GREY, finished, layers_of, new_figure, one_report, plain, require_column
+from .canvas import COLOURS, GREY, counted, finished, layers_of, new_figure, one_report, plain, require_column
 
 if TYPE_CHECKING:
     from ..report import Report
@@ -19,7 +19,8 @@ __all__ = ["icicle"]
 LEVELS = 8
 #: Boxes of less than this share of the height are drawn together with their neighbours, as one.
 THINNEST = 0.0025
-WIDTH, HEIGHT = 11.0, 7.5
+#: Inches; the figure grows with the layers of its fullest level.
+WIDTH, LOWEST, HIGHEST = 11.0, 7.0, 20.0
 _CONTAINER, _GROUP = "#E4E4E4", "#C8C8C8"
 
 
@@ -30,7 +31,7 @@ class Box(NamedTuple):
     level: int
     start: float
     end: float
-    count: int = 1
+    layers: int = 1
 
 
 def icicle(report: Report, by: str = "macs", depth: int | None = None) -> Any:
@@ -66,7 +67,7 @@ def icicle(report: Report, by: str = "macs", depth: int | None = None) -> Any:
         f"the whole is {column.show(root[by])}.",
         f"Layers deeper than {deepest} are not drawn; give depth= for more." if left_out else "",
     ]
-    return finished(figure, f"{report.name}: {_within(column.title)} of the layers", notes)
+    return finished(figure, [report], f"{_within(column.title)} of the layers", notes)
 
 
 def _within(title: str) -> str:
@@ -89,9 +90,7 @@ def _boxes(
             waiting += reversed(list(placed))
 
 
-def _placed(
-    children: Sequence[Mapping[str, Any]], heights: Sequence[float], start: float, level: int
-) -> Iterator[Box]:
+def _placed(children: Sequence[Mapping[str, Any]], heights: Sequence[float], start: float, level: int) -> Iterator[Box]:
     """Yield the boxes of the layers inside one, thin neighbours as one; those too thin to be seen not at all."""
     thin, begun = 0, start
     for child, height in zip(children, heights, strict=True):
@@ -107,35 +106,37 @@ def _placed(
 
 
 def _drawn(boxes: Sequence[Box], inside: Mapping[str, Any], by: str) -> Any:
+    boxes_at = Counter(box.level for box in boxes)
+    height = min(max(LOWEST, 1 + 0.18 * max(boxes_at.values())), HIGHEST)
+    figure = new_figure(WIDTH, height)
     from matplotlib.font_manager import FontProperties
     from matplotlib.patches import Patch, Rectangle
 
-    figure = new_figure(WIDTH, HEIGHT)
     axis = figure.subplots()
-    levels = max(box.level for box in boxes) + 1
+    levels = max(boxes_at) + 1
     colours = _colours(boxes, inside)
-    size = FontProperties(size="x-small").get_size_in_points()  # type: ignore[no-untyped-call]
+    size = FontProperties(size="x-small").get_size_in_points()
     # Constrained layout leaves about this much of the figure to the boxes.
-    high, wide = 0.82 * HEIGHT * 72, 0.96 * WIDTH * 72 / levels
+    high, wide = (height - 1) * 72, 0.84 * WIDTH * 72 / levels
     root = boxes[0].row or {}
     for box in boxes:
         colour = _GROUP if box.row is None else colours.get(_type_of(box.row, inside), GREY)
         axis.add_patch(
-            Rectangle((box.level, box.start), 1, box.end - box.start, facecolor=colour, edgecolor="white", linewidth=0.6)
+            Rectangle(
+                (box.level, box.start), 1, box.end - box.start, facecolor=colour, edgecolor="white", linewidth=0.6
+            )
         )
         if (box.end - box.start) * high >= 1.15 * size:
-            text = _text(box, by, root[by], int(wide / (0.6 * size)) - 1)
+            text = _text(box, by, root[by], int(wide / (0.62 * size)))
             middle = (box.start + box.end) / 2
-            axis.text(
-                box.level + 0.02, middle, text, fontsize="x-small", va="center", color=_ink(colour), clip_on=True
-            )
+            axis.text(box.level + 0.02, middle, text, fontsize="x-small", va="center", color=_ink(colour), clip_on=True)
     axis.set_xlim(0, levels)
     axis.set_ylim(1, 0)
     axis.set_axis_off()
-    legend = [Patch(facecolor=colour, label=plain(kind, 28)) for kind, colour in colours.items() if kind is not None]
+    legend = [Patch(facecolor=colour, label=plain(kind, 22)) for kind, colour in colours.items() if kind is not None]
     if any(box.row is not None and _type_of(box.row, inside) not in colours for box in boxes):
         legend.append(Patch(facecolor=GREY, label="other types"))
-    figure.legend(handles=legend, loc="outside lower center", ncols=min(len(legend), 8), fontsize="small", frameon=False)
+    figure.legend(handles=legend, loc="outside right upper", fontsize="small", frameon=False)
     return figure
 
 
@@ -155,12 +156,13 @@ def _colours(boxes: Sequence[Box], inside: Mapping[str, Any]) -> dict[str | None
 
 
 def _text(box: Box, by: str, whole: float, room: int) -> str:
-    """Return what fits into a box: a layer's own name and its share, or the name alone."""
+    """Return what fits into a box: a layer's own name, its type and its share, or the name alone."""
     if box.row is None:
-        return plain(f"{box.count} layers", room) if box.count > 1 else ""
-    name = box.row["path"].rpartition(".")[2] or box.row["type"]
+        return plain(counted(box.layers, "layer"), room) if box.layers > 1 else ""
+    name, kind = box.row["path"].rpartition(".")[2], box.row["type"]
     share = f"  {100 * box.row[by] / whole:.3g} %" if box.level else ""
-    return plain(name, max(room - len(share), 6)) + (share if room - len(share) >= 6 else "")
+    told = [f"{name}: {kind}{share}", f"{name}{share}"] if name else [kind]
+    return plain(next((text for text in told if len(text) <= room), name or kind), room)
 
 
 def _ink(colour: str) -> str:

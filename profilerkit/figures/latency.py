@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from ..measurement import Measurement
 from ..quantity import scale_value
-from .canvas import COLOURS, finished, new_figure, plain, reports_of, titled, unit_for, why_missing
+from .canvas import COLOURS, counted, finished, new_figure, plain, reports_of, titled, unit_for, why_missing
 
 if TYPE_CHECKING:
     from ..comparison import Comparison
     from ..report import Report, StatusRecord
 
 __all__ = ["latency"]
-
 
 
 def latency(
@@ -36,30 +35,34 @@ def latency(
     """
     reports = reports_of(result)
     records = [_measured(report, metric) for report in reports]
-    values = [record.value for record in records]
-    end = max(_end(value, percentiles) for value in values)
+    values: list[Measurement] = [record.value for record in records]
+    ranges = _ranges(values, percentiles)
     factor, unit = unit_for(max(abs(value.median) for value in values), records[0].base_unit, records[0].scale)
-    figure = new_figure(9, 1.5 + 1.15 * len(reports))
-    axis = figure.subplots()
-    start = min(value.min for value in values)
-    for place, (record, value) in enumerate(zip(records, values, strict=True)):
-        _strip(axis, place, value, factor, percentiles)
-        said = _said(record, value, percentiles, end)
-        axis.annotate(said, (0.005, place - 0.33), xycoords=("axes fraction", "data"), fontsize="x-small", va="center")
-    margin = (end - start or abs(end) or 1.0) * 0.03
-    axis.set_xlim((start - margin) / factor, (end + margin) / factor)
-    axis.set_ylim(len(reports) - 0.5, -0.5)
-    axis.set_yticks(range(len(reports)), [plain(report.name, 28) for report in reports])
-    axis.tick_params(axis="y", length=0)
-    axis.set_xlabel(titled(plain(records[0].friendly_name), unit))
-    axis.spines[["top", "right", "left"]].set_visible(False)
-    batches = {report.batch_size for report in reports if report.batch_size is not None}
+    figure = new_figure(9, 1.3 + (1.2 if len(set(ranges)) == 1 else 1.4) * len(reports))
+    axes = figure.subplots(len(reports), 1, squeeze=False)[:, 0]
+    for place, (axis, report, record, (start, end)) in enumerate(zip(axes, reports, records, ranges, strict=True)):
+        _strip(axis, record.value, factor, percentiles, COLOURS[place % len(COLOURS)])
+        axis.set_title(_said(record, record.value, percentiles, end), fontsize="small", loc="left")
+        margin = (end - start or abs(end) or 1.0) * 0.03
+        axis.set_xlim((start - margin) / factor, (end + margin) / factor)
+        axis.set_ylim(1.08, -0.08)
+        axis.set_yticks([0.5], [plain(report.name, 28)])
+        axis.tick_params(axis="y", length=0)
+        axis.tick_params(axis="x", labelbottom=len(set(ranges)) > 1 or place == len(reports) - 1)
+        axis.spines[["top", "right", "left"]].set_visible(False)
+    axes[-1].set_xlabel(titled(plain(records[0].friendly_name), unit))
+    named = ", ".join(f"p{percent:g}" for percent in percentiles)
     notes = [
-        "Dots are samples, in the order in which they were taken from top to bottom; thick: median, box: its interval.",
-        f"For a batch of {', '.join(map(str, sorted(batches)))}." if batches else "",
+        "Dots: samples, as they were taken from top to bottom. Box: the interval of the median, the thick line. "
+        f"Thin lines: {named}.",
+        "The models lie far apart: each has an axis of its own." if len(set(ranges)) > 1 else "",
     ]
-    names = " and ".join(report.name for report in reports)
-    return finished(figure, f"{names}: {records[0].friendly_name}", notes)
+    return finished(figure, reports, f"{records[0].friendly_name}{_batch(reports)}", notes)
+
+
+def _batch(reports: Sequence[Report]) -> str:
+    sizes = {report.batch_size for report in reports}
+    return f" of a batch of {sizes.pop()}" if len(sizes) == 1 and None not in sizes else ""
 
 
 def _measured(report: Report, metric: str) -> StatusRecord:
@@ -69,23 +72,30 @@ def _measured(report: Report, metric: str) -> StatusRecord:
     return record
 
 
-def _end(value: Measurement, percentiles: Sequence[float]) -> float:
-    """Return how far the axis goes: over all samples, unless a few of them lie far beyond the others."""
-    highest = value.percentile(max((*percentiles, 50)))
-    return min(value.max, highest + (highest - value.min))
+def _ranges(values: Sequence[Measurement], percentiles: Sequence[float]) -> list[tuple[float, float]]:
+    """Return from where to where the axis of each goes: one for all, unless that would leave no room for the samples.
+
+    It goes over all samples of a model, unless a few of them lie far beyond the others.
+    """
+    each = []
+    for value in values:
+        highest = value.percentile(max((*percentiles, 50)))
+        each.append((value.min, min(value.max, highest + (highest - value.min))))
+    common = min(start for start, _ in each), max(end for _, end in each)
+    widest = max(end - start for start, end in each)
+    return each if common[1] - common[0] > 8 * widest > 0 else [common] * len(each)
 
 
-def _strip(axis: Any, place: int, value: Measurement, factor: float, percentiles: Sequence[float]) -> None:
-    colour = COLOURS[place % len(COLOURS)]
+def _strip(axis: Any, value: Measurement, factor: float, percentiles: Sequence[float], colour: str) -> None:
     count = len(value.samples)
     samples = [sample / factor for sample in value.samples]
-    heights = [place - 0.17 + 0.5 * index / max(count - 1, 1) for index in range(count)]
-    axis.scatter(samples, heights, s=9, color=colour, alpha=0.45, linewidths=0, rasterized=count > 2000)
+    heights = [index / max(count - 1, 1) for index in range(count)]
+    axis.scatter(samples, heights, s=14, color=colour, alpha=0.55, linewidths=0, rasterized=count > 2000)
     low, high = (bound / factor for bound in value.interval)
-    axis.fill_betweenx([place - 0.2, place + 0.36], low, high, color=colour, alpha=0.25, linewidth=0)
-    axis.vlines(value.median / factor, place - 0.2, place + 0.36, color="black", linewidth=2)
+    axis.axvspan(low, high, color=colour, alpha=0.22, linewidth=0)
+    axis.axvline(value.median / factor, color="black", linewidth=1.8)
     for percent in percentiles:
-        axis.vlines(value.percentile(percent) / factor, place - 0.2, place + 0.36, color="black", linewidth=0.8)
+        axis.axvline(value.percentile(percent) / factor, color="black", linewidth=0.7)
 
 
 def _said(record: StatusRecord, value: Measurement, percentiles: Sequence[float], end: float) -> str:
@@ -95,8 +105,8 @@ def _said(record: StatusRecord, value: Measurement, percentiles: Sequence[float]
     low, high = value.interval
     parts = [f"median {shown(value.median)} [{shown(low)}, {shown(high)}]"]
     parts += [f"p{percent:g} {shown(value.percentile(percent))}" for percent in percentiles]
-    parts.append(f"{len(value.samples)} samples")
+    parts.append(counted(len(value.samples), "sample"))
     beyond = sum(sample > end for sample in value.samples)
     if beyond:
-        parts.append(f"{beyond} beyond the right end, up to {shown(value.max)}")
+        parts.append(f"{counted(beyond, 'sample')} beyond the right end, up to {shown(value.max)}")
     return plain("   ".join(parts), 150)

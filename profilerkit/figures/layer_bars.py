@@ -12,6 +12,7 @@ from .canvas import (
     finished,
     label_of,
     layers_of,
+    legend_above,
     new_figure,
     one_report,
     plain,
@@ -94,12 +95,12 @@ def _drawn(report: Report, every: LayerTable, panels: list[_Bars], top: int, typ
         _draw_panel(axis, shown, panel)
     names = [f"{row['type']} ({row['layers']})" if types else label_of(row) for row in shown]
     axes[0].set_yticks(range(len(shown)), [plain(name) for name in names], fontsize="small")
-    axes[0].invert_yaxis()
+    axes[0].set_ylim(len(shown) - 0.4, -0.6)
     what, kind = _words(panels[0]), "types of layers" if types else "layers"
     whole = sum(row[_TOTAL] for row in every)
     held = sum(row[_TOTAL] for row in shown) / whole if whole else 1.0
     note = f"{len(shown)} of {len(every)} {kind}, with {Column.of('_share').show(held)} of the {what} of all of these."
-    return finished(figure, f"{report.name}: {kind} by {what}", [note])
+    return finished(figure, [report], f"{kind} by {what}", [note])
 
 
 def _draw_panel(axis: Any, shown: LayerTable, panel: _Bars) -> None:
@@ -120,7 +121,7 @@ def _draw_panel(axis: Any, shown: LayerTable, panel: _Bars) -> None:
     axis.tick_params(axis="y", length=0)
     axis.spines[["top", "right"]].set_visible(False)
     if len(panel) > 1:
-        axis.legend(loc="lower right", fontsize="small", frameon=False)
+        legend_above(axis)
 
 
 def _words(panel: _Bars) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..quantity import Scale, scale_value
-from .canvas import COLOURS, finished, label_of, new_figure, one_report, plain, titled, unit_for
+from .canvas import COLOURS, finished, label_of, legend_above, new_figure, one_report, plain, titled, unit_for
 
 if TYPE_CHECKING:
     from ..report import Report
@@ -58,9 +58,9 @@ def memory_timeline(report: Report, include_weights: bool = True) -> Any:
     axis.set_xlabel("Operators, in the order in which they run")
     axis.set_ylabel(titled("Bytes alive", unit))
     axis.spines[["top", "right"]].set_visible(False)
-    figure.legend(loc="outside lower right", ncols=2, fontsize="small", frameon=False)
+    legend_above(axis)
     missing = f"A lower bound; not counted: {', '.join(memory.missing)}." if memory.missing else ""
-    return finished(figure, f"{report.name}: memory", [memory.note, missing])
+    return finished(figure, [report], "memory", [memory.note, missing])
 
 
 def _mark_peak(axis: Any, report: Report, memory: MemoryTimeline, peak: int, factor: float) -> None:

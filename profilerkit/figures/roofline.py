@@ -11,13 +11,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..quantity import Scale, format_number, scale_value
-from .canvas import COLOURS, GREY, finished, label_of, layers_of, new_figure, one_report, plain, require_column
+from .canvas import COLOURS, GREY, counted, finished, label_of, layers_of, new_figure, one_report, plain, require_column
 from .ceilings import Ceilings
 
 if TYPE_CHECKING:
     from ..report import Report
 
 __all__ = ["roofline"]
+
+
+#: Where a number stands, in points from its dot: dots that lie close together have theirs on different sides.
+_AROUND = ((5, 4), (-12, -11), (5, -11), (-12, 4))
 
 
 class Point(NamedTuple):
@@ -57,26 +61,27 @@ def roofline(report: Report, ceilings: Ceilings | None = None, top: int = 5) -> 
     """
     report = one_report(report, "roofline")
     points, left_out = _points(report)
-    figure = new_figure(8.5, 5.6)
+    figure = new_figure(9.5, 5.6)
     axis = figure.subplots()
     axis.set_xscale("log")
     axis.set_yscale("log")
     if ceilings is not None:
         _draw_ceilings(axis, points, ceilings)
     _draw_points(axis, points, top)
-    for each in (axis.xaxis, axis.yaxis):
+    for each, (start, end) in ((axis.xaxis, axis.get_xlim()), (axis.yaxis, axis.get_ylim())):
         each.set_major_formatter(lambda value, _: str(scale_value(value, "", Scale.SI)))
-        each.set_minor_formatter(lambda value, _: "")
+        few = end < 30 * start  # one power of ten or none is within
+        each.set_minor_formatter(_between if few else lambda value, _: "")
     axis.set_xlabel("Arithmetic intensity (FLOPs per byte)")
     axis.set_ylabel("Achieved FLOP/s")
     axis.grid(alpha=0.25)
     axis.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside right upper", fontsize="x-small", frameon=False)
     notes = [
-        f"{left_out} layers without FLOPs, bytes or time of their own are not drawn." if left_out else "",
-        "" if ceilings else "No ceilings were given; Ceilings.measured() has those of this machine's CPU.",
+        f"Not drawn, without FLOPs, bytes or time of their own: {counted(left_out, 'layer')}." if left_out else "",
+        _above(points, ceilings) if ceilings else "No ceilings were given; Ceilings.measured() has those of this CPU.",
     ]
-    return finished(figure, f"{report.name}: achieved FLOP/s of the layers", notes)
+    return finished(figure, [report], "achieved FLOP/s of the layers", notes)
 
 
 def _points(report: Report) -> tuple[list[Point], int]:
@@ -101,18 +106,36 @@ def _points(report: Report) -> tuple[list[Point], int]:
     return sorted(points, key=lambda point: -point.seconds), len(layers) - len(points)
 
 
+def _between(value: float, _: Any) -> str:
+    """Return the label of a tick between powers of ten: twice and five times one."""
+    return str(scale_value(value, "", Scale.SI)) if f"{value:e}"[0] in "25" else ""
+
+
+def _above(points: Sequence[Point], ceilings: Ceilings) -> str:
+    """Say how many layers lie above the ceilings, and how that may be."""
+    roofs = [min(ceilings.flops_per_second, point.intensity * ceilings.bytes_per_second) for point in points]
+    above = sum(point.speed > roof for point, roof in zip(points, roofs, strict=True))
+    why = "their bytes stay in a cache, or they are computed in a better way than what the ceilings were measured with"
+    return f"Above the ceilings: {counted(above, 'layer')}; {why}." if above else ""
+
+
 def _draw_ceilings(axis: Any, points: Sequence[Point], ceilings: Ceilings) -> None:
     ridge, peak = ceilings.ridge, ceilings.flops_per_second
     start = min(ridge, *(point.intensity for point in points)) / 3
     end = max(ridge, *(point.intensity for point in points)) * 3
     axis.plot([start, ridge, end], [start * ceilings.bytes_per_second, peak, peak], color="black", linewidth=1.2)
     bandwidth = scale_value(ceilings.bytes_per_second, "B/s", Scale.SI)
-    said = f"{scale_value(peak, 'FLOP/s', Scale.SI)} from {format_number(ridge)} FLOPs per byte; {bandwidth} below"
-    axis.plot([], [], color="black", linewidth=1.2, label=f"ceilings: {said}".replace(" from", "\nfrom").replace("; ", ";\n"))
+    said = f"{scale_value(peak, 'FLOP/s', Scale.SI)} and {bandwidth},\nmeeting at {format_number(ridge)} FLOPs per byte"
+    axis.plot([], [], color="black", linewidth=1.2, label=said)
     axis.set_xlim(start, end)
 
 
 def _draw_points(axis: Any, points: Sequence[Point], top: int) -> None:
+    _draw_types(axis, points)
+    _name_slowest(axis, points, top)
+
+
+def _draw_types(axis: Any, points: Sequence[Point]) -> None:
     whole = sum(point.seconds for point in points)
     spent: Counter[str] = Counter()
     for point in points:
@@ -131,7 +154,22 @@ def _draw_points(axis: Any, points: Sequence[Point], top: int) -> None:
                 linewidths=0,
                 label=plain(kinds[0], 28) if len(kinds) == 1 else "other types",
             )
+
+
+def _name_slowest(axis: Any, points: Sequence[Point], top: int) -> None:
+    from matplotlib.patheffects import withStroke
+
+    outline = withStroke(linewidth=2.5, foreground="white")
+    whole = sum(point.seconds for point in points)
     for place, point in enumerate(points[:top], 1):
-        named = f"{place}  {plain(label_of({'path': point.path}), 32)}: {100 * point.seconds / whole:.3g} % of the time"
-        axis.annotate(str(place), (point.intensity, point.speed), fontsize="small", ha="center", va="center")
+        named = f"{place}  {plain(label_of({'path': point.path}), 28)}: {100 * point.seconds / whole:.3g} % of the time"
+        axis.annotate(
+            str(place),
+            (point.intensity, point.speed),
+            xytext=_AROUND[place % len(_AROUND)],
+            textcoords="offset points",
+            fontsize="small",
+            fontweight="bold",
+            path_effects=[outline],
+        )
         axis.plot([], [], linestyle="none", label=named)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import shutil
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from rich import box
-from rich.console import Console, Group, RenderableType
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, JustifyMethod, RenderableType, RenderResult
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
@@ -60,12 +62,12 @@ def comparison_table(comparison: Comparison, details: bool = False) -> Renderabl
 
 def layer_table(layers: LayerTable) -> RenderableType:
     """Return the per-layer table: paths indented by depth, counts with the layers inside included."""
-    return _table(layer_grid(layers))
+    return _Fitted(layer_grid(layers))
 
 
 def measured_table(title: str, layers: LayerTable) -> RenderableType:
     """Return a per-layer table of measured seconds: a column for each of its own, and what rows leave out."""
-    return _table(measured_grid(title, layers))
+    return _Fitted(measured_grid(title, layers))
 
 
 def _drawn(said: list[Part]) -> RenderableType:
@@ -77,7 +79,7 @@ def _part(part: Part) -> RenderableType:
         return Text("\n".join(part.lines), style="dim")
     if not part.rows:
         return Text(f"\n{part.title}", style="bold")
-    return _descriptions(part) if part.kind == "descriptions" else _table(part)
+    return _descriptions(part) if part.kind == "descriptions" else _Fitted(part)
 
 
 def _descriptions(grid: Grid) -> RenderableType:
@@ -91,18 +93,71 @@ def _descriptions(grid: Grid) -> RenderableType:
     return table
 
 
-def _table(grid: Grid) -> RenderableType:
-    table = Table(
-        title=Text(f"\n{grid.title}", style="bold"), box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False
-    )
+class _Fitted:
+    """A table that goes on below itself where it is wider than the terminal, its first column shown again."""
+
+    def __init__(self, grid: Grid) -> None:
+        self.grid = grid
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        widths = _widths(self.grid)
+        title = f"\n{self.grid.title}"
+        for places in _pieces(widths, options.max_width):
+            yield _table(self.grid, title, places, _squeezed([widths[each] for each in places], options.max_width))
+            title = f"{self.grid.title}, continued"
+
+
+def _widths(grid: Grid) -> list[tuple[int, int]]:
+    """Return the least and the best width of each column: numbers are never folded, but names and headings may be."""
+    widths = []
     for place, title in enumerate(grid.titles):
-        if place in grid.numeric:
-            table.add_column(escape(title), justify="right", no_wrap=True, overflow="fold")
-        elif place == 0 and grid.kind == "metrics":
-            table.add_column(escape(title), overflow="fold", max_width=LONGEST_NAME)
+        cells = max((cell_len(_label(grid, number, place)) for number in range(len(grid.rows))), default=0)
+        heading = max(map(cell_len, title.split("\n")))
+        best = max(cells, heading)
+        if place == 0:
+            best = min(best, LONGEST_NAME) if grid.kind == "metrics" else best
+            least = min(best, 24 if grid.kind == "metrics" else 16)
         else:
-            table.add_column(escape(title), no_wrap=title == "Unit")
-    for place, (label, *cells) in enumerate(grid.rows):
-        indent = "  " * grid.depths[place] if grid.depths else ""
-        table.add_row(escape(f"{indent}{label}"), *map(escape, cells))
+            least = max(cells, min(heading, 12)) if place in grid.numeric else min(best, 12)
+        widths.append((least, best))
+    return widths
+
+
+def _label(grid: Grid, number: int, place: int) -> str:
+    indent = "  " * grid.depths[number] if grid.depths and not place else ""
+    return f"{indent}{grid.rows[number][place]}"
+
+
+def _taken(widths: Iterable[int]) -> int:
+    """Return the width of a table whose columns have these, with what stands between them."""
+    return sum(width + 3 for width in widths) - 1
+
+
+def _pieces(widths: list[tuple[int, int]], available: int) -> list[list[int]]:
+    """Return the columns of each table that a grid is drawn as: as many as fit, the first one in each."""
+    pieces = [[0]]
+    for place in range(1, len(widths)):
+        if len(pieces[-1]) > 1 and _taken(widths[each][0] for each in [*pieces[-1], place]) > available:
+            pieces.append([0])
+        pieces[-1].append(place)
+    return pieces
+
+
+def _squeezed(widths: list[tuple[int, int]], available: int) -> list[int]:
+    """Return the best widths, but the widest column narrowed, as far as it may be, until the table fits."""
+    given = [best for _, best in widths]
+    for _ in range(_taken(given) - available):
+        narrower = [place for place, (least, _) in enumerate(widths) if given[place] > least]
+        if narrower:
+            given[max(narrower, key=given.__getitem__)] -= 1
+    return given
+
+
+def _table(grid: Grid, title: str, places: list[int], widths: list[int]) -> RenderableType:
+    table = Table(title=Text(title, style="bold"), box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    for place, width in zip(places, widths, strict=True):
+        justify: JustifyMethod = "right" if place in grid.numeric else "left"
+        table.add_column(escape(grid.titles[place]), justify=justify, overflow="fold", width=width)
+    for number in range(len(grid.rows)):
+        table.add_row(*(escape(_label(grid, number, place)) for place in places))
     return table

@@ -10,7 +10,7 @@ import base64
 import hashlib
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -42,6 +42,7 @@ def render(result: Report | Comparison) -> str:
     """Return a report or comparison as a page: cards, the layers as table, icicle and treemap, and charts."""
     from ..comparison import Comparison
 
+    result = _told_apart(result)
     grid, notes = _metrics(result)
     style = _source("page.css")
     script = "\n".join(('(() => {\n"use strict";', *(_source(f"{name}.js") for name in _SCRIPTS), "})();"))
@@ -66,6 +67,17 @@ def fragment(result: Report | Comparison) -> str:
     grid, notes = _metrics(result)
     titles = [title.split("\n") for title in grid.titles]
     return _templates().get_template("fragment.html").render(grid=grid, titles=titles, notes=notes.lines)
+
+
+def _told_apart(result: Report | Comparison) -> Report | Comparison:
+    """Number the models of a comparison that have one name."""
+    from ..comparison import Comparison, told_apart
+
+    if not isinstance(result, Comparison):
+        return result
+    names = told_apart(report.name for report in result.reports)
+    first, *others = (replace(report, name=name) for report, name in zip(result.reports, names, strict=True))
+    return Comparison(first, tuple(others))
 
 
 def _reports(result: Report | Comparison) -> Sequence[Report]:

@@ -30,7 +30,7 @@ _PLACE = {"path", "type", "depth", "is_leaf"}
 #: Columns that are shown at first, where a report has them. The others are there to be chosen.
 _AT_FIRST = ("output_shapes", "calls", "params", "macs", "flops", "forward_seconds", "backward_seconds", "missing")
 #: Columns of numbers that do not add up over the layers inside, so that there is no share of a whole.
-_NO_SHARE = ("calls", "own_")
+_NO_SHARE = ("calls", "own_", "overhead")
 _WORDS = {
     "macs": "MACs",
     "flops": "FLOPs",
@@ -41,6 +41,8 @@ _WORDS = {
     "backward_seconds": "Backward",
     "output_shapes": "Output shape",
     "input_shapes": "Input shape",
+    "own_intensity": "Own FLOPs/B",
+    "own_speed": "Own FLOP/s",
 }
 #: What tells the models of a comparison apart, layer by layer.
 _COMPARED = ("params", "macs", "flops", "own_macs", "own_flops", "forward_seconds", "backward_seconds")
@@ -66,12 +68,14 @@ def embedded(data: Any) -> str:
 def _report(report: Report) -> dict[str, Any]:
     rows = _merged(report)
     places = {row["path"]: place for place, row in enumerate(rows)}
+    roofline = _roofline(report, rows, places)
+    _add_speeds(rows, roofline)
     return {
         "name": visible(report.name),
         "backend": visible(report.backend),
         "layers": _layers(rows, places),
         "memory": _memory(report, places),
-        "roofline": _roofline(report, rows, places),
+        "roofline": roofline,
         "measurements": [_measured(record) for record in report.statuses.values() if _is_measured(record)],
     }
 
@@ -182,6 +186,8 @@ def _title(key: str) -> str:
 def _unit(key: str) -> tuple[str, Scale]:
     if key.endswith("_seconds"):
         return "s", Scale.TIME
+    if key == "own_intensity":
+        return "", Scale.NONE
     return ("B", Scale.IEC) if "bytes" in key else ("", Scale.SI)
 
 
@@ -223,6 +229,7 @@ def _memory(report: Report, places: Mapping[str, int]) -> dict[str, Any] | None:
         "input": memory.input_bytes,
         "live": _packed(list(memory.live_bytes)),
         "peak": -1 if peak is None else peak,
+        "parts": {visible(name): count for name, count in memory.parts.items() if count},
         "note": visible(memory.note),
         "missing": [visible(line) for line in memory.missing],
         "operators": _packed([visible(str(row["operator"])) for row in rows]),
@@ -246,6 +253,17 @@ def _roofline(report: Report, rows: Sequence[Row], places: Mapping[str, int]) ->
         "bytes": [work[place][1] for place in layers],
         "seconds": [_plain(rows[place].get("own_forward_seconds")) for place in layers],
     }
+
+
+def _add_speeds(rows: Sequence[dict[str, Any]], roofline: Mapping[str, Any]) -> None:
+    """Give the layers the numbers that the roofline draws, so that a table has them too."""
+    for row in rows:
+        row |= {"own_intensity": None, "own_speed": None}
+    columns = (roofline[key] for key in ("layers", "flops", "bytes", "seconds"))
+    for place, flops, moved, seconds in zip(*columns, strict=True):
+        rows[place]["own_intensity"] = flops / moved
+        if is_number(seconds) and seconds > 0:
+            rows[place]["own_speed"] = flops / seconds
 
 
 def _is_measured(record: StatusRecord) -> bool:

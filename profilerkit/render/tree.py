@@ -44,9 +44,7 @@ def _lines(report: Report, depth: int | None, top: int | None, by: str) -> Itera
     yield visible(f"{report.name}  ({report.backend})")
     layers = report.layerwise
     kept = None if top is None else _around(layers.top(top, by=by))
-    rows = [
-        row for row in layers if (depth is None or row["depth"] <= depth) and (kept is None or row["path"] in kept)
-    ]
+    rows = [row for row in layers if (depth is None or row["depth"] <= depth) and (kept is None or row["path"] in kept)]
     if not rows:
         yield "no layers: the model was not traced"
         return

@@ -131,7 +131,12 @@ def small(name: str = "Teacher", seconds: float = 0.002, layers: Sequence[Layer]
         environment={"host": "somewhere"},
         created="2026-11-22T00:00:00+00:00",
         operators=_operators(layers),
-        memory=MemoryTimeline(848, 32, tuple(64 + 32 * (place % 3) for place in range(len(layers)))),
+        memory=MemoryTimeline(
+            848,
+            32,
+            tuple(64 + 32 * (place % 3) for place in range(len(layers))),
+            parts={"inputs": 32, "activations": 96, "other": 0},
+        ),
     )
 
 

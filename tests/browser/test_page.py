@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from browsing import Open, browser, column, visit
 from page_reports import HOSTILE_NAMES, empty, hostile, many, odd_numbers, pair, small
 
 from profilerkit import Comparison
+from profilerkit.render import render
 from profilerkit.render.grids import visible
 
 __all__ = ["browser", "visit"]
@@ -88,8 +90,6 @@ def test_numbers_are_scaled_as_everywhere(visit: Open) -> None:
         {**rows[0], "path": str(place), "macs": number, "weight_bytes": number, "a_seconds": second}
         for place, (number, second) in enumerate(zip(counts, [*seconds, 2.0], strict=True))
     ]
-    from dataclasses import replace
-
     page = visit(replace(empty(), layers=LayerTable(rows)))
     page.locator("#layers summary").click()
     for box in page.locator("#layers .menu input").all():
@@ -163,7 +163,8 @@ def test_memory_has_its_peak(visit: Open) -> None:
     page = visit(small())
     lead = page.locator("#memory .lead").inner_text()
     assert lead == (
-        "Most is alive after operator 3 of 5: op.linear in block.first. It is 976 B, of which 848 B are weights."
+        "Most is alive after operator 3 of 5: op.linear in block.first. It is 976 B: weights 848 B, inputs 32 B, "
+        "activations 96 B."
     )
     assert page.locator("#memory .peak-name").text_content() == "peak 976 B"
     page.get_by_label("With the weights").uncheck()
@@ -173,6 +174,31 @@ def test_memory_has_its_peak(visit: Open) -> None:
     assert "operator 4 of 5" in page.locator("#memory .said").inner_text()
     plot.press("Home")
     assert "976 B alive, 128 B without weights" in page.locator("#memory .said").inner_text()
+    report = small()
+    assert report.memory is not None
+    untold = visit(replace(report, memory=replace(report.memory, parts={}))).locator("#memory .lead").inner_text()
+    assert untold.endswith("It is 976 B: weights 848 B, inputs and activations 128 B.")
+
+
+def test_the_backward_pass_of_a_training_step_is_marked(visit: Open) -> None:
+    from profilerkit.table import Table
+
+    report = small()
+    rows = [
+        {**row, "phase": "backward" if place > 2 else "forward"} for place, row in enumerate(report.operators or ())
+    ]
+    page = visit(replace(report, operators=Table(rows)))
+    assert page.locator("#memory .phase-name").text_content() == "backward"
+    assert visit(report).locator("#memory .phase").count() == 0
+
+
+def test_a_page_inside_a_notebook(visit: Open) -> None:
+    page = visit(empty())
+    srcdoc = render(hostile(), "html")
+    page.evaluate(
+        "(page) => { document.body.append(Object.assign(document.createElement('iframe'), { srcdoc: page })); }", srcdoc
+    )
+    page.frames[-1].wait_for_selector("#layers tbody tr[data-at]")
 
 
 def test_the_roofline_has_a_dot_for_each_layer_that_works(visit: Open) -> None:

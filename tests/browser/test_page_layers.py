@@ -73,7 +73,7 @@ def test_layers_open_and_close(visit: Open) -> None:
 def test_columns_are_chosen(visit: Open) -> None:
     page = visit(small())
     heads = page.locator("#layers thead th")
-    assert "Own macs" not in heads.all_inner_texts()
+    assert "Own MACs" not in heads.all_inner_texts()
     page.locator("#layers summary").click()
     page.get_by_label("Own MACs").check()
     assert column(page, "own_macs") == ["-", "-", "128", "-", "4.096 k"]
@@ -110,6 +110,9 @@ def test_the_table_by_keyboard(visit: Open) -> None:
     page.keyboard.press("Enter")
     assert page.locator("#layers tr[aria-selected=true] .name").inner_text() == "second"
     assert page.locator("#layers tr[aria-level='2']").count() == 2
+    page.set_viewport_size({"width": 500, "height": 800})
+    page.keyboard.press("Shift+ArrowRight")
+    assert page.locator("#layers .scroll").evaluate("(node) => node.scrollLeft") > 0
 
 
 def test_the_map_by_keyboard_and_in_both_pictures(visit: Open) -> None:

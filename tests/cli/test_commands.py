@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import tempfile
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -95,6 +97,62 @@ def test_where_nothing_can_be_written_is_said_before_anything_runs(name: str, mo
     assert OUTPUTS[name] in " ".join(result.stderr.split())
 
 
+def test_a_folder_that_is_read_only_is_said_before_anything_runs(models: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may write anywhere
+    for options in (["profile", "--output", "r.json"], ["check", "--limit", "macs <= 1", "--output", "r.xml"]):
+        result = run(*options, f"{models}:Fails", "--input-shape", "1,4")
+        assert result.exit_code == 2
+        assert "the folder '.' is read-only; 'r." in " ".join(result.stderr.split())
+
+
+def test_a_file_that_cannot_be_written_after_all_does_not_cost_the_result(
+    models: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(**arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "mkstemp", full)
+    result = run("profile", f"{models}:teacher", *STATIC, "--output", "r.json")
+    assert result.exit_code == 2
+    assert "MACs" in result.stdout
+    assert result.stderr == "Error: cannot write r.json: No space left on device\n"
+    result = run("check", f"{models}:teacher", *STATIC, "--limit", "macs <= 1", "--output", "r.xml")
+    assert (result.exit_code, result.stderr) == (2, "Error: cannot write r.xml: No space left on device\n")
+
+
+def test_a_metric_that_there_is_not_is_a_usage_error(models: str) -> None:
+    result = run("profile", f"{models}:teacher", "--input-shape", "1,4", "--metric", "mac")
+    assert result.exit_code == 2
+    assert "unknown status 'mac'; this profiler knows, nearest first: macs" in result.stderr
+
+
+def test_a_command_that_there_is_not_names_those_that_there_are() -> None:
+    result = run("profil", "x")
+    assert result.exit_code == 2
+    assert "No such command 'profil'; there are, nearest first: profile, compare" in result.stderr
+
+
+def test_a_table_of_many_models_goes_on_below_itself(models: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    each = [f"{models}:{name}" for name in ("teacher", "student", "teacher", "student")]
+    output = fine("compare", *each, *STATIC)
+    assert max(map(len, output.splitlines())) <= 80
+    assert output.count("Comparison, continued") == 1
+    assert output.count("\n MACs ") == 2, "which metric a row is of stands in both halves"
+    cells = [cell for line in output.splitlines() if line.startswith(" MACs") for cell in re.split(" {2,}", line)[1:]]
+    assert cells == ["48 MACs", "12 MACs", "48 MACs", "12 MACs", "4x", "1x", "4x"]
+
+
+def test_long_names_are_folded_and_numbers_are_not(models: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    name = "Very" * 25
+    Path("long.py").write_text(f"import torch\n{name} = type('{name}', (torch.nn.Linear,), {{}})(300, 200)\n")
+    output = fine("compare", *[f"long.py:{name}"] * 2, "--input-shape", "1,300", "--metric", "macs", "--layers")
+    assert max(map(len, output.splitlines())) <= 80
+    assert re.search(r"MACs +60 kMACs +60 kMACs +1x", output)
+    assert output.count("60.2 k") == 2, "parameters of the layer in both models"
+
+
 def test_a_saved_report_is_shown_in_any_form(models: str) -> None:
     saved = save(models, "teacher")
     assert "└── 2: Linear" in fine("show", saved, "--format", "tree")
@@ -127,6 +185,11 @@ def test_what_changed_between_two_reports(models: str) -> None:
     assert "ReLU" not in fine("diff", old, old)
     assert "ReLU" in fine("diff", old, old, "--layers")
     assert not re.search(r"changed|added|removed", fine("diff", old, old))
+
+
+def test_metrics_that_are_asked_for_come_on_top_of_those_that_have_limits(models: str) -> None:
+    command = ("check", f"{models}:teacher", "--input-shape", "1,4", "--limit", "macs <= 48")
+    assert "ok         macs <= 48" in fine(*command, "--metric", "total_params")
 
 
 def test_a_budget_that_is_kept_and_one_that_is_not(models: str) -> None:
@@ -179,10 +242,31 @@ def test_a_budget_that_cannot_be_read_is_a_usage_error(name: str, models: str) -
     assert expected in " ".join(result.stderr.split())
 
 
-def test_a_limit_that_cannot_be_checked_is_said(models: str) -> None:
-    result = run("check", f"{models}:teacher", *STATIC, "--limit", "macs <= 4 MiB")
-    assert result.exit_code == 3
-    assert "the unit of macs is MACs" in result.stderr
+UNCHECKABLE = {
+    "unit": ("Fails", "macs <= 4 MiB", "the unit of macs is MACs"),
+    "unit, without spaces": ("Fails", "macs<=4MiB", "the unit of macs is MACs"),
+    "metric": ("Fails", "mcs <= 4", "unknown status 'mcs'; this profiler knows, nearest first: macs, "),
+    "no unit": ("teacher", "total_params <= 4 MiB", "total_params is a number without a unit"),
+}
+
+
+@pytest.mark.parametrize("name", UNCHECKABLE)
+def test_a_limit_that_cannot_be_checked_is_a_usage_error_before_the_model_runs(name: str, models: str) -> None:
+    model, limit, expected = UNCHECKABLE[name]
+    result = run("check", f"{models}:{model}", "--input-shape", "1,4", "--limit", limit)
+    assert result.exit_code == 2
+    assert expected in result.stderr
+
+
+def test_a_budget_with_the_line_ends_of_windows(models: str) -> None:
+    Path("budget.toml").write_bytes(b'macs = "<= 40"\r\n[layers."*"]\r\nparams = "<= 40"\r\n')
+    result = run("check", f"{models}:teacher", "--input-shape", "1,4", "--budget", "budget.toml")
+    assert (result.exit_code, result.stdout.splitlines()[-1]) == (1, "4 limits: 3 passed, 1 failed")
+
+
+def test_a_budget_calls_the_model_by_its_own_name(models: str) -> None:
+    result = run("check", f"{models}:student", *STATIC, "--baseline", f"{models}:teacher", "--limit", "macs <= 1x")
+    assert result.stdout.startswith("Budget of Sequential\n"), "and not Sequential (2)"
 
 
 def test_where_an_error_came_from_is_said_on_request(models: str, capsys: pytest.CaptureFixture[str]) -> None:

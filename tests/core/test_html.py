@@ -122,6 +122,7 @@ def test_layers_are_a_tree_with_columns() -> None:
     assert titles["own_flops"] == ("Own FLOPs", "", "si")
     assert titles["bytes_moved"] == ("Bytes moved", "B", "iec")
     assert titles["own_forward_seconds"] == ("Own forward", "s", "time")
+    assert titles["own_speed"] == ("Own FLOP/s", "", "si")
     assert "backward_seconds" not in titles, "nothing is in that column"
 
 
@@ -132,6 +133,18 @@ def test_bytes_moved_are_those_of_the_operators_inside_or_of_the_layers_themselv
     rows = [{**row, "bytes_read": 7, "bytes_written": place} for place, row in enumerate(small().layers or ())]
     told = page_data(replace(small(), layers=LayerTable(rows)))["reports"][0]
     assert values(told, "bytes_moved") == [7, 8, 9, 10, 11]
+
+
+def test_columns_of_any_kind_are_text_or_numbers() -> None:
+    rows = [
+        {**row, "params_by_dtype": {"float32": 3, "int8": 1}, "weight_bytes": 4 * row["params"], "macs_share": 0.5}
+        for row in small().layers or ()
+    ]
+    columns = page_data(replace(small(), layers=LayerTable(rows)))["reports"][0]["layers"]["columns"]
+    told = {column["key"]: column for column in columns}
+    assert told["params_by_dtype"]["values"] == ["float32 3, int8 1"] * 5
+    assert told["weight_bytes"]["values"] == [848, 576, 576, 0, 272]
+    assert "macs_share" not in told, "the page has shares of its own"
 
 
 def test_a_layer_inside_none_that_is_known_is_inside_the_nearest() -> None:
@@ -148,6 +161,21 @@ def test_the_roofline_is_of_the_forward_pass_alone() -> None:
         roofline = page_data(replace(report, operators=operators))["reports"][0]["roofline"]
         assert roofline == {"layers": [2, 4], "flops": [256, 8192], "bytes": [128, 128], "seconds": [0.001, 0.001]}
     assert page_data(small(timed=False))["reports"][0]["roofline"]["seconds"] == [None, None]
+
+
+def test_the_table_has_the_numbers_of_the_roofline() -> None:
+    """256 FLOPs over 128 bytes are 2, and in 1 ms 256 kFLOP/s."""
+    data = page_data(small())["reports"][0]
+    assert values(data, "own_intensity") == [None, None, 2.0, None, 64.0]
+    assert values(data, "own_speed") == [None, None, pytest.approx(256e3), None, pytest.approx(8192e3)]
+    untimed = page_data(small(timed=False))["reports"][0]
+    assert "own_speed" not in [column["key"] for column in untimed["layers"]["columns"]]
+
+
+def test_models_of_one_name_are_told_apart() -> None:
+    page = render(Comparison(small("Net"), (small("Net"),)), "html")
+    assert "Net (1)" in page
+    assert "Net (2)" in page
 
 
 def test_tables_that_are_not_by_layer_are_left_alone() -> None:

@@ -65,6 +65,19 @@ def test_a_report_comes_back_as_it_was(report: Report, tmp_path: Path) -> None:
     assert profilerkit.load(tmp_path / "report.json") == back
 
 
+def test_a_saved_file_is_as_any_new_file_is(report: Report, tmp_path: Path) -> None:
+    (tmp_path / "plain").write_text("")
+    report.save(tmp_path / "report.json")
+    assert (tmp_path / "report.json").stat().st_mode == (tmp_path / "plain").stat().st_mode
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["plain", "report.json"]
+
+
+def test_where_it_cannot_be_saved_the_error_names_the_file(report: Report, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as caught:
+        report.save(tmp_path / "absent" / "report.json")
+    assert caught.value.filename == str(tmp_path / "absent" / "report.json")
+
+
 def test_what_a_trace_found_is_in_the_report(report: Report) -> None:
     assert report.operators is not None
     assert report.memory is not None

@@ -50,15 +50,15 @@ report = profile(Sequential(dense(4, 2)), numpy.zeros((1, 4), numpy.float32), ba
 PACKAGES = {
     "plugins": ("profilerkit-depth", (), REPORT.format(metrics=["depth"]) + "assert report['depth'] == 1"),
     "writing-a-renderer": (
-        "profilerkit-markdown",
+        "profilerkit-jira",
         (),
         REPORT.format(metrics=["macs"])
-        + "from profilerkit.render import render\nassert '| MACs | 8 MACs |' in render(report, 'markdown')",
+        + "from profilerkit.render import render\nassert '|MACs|8 MACs|' in render(report, 'jira')",
     ),
     "writing-a-loader": (
         "profilerkit-zoo",
         ("torch",),
-        "from profilerkit.loaders import load_model\nassert load_model('zoo:linear').out_features == 10",
+        "from profilerkit.loaders import load_model\nassert load_model('zoo:linear').model.out_features == 10",
     ),
     "writing-a-cost-formula": (
         "profilerkit-banded",

@@ -108,11 +108,19 @@ addEventListener("resize", () => {
   across = innerWidth;
   for (const table of TreeTable.all) table.draw();
 });
+/** Paper is light, and has the rows that would be scrolled to. */
+let themeBefore;
 addEventListener("beforeprint", () => {
+  themeBefore = document.documentElement.dataset.theme;
+  document.documentElement.dataset.theme = "light";
   for (const table of TreeTable.all) table.draw(true);
+  redrawMap();
 });
 addEventListener("afterprint", () => {
+  if (themeBefore) document.documentElement.dataset.theme = themeBefore;
+  else delete document.documentElement.dataset.theme;
   for (const table of TreeTable.all) table.draw();
+  redrawMap();
 });
 addEventListener("scroll", () => tip.hide(), { passive: true });
 addEventListener("keydown", (event) => event.key === "Escape" && tip.hide());

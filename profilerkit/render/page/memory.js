@@ -34,7 +34,10 @@ class MemoryChart {
   sentence() {
     const bytes = quantity(this.peakBytes(), "B", "iec");
     const at = this.memory.peak < 0 ? "before the first operator" : `after operator ${(this.memory.peak + 1).toLocaleString("en-US")} of ${this.live.length.toLocaleString("en-US")}: ${this.where(this.memory.peak)}`;
-    return `Most is alive ${at}. It is ${bytes}, of which ${quantity(this.memory.weights, "B", "iec")} are weights.`;
+    const told = Object.entries(this.memory.parts);
+    const rest = told.length ? told : [["inputs and activations", this.peakBytes() - this.memory.weights]];
+    const parts = [["weights", this.memory.weights], ...rest];
+    return `Most is alive ${at}. It is ${bytes}: ${parts.map(([name, count]) => `${name} ${quantity(count, "B", "iec")}`).join(", ")}.`;
   }
 
   remarks() {

@@ -17,7 +17,7 @@ class Roofline {
     if (!this.timed.length) return "How many FLOPs layers do for each byte that they read or write. The times of single layers are not known here (the metric layer_times measures them), so there are no FLOPs a second to set against it.";
     const without = this.points.length - this.timed.length;
     const left = without ? ` ${counted(without, "layer")} without a time ${without === 1 ? "is" : "are"} left out.` : "";
-    return `Each dot is a layer: FLOPs for each byte that it reads or writes, against FLOPs a second in the forward pass. Limits of the device are not known here, so no ceilings are drawn.${left}`;
+    return `Each dot is a layer: FLOPs for each byte that it reads or writes, against FLOPs a second in the forward pass. Limits of the device are not known here, so no ceilings are drawn. The table has the same numbers under Columns.${left}`;
   }
 
   scatter(width) {

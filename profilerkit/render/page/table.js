@@ -4,6 +4,9 @@ const ROW_HEIGHT = 28;
 const OVERSCAN = 8;
 const PRINTED = 500;
 const MOST_AT_FIRST = 60;
+/** What is not shown at first on a phone. */
+const WIDE_ONLY = ["output_shapes", "calls"];
+const narrow = () => innerWidth < 600;
 let tables = 0;
 
 class TreeTable {
@@ -21,6 +24,7 @@ class TreeTable {
     this.flat = false;
     this.active = 0;
     this.onChoose = options.onChoose ?? (() => {});
+    if (narrow()) for (const column of layers.columns) column.shown &&= !WIDE_ONLY.includes(column.key);
     this.columns = layers.columns.filter((column) => column.shown);
     this.build(place, tools);
     this.openTo(this.depthAtFirst());
@@ -84,7 +88,7 @@ class TreeTable {
     const cells = every.map((key) => {
       const column = this.layers.column(key);
       const title = column?.title ?? { path: "Layer", type: "Type" }[key];
-      const button = el("button", { type: "button", "data-key": key, onclick: () => this.sort(key) }, el("span", {}, title), el("span", { class: "arrow", "aria-hidden": "true" }));
+      const button = el("button", { type: "button", title, "data-key": key, onclick: () => this.sort(key) }, el("span", {}, title), el("span", { class: "arrow", "aria-hidden": "true" }));
       return el("th", { scope: "col", role: "columnheader", class: column?.numeric ? "number" : null, "aria-sort": this.sortOf(key) }, button);
     });
     this.head.replaceChildren(el("tr", { role: "row", "aria-rowindex": "1" }, ...cells));
@@ -93,11 +97,11 @@ class TreeTable {
 
   width(key) {
     const column = this.layers.column(key);
-    if (column?.numeric) return Math.max(column.share ? 140 : 84, 7.4 * column.title.length + 30);
-    if (key === "path") return innerWidth < 600 ? 180 : 260;
+    if (column?.numeric) return Math.max(column.share ? 140 : 84, Math.min(240, 7.8 * column.title.length + 40));
+    if (key === "path") return narrow() ? 150 : 260;
     const values = key === "type" ? this.layers.types : column.values;
     const longest = values.reduce((most, value) => Math.max(most, value.length), (column?.title ?? "Type").length + 3);
-    return Math.max(80, Math.min(7.2 * longest + 24, 280));
+    return Math.max(80, Math.min(7.2 * longest + 24, narrow() ? 120 : 280));
   }
 
   sortOf(key) {
@@ -189,7 +193,7 @@ class TreeTable {
     this.tree.walk((row) => {
       if (wanted && !wanted.has(row)) return false;
       rows.push(row);
-      return found ? true : !this.collapsed.has(row);
+      return this.words ? true : !this.collapsed.has(row);
     }, sorted);
     return rows;
   }
@@ -226,7 +230,7 @@ class TreeTable {
   row(at) {
     const row = this.rows[at];
     const inside = !this.flat && this.tree.children[row].length > 0;
-    const open = inside && (this.found ? true : !this.collapsed.has(row));
+    const open = inside && (this.words ? true : !this.collapsed.has(row));
     const kind = this.options.kind?.(row) ?? "";
     const dim = this.found && !this.found.has(row) ? "around" : "";
     const picked = this.options.linked && chosen.row === row;
@@ -289,7 +293,8 @@ class TreeTable {
     const page = Math.max(1, Math.floor(this.scroller.clientHeight / ROW_HEIGHT) - 2);
     const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
     if (row === undefined) return;
-    if (event.key in steps) this.go(this.active + steps[event.key]);
+    if (event.shiftKey && ["ArrowLeft", "ArrowRight"].includes(event.key)) this.scroller.scrollLeft += event.key === "ArrowRight" ? 120 : -120;
+    else if (event.key in steps) this.go(this.active + steps[event.key]);
     else if (event.key === "ArrowRight") this.right(row);
     else if (event.key === "ArrowLeft") this.left(row);
     else if (event.key === "Enter" || event.key === " ") this.pick(row);
@@ -299,13 +304,13 @@ class TreeTable {
 
   right(row) {
     const inside = !this.flat && this.tree.children[row].length > 0;
-    if (inside && this.collapsed.has(row) && !this.found) this.toggle(row, true);
+    if (inside && this.collapsed.has(row) && !this.words) this.toggle(row, true);
     else if (inside && this.tree.parents[this.rows[this.active + 1]] === row) this.go(this.active + 1);
   }
 
   left(row) {
     const inside = this.tree.children[row].length > 0;
-    if (!this.flat && inside && !this.collapsed.has(row) && !this.found) this.toggle(row, false);
+    if (!this.flat && inside && !this.collapsed.has(row) && !this.words) this.toggle(row, false);
     else if (!this.flat) this.go(Math.max(0, this.rows.indexOf(this.tree.parents[row])));
   }
 

@@ -1,0 +1,84 @@
+"""Draws the pictures of docs/html.rst again: profiles models of examples/, and photographs their pages in a browser.
+
+Run it as ``python docs/make_pictures.py`` where PyTorch, playwright and a Chromium are installed.
+PROFILERKIT_BROWSER names the browser where it is not found by itself.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from profilerkit import Comparison, Report, compare, profile
+from profilerkit.render import render
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent / "examples"))
+
+KEYS = ("total_params", "model_size", "macs", "flops", "memory_footprint", "execution_time")
+
+
+def timed_report() -> Report:
+    """Return a report with the times of the layers."""
+    import torch
+
+    from models import resnet18
+
+    return profile(resnet18().eval(), torch.zeros(1, 3, 224, 224), metrics=(*KEYS, "layer_times"), name="ResNet-18")
+
+
+def compared() -> Comparison:
+    """Return two models of one family side by side."""
+    import torch
+
+    from models import resnet18, resnet50
+
+    inputs = torch.zeros(1, 3, 224, 224)
+    return compare(resnet50().eval(), resnet18().eval(), inputs=inputs, metrics=KEYS, names=("ResNet-50", "ResNet-18"))
+
+
+def opened(browser: Browser, path: Path, scheme: str, width: int = 1200, height: int = 900) -> Page:
+    """Open a page; what moves stands still."""
+    size = {"width": width, "height": height}
+    page = browser.new_page(color_scheme=scheme, viewport=size, reduced_motion="reduce")  # type: ignore[arg-type]
+    page.goto(path.as_uri())
+    return page
+
+
+def photograph(browser: Browser, report: Path, comparison: Path) -> None:
+    """Save the pictures: a report in light, its treemap in dark, a comparison, and a report on a phone."""
+    page = opened(browser, report, "light", height=1480)
+    page.screenshot(path=HERE / "pictures" / "page-light.png")
+    page.locator("#roofline").screenshot(path=HERE / "pictures" / "page-roofline.png")
+    page = opened(browser, report, "dark", height=1400)
+    page.get_by_role("button", name="Treemap").click()
+    page.locator("#layers tr", has_text="layer3").first.locator(".name").click()
+    page.locator("#map").scroll_into_view_if_needed()
+    page.locator("#map").screenshot(path=HERE / "pictures" / "page-treemap-dark.png")
+    page = opened(browser, comparison, "light", height=1180)
+    page.get_by_label("Differences only").check()
+    page.screenshot(path=HERE / "pictures" / "page-comparison.png")
+    page = opened(browser, report, "light", width=360, height=740)
+    page.screenshot(path=HERE / "pictures" / "page-phone.png")
+
+
+def main() -> None:
+    """Profile, write the pages to a folder of their own, and photograph them."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    path = os.environ.get("PROFILERKIT_BROWSER") or next(filter(None, map(shutil.which, names)), None)
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        pages = [Path(folder, name) for name in ("report.html", "comparison.html")]
+        pages[0].write_text(render(timed_report(), "html"), encoding="utf-8")
+        pages[1].write_text(render(compared(), "html"), encoding="utf-8")
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+        photograph(browser, *pages)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
