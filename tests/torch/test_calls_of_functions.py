@@ -11,6 +11,7 @@ from tiny import BACKEND, Call, ones
 from torch import nn
 
 from profilerkit import ModelInputs, profile
+from profilerkit.backend import RunOptions
 
 LINEAR = 2 * 8 * 8  # MACs of an 8 x 8 linear layer for two samples
 
@@ -81,6 +82,21 @@ def test_all_metrics_run_the_function_and_the_model_comes_back() -> None:
     assert set(calls) == {6}
     assert len(calls) > 6
     assert (model.calls.item(), model.training) == (0, True)
+
+
+def test_a_training_step_runs_the_function() -> None:
+    model, calls = Coder(), []
+
+    def counted(model: Any, x: torch.Tensor) -> Any:
+        calls.append(len(x))
+        return model.encode(x)
+
+    inputs = ModelInputs(ones(2, 8)).given_to(counted)
+    with BACKEND.running(model, inputs, options=RunOptions(training=True)) as step:
+        known = len(calls)
+        step()
+    assert calls[known:] == [2]
+    assert [parameter.grad for parameter in model.parameters()] == [None, None]
 
 
 def test_a_function_that_raises_is_said() -> None:
