@@ -110,6 +110,10 @@ def _on_meta(model: nn.Module, inputs: ModelInputs, kind: InferencePass, errors:
 def _on_fake(model: nn.Module, inputs: ModelInputs, kind: InferencePass, errors: list[Exception]) -> ModelTrace:
     """Trace with fake tensors, which know the device they stand for; for meta ones that is the CPU."""
     mode = FakeTensorMode(allow_non_fake_inputs=True)
+    # What torch remembers for all fake modes would keep packed weights alive, and refuses to compare them.
+    mode.cache_enabled &= not any(
+        isinstance(held, torch.ScriptObject) for m in modules_of(model) for held in vars(m).values()
+    )
 
     def fake_twin(tensor: torch.Tensor) -> torch.Tensor:
         if is_unsized(tensor):

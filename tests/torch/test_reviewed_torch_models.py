@@ -165,3 +165,26 @@ def test_the_parts_of_a_step_without_operators_are_its_input() -> None:
     report = profile(nn.Identity(), ones(ROWS, 4), metrics=keys, optimizer="sgd")
     parts = {name: value for name, value in report["training_memory_parts"].items() if isinstance(value, int)}
     assert report["training_memory"] == sum(parts.values()) == parts["inputs"] == ROWS * 4 * 4
+
+
+# Inputs -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_a_nested_input_without_a_shape_is_no_error() -> None:
+    """Torch refuses the shape of a tensor whose samples have several; the 8 rows are counted."""
+    samples = torch.nested.nested_tensor([ones(3, 4), ones(5, 4)])
+    report = profile(nn.Linear(4, 4), samples, metrics=["macs", "throughput"])
+    assert report["macs"] == 8 * 16
+    assert report.status("throughput").completeness.value == "unavailable"
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_packed_weights_are_traced_the_same_way_again() -> None:
+    """Torch's memory of fake tensors held on to the packed weights of the first trace, and failed in the second."""
+    layers = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8))
+    model = torch.ao.quantization.quantize_dynamic(layers, {nn.Linear})
+    found = [traced(model, ones(ROWS, 8)) for _ in range(2)]
+    assert [trace.macs for trace in found] == [2 * ROWS * 64] * 2
+    assert [trace.method for trace in found] == ["fake tensors"] * 2
