@@ -10,11 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import Enum
+from os import PathLike
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from .data import DataLoader, ForwardPass, ModelInputs, TensorSpec
 from .errors import InputError, NotOfferedError
 from .layer_times import LayerTime, LayerTimer
+from .operator_times import OperatorTimes
 from .trace import ModelTrace
 
 __all__ = ["AS_IT_IS", "Backend", "BackendInfo", "Device", "DeviceLike", "RunOptions"]
@@ -197,6 +199,22 @@ class Backend(ABC):
         Raises `NotOfferedError` where the backend cannot tell.
         """
         raise NotOfferedError(f"the {self.name} backend does not time single layers")
+
+    def operator_times(
+        self,
+        model: Any,
+        inputs: ModelInputs,
+        device: DeviceLike = None,
+        passes: int = 10,
+        backward: bool = True,
+        export: str | PathLike[str] | None = None,
+    ) -> OperatorTimes:
+        """Return the time of each operator in each layer, as the framework's own profiler has it.
+
+        With ``export`` the profiler's trace of one pass is written to a file. Raises `ProfilerBusyError` where the
+        profiler is in use, and `NotOfferedError` where the backend cannot.
+        """
+        raise NotOfferedError(f"the {self.name} backend does not time single operators")
 
     def timing_layers(self, model: Any) -> LayerTimer:
         """Return a context manager that times the layers of the model in what the caller's own code runs.

@@ -51,7 +51,8 @@ class OperatorTime:
     """Seconds of an operator in one layer, in each of several passes: of all its calls, and of what they called.
 
     ``calls`` is how often the last pass called it; ``called`` are those calls with what each called inside, each with
-    its place in the order of the layer's calls. ``phase`` is "forward" or "backward".
+    its place in the order of the layer's calls (the same place where the order is not known). ``phase`` is "forward" or
+    "backward".
     """
 
     operator: str
@@ -68,12 +69,14 @@ class OperatorTimes:
     """What a backend's profiler found: the operators, and by phase the seconds of each pass as a whole.
 
     ``layers`` are the paths of the layers that ran, by phase. ``notes`` say what the times leave out, in words.
+    ``name_of`` returns what the profiler calls an operator of the backend's static traces.
     """
 
     operators: tuple[OperatorTime, ...]
     whole: Mapping[str, tuple[float, ...]]
     layers: Mapping[str, frozenset[str]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    name_of: Callable[[str], str] = field(default=str, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,5 +244,3 @@ def _require_equal_passes(times: OperatorTimes) -> None:
                 f"the operators were timed {phase} in {', '.join(map(str, sorted(lengths)))} passes; all must have the "
                 "same number of them, and at least one"
             )
-
-

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from os import PathLike
 from typing import Any, ClassVar, TypeVar
 
 import torch
@@ -13,6 +14,7 @@ from profilerkit import Backend, ModelInputs, ModelTrace, TensorSpec
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
 from profilerkit.keras_layers import is_shipped
 from profilerkit.layer_times import LayerTime, LayerTimer
+from profilerkit.operator_times import OperatorTimes
 
 from . import data, timing
 from .costs import register_module_cost, register_op_cost, scoped_costs
@@ -20,6 +22,7 @@ from .data import TorchDataLoader, TorchForwardPass
 from .layer_passes import times_of_layers
 from .layer_timing import layer_times
 from .modules import parameters_of, set_inference_flags
+from .operator_passes import times_of_operators
 from .preservation import preserved
 from .tracing import trace_model
 
@@ -96,6 +99,18 @@ class TorchBackend(Backend):
     ) -> Sequence[LayerTime]:
         """Return the time of each layer, forward for inference and backward in training steps."""
         return times_of_layers(model, inputs.map(data.as_tensor), device, passes, backward)
+
+    def operator_times(
+        self,
+        model: torch.nn.Module,
+        inputs: ModelInputs,
+        device: DeviceLike = None,
+        passes: int = 10,
+        backward: bool = True,
+        export: str | PathLike[str] | None = None,
+    ) -> OperatorTimes:
+        """Return the time of each operator in each layer, as torch's profiler has it."""
+        return times_of_operators(model, inputs.map(data.as_tensor), device, passes, backward, export)
 
     def timing_layers(self, model: torch.nn.Module) -> LayerTimer:
         """Return a context manager that times the layers in what the caller's own code runs."""

@@ -17,6 +17,7 @@ from .execution_time import (
 from .layer_times import ComputeLayerTimes, LayerTimes
 from .layerwise import ComputeLayerwiseSummary, LayerwiseData, LayerwiseSummary
 from .memory import MemoryFootprint
+from .operator_table import ComputeOperatorTable, OperatorTable
 from .size import ComputeSize, ModelSize
 from .training import ComputeTraining, TrainingFlops, TrainingMacs, TrainingMemory
 
@@ -30,6 +31,7 @@ __all__ = [
     "ComputeFlops",
     "ComputeLayerTimes",
     "ComputeLayerwiseSummary",
+    "ComputeOperatorTable",
     "ComputeParams",
     "ComputeSize",
     "ComputeTraining",
@@ -46,6 +48,7 @@ __all__ = [
     "Macs",
     "MemoryFootprint",
     "ModelSize",
+    "OperatorTable",
     "Throughput",
     "TotalParams",
     "TrainableParams",

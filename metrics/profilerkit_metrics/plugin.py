@@ -11,6 +11,7 @@ from . import (
     ComputeExecutionTime,
     ComputeFirstCall,
     ComputeLayerTimes,
+    ComputeOperatorTable,
     ComputeTraining,
     ComputeTrainingTime,
 )
@@ -24,6 +25,7 @@ def profilerkit_profiler_functions(backend: Backend) -> list[ProfilerFunction]:
         ComputeExecutionTime(),
         ComputeFirstCall(),
         ComputeLayerTimes(),
+        ComputeOperatorTable(),
         ComputeTraining(),
         ComputeTrainingTime(),
         ComputeBatchSweep(),

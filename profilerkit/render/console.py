@@ -19,6 +19,7 @@ from ..quantity import PREFIXES, Scale, format_number, scale_value
 from ..randomness import untouched_random
 from ..status import Comparative, Completeness
 from ..trace import LayerTable
+from .operator_tables import operator_tables
 from .time_tables import environment_tables, measurement_table, sweep_tables
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def report_table(report: Report, details: bool = False) -> RenderableType:
         if isinstance(record.value, LayerTable):
             parts.append(measured_table(record.friendly_name, record.value))
     parts += sweep_tables([report])
+    parts += operator_tables([report])
     if (
         report.layers is not None
         and not details
