@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from static_trace import tiny_layers
+from trace_tools import tiny_layers
 from torch import nn
 
 from profilerkit import Ratio

@@ -5,14 +5,16 @@ Speed is never asserted; what is compared is measured in turn, in one run, and q
 
 from importlib.util import find_spec
 
+import conventions
 import import_time
 import layer_times
 import static_trace
 import timing
+import torch_memory
 
 
 def main() -> None:
-    benchmarks = [import_time, static_trace, timing, layer_times]
+    benchmarks = [import_time, conventions, static_trace, torch_memory, timing, layer_times]
     if find_spec("tensorflow"):
         import keras_trace
         import tensorflow_memory

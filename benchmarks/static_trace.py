@@ -1,59 +1,75 @@
-"""One static trace (params, size, MACs, FLOPs, memory, layers) beside one forward pass and torch's own counter."""
+"""One static trace (params, size, MACs, FLOPs, memory, layers) beside a forward pass, and other tools beside theirs.
 
+``python benchmarks/static_trace.py [--peers PYTHON] [--quick]``: the interpreter that has the other tools, if it is not
+this one. Each tool runs in a process of its own, and takes turns with a forward pass there; what is printed is the
+time of the tool over that of the pass, in forward passes. The machine should be idle otherwise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
-import torch
-from torch.utils.flop_counter import FlopCounterMode
+from trace_tools import MODELS, TOOLS
 
-from profilerkit import Ratio
-from profilerkit.measurement import Sampling, measure_interleaved
-from profilerkit_torch import TorchBackend
+from profilerkit import Measurement, Ratio
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
-
-from models import mobilenet_v2, resnet18, resnet50, vit_b_16
-from profilerkit import ModelInputs
-
-IMAGE = (1, 3, 224, 224)
+HERE = Path(__file__).parent
+OURS = ("profilerkit", "profilerkit.profile")
+#: Rounds for each model at the least.
+SAMPLES, QUICK_SAMPLES = 4, 3
+WIDTH = 20
 
 
-def tiny_layers(pairs: int = 200) -> torch.nn.Module:
-    """Build a stack in which every layer is nearly free: what is left is the cost of watching."""
-    layers = [layer for _ in range(pairs) for layer in (torch.nn.Linear(8, 8), torch.nn.ReLU())]
-    return torch.nn.Sequential(*layers)
+def asked(tool: str, models: list[str], python: str, samples: int) -> tuple[dict[str, str], str]:
+    """Return the cells of a tool's row by model, and the last line of its error where it did not run."""
+    command = [python, str(HERE / "trace_tools.py"), tool, str(samples), *models]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    answers = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    said = done.stderr.strip().splitlines()[-1] if done.returncode and done.stderr.strip() else ""
+    return {answer["model"]: cell(answer) for answer in answers}, said
 
 
-def main() -> None:
-    """Measure trace, forward pass and FlopCounterMode in turn for each model, and print the ratios."""
-    models = {
-        "ResNet-18": (resnet18(), torch.randn(IMAGE)),
-        "ResNet-50": (resnet50(), torch.randn(IMAGE)),
-        "MobileNetV2": (mobilenet_v2(), torch.randn(IMAGE)),
-        "ViT-B/16": (vit_b_16(), torch.randn(IMAGE)),
-        "200 tiny layers": (tiny_layers(), torch.randn(1, 8)),
-    }
-    print(f"{'':<16} {'forward':>10} {'trace':>10} {'trace/forward':>22} {'FlopCounterMode/trace':>24}")
-    for name, (model, example) in models.items():
-        print(f"{name:<16} {measured(model.eval(), example)}")
+def cell(answer: dict[str, object]) -> str:
+    """Return the ratio of tool to forward pass, from the pairs, with its interval."""
+    if "error" in answer:
+        return str(answer["error"]).partition(":")[0]
+    forward, tool = (Measurement(answer[name], session=1) for name in ("forward", "tool"))  # type: ignore[arg-type]
+    ratio = Ratio.of(forward, tool)
+    return f"{ratio.value:.3g} [{ratio.low:.2g}, {ratio.high:.2g}]"
 
 
-def measured(model: torch.nn.Module, example: torch.Tensor) -> str:
-    backend, inputs = TorchBackend(), ModelInputs(example)
+def rows(models: list[str], peers: str, samples: int) -> Iterator[str]:
+    """Yield a line for each tool, as soon as it has run."""
+    yield f"{'':<20}" + "".join(f"{name:>{WIDTH}}" for name in models)
+    for tool in TOOLS:
+        cells, said = asked(tool, models, sys.executable if tool in OURS else peers, samples)
+        if cells:
+            yield f"{tool:<20}" + "".join(f"{cells.get(name, '-'):>{WIDTH}}" for name in models)
+        else:
+            yield f"{tool:<20}  not run: {said}"
 
-    def count() -> None:
-        with FlopCounterMode(display=False), torch.no_grad():
-            model(example)
 
-    with backend.forward(model, inputs) as forward:
-        calls = [forward, lambda: backend.trace(model, inputs), count]
-        run, trace, peer = measure_interleaved(calls, Sampling(num_iters=15, warmup=3))
-    own, other = Ratio.of(run, trace), Ratio.of(trace, peer)
-    return (
-        f"{1e3 * run.median:7.1f} ms {1e3 * trace.median:7.1f} ms "
-        f"{own.value:8.2f} [{own.low:.2f}, {own.high:.2f}] {other.value:10.2f} [{other.low:.2f}, {other.high:.2f}]"
-    )
+def main(arguments: list[str] | None = None) -> None:
+    """Print the table, and what large, long and deep models take."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--peers", metavar="PYTHON", default=sys.executable, help="the interpreter with other tools")
+    parser.add_argument("--quick", action="store_true", help="fewer models and rounds")
+    options = parser.parse_args(arguments or [])
+    models = ["ResNet-50", "MobileNetV2", "200 tiny pairs"] if options.quick else list(MODELS)
+    print("time of the tool, in forward passes of the model (with its 95 % interval):\n")
+    for line in rows(models, options.peers, QUICK_SAMPLES if options.quick else SAMPLES):
+        print(line, flush=True)
+    print(flush=True)
+    for what in (["llama"], ["layers", "1000" if options.quick else "10000"]):
+        done = subprocess.run([sys.executable, str(HERE / "trace_scaling.py"), *what], check=False)
+        if done.returncode:
+            print(f"{what[0]}: not measured; is transformers installed?")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

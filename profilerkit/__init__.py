@@ -14,11 +14,13 @@ from .lazy import lazy_names
 if TYPE_CHECKING:
     from .api import compare, profile
     from .backend import Backend, BackendInfo, Device
+    from .comparison import Comparison
     from .data import DataLoader, ForwardPass, ModelInputPattern, ModelInputs, TensorSpec
     from .errors import (
         ArgumentWarning,
         BackendNotFoundError,
         BackendNotInstalledError,
+        BudgetError,
         CostFormulaError,
         DependencyCycleError,
         DeviceNotAvailableError,
@@ -34,16 +36,18 @@ if TYPE_CHECKING:
         ProfilerKitWarning,
         RegistrationConflictError,
         RegistrationWarning,
+        ReportFileError,
         UnknownStatusError,
         WithoutValuesError,
     )
-    from .extension import LoaderInfo, RendererInfo
+    from .extension import LoadedModel, LoaderInfo, RendererInfo
     from .function import ExternalProfilerFunction, JointFunction, ProfilerFunction
     from .hookspecs import hookimpl
     from .measurement import Measurement, Ratio
     from .profiler import Profiler
     from .quantity import Scale
-    from .report import Comparison, Report
+    from .report import Report
+    from .saved import load
     from .status import Comparative, Completeness, Failure, Metric, Noted, Partial, StatusKey, Unavailable
     from .trace import ModelTrace
 
@@ -53,6 +57,7 @@ __all__ = [
     "BackendInfo",
     "BackendNotFoundError",
     "BackendNotInstalledError",
+    "BudgetError",
     "Comparative",
     "Comparison",
     "Completeness",
@@ -67,6 +72,7 @@ __all__ = [
     "IncompleteStatusError",
     "InputError",
     "JointFunction",
+    "LoadedModel",
     "LoaderInfo",
     "Measurement",
     "Metric",
@@ -90,6 +96,7 @@ __all__ = [
     "RegistrationWarning",
     "RendererInfo",
     "Report",
+    "ReportFileError",
     "Scale",
     "StatusKey",
     "TensorSpec",
@@ -98,6 +105,7 @@ __all__ = [
     "WithoutValuesError",
     "compare",
     "hookimpl",
+    "load",
     "profile",
 ]
 
@@ -108,8 +116,9 @@ _MODULES = {
     "BackendInfo": ".backend",
     "BackendNotFoundError": ".errors",
     "BackendNotInstalledError": ".errors",
+    "BudgetError": ".errors",
     "Comparative": ".status",
-    "Comparison": ".report",
+    "Comparison": ".comparison",
     "Completeness": ".status",
     "CostFormulaError": ".errors",
     "DataLoader": ".data",
@@ -122,6 +131,7 @@ _MODULES = {
     "IncompleteStatusError": ".errors",
     "InputError": ".errors",
     "JointFunction": ".function",
+    "LoadedModel": ".extension",
     "LoaderInfo": ".extension",
     "Measurement": ".measurement",
     "Metric": ".status",
@@ -145,6 +155,7 @@ _MODULES = {
     "RegistrationWarning": ".errors",
     "RendererInfo": ".extension",
     "Report": ".report",
+    "ReportFileError": ".errors",
     "Scale": ".quantity",
     "StatusKey": ".status",
     "TensorSpec": ".data",
@@ -153,6 +164,7 @@ _MODULES = {
     "WithoutValuesError": ".errors",
     "compare": ".api",
     "hookimpl": ".hookspecs",
+    "load": ".saved",
     "profile": ".api",
 }
 

@@ -7,10 +7,11 @@ from typing import Any
 
 from .backend import Backend, DeviceLike
 from .batch_sweep import with_sweep
+from .comparison import Comparison
 from .function import ProfilerFunction
 from .profiler import Profiler, compare_profilers
 from .registry import warn_of_unknown_arguments
-from .report import Comparison, Report
+from .report import Report
 
 __all__ = ["compare", "profile"]
 
@@ -48,11 +49,18 @@ def profile(
         name: What the report calls the model.
         backend: A backend or its name; found from the model unless given.
         strict: Raise where a value fails or is not complete, instead of saying so in the report.
-        **kwargs: Arguments for the functions, by name: ``max_seconds=1``.
+        **kwargs: Arguments for the functions, by name: ``max_seconds=1``. ``call`` is a function of the model and the
+            inputs that is profiled in place of the model's own call; ``ignore`` leaves layers out of the counts.
     """
     own = {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits, "backend": backend}
-    profiler = _profiler(model, functions=functions, leave_out=_names(leave_out), name=name, **own)
-    arguments = _arguments(kwargs, batch_size, device)
+    profiler = profiler_of(model, functions=functions, leave_out=_names(leave_out), name=name, **own)
+    return compute(profiler, metrics, strict=strict, **_arguments(kwargs, batch_size, device))
+
+
+def compute(
+    profiler: Profiler, metrics: str | Iterable[str] | None = None, *, strict: bool = False, **arguments: Any
+) -> Report:
+    """Compute the named status keys of a profiler, all of them unless there are names, and return its report."""
     warn_of_unknown_arguments(arguments, [profiler._registry])
     wanted = _names(metrics)
     profiler.compute(profiler.status_keys() if wanted is None else wanted, strict=strict, **arguments)
@@ -106,7 +114,7 @@ def compare(
         raise TypeError(f"compare() got profilers and {', '.join(given)}, which they have themselves; give one of both")
     extra = list(functions)
     profilers = [
-        model if isinstance(model, Profiler) else _profiler(model, functions=extra, leave_out=unwanted, **own)
+        model if isinstance(model, Profiler) else profiler_of(model, functions=extra, leave_out=unwanted, **own)
         for model in models
     ]
     wanted = _names(metrics)
@@ -114,14 +122,15 @@ def compare(
     return compare_profilers(profilers[0], profilers[1:], wanted, called=called, strict=strict, **arguments)
 
 
-def _profiler(
+def profiler_of(
     model: Any,
     *,
-    functions: Iterable[ProfilerFunction],
-    leave_out: list[str] | None,
+    functions: Iterable[ProfilerFunction] = (),
+    leave_out: Iterable[str] | None = None,
     name: str | None = None,
     **own: Any,
 ) -> Profiler:
+    """Return a profiler with what every plugin offers for the model, and further functions that take precedence."""
     profiler = Profiler(model, name=name, **own)
     for function in functions:
         profiler.register_profiler_function(function, override=True)

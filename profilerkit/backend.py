@@ -16,12 +16,18 @@ from typing import Any, ClassVar, TypeAlias, TypeVar
 from .data import DataLoader, ForwardPass, ModelInputs, TensorSpec
 from .errors import InputError, NotOfferedError
 from .layer_times import LayerTime, LayerTimer
+<<<<<<< HEAD
 from .operator_times import OperatorTimes
 from .trace import ModelTrace
+=======
+from .optimizers import OptimizerBytes
+from .trace import ModelTrace, WeightRecord
+>>>>>>> 783604530ea19f26628e03324b1c5322c120de6f
 
 __all__ = ["AS_IT_IS", "Backend", "BackendInfo", "Device", "DeviceLike", "RunOptions"]
 
 T = TypeVar("T")
+F = TypeVar("F", bound="Callable[..., Any]")
 
 
 class Device(Enum):
@@ -77,6 +83,16 @@ class RunOptions:
 
 #: To run a model for inference, with nothing asked for besides.
 AS_IT_IS = RunOptions()
+
+
+def offering(what: str) -> Callable[[F], F]:
+    """Mark a method of `Backend` that not every backend has: what one offers that overrides it, in words."""
+
+    def mark(method: F) -> F:
+        method.offers = what  # type: ignore[attr-defined]
+        return method
+
+    return mark
 
 
 class Backend(ABC):
@@ -142,6 +158,7 @@ class Backend(ABC):
         Without inputs, or if the model raises, the trace holds the layers alone, and the error as its ``failure``.
         """
 
+    @offering("training counts and memory")
     def trace_training(self, model: Any, inputs: ModelInputs) -> ModelTrace:
         """Trace one training step: the forward pass in training mode, and the gradients of the trainable weights.
 
@@ -155,6 +172,39 @@ class Backend(ABC):
         0 for a model that has no optimizer. The state is counted, never made.
         """
         return 0
+
+    def optimizer_bytes(self, optimizer: Any, weights: Sequence[WeightRecord]) -> OptimizerBytes | str:
+        """Return what an optimizer keeps for these weights and takes to update them; in words, why it is not known.
+
+        ``optimizer`` is what the framework has for one: an object that may have run already, or a class.
+        """
+        return f"the state of {optimizer!r}: the {self.name} backend reads no optimizers; give the name of one"
+
+    @offering("zeros among the weights")
+    def zero_weights(self, model: Any) -> tuple[int, int]:
+        """Return how many elements of the model's floating-point parameters are zero, and how many there are in all.
+
+        Raises `WithoutValuesError` where they have no values, `NotOfferedError` where the backend cannot look at them.
+        """
+        raise NotOfferedError(f"the {self.name} backend does not look for zeros among the weights")
+
+    @offering("work on nonzero weights alone")
+    def trace_nonzero(self, model: Any, inputs: ModelInputs) -> ModelTrace:
+        """Trace one forward pass, leaving out the multiply-accumulates whose weight is zero.
+
+        The model is run. Raises `WithoutValuesError` where its weights have no values, `NotOfferedError` where the
+        backend cannot.
+        """
+        raise NotOfferedError(f"the {self.name} backend does not count the work on nonzero weights alone")
+
+    @offering("memory as the allocator has it")
+    def measured_memory(self, model: Any, inputs: ModelInputs, device: DeviceLike = None) -> int:
+        """Return the most bytes that the device's allocator had given out at once in one forward pass.
+
+        Inputs and activations, and whatever else the framework asks for; not the weights. Raises `NotOfferedError`
+        where the backend or the device does not tell, `WithoutValuesError` for a model without values.
+        """
+        raise NotOfferedError(f"the {self.name} backend does not measure memory")
 
     @abstractmethod
     def forward(
@@ -191,6 +241,7 @@ class Backend(ABC):
             raise InputError(f"mode={wanted!r}: the {self.name} backend does not run models so; its modes are: {known}")
         return wanted or self.execution_modes[0]
 
+    @offering("times of single layers")
     def layer_times(
         self, model: Any, inputs: ModelInputs, device: DeviceLike = None, passes: int = 10, backward: bool = True
     ) -> Sequence[LayerTime]:
@@ -200,6 +251,7 @@ class Backend(ABC):
         """
         raise NotOfferedError(f"the {self.name} backend does not time single layers")
 
+<<<<<<< HEAD
     def operator_times(
         self,
         model: Any,
@@ -216,12 +268,27 @@ class Backend(ABC):
         """
         raise NotOfferedError(f"the {self.name} backend does not time single operators")
 
+=======
+    def ranks(self, model: Any) -> int:
+        """Return how many processes run the model together, and so must call it equally often."""
+        return 1
+
+    @offering("times of layers in the user's own code")
+>>>>>>> 783604530ea19f26628e03324b1c5322c120de6f
     def timing_layers(self, model: Any) -> LayerTimer:
         """Return a context manager that times the layers of the model in what the caller's own code runs.
 
         Raises `NotOfferedError` where the backend cannot.
         """
         raise NotOfferedError(f"the {self.name} backend does not time layers while other code runs the model")
+
+    def watching_steps(self, model: Any, optimizer: Any = None) -> StepRecorder:
+        """Return what measures single steps of a training loop that the caller's own code runs.
+
+        ``optimizer`` is what updates the model; None for every one that does while a step is measured. Raises
+        `NotOfferedError` where the backend cannot.
+        """
+        raise NotOfferedError(f"the {self.name} backend does not watch training loops")
 
     @abstractmethod
     def evaluate(self, model: Any, call: Callable[[], T], device: DeviceLike = None) -> T:
@@ -231,6 +298,7 @@ class Backend(ABC):
     def preserved(self, model: Any) -> AbstractContextManager[None]:
         """Hand the model, and the process around it, back exactly as they came."""
 
+    @offering("cost formulas of plugins")
     def add_costs(self, costs: Mapping[Any, Callable[..., Any]]) -> None:
         """Take cost formulas of plugins, by operator or layer class, for all models from now on; all of them or none.
 
@@ -239,6 +307,7 @@ class Backend(ABC):
         """
         raise NotOfferedError(f"the {self.name} backend takes no cost formulas")
 
+    @offering("notices that a model was trained")
     def fingerprint(self, model: Any, values: bool = True) -> object:
         """Return what changes when the model's parameters do, so that values computed before are not taken for new.
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib import import_module
+
 from .extension import LoaderInfo, Renderer, RendererInfo
 from .hookspecs import hookimpl
 from .intrinsic import Inputs
@@ -18,10 +21,16 @@ def profilerkit_status_keys() -> list[type[StatusKey]]:
 
 @hookimpl
 def profilerkit_renderers() -> list[RendererInfo]:
-    """Offer the console table and JSON."""
+    """Offer the forms that reports can be given, each in a module of `profilerkit.render`."""
     return [
-        RendererInfo("console", _console, "a table for people"),
-        RendererInfo("json", _json, "all that is known, for other programs; values in base units"),
+        RendererInfo("console", _module("console"), "a table for people"),
+        RendererInfo("json", _module("json"), "all that is known, for other programs and for 'show'"),
+        RendererInfo("markdown", _module("markdown"), "tables for a pull request"),
+        RendererInfo("html", _module("html"), "one page for a browser, with tables and charts"),
+        RendererInfo("latex", _module("latex"), "booktabs tables for a paper"),
+        RendererInfo("csv", _module("csv"), "a row for each metric, in base units"),
+        RendererInfo("layers-csv", _module("layers_csv"), "a row for each layer, in base units"),
+        RendererInfo("tree", _module("tree"), "the layers as a tree, with their shares"),
     ]
 
 
@@ -34,13 +43,11 @@ def profilerkit_model_loaders() -> list[LoaderInfo]:
     ]
 
 
-def _console() -> Renderer:
-    from .render.console import render
+def _module(name: str) -> Callable[[], Renderer]:
+    """Return what imports a form's module and hands over its renderer."""
 
-    return render
+    def load() -> Renderer:
+        draw: Renderer = import_module(f".render.{name}", __package__).render
+        return draw
 
-
-def _json() -> Renderer:
-    from .render.json import render
-
-    return render
+    return load

@@ -14,6 +14,7 @@ from typing import Any
 
 from .errors import InputError
 from .progress import track
+from .structures import map_leaves
 
 __all__ = [
     "TARGET_KEYS",
@@ -38,11 +39,31 @@ class ModelInputs:
     ((1, 2), {'mask': 3})
     """
 
-    __slots__ = ("args", "kwargs")
+    __slots__ = ("args", "function", "kwargs")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.args = args
         self.kwargs = kwargs
+        #: Called with the model and the arguments in place of the model itself; see `given_to`.
+        self.function: Callable[..., Any] | None = None
+
+    def given_to(self, function: Callable[..., Any] | None) -> ModelInputs:
+        """Return the same arguments for a function of the model: ``lambda model, x: model.generate(x)``."""
+        given = ModelInputs(*self.args, **self.kwargs)
+        given.function = function
+        return given
+
+    def run(self, model: Any) -> Any:
+        """Call the model with the arguments, or the function that they were given to."""
+        if self.function is not None:
+            return self.function(model, *self.args, **self.kwargs)
+        return model(*self.args, **self.kwargs)
+
+    def own_call(self) -> ModelInputs:
+        """Return the inputs for a backend that can follow the model's own call alone; raise `InputError` for others."""
+        if self.function is not None:
+            raise InputError("call= was given, but only the model's own call can be followed here; leave it out")
+        return self
 
     @classmethod
     def of(cls, value: Any) -> ModelInputs:
@@ -65,7 +86,8 @@ class ModelInputs:
 
     def map(self, function: Callable[[Any], Any]) -> ModelInputs:
         """Return inputs of the same structure with ``function`` applied to every leaf."""
-        return ModelInputs(*map_leaves(self.args, function), **map_leaves(self.kwargs, function))
+        mapped = ModelInputs(*map_leaves(self.args, function), **map_leaves(self.kwargs, function))
+        return mapped.given_to(self.function)
 
     def leaves(self) -> Iterator[Any]:
         """Yield every leaf of the structure: positional inputs first, then keyword ones."""
@@ -81,7 +103,10 @@ class ModelInputs:
     def __repr__(self) -> str:
         parts = [_brief(arg) for arg in self.args]
         parts += [f"{name}={_brief(value)}" for name, value in self.kwargs.items()]
-        return f"ModelInputs({', '.join(parts)})"
+        shown = f"ModelInputs({', '.join(parts)})"
+        if self.function is None:
+            return shown
+        return f"{shown} given to {getattr(self.function, '__name__', type(self.function).__name__)}"
 
 
 @dataclass(frozen=True)
@@ -91,30 +116,11 @@ class NoInputs:
     error: Exception
 
 
-def map_leaves(value: Any, function: Callable[[Any], Any]) -> Any:
-    """Apply ``function`` to the leaves of nested tuples, named tuples, lists and mappings."""
-    if isinstance(value, Mapping):
-        mapped = {key: map_leaves(item, function) for key, item in value.items()}
-        return mapped if type(value) is dict else _like(value, mapped)
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(map_leaves(item, function) for item in value))
-    if isinstance(value, (tuple, list)):
-        return type(value)(map_leaves(item, function) for item in value)
-    return function(value)
-
-
-def _like(mapping: Mapping[Any, Any], items: dict[Any, Any]) -> Any:
-    """Return the items in a copy of a mapping of the user's own type, which its model may rely on."""
-    try:
-        twin = copy.copy(mapping)
-        twin.update(items)  # type: ignore[attr-defined]
-    except Exception:  # a mapping that will not be changed; its model gets a plain one
-        return items
-    return twin
-
-
 def _brief(value: Any) -> str:
-    shape = getattr(value, "shape", None)
+    try:
+        shape = getattr(value, "shape", None)
+    except RuntimeError:  # a nested tensor has several
+        return type(value).__name__
     if shape is not None:
         return f"{type(value).__name__}{tuple(shape)}"
     text = repr(value)

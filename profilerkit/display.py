@@ -6,7 +6,8 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .report import Comparison, Report
+    from .comparison import Comparison
+    from .report import Report
 
 __all__ = ["log", "logging_level"]
 

@@ -14,6 +14,7 @@ __all__ = [
     "ArgumentWarning",
     "BackendNotFoundError",
     "BackendNotInstalledError",
+    "BudgetError",
     "CostFormulaError",
     "DependencyCycleError",
     "DeviceNotAvailableError",
@@ -29,6 +30,7 @@ __all__ = [
     "ProfilerKitWarning",
     "RegistrationConflictError",
     "RegistrationWarning",
+    "ReportFileError",
     "UnknownStatusError",
     "WithoutValuesError",
 ]
@@ -106,6 +108,14 @@ class ProfilerBusyError(ProfilerKitError, RuntimeError):
 
 class CostFormulaError(ProfilerKitError, RuntimeError):
     """A cost formula raised for the shapes it was given; the cause is chained."""
+
+
+class ReportFileError(ProfilerKitError, ValueError):
+    """A file is no report of profilerkit, was cut off or changed, or holds what no version of it wrote."""
+
+
+class BudgetError(ProfilerKitError, ValueError):
+    """A limit cannot be read, or cannot be checked against the report it is given."""
 
 
 class IncompleteStatusError(ProfilerKitError, RuntimeError):

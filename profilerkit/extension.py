@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-__all__ = ["LoaderInfo", "Renderer", "RendererInfo"]
+__all__ = ["LoadedModel", "LoaderInfo", "Renderer", "RendererInfo"]
 
 #: Called with a `Report` or `Comparison`, and by name with those options that its signature has: ``details``.
 Renderer: TypeAlias = "Callable[..., str]"
@@ -26,12 +26,25 @@ class RendererInfo:
 
 
 @dataclass(frozen=True)
+class LoadedModel:
+    """A model that a loader found, with inputs that fit it: example inputs, or the shapes of one sample.
+
+    They are used where the user gives none. ``name`` is what reports call it, unless it is None.
+    """
+
+    model: Any
+    inputs: Any = None
+    input_shape: Any = None
+    name: str | None = None
+
+
+@dataclass(frozen=True)
 class LoaderInfo:
     """A way to find a model that is given as text.
 
-    ``accepts`` says whether a text is meant for it, without importing anything heavy. ``load`` returns the model; it
-    raises `InputError` for a text that leads nowhere. ``description`` is what such a text looks like:
-    ``package.module:name``.
+    ``accepts`` says whether a text is meant for it, without importing anything heavy. ``load`` returns the model, or a
+    `LoadedModel` that has inputs for it too; it raises `InputError` for a text that leads nowhere. ``description`` is
+    what such a text looks like: ``package.module:name``.
     """
 
     name: str

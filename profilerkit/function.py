@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import Parameter
 from typing import Any, ClassVar, TypeAlias
+from weakref import WeakKeyDictionary
 
 from .status import StatusKey
 
@@ -19,6 +20,9 @@ __all__ = ["ExternalProfilerFunction", "JointFunction", "ProfilerFunction"]
 KeyLike: TypeAlias = "StatusKey | type[StatusKey]"
 
 _VARIADIC = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+
+
+_signatures: WeakKeyDictionary[Callable[..., Any], inspect.Signature] = WeakKeyDictionary()
 
 
 class ProfilerFunction(ABC):
@@ -44,6 +48,8 @@ class ProfilerFunction(ABC):
     ON_DEMAND: ClassVar[bool] = False
     #: Whether it uses the model through the backend's methods alone, which hand it back untouched themselves.
     ONLY_THROUGH_BACKEND: ClassVar[bool] = False
+    #: The status keys that the report of a watched training loop has on its account; see `Profiler.watch`.
+    REPORTED_OF_WATCHED_STEPS: ClassVar[tuple[str, ...]] = ()
 
     def get_bounded_status_keys(self) -> KeyLike | Iterable[KeyLike]:
         """Return the status keys this function computes: classes, or configured instances."""
@@ -68,7 +74,17 @@ class ProfilerFunction(ABC):
 
     def parameters(self) -> Mapping[str, Parameter]:
         """Return the parameters the profiler provides, by name."""
-        return inspect.signature(self).parameters
+        return self._signature().parameters
+
+    def _signature(self) -> inspect.Signature:
+        """Return the signature of ``__call__``: read once for each method, for a profiler asks for it all the time."""
+        method = type(self).__call__
+        known = None if hasattr(self, "__signature__") else _signatures.get(method)
+        if known is None:
+            known = inspect.signature(self)
+            if not hasattr(self, "__signature__"):
+                _signatures[method] = known
+        return known
 
     def can_pipe(self) -> bool:
         """Say whether arguments can be handed over by name: not with ``*args`` or ``**kwargs`` in the signature."""
@@ -76,7 +92,7 @@ class ProfilerFunction(ABC):
 
     def invoke(self, arguments: Mapping[str, Any]) -> Any:
         """Call the function with the arguments, whatever kinds its parameters are of."""
-        bound = inspect.signature(self).bind_partial()
+        bound = self._signature().bind_partial()
         bound.arguments.update(arguments)
         return self(*bound.args, **bound.kwargs)
 

@@ -13,9 +13,10 @@ import pluggy
 
 if TYPE_CHECKING:
     from .backend import Backend, BackendInfo
+    from .comparison import Comparison
     from .extension import LoaderInfo, RendererInfo
     from .function import ProfilerFunction
-    from .report import Comparison, Report
+    from .report import Report
     from .status import StatusKey
 
 hookspec = pluggy.HookspecMarker("profilerkit")

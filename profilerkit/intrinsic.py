@@ -11,6 +11,7 @@ from .backend import Backend
 from .data import DataLoader, ModelInputs, NoInputs, TensorSpec, parse_input_shape
 from .errors import InputError
 from .function import ProfilerFunction
+from .ignoring import Ignored, without_layers
 from .status import StatusKey
 from .trace import ModelTrace, Trace
 
@@ -104,14 +105,21 @@ class ComputeInputs(ProfilerFunction):
         batch_size: int | None = None,
         split: str | None = None,
         model: Any = None,
+        call: Callable[..., Any] | None = None,
     ) -> ModelInputs | NoInputs:
         """Return inputs of ``batch_size`` samples; a split's are 1 unless it is given, examples are as they are.
 
-        They are in the layout that the model says it takes.
+        They are in the layout that the model says it takes. ``call`` is a function of the model and the inputs that is
+        profiled in place of the model's own call: ``lambda model, x: model.generate(x)``.
         What keeps them from being had is returned, not raised: some metrics need no inputs.
         """
         try:
-            return backend.fit_inputs(model, self._build(model, backend, data_splits, batch_size, split))
+            if not (call is None or isinstance(call, Callable)):  # type: ignore[arg-type]
+                raise InputError(
+                    f"call={call!r}: give a function of the model and its inputs, such as lambda model, x: model.f(x)"
+                )
+            inputs = backend.fit_inputs(model, self._build(model, backend, data_splits, batch_size, split))
+            return inputs if call is None else inputs.given_to(call)
         except Exception as error:
             return NoInputs(error)
 
@@ -166,11 +174,14 @@ class ComputeTrace(ProfilerFunction):
         """Return `Trace`."""
         return Trace
 
-    def __call__(self, model: Any, backend: Backend, inputs: Any) -> ModelTrace:
-        """Return the trace of one forward pass; without inputs that of the layers, with the reason as its failure."""
+    def __call__(self, model: Any, backend: Backend, inputs: Any, ignore: Ignored = ()) -> ModelTrace:
+        """Return the trace of one forward pass; without inputs that of the layers, with the reason as its failure.
+
+        ``ignore`` are classes of layers, names of classes, or patterns of paths; what matches is left out.
+        """
         if isinstance(inputs, NoInputs):
-            return replace(backend.trace(model, None), failure=inputs.error)
-        return backend.trace(model, ModelInputs.of(inputs))
+            return without_layers(replace(backend.trace(model, None), failure=inputs.error), ignore)
+        return without_layers(backend.trace(model, ModelInputs.of(inputs)), ignore)
 
 
 def batch_sizes_of(sizes: Iterable[Any]) -> tuple[int, ...]:

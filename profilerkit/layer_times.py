@@ -15,9 +15,10 @@ from types import TracebackType
 from typing import Any
 
 from .errors import by_likeness
+from .layer_rows import parent_path
 from .layering import depth_of
 from .measurement import Measurement
-from .trace import LayerTable, parent_path
+from .trace import LayerTable
 
 __all__ = ["CallTime", "LayerTime", "LayerTimeTable", "LayerTimer", "layer_time_table"]
 
@@ -71,6 +72,9 @@ class LayerTimeTable(LayerTable):
         for direction in ("forward_seconds", "backward_seconds"):
             self._samples[direction] = _inclusive(self._samples[f"own_{direction}"])
         super().__init__(self._layer_rows())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.times,)
 
     def samples(self, path: str, column: str = "forward_seconds") -> tuple[float, ...]:
         """Return the seconds of a layer in each pass, the empty path being the whole model.

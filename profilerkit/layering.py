@@ -5,7 +5,6 @@ A shared layer has several paths; a call belongs to the path inside the layer th
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -14,6 +13,9 @@ from .trace import LayerCall
 __all__ = ["CallStack", "depth_of", "named_layers", "shown_layers", "tensors_in"]
 
 L = TypeVar("L")
+
+#: Stands for a call until it is noted what went through it; for good where it is not.
+_UNFINISHED = LayerCall((), ())
 
 
 class CallStack:
@@ -29,9 +31,9 @@ class CallStack:
             self.paths.setdefault(id(layer), []).append(path)
         self.calls: dict[str, list[LayerCall]] = {}
         self.current = ""
-        self.current_call = 0
+        #: Which call of the innermost layer is under way; -1 outside all calls.
+        self.current_call = -1
         self._stack: list[tuple[str, int, int]] = []
-        self._counts: Counter[str] = Counter()
 
     def knows(self, layer: Any) -> bool:
         """Say whether a layer is the model's."""
@@ -39,10 +41,14 @@ class CallStack:
 
     def begin(self, layer: Any) -> None:
         """Note that a layer of the model begins."""
-        path = self._path_of(layer)
+        paths = self.paths[id(layer)]
+        path = paths[0] if len(paths) == 1 else self._path_among(paths)
+        calls = self.calls.get(path)
+        if calls is None:
+            calls = self.calls[path] = []
         self._stack.append((self.current, self.current_call, id(layer)))
-        self.current, self.current_call = path, self._counts[path]
-        self._counts[path] += 1
+        calls.append(_UNFINISHED)
+        self.current, self.current_call = path, len(calls) - 1
 
     def is_innermost(self, layer: Any) -> bool:
         """Say whether a layer is the one that began last and has not ended."""
@@ -50,32 +56,47 @@ class CallStack:
 
     def note(self, call: LayerCall) -> None:
         """Keep what went through the innermost layer."""
-        self.calls.setdefault(self.current, []).append(call)
+        self.calls[self.current][self.current_call] = LayerCall(call.inputs, call.outputs, self.caller)
+
+    @property
+    def caller(self) -> tuple[str, int] | None:
+        """The layer that called the innermost one, and which of its calls did; None where nobody did."""
+        path, index, _ = self._stack[-1]
+        return (path, index) if index >= 0 else None
 
     def end(self) -> None:
         """Note that the innermost layer ends."""
         self.current, self.current_call, _ = self._stack.pop()
 
-    def _path_of(self, layer: Any) -> str:
-        candidates = self.paths[id(layer)]
-        if len(candidates) == 1:
-            return candidates[0]
+    def _path_among(self, candidates: list[str]) -> str:
         inside = f"{self.current}." if self.current else ""
         here = [path for path in candidates if path.startswith(inside) and path]
         return min(here or candidates, key=lambda path: path.count("."))
 
 
 def named_layers(model: L, children: Callable[[L], Iterable[tuple[str, L]]]) -> list[tuple[str, L]]:
-    """Return every layer under every path it has, the model itself first; ``children`` gives those right inside one."""
-    found: list[tuple[str, L]] = []
+    """Return every layer under every path it has, the model itself first; ``children`` gives those right inside one.
 
-    def visit(path: str, layer: L, above: tuple[int, ...]) -> None:
-        found.append((path, layer))
-        for name, child in children(layer):
-            if id(child) not in above:  # a layer that holds the one around it
-                visit(f"{path}.{name}" if path else name, child, (*above, id(child)))
-
-    visit("", model, (id(model),))
+    Layers may be nested deeper than Python lets functions call each other.
+    """
+    found: list[tuple[str, L]] = [("", model)]
+    above = {id(model)}
+    inside = [("", id(model), iter(children(model)))]
+    while inside:
+        start, number, rest = inside[-1]
+        for name, child in rest:
+            if id(child) in above:  # a layer that holds the one around it
+                continue
+            path = start + name
+            found.append((path, child))
+            held = children(child)
+            if held:
+                above.add(id(child))
+                inside.append((f"{path}.", id(child), iter(held)))
+                break
+        else:
+            above.discard(number)
+            inside.pop()
     return found
 
 
@@ -99,11 +120,16 @@ def shown_layers(
     layers: Iterable[tuple[str, Any]], calls: Mapping[str, Iterable[LayerCall]]
 ) -> Iterator[tuple[str, Any]]:
     """Yield each layer under its first path, and a shared one under each further path that a call came through."""
-    passed = {path[:end] for path in calls for end, sign in enumerate(path) if sign == "."} | calls.keys()
+    passed: set[str] | None = None
     met: set[int] = set()
     for path, layer in layers:
-        if id(layer) not in met or path in passed:
+        if id(layer) not in met:
             met.add(id(layer))
+            yield path, layer
+            continue
+        if passed is None:
+            passed = {path[:end] for path in calls for end, sign in enumerate(path) if sign == "."} | calls.keys()
+        if path in passed:
             yield path, layer
 
 

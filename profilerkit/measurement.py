@@ -46,7 +46,7 @@ class Measurement:
     samples: tuple[float, ...]
     confidence: float = 0.95
     warmup: tuple[float, ...] = ()
-    session: int | None = None
+    session: int | str | None = None
     precision: float | None = None
     adaptive: bool = False
 

@@ -6,7 +6,7 @@ The table's columns: ``operator``, ``layer``, ``phase``, ``calls``, ``seconds``,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any

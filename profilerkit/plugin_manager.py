@@ -19,7 +19,8 @@ from .errors import PluginWarning, by_likeness
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-    from .report import Comparison, Report
+    from .comparison import Comparison
+    from .report import Report
 
 __all__ = [
     "DISABLE",

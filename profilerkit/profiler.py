@@ -22,9 +22,11 @@ from .layer_times import LayerTimer
 from .progress import track
 from .registry import Registry, warn_of_unknown_arguments
 from .status import Comparative, Completeness, Outcome, StatusKey
+from .watching import Watch
 
 if TYPE_CHECKING:
-    from .report import Comparison, Report
+    from .comparison import Comparison
+    from .report import Report
 
 __all__ = ["Profiler"]
 
@@ -62,6 +64,8 @@ class Profiler:
         self.data_splits = self._wrap({} if data_splits is None else data_splits)
         self._registry = Registry()
         self._memory: dict[str, Remembered] = {}
+        #: What values were computed with, for reports.
+        self._arguments: dict[str, Any] = {}
         #: By thread: the status keys being computed, in requests that functions make of this profiler too.
         self._computing: dict[int, list[str]] = {}
         compute_inputs = ComputeInputs(InputSource.of(inputs, input_shape))
@@ -195,6 +199,7 @@ class Profiler:
         bindings = [self._registry[name] for name in wanted]  # an unknown name is said before anything is computed
         if kwargs.get("device") is not None:  # and so is a device that is not there
             self.backend.resolve_device(self.model, kwargs["device"])
+        self._arguments |= kwargs
         computation = self._computation(kwargs, recompute)
         for binding in track(bindings, f"Profiling {self.name}"):
             name = binding.key.NAME
@@ -244,7 +249,7 @@ class Profiler:
 
     def display_status(self, other: Profiler | None = None, print_mode: str = "info", short_print: bool = True) -> None:
         """Show what is computed, beside the reference ``other`` if there is one; ``short_print=False`` shows layers."""
-        from .report import Comparison
+        from .comparison import Comparison
 
         shown = Comparison(other._report(), (self._report(),)) if other else self._report()
         log(shown, print_mode, short_print)
@@ -257,6 +262,10 @@ class Profiler:
         """
         return self.backend.timing_layers(self.model if model is None else model)
 
+    def watch(self, at_step: int | Iterable[int] | None = 5, *, model: Any = None, optimizer: Any = None) -> Watch:
+        """Return a `Watch`, which measures chosen steps of a training loop; `NotOfferedError` where none can."""
+        return Watch(self, self.backend.watching_steps(self.model if model is None else model, optimizer), at_step)
+
     def report(self, names: Iterable[str] | None = None) -> Report:
         """Return what is computed so far as plain data: all of it, or the named metrics; plugins are told of it."""
         report = self._report(names)
@@ -264,11 +273,12 @@ class Profiler:
         return report
 
     def _report(self, names: Iterable[str] | None = None) -> Report:
-        from .report import report_of
+        from .reporting import report_of
 
         computed = {binding.key.NAME: self.status_get(binding.key.NAME, to_value=False) for binding in self._registry}
         computed = {name: status for name, status in computed.items() if status.is_computed}
-        return report_of(self.name, self.backend, self.model, computed, None if names is None else set(names))
+        wanted = None if names is None else set(names)
+        return report_of(self.name, self.backend, self.model, computed, wanted, self._arguments)
 
     # The computed statuses --------------------------------------------------------------------------------------
 
@@ -291,6 +301,7 @@ class Profiler:
         twin._computing = {}
         twin._registry = self._registry.copy()
         twin._memory = dict(self._memory) if retain_status else {}
+        twin._arguments = dict(self._arguments) if retain_status else {}
         return twin
 
     def status_get(self, name: str, to_value: bool = True) -> Any:
@@ -343,6 +354,7 @@ class Profiler:
     def reset_status(self) -> None:
         """Forget every computed value."""
         self._memory = {}
+        self._arguments = {}
 
     def __repr__(self) -> str:
         functions = ", ".join(describe(function) for function in self._registry.functions())
@@ -364,7 +376,7 @@ def compare_profilers(
     ``names`` are the status keys to compute; all that each profiler has where it is None. ``called`` is what the
     comparison calls the models, the reference first; by their profilers' names where it is None.
     """
-    from .report import Comparison, told_apart
+    from .comparison import Comparison, told_apart
 
     everyone = [reference, *others]
     warn_of_unknown_arguments(kwargs, [profiler._registry for profiler in everyone])

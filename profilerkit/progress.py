@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Sized
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .randomness import untouched_random
@@ -16,15 +17,16 @@ from .randomness import untouched_random
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-__all__ = ["track"]
+__all__ = ["shown_if", "track"]
 
 T = TypeVar("T")
 
 
 class _Shown(threading.local):
-    """The display of each thread, while it has one."""
+    """The display of each thread, while it has one, and whether it may have one."""
 
     display: Progress | None = None
+    wanted: bool = True
 
 
 _shown = _Shown()
@@ -32,7 +34,17 @@ _shown = _Shown()
 
 def track(items: Iterable[T], description: str) -> Iterable[T]:
     """Return the items, with a progress bar while they are gone through on a terminal."""
-    return _tracked(items, description) if sys.stderr.isatty() else items
+    return _tracked(items, description) if _shown.wanted and sys.stderr.isatty() else items
+
+
+@contextmanager
+def shown_if(wanted: bool) -> Iterator[None]:
+    """Show progress in this thread meanwhile, or none."""
+    before, _shown.wanted = _shown.wanted, wanted
+    try:
+        yield
+    finally:
+        _shown.wanted = before
 
 
 def _tracked(items: Iterable[T], description: str) -> Iterator[T]:

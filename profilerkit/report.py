@@ -1,38 +1,36 @@
-"""The results as plain data: a `Report` of one model, a `Comparison` of several.
+"""The results about one model as plain data: a `Report`.
 
-Nothing here measures and nothing here draws; `profilerkit.render` turns both into what people look at.
+Nothing here measures and nothing here draws; `profilerkit.render` turns reports into what people look at.
 """
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from numbers import Integral
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from .data import ModelInputs
 from .errors import UnknownStatusError
-from .intrinsic import Inputs, batch_size_of
-from .measurement import Measurement, Ratio
+from .layer_view import with_times
+from .measurement import Measurement
+from .quantity import Scale
 from .render import render, rich_tables
-from .status import Comparative, Completeness, Metric, Outcome, StatusKey, is_number
-from .trace import LayerTable, Trace
+from .status import Comparative, Completeness, Metric, Outcome
+from .table import Table
+from .trace import LayerTable, MemoryTimeline
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from .backend import Backend
-
-__all__ = ["Comparison", "Report", "StatusRecord", "report_of", "told_apart"]
+__all__ = ["Report", "StatusRecord"]
 
 
 @dataclass(frozen=True)
 class StatusRecord:
     """One metric of a report: its value in base units, what is shown, and how complete it is.
 
-    ``missing`` names what a partial value leaves out, or says why there is no value.
+    ``missing`` names what a partial value leaves out, or says why there is no value. ``unit`` is that of ``shown``,
+    ``base_unit`` that of the value; ``scale`` says how the second grows into the first.
     """
 
     key: str
@@ -46,6 +44,7 @@ class StatusRecord:
     missing: tuple[str, ...] = ()
     base_unit: str = ""
     note: str = ""
+    scale: Scale = Scale.NONE
 
     @classmethod
     def of(cls, metric: Metric) -> StatusRecord:
@@ -73,21 +72,8 @@ class StatusRecord:
             missing=outcome.missing,
             base_unit=metric.UNIT,
             note=outcome.note,
+            scale=metric.SCALE,
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the record as values that JSON can hold; a measurement as its statistics and samples."""
-        return {
-            "key": self.key,
-            "friendly_name": self.friendly_name,
-            "description": self.description,
-            "value": _plain(self.value),
-            "shown": self.shown,
-            "comparative": self.comparative.value,
-            "completeness": self.completeness.value,
-            "missing": list(self.missing),
-            "note": self.note,
-        }
 
 
 @dataclass(frozen=True)
@@ -96,6 +82,8 @@ class Report:
 
     ``report["macs"]`` is a value in base units, ``report.statuses["macs"]`` all about it, ``print(report)`` a table.
     ``data`` are the values of status keys that are no metrics, where they were asked for: ``report["layerwise_data"]``.
+    ``layers`` and ``operators`` are tables, ``memory`` has the bytes alive after each operator. ``fingerprint`` is
+    equal for models of the same layers with weights of the same sizes. ``arguments`` are what the user asked with.
     """
 
     name: str
@@ -109,6 +97,10 @@ class Report:
     environment: Mapping[str, str] = field(default_factory=dict)
     created: str = ""
     data: Mapping[str, Any] = field(default_factory=dict)
+    operators: Table | None = None
+    memory: MemoryTimeline | None = None
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    fingerprint: str = ""
 
     def __getitem__(self, key: str) -> Any:
         return self.data[key] if key in self.data else self.status(key).value
@@ -125,20 +117,65 @@ class Report:
     def __iter__(self) -> Iterator[str]:
         return iter(self.statuses)
 
+    @property
+    def layerwise(self) -> LayerTable:
+        """The layers with counts and, where they were measured, times in one table; see `profilerkit.layer_view`.
+
+        It has the columns of ``layers`` and of ``report["layer_times"]``, shares of the whole model's, and the FLOPs
+        that a layer achieves in a second. It has no rows where the model was neither traced nor timed.
+        """
+        record = self.statuses.get("layer_times")
+        times = record.value if record is not None and isinstance(record.value, LayerTable) else None
+        return with_times(self.layers, times)
+
+    @property
+    def iterations(self) -> Table:
+        """Every sample of every measurement, warm-up included: metric, layer, call, iteration, value, warmup.
+
+        ``layer`` and ``call`` are None for what was measured of the model as a whole. The times of single layers are
+        among them, as ``layer_times.forward_seconds`` and so on, where their table holds the samples.
+        """
+        return Table(_iterations(self))
+
+    def plot(self, kind: str, **options: Any) -> Any:
+        """Return a figure of matplotlib, of one of the `profilerkit.figures.KINDS`; needs the ``plot`` extra.
+
+        ``report.plot("icicle", by="macs")`` is ``profilerkit.figures.icicle(report, by="macs")``.
+        """
+        from .figures import draw
+
+        return draw(self, kind, **options)
+
+    def to_pandas(self, table: str = "layers") -> Any:
+        """Return the "layers", "operators", "iterations" or "layerwise" as a pandas ``DataFrame``; needs the ``pandas`` extra.
+
+        Raises `ValueError` for any other table, and for one that this report does not hold.
+        """
+        if table not in _TABLES:
+            raise ValueError(f"no table {table!r} in a report; it has {', '.join(map(repr, _TABLES))}")
+        found = getattr(self, table)
+        if found is None:
+            raise ValueError(f"the report of {self.name} holds no {table}: the model was not traced")
+        return found.to_pandas()
+
     def to_dict(self) -> dict[str, Any]:
-        """Return the report as values that JSON can hold."""
-        return {
-            "name": self.name,
-            "backend": self.backend,
-            "model_type": self.model_type,
-            "batch_size": self.batch_size,
-            "inputs": self.inputs,
-            "statuses": [record.to_dict() for record in self.statuses.values()],
-            "layers": [_plain(dict(row)) for row in self.layers or ()],
-            "notes": list(self.notes),
-            "environment": dict(self.environment),
-            "created": self.created,
-        }
+        """Return the report as values that JSON can hold: what `save` writes."""
+        from .saved import report_to_dict
+
+        return report_to_dict(self)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the report to a file, as JSON; `load` reads it."""
+        from .saved import save
+
+        save(self, path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Report:
+        """Read a report that `save` wrote; raises `ReportFileError` for anything else, naming the field."""
+        from .saved import load_as
+
+        return load_as(cls, path)
 
     def to_text(self, details: bool = False) -> str:
         """Return the console table as text; ``details`` adds descriptions and the layers."""
@@ -151,174 +188,44 @@ class Report:
         table: RenderableType = rich_tables().report_table(self)
         return table
 
+    def _repr_html_(self) -> str:
+        """Return the metrics and notes as a notebook shows them."""
+        from .render.html import fragment
 
-@dataclass(frozen=True)
-class Comparison:
-    """Reports side by side; the first is the reference that the others are measured by."""
-
-    reference: Report
-    others: tuple[Report, ...]
-
-    def __post_init__(self) -> None:
-        if not self.others:
-            raise ValueError("a Comparison needs at least one report beside the reference")
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """Every metric that any of the reports has, in the order of the reference."""
-        return tuple(dict.fromkeys(key for report in (self.reference, *self.others) for key in report))
-
-    def ratio(self, key: str, other: str | int | None = None) -> Ratio:
-        """Return a metric of another model over the reference's: ``value``, ``low``, ``high``.
-
-        Args:
-            key: The metric; both must have a value for it that is a number.
-            other: Which of several models, by name or by place; not needed where there is one.
-        """
-        report = self.other(other)
-        reference, value = (self._number(which, key) for which in (self.reference, report))
-        return Ratio.of(reference, value)
-
-    def enhancement(self, key: str, other: str | int | None = None) -> float | None:
-        """Return how far a model's metric is better than the reference's, by the metric's own comparative.
-
-        None where one of the two has no value, the metric is not comparable, or the two are in different units.
-        """
-        report = self.other(other)
-        records = [which.statuses.get(key) for which in (self.reference, report)]
-        if all(record is None for record in records):
-            raise UnknownStatusError(key, self.keys, owner="this comparison")
-        reference, value = records
-        if reference is not None and value is not None and reference.base_unit != value.base_unit:
-            return None
-        if reference is None or value is None or not (is_number(reference.value) and is_number(value.value)):
-            return None
-        paired = isinstance(reference.value, Measurement) and isinstance(value.value, Measurement)
-        if paired and reference.comparative in (Comparative.DIV, Comparative.RECIPROCAL):
-            ratio = Ratio.of(reference.value, value.value).value
-            return reference.comparative.enhancement(1.0, ratio)
-        return reference.comparative.enhancement(float(reference.value), float(value.value))
-
-    def other(self, which: str | int | None = None) -> Report:
-        """Return one of the models beside the reference, by name or by place."""
-        names = [report.name for report in self.others]
-        if which is None:
-            if len(self.others) > 1:
-                raise ValueError(f"this comparison has several models: {', '.join(names)}; say which one is meant")
-            return self.others[0]
-        if isinstance(which, str):
-            if which not in names:
-                raise ValueError(f"no model {which!r} in this comparison; it has: {', '.join(names)}")
-            return self.others[names.index(which)]
-        if not -len(names) <= which < len(names):
-            raise ValueError(f"no model {which} in this comparison; it has {len(names)}: {', '.join(names)}")
-        return self.others[which]
-
-    def _number(self, report: Report, key: str) -> float | Measurement:
-        value = report[key]
-        if not is_number(value):
-            record = report.status(key)
-            why = "; ".join(record.missing) or "it is no number"
-            raise ValueError(f"{key} of {report.name} has no ratio ({record.completeness.value}): {why}")
-        return value if isinstance(value, Measurement) else float(value)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all reports as values that JSON can hold."""
-        return {"reference": self.reference.to_dict(), "others": [report.to_dict() for report in self.others]}
-
-    def to_text(self, details: bool = False) -> str:
-        """Return the console table as text; ``details`` adds descriptions and the layers."""
-        return render(self, "console", details=details)
-
-    def __str__(self) -> str:
-        return self.to_text()
-
-    def __rich__(self) -> RenderableType:
-        table: RenderableType = rich_tables().comparison_table(self)
-        return table
+        return fragment(self)
 
 
-def told_apart(names: Iterable[str]) -> list[str]:
-    """Give models of one name a number each, so that a reader can tell the columns apart."""
-    given = list(names)
-    met: Counter[str] = Counter()
-    apart = []
-    for name in given:
-        met[name] += 1
-        apart.append(f"{name} ({met[name]})" if given.count(name) > 1 else name)
-    return apart
+#: What `Report.to_pandas` makes frames of.
+_TABLES = ("layers", "operators", "iterations", "layerwise")
 
 
-def report_of(
-    name: str, backend: Backend, model: Any, statuses: Mapping[str, StatusKey], names: Container[str] | None = None
-) -> Report:
-    """Return computed statuses of a model as plain data, of the named metrics only if there are names."""
-    from datetime import datetime, timezone
-
-    from .environment import machine
-
-    inputs, trace = (statuses[key].value if key in statuses else None for key in (Inputs.NAME, Trace.NAME))
-    metrics = [status for status in statuses.values() if isinstance(status, Metric)]
-    records = [StatusRecord.of(metric) for metric in metrics if names is None or metric.NAME in names]
-    batches = {metric.NAME: size for metric in metrics for size in _batch_sizes(metric, backend)}
-    asked = [status for key, status in statuses.items() if names is not None and key in names]
-    data = {status.NAME: status for status in asked if not isinstance(status, Metric)}
-    notes = list(trace.notes) if trace else []
-    notes += [f"{key} {said}" for key, status in data.items() for said in _without_value(status)]
-    if len(set(batches.values())) > 1:
-        listing = ", ".join(f"{key} of {size}" for key, size in batches.items())
-        notes.append(f"values are for batches of different sizes: {listing}")
-    for note in dict.fromkeys(record.note for record in records if record.note):
-        noted = ", ".join(record.friendly_name for record in records if record.note == note)
-        notes.append(f"{noted}: {note}")
-    notes += [
-        f"{record.friendly_name}: {record.value.warning}"
-        for record in records
-        if isinstance(record.value, Measurement) and record.value.warning
-    ]
-    return Report(
-        name=name,
-        backend=backend.name,
-        model_type=f"{type(model).__module__}.{type(model).__qualname__}",
-        statuses={record.key: record for record in records},
-        batch_size=next(iter(batches.values())) if len(set(batches.values())) == 1 else None,
-        inputs=repr(inputs) if isinstance(inputs, ModelInputs) else "",
-        layers=trace.table if trace else None,
-        notes=tuple(dict.fromkeys(notes)),
-        environment={**machine(), **backend.environment()},
-        created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        data={key: status.value for key, status in data.items() if status.value is not None},
-    )
+def _iterations(report: Report) -> Iterator[Mapping[str, Any]]:
+    for key, record in report.statuses.items():
+        if isinstance(record.value, Measurement):
+            taken = [(True, record.value.warmup), (False, record.value.samples)]
+            for warmup, samples in taken:
+                for iteration, value in enumerate(samples):
+                    yield _iteration(key, iteration, value, warmup)
+        elif isinstance(record.value, LayerTable):
+            yield from _layer_iterations(key, getattr(record.value, "iterations", ()))
 
 
-def _without_value(status: StatusKey) -> Iterator[str]:
-    outcome = status.outcome
-    if outcome.value is None:
-        yield f"{outcome.completeness.value}: {'; '.join(outcome.missing)}"
+def _layer_iterations(key: str, rows: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Yield a row for each second of each row: one for each layer, pass and call, with ``None`` where there is none."""
+    for row in rows:
+        for column, value in row.items():
+            if column.endswith("_seconds") and value is not None:
+                yield _iteration(f"{key}.{column}", row["pass"], value, False, row["path"], row["call"])
 
 
-def _batch_sizes(status: StatusKey, backend: Backend) -> Iterator[int]:
-    """Yield the batch size of the inputs that a status was computed from, if it was computed from any."""
-    for source in status.sources:
-        if isinstance(source, Inputs):
-            size = batch_size_of(source.value, backend)
-            yield from () if size is None else (size,)
-        yield from _batch_sizes(source, backend)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Measurement):
-        return _plain(value.to_dict())
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, LayerTable):
-        return [_plain(dict(row)) for row in value]
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if value is None or isinstance(value, (bool, int, str)):
-        return value
-    if isinstance(value, Integral):  # numpy's, of any size
-        return int(value)
-    if not is_number(value):
-        return str(value)
-    return float(value) if math.isfinite(float(value)) else None  # JSON has no way to write any other
+def _iteration(
+    metric: str, iteration: int, value: float, warmup: bool, layer: str | None = None, call: int | None = None
+) -> Mapping[str, Any]:
+    return {
+        "metric": metric,
+        "layer": layer,
+        "call": call,
+        "iteration": iteration,
+        "value": value,
+        "warmup": warmup,
+    }

@@ -6,13 +6,15 @@ forward pass of the batch the model was traced with.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from .errors import by_likeness
+from . import layer_rows
+from .layer_table import LayerTable
 from .status import StatusKey
+from .table import Table
 
 __all__ = [
     "LayerCall",
@@ -21,9 +23,11 @@ __all__ = [
     "MemoryTimeline",
     "ModelTrace",
     "OpRecord",
+    "RankShare",
     "TensorInfo",
     "Trace",
     "WeightRecord",
+    "distinct",
 ]
 
 
@@ -46,7 +50,7 @@ class WeightRecord:
     """A parameter or buffer of a layer.
 
     ``identity`` is equal for tied weights and for no others. ``trainable`` and ``persistent`` say whether training
-    changes it and whether it is saved with the model.
+    changes it and whether it is saved with the model. ``shape`` is empty for a scalar, and where it is not known.
     """
 
     name: str
@@ -56,11 +60,17 @@ class WeightRecord:
     dtype: str
     trainable: bool
     persistent: bool = True
+    shape: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class OpRecord:
-    """One call of one operator: its cost, and the layer it happened in."""
+    """One call of one operator: its cost, and the layer and the call of that layer it happened in.
+
+    ``call`` is -1 for work outside every call of the model: in a function that was given with ``call=``.
+
+    ``phase`` is "forward" or, in a training step, "backward".
+    """
 
     operator: str
     layer: str
@@ -70,14 +80,19 @@ class OpRecord:
     bytes_read: int
     bytes_written: int
     outputs: tuple[TensorInfo, ...]
+    phase: str = "forward"
 
 
 @dataclass(frozen=True, slots=True)
 class LayerCall:
-    """The tensors that went into one call of a layer, and those that came out."""
+    """The tensors that went into one call of a layer, and those that came out.
+
+    ``caller`` is the path of the layer that made the call, and which of its calls that was; None where nobody did.
+    """
 
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
+    caller: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +107,21 @@ class LayerRecord:
     calls: tuple[LayerCall, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class RankShare:
+    """What one process holds of the weights of a model that runs in several: elements, and bytes with the buffers."""
+
+    rank: int
+    ranks: int
+    params: int
+    bytes: int
+
+    def __str__(self) -> str:
+        return (
+            f"rank {self.rank} of {self.ranks} holds {self.params:,} parameters, with the buffers {self.bytes:,} bytes"
+        )
+
+
 @dataclass(frozen=True)
 class MemoryTimeline:
     """Bytes alive after each operator: inputs and activations; the weights stay alive throughout.
@@ -99,7 +129,8 @@ class MemoryTimeline:
     ``live_bytes`` has one value for each operator of the trace, in order. ``input_bytes`` are alive before the first.
     ``note`` says how the model is run for these to be true, where there are several ways. ``unsized`` has the operators
     that make tensors whose size is not known before the model runs, with their calls: such a tensor counts no bytes,
-    and where there are any the others are lower bounds.
+    and where there are any the others are lower bounds. ``parts`` has what the bytes at the peak are for, where the
+    backend tells: "inputs", "activations", "gradients" (of weights) and "other"; with ``weight_bytes`` they are all.
     """
 
     weight_bytes: int = 0
@@ -107,6 +138,8 @@ class MemoryTimeline:
     live_bytes: tuple[int, ...] = ()
     note: str = ""
     unsized: Mapping[str, int] = field(default_factory=dict)
+    parts: Mapping[str, int] = field(default_factory=dict)
+    left_bytes: int | None = None
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -135,7 +168,8 @@ class ModelTrace:
     ``flops`` are lower bounds. ``method`` says what stood in for the weights. ``failure`` is the error that kept the
     model from being run: then there are layers with their weights, and nothing else. ``unmade_weights``
     says, where there are any, which weights exist only after the model's first call, so that ``layers`` lack them.
-    ``program`` is what the backend keeps of the pass to run the model by, for as long as the trace is kept.
+    ``program`` is what the backend keeps of the pass to run the model by, for as long as the trace is kept. ``rank``
+    says what this process holds of a model that is spread over several; the other numbers are the whole model's.
     """
 
     layers: tuple[LayerRecord, ...]
@@ -146,6 +180,7 @@ class ModelTrace:
     notes: tuple[str, ...] = ()
     failure: Exception | None = None
     unmade_weights: str = ""
+    rank: RankShare | None = None
     program: Any = field(default=None, compare=False, repr=False)
 
     @cached_property
@@ -196,60 +231,25 @@ class ModelTrace:
         index = self.memory.peak_index
         return None if index is None else self.operators[index]
 
+    @property
+    def operator_table(self) -> Table:
+        """One row for each call of an operator, in order, with the bytes alive after it; made when it is first read."""
+        operators, live = self.operators, self.memory.live_bytes
+        return Table(lambda: _operator_rows(operators, live))
+
     @cached_property
     def table(self) -> LayerTable:
         """One row for each layer, with the work inside it (inclusive) and its own."""
-        return LayerTable(_rows(self))
+        return LayerTable(layer_rows.of_layers(self))
 
+    @cached_property
+    def call_table(self) -> LayerTable:
+        """One row for each call of a layer: its tensors, its own work, and with that of the calls it made."""
+        return LayerTable(layer_rows.of_calls(self))
 
-class LayerTable(Sequence[Mapping[str, Any]]):
-    """The per-layer table: rows with equal keys, in the order of the model.
-
-    ``macs``, ``flops`` and ``params`` include the layers inside; ``own_macs`` and ``own_flops`` do not.
-    """
-
-    def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        self._rows = tuple(rows)
-
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, str):
-            found = next((row for row in self._rows if row["path"] == index), None)
-            if found is None:
-                nearest = ", ".join(by_likeness(index, [row["path"] for row in self._rows])[:5])
-                raise KeyError(f"no layer {index!r}; the nearest are: {nearest}")
-            return found
-        return LayerTable(self._rows[index]) if isinstance(index, slice) else self._rows[index]
-
-    def __eq__(self, other: object) -> bool:
-        return self._rows == other._rows if isinstance(other, LayerTable) else NotImplemented
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __iter__(self) -> Iterator[Mapping[str, Any]]:
-        return iter(self._rows)
-
-    def top(self, k: int = 5, by: str = "macs", depth: int | None = None) -> LayerTable:
-        """Return the ``k`` layers with the most of a column, at one depth or (None) among the innermost ones."""
-        if self._rows and by not in self._rows[0]:
-            raise ValueError(f"no column {by!r} in the layer table; it has {', '.join(self._rows[0])}")
-        if self._rows and not isinstance(self._rows[0][by], (int, float)):
-            raise ValueError(f"column {by!r} of the layer table holds no numbers to rank by")
-        chosen = [row for row in self._rows if (row["is_leaf"] if depth is None else row["depth"] == depth)]
-        return LayerTable(sorted(chosen, key=lambda row: -row[by])[:k])
-
-    def to_pandas(self) -> Any:
-        """Return the table as a pandas ``DataFrame``; needs the ``pandas`` extra."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("to_pandas() needs pandas; install profilerkit[pandas]") from error
-        return pd.DataFrame([dict(row) for row in self._rows])
-
-    def __repr__(self) -> str:
-        return f"LayerTable({len(self)} layers)"
+    def layer(self, path: str) -> LayerRecord:
+        """Return the record of a layer; an unknown path raises `KeyError` with the nearest ones."""
+        return self.layers[self.table.position(path)]
 
 
 def _calls(number: int) -> str:
@@ -264,38 +264,12 @@ def distinct(weights: Iterable[WeightRecord]) -> tuple[WeightRecord, ...]:
     return tuple(first.values())
 
 
-def parent_path(path: str) -> str | None:
-    """Return the path of the layer around a layer, or None for the root."""
-    return path.rpartition(".")[0] if path else None
-
-
-def _rows(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
-    own: dict[str, list[int]] = {layer.path: [0, 0] for layer in trace.layers}
-    for op in trace.operators:
-        own[op.layer][0] += op.macs
-        own[op.layer][1] += op.flops
-    whole = {path: list(work) for path, work in own.items()}
-    weights = {layer.path: {w.identity: w.count for w in layer.parameters} for layer in trace.layers}
-    parents: set[str] = set()
-    for layer in sorted(trace.layers, key=lambda layer: -layer.depth):
-        parent = parent_path(layer.path)
-        if parent is None:
-            continue
-        parents.add(parent)
-        whole[parent] = [mine + theirs for mine, theirs in zip(whole[parent], whole[layer.path], strict=True)]
-        weights[parent].update(weights[layer.path])
-    for layer in trace.layers:
+def _operator_rows(operators: Iterable[OpRecord], live: tuple[int, ...]) -> Iterator[Mapping[str, Any]]:
+    for place, op in enumerate(operators):
         yield {
-            "path": layer.path,
-            "type": layer.type,
-            "depth": layer.depth,
-            "is_leaf": layer.path not in parents,
-            "calls": len(layer.calls),
-            "params": sum(weights[layer.path].values()),
-            "macs": whole[layer.path][0],
-            "flops": whole[layer.path][1],
-            "own_macs": own[layer.path][0],
-            "own_flops": own[layer.path][1],
-            "input_shapes": tuple(info.shape for info in layer.calls[0].inputs) if layer.calls else (),
-            "output_shapes": tuple(info.shape for info in layer.calls[0].outputs) if layer.calls else (),
+            **{name: getattr(op, name) for name in _OPERATOR_COLUMNS},
+            "live_bytes": live[place] if place < len(live) else None,
         }
+
+
+_OPERATOR_COLUMNS = ("operator", "layer", "call", "phase", "macs", "flops", "bytes_read", "bytes_written")

@@ -26,8 +26,9 @@ __all__ = ["StepRecord", "StepRecorder", "Watch", "WatchedSteps"]
 class StepRecord:
     """Seconds of one step, and of its parts; None where the step had no such part.
 
-    ``forward`` and ``backward`` are those of the model's layers, over all its calls in the step. ``memory`` has by
-    phase the bytes that were allocated on the device at its end, where the device tells.
+    ``forward`` and ``backward`` are those of the model's layers, over all its calls in the step. ``memory`` has
+    bytes on the device, where it tells: ``forward_end``, ``backward_end``, ``optimizer_end`` and ``step_end``, and
+    ``forward_peak`` and so on for a phase in which more was allocated than ever before in the process.
     """
 
     seconds: float
@@ -64,11 +65,10 @@ class WatchedSteps:
         missed = [step for step in self.asked if step not in self.steps]
         if not missed:
             return ""
-        were = f"step{'s' if len(missed) > 1 else ''} {', '.join(map(str, missed))} {'were' if len(missed) > 1 else 'was'}"
-        ended = f"{self.loop_steps} step{'s' if self.loop_steps != 1 else ''}"
-        return f"{were} asked for, the loop ended after {ended}" + (
-            "" if self.loop_steps else ": call step() at the end of each iteration"
-        )
+        several = len(missed) > 1
+        which = f"step{'s' if several else ''} {', '.join(map(str, missed))} {'were' if several else 'was'} asked for"
+        hint = "" if self.loop_steps else ": call step() at the end of each iteration"
+        return f"{which}, the loop ended after {self.loop_steps} step{'s' if self.loop_steps != 1 else ''}{hint}"
 
 
 class StepRecorder(ABC):
@@ -81,6 +81,10 @@ class StepRecorder(ABC):
     @abstractmethod
     def end(self) -> StepRecord:
         """End it and return its seconds; whatever was put into the model or the process is taken away."""
+
+    @abstractmethod
+    def abandon(self) -> None:
+        """Take everything away without reading any time: the step has not come to its end."""
 
     @abstractmethod
     def layers(self) -> Sequence[LayerTime]:
@@ -130,12 +134,14 @@ class Watch:
         self._in_loop = False
         if self._measuring:
             self._measuring = False
-            self._recorder.end()
+            self._recorder.abandon()
 
     def step(self) -> None:
         """Say that an iteration of the loop has ended."""
         if not self._in_loop:
-            raise RuntimeError("step() ends an iteration inside the block of `with watch(...)`; outside use start(), stop()")
+            raise RuntimeError(
+                "step() ends an iteration inside the block of watch(...); outside use start() and stop()"
+            )
         if self._measuring:
             self._keep()
         elif self._count:

@@ -58,7 +58,7 @@ class NumpyBackend(Backend):
             return ModelTrace(layer_records(model, {}))
         try:
             with self.preserved(model):
-                return traced(model, *inputs.args, **inputs.kwargs)
+                return traced(model, *inputs.own_call().args, **inputs.kwargs)
         except Exception as error:  # whatever a layer raises
             return ModelTrace(layer_records(model, {}), failure=model_failed(error, inputs))
 
@@ -70,7 +70,7 @@ class NumpyBackend(Backend):
         self.mode(mode)
         with self.preserved(model):
             model.training = False
-            yield lambda: model(*inputs.args, **inputs.kwargs)
+            yield lambda: inputs.run(model)
 
     def evaluate(self, model: Sequential, call: Callable[[], T], device: DeviceLike = None) -> T:
         self.resolve_device(model, device)

@@ -22,7 +22,7 @@ def traced(model: Sequential, x: Array) -> ModelTrace:
     given, input_bytes = _info(x), x.nbytes
     for index, layer in enumerate(model.layers):
         out = layer.forward(x, **layer.weights)
-        call = LayerCall((_info(x),), (_info(out),))
+        call = LayerCall((_info(x),), (_info(out),), ("", 0))
         cost = layer.cost(Shape(x.shape), Shape(out.shape)) if layer.cost else Cost(0, 0)
         uncounted[layer.type] += layer.cost is None
         read = x.nbytes + sum(weight.nbytes for weight in layer.weights.values())

@@ -30,6 +30,7 @@ from .recognition import claims
 from .running import mode_of, require_values, running
 from .tracing import trace_model
 from .variables import fingerprint
+from .zeros import zero_weights
 
 __all__ = ["TFBackend"]
 
@@ -95,6 +96,10 @@ class TFBackend(Backend):
     def optimizer_state(self, model: Any) -> int | str:
         """Return the bytes that a compiled Keras model's optimizer keeps."""
         return optimizer_state_bytes(model)
+
+    def zero_weights(self, model: Any) -> tuple[int, int]:
+        """Return the zeros among the elements of the floating-point weights, and their number."""
+        return zero_weights(model)
 
     def trace(self, model: Any, inputs: ModelInputs | None) -> ModelTrace:
         """Trace the model as a graph of its own, or for real where it cannot be."""

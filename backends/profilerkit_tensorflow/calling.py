@@ -20,10 +20,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from profilerkit import InputError, WithoutValuesError
+from profilerkit import InputError, ModelInputs, WithoutValuesError
 from profilerkit.keras_layers import call_arguments, is_keras, is_legacy_keras
 
-__all__ = ["CompiledCall", "call_model", "compiled", "is_keras", "is_legacy_keras"]
+__all__ = ["CompiledCall", "call_model", "called_with", "compiled", "is_keras", "is_legacy_keras"]
 
 #: Operators that hand a score on as it is.
 _PASSING = ("Identity", "Cast", "Reshape", "Squeeze", "ExpandDims")
@@ -51,6 +51,20 @@ def call_model(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> An
     if "training" in kwargs or not _takes_training(model):
         return model(*args, **kwargs)
     return model(*args, training=False, **kwargs)
+
+
+def called_with(model: Any, inputs: ModelInputs) -> Any:
+    """Return what the model gives for the inputs, as `call_model` does, or the function that they were given to.
+
+    Such a function calls the model as it likes; Keras calls it in inference mode where nobody says otherwise.
+    """
+    function = inputs.function
+    if function is None:
+        return call_model(model, inputs.args, inputs.kwargs)
+    if not is_keras(model):
+        return inputs.run(model)
+    _require_built(model)
+    return _without_side_effects(model, inputs.args, inputs.kwargs, functools.partial(function, model))
 
 
 class CompiledCall:
@@ -98,11 +112,13 @@ def _require_built(model: Any) -> None:
         )
 
 
-def _without_side_effects(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def _without_side_effects(
+    model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], call: Callable[..., Any] | None = None
+) -> Any:
     called = getattr(model, "_called", None)
     try:
         with sys.modules["keras"].StatelessScope(), _losses_handed_back(model):
-            return model(*args, **kwargs)
+            return (call or model)(*args, **kwargs)
     finally:
         if called is not None and model._called is not called:  # what exporting it asks for
             model._called = called

@@ -19,7 +19,7 @@ from tensorflow.python.framework import op_callbacks
 from profilerkit import ModelInputs
 from profilerkit.cost import Shape
 
-from .calling import call_model
+from .calling import called_with
 from .costs import OpCall, Shapes
 from .dilation import CONVOLUTIONS, TO_SPACE
 from .kinds import is_unbuilt, own_variables
@@ -39,7 +39,7 @@ class EagerRun:
 
     def __init__(self, model: Any, inputs: ModelInputs) -> None:
         if is_unbuilt(model):
-            model(*inputs.args, **inputs.kwargs)
+            inputs.run(model)
         self.layers = named_layers(model)
         self.calls = LayerCalls(self.layers, training=False)
         self.executed: list[Executed] = []
@@ -53,7 +53,7 @@ class EagerRun:
         self._live.hold(leaf for leaf in inputs.leaves() if tf.is_tensor(leaf))
         self.input_bytes = self._live.total
         with _functions_run_eagerly(), _watched(self._seen), self.calls.following():
-            outputs = call_model(model, inputs.args, inputs.kwargs)
+            outputs = called_with(model, inputs)
         given = tf.nest.flatten(outputs)
         self._gave_values = any(tf.is_tensor(leaf) and hasattr(leaf, "numpy") for leaf in given)
         self._price_all()

@@ -16,8 +16,8 @@ import tensorflow as tf
 
 from profilerkit import DataLoader, InputError, ModelInputs, ProfilerKitWarning
 from profilerkit.backend import DeviceLike
-from profilerkit.data import map_leaves
 from profilerkit.errors import ProfilerKitError
+from profilerkit.structures import map_leaves
 
 from .calling import CompiledCall, compiled
 from .data import TFDataLoader, as_tensor, is_tensor

@@ -113,7 +113,7 @@ def _brief(leaf: Any) -> str:
 def _wrong_ranks(model: Any, inputs: ModelInputs) -> Iterator[str]:
     """Yield what an input lacks, or has too much, that is of another rank by one than the model declares."""
     declared = declared_shapes(model) if is_keras(model) or is_legacy_keras(model) else []
-    if len(declared) != len(inputs.args):
+    if len(declared) != len(inputs.args) or inputs.function is not None:
         return
     for leaf, shape in zip(inputs.args, declared, strict=True):
         if not tf.is_tensor(leaf) or leaf.shape.rank is None:

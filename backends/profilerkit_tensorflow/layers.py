@@ -198,6 +198,7 @@ def _record(
         bytes=bytes_of(variable),
         dtype=tf.as_dtype(variable.dtype).name,
         trainable=key in trained,
+        shape=tuple(variable.shape.as_list()) if hasattr(variable.shape, "as_list") else tuple(variable.shape),
     )
 
 

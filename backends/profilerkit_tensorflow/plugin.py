@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from profilerkit import Backend, BackendInfo, LoaderInfo, hookimpl
+from profilerkit import Backend, BackendInfo, InputError, LoadedModel, LoaderInfo, hookimpl
+from profilerkit.errors import by_likeness
 
 from .recognition import claims
 
@@ -40,9 +42,10 @@ def profilerkit_backends() -> list[BackendInfo]:
 
 @hookimpl
 def profilerkit_model_loaders() -> list[LoaderInfo]:
-    """Offer the models in Keras' files and in the folders of saved models."""
+    """Offer the models in Keras' files and in the folders of saved models, and those of ``keras.applications``."""
     return [
-        LoaderInfo("tensorflow", is_model_path, load_path, "path/to/model.keras (or .h5, or a saved model's folder)")
+        LoaderInfo("tensorflow", is_model_path, load_path, "path/to/model.keras (or .h5, or a saved model's folder)"),
+        LoaderInfo("keras", is_application, load_application, "keras:NAME"),
     ]
 
 
@@ -57,3 +60,28 @@ def load_path(spec: str) -> Any:
     from profilerkit.plugins import backend_named
 
     return backend_named("tensorflow").opened(spec)
+
+
+def is_application(spec: str) -> bool:
+    """Say whether a text is ``keras:NAME``."""
+    return spec.startswith("keras:") and len(spec) > len("keras:")
+
+
+def load_application(spec: str) -> Any:
+    """Return the model of that name in ``keras.applications``, without weights.
+
+    Raises `InputError` for a name that there is not, and where Keras cannot be imported.
+    """
+    name = spec.partition(":")[2]
+    try:
+        applications = import_module("keras.applications")
+    except ImportError as error:
+        raise InputError(
+            f"{spec}: needs the package 'keras', which cannot be imported ({error}); install it"
+        ) from error
+    known = [found for found in vars(applications) if found[:1].isupper()]
+    if name not in known:
+        raise InputError(
+            f"{spec!r}: there is no model {name!r}; the nearest are: {', '.join(by_likeness(name, known)[:5])}"
+        )
+    return LoadedModel(getattr(applications, name)(weights=None), name=name)

@@ -94,7 +94,8 @@ def _key(layers: Sequence[tuple[str, Any]], inputs: ModelInputs) -> Any:
         (path, id(layer), tuple((name, _setting(value)) for name, value in vars(layer).items()))
         for path, layer in layers
     )
-    return settings, tuple(tf.type_spec_from_value(leaf) if _is_fed(leaf) else repr(leaf) for leaf in inputs.leaves())
+    given = tuple(tf.type_spec_from_value(leaf) if _is_fed(leaf) else repr(leaf) for leaf in inputs.leaves())
+    return settings, inputs.function, given
 
 
 def _setting(value: Any) -> Any:
@@ -121,16 +122,18 @@ def _built(model: Any, inputs: ModelInputs) -> list[Any]:
     """Build a Keras model, one of Keras 3 without giving its variables values; return the variables that have none."""
     if is_legacy_keras(model):
         zeros = inputs.map(lambda leaf: tf.zeros_like(leaf) if tf.is_tensor(leaf) else leaf)
-        model(*zeros.args, **zeros.kwargs)
+        zeros.run(model)
         return []
     keras = sys.modules["keras"]
     specs, rebuild = _flattened(inputs)
     with func_graph.FuncGraph("build").as_default():  # it may read the variables of the layers that are built
         leaves = [tf.compat.v1.placeholder(spec.dtype, spec.shape) for spec in specs]
         given = rebuild(leaves)
-        args, kwargs = keras_arguments(model, given.args, given.kwargs)
+        if inputs.function is None:
+            args, kwargs = keras_arguments(model, given.args, given.kwargs)
+            given = ModelInputs(*args, **kwargs)
         with keras.StatelessScope(initialize_variables=False):
-            model(*args, **kwargs)
+            given.run(model)
     return [variable for variable in model.variables if variable._value is None]
 
 
@@ -176,6 +179,9 @@ def _stateless(model: Any, unvalued: Sequence[Any]) -> Iterator[Any]:
 
 
 def _called(model: Any, inputs: ModelInputs, training: bool) -> Any:
+    if inputs.function is not None:
+        own = converted(model) if is_function(model) else model
+        return converted(inputs.function)(own, *inputs.args, **inputs.kwargs)
     if not is_keras(model):
         named = {"training": True} if training and takes_training(model) else {}
         return call_model(converted(model) if is_function(model) else model, inputs.args, {**named, **inputs.kwargs})

@@ -13,7 +13,7 @@ import tensorflow as tf
 from profilerkit import InputError, ModelFailedError, ModelInputs, NotOfferedError, WithoutValuesError
 from profilerkit.backend import RunOptions
 
-from .calling import call_model
+from .calling import called_with
 from .devices import resolve_device
 from .failing import failed, unmade_weights
 from .kinds import is_unbuilt
@@ -66,7 +66,7 @@ def running(
     with preserved(model, variable_values=True), placed, hushed:
         build_weightless(model, inputs)
         if is_unbuilt(model):  # a layer that was never called: this call makes its variables, for the time being
-            call_model(model, inputs.args, inputs.kwargs)
+            called_with(model, inputs)
         fed = inputs.map(lambda leaf: tf.identity(leaf) if tf.is_tensor(leaf) else leaf)
         start = time.perf_counter()
         before = 0.0
@@ -157,7 +157,7 @@ def _of_program(program: Program, inputs: ModelInputs) -> Callable[[], Any]:
 
 
 def _eagerly(model: Any, inputs: ModelInputs) -> Callable[[], Any]:
-    return lambda: call_model(model, inputs.args, inputs.kwargs)
+    return lambda: called_with(model, inputs)
 
 
 def _as_graph(model: Any, inputs: ModelInputs) -> Callable[[], Any]:
@@ -182,6 +182,8 @@ def _by_predict(model: Any, inputs: ModelInputs) -> Callable[[], Any]:
             f"mode='predict': a {type(model).__name__} has no predict(), which Keras models have; use another mode: "
             "'graph', 'eager' or 'xla'"
         )
+    if inputs.function is not None:
+        raise InputError("mode='predict' runs model.predict() and no function given as call=; use 'graph' or 'eager'")
     fed: Any = inputs.kwargs or (inputs.args[0] if len(inputs.args) == 1 else list(inputs.args))
     first = next(leaf for leaf in inputs.leaves() if tf.is_tensor(leaf))
     return lambda: model.predict(fed, batch_size=int(first.shape[0]), verbose=0)

@@ -15,16 +15,24 @@ from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
 from profilerkit.keras_layers import is_shipped
 from profilerkit.layer_times import LayerTime, LayerTimer
 from profilerkit.operator_times import OperatorTimes
+from profilerkit.optimizers import OptimizerBytes
+from profilerkit.trace import WeightRecord
 
-from . import data, timing
+from . import data, programs, pruning, timing
 from .costs import register_module_cost, register_op_cost, scoped_costs
 from .data import TorchDataLoader, TorchForwardPass
 from .layer_passes import times_of_layers
 from .layer_timing import layer_times
-from .modules import parameters_of, set_inference_flags
+from .measured_memory import measured_peak
+from .modules import modules_of, parameters_of, set_inference_flags
 from .operator_passes import times_of_operators
 from .preservation import preserved
+from .scripted import type_name
+from .step_recorder import TorchStepRecorder
 from .tracing import trace_model
+from .training import trace_training
+from .training_optimizers import optimizer_bytes
+from .wrapped import inner_model, rank_share
 
 __all__ = ["TorchBackend"]
 
@@ -39,9 +47,13 @@ class TorchBackend(Backend):
     forward_pass = TorchForwardPass
     shares_costs: ClassVar[bool] = True
 
+    def opened(self, model: Any) -> Any:
+        """Return the module of an exported program, with its layers; anything else as it is."""
+        return programs.layered(model) if programs.is_program(model) else model
+
     def accepts(self, model: Any) -> bool:
-        """Say whether the model is a ``torch.nn.Module``."""
-        return isinstance(model, torch.nn.Module)
+        """Say whether the model is a ``torch.nn.Module``, or a program of ``torch.export``."""
+        return isinstance(model, torch.nn.Module) or programs.is_program(model)
 
     def resolve_device(self, model: torch.nn.Module, device: DeviceLike) -> str:
         """Return torch's string for a device that exists here."""
@@ -64,12 +76,32 @@ class TorchBackend(Backend):
         return data.with_batch_size(tensor, batch_size)
 
     def model_name(self, model: torch.nn.Module) -> str:
-        """Return the name that a functional or sequential Keras model has, else that of its class."""
-        return str(model.name) if is_shipped(model) else super().model_name(model)
+        """Return the name that a functional or sequential Keras model has, else that of the class in its wrappers."""
+        return str(model.name) if is_shipped(model) else type_name(inner_model(model))
 
     def trace(self, model: torch.nn.Module, inputs: ModelInputs | None) -> ModelTrace:
         """Trace the model on shapes alone, or for real where it refuses."""
         return trace_model(model, None if inputs is None else inputs.map(data.as_tensor))
+
+    def trace_training(self, model: torch.nn.Module, inputs: ModelInputs) -> ModelTrace:
+        """Trace one training step on shapes alone: forward in training mode, and the gradients of trainable weights."""
+        return trace_training(model, inputs.map(data.as_tensor))
+
+    def optimizer_bytes(self, optimizer: Any, weights: Sequence[WeightRecord]) -> OptimizerBytes | str:
+        """Return what a ``torch.optim.Optimizer`` keeps, or would after its first step, and takes for an update."""
+        return optimizer_bytes(optimizer, weights)
+
+    def zero_weights(self, model: torch.nn.Module) -> tuple[int, int]:
+        """Return the zeros among the elements of the floating-point parameters, and their number; masks are applied."""
+        return pruning.zero_weights(model)
+
+    def trace_nonzero(self, model: torch.nn.Module, inputs: ModelInputs) -> ModelTrace:
+        """Trace a real run, each operator's work in the proportion of the nonzero elements among its weights."""
+        return pruning.trace_of_nonzero(model, inputs.map(data.as_tensor))
+
+    def measured_memory(self, model: torch.nn.Module, inputs: ModelInputs, device: DeviceLike = None) -> int:
+        """Return the allocator's peak in one forward pass: by torch's profiler on the CPU, by its own count elsewhere."""
+        return measured_peak(model, inputs.map(data.as_tensor), device)
 
     def forward(
         self, model: torch.nn.Module, inputs: ModelInputs, device: DeviceLike = None, mode: str | None = None
@@ -115,6 +147,15 @@ class TorchBackend(Backend):
     def timing_layers(self, model: torch.nn.Module) -> LayerTimer:
         """Return a context manager that times the layers in what the caller's own code runs."""
         return layer_times(model)
+
+    def ranks(self, model: torch.nn.Module) -> int:
+        """Return the processes of a model that is spread by DDP or FSDP."""
+        share = rank_share(modules_of(model))
+        return 1 if share is None else share.ranks
+
+    def watching_steps(self, model: torch.nn.Module, optimizer: Any = None) -> StepRecorder:
+        """Return what measures single steps of a training loop."""
+        return TorchStepRecorder(model, optimizer)
 
     def evaluate(self, model: torch.nn.Module, call: Callable[[], T], device: DeviceLike = None) -> T:
         """Return ``call()``, made with the model in inference mode, without gradients, on the device."""

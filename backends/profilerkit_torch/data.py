@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from profilerkit import DataLoader, ForwardPass, InputError, TensorSpec
-from profilerkit.data import map_leaves
+from profilerkit.structures import map_leaves
 
 __all__ = ["TorchDataLoader", "TorchForwardPass", "as_tensor", "random_tensor", "with_batch_size"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -41,22 +42,33 @@ class WriteGuard(TorchDispatchMode):
 
     def __init__(self, tensors: Iterable[torch.Tensor]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._guarded: dict[int, list[torch.Tensor]] = {}
-        for tensor in filter(has_values, tensors):
-            self._guarded.setdefault(_storage_key(tensor), []).append(tensor.detach())
+        self._aliases = [tensor.detach() for tensor in tensors if has_values(tensor)]
         self._saved: list[tuple[torch.Tensor, torch.Tensor]] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run the operator, keeping what it is about to overwrite."""
         kwargs = kwargs or {}
-        for tensor in () if isinstance(func, HigherOrderOperator) else _written(func, args, kwargs):
-            self._keep(tensor)
+        if not isinstance(func, HigherOrderOperator):
+            self.watch(func, args, kwargs)
         return func(*args, **kwargs)
+
+    def watch(self, func: Any, args: Any, kwargs: Any) -> None:
+        """Keep what an operator that is about to run will overwrite."""
+        for tensor in _written(func, args, kwargs):
+            self._keep(tensor)
 
     def keep(self, tensors: Iterable[torch.Tensor]) -> None:
         """Keep the values of these now: for what may be written after the guard has gone."""
         for tensor in tensors:
             self._keep(tensor)
+
+    @cached_property
+    def _guarded(self) -> dict[int, list[torch.Tensor]]:
+        """What shares each storage that was not written to so far: found at the first write, which may never come."""
+        guarded: dict[int, list[torch.Tensor]] = {}
+        for alias in self._aliases:
+            guarded.setdefault(_storage_key(alias), []).append(alias)
+        return guarded
 
     def _keep(self, tensor: torch.Tensor) -> None:
         sharing = self._guarded.pop(_storage_key(tensor), ())

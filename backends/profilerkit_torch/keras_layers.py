@@ -164,7 +164,7 @@ def called_as_keras_does(model: nn.Module, inputs: ModelInputs, training: bool =
 
     Images with the channels first have them last for a model that declares its input so.
     """
-    if not is_keras(model):
+    if inputs.function is not None or not is_keras(model):  # a function of the user's calls the model as it likes
         return inputs
     declared = declared_shapes(model)
     given = inputs.args

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from dataclasses import dataclass
+from collections import Counter
 from typing import Any
 
 import torch
@@ -16,6 +16,9 @@ class LiveBytes:
 
     def __init__(self) -> None:
         self.total = 0
+        #: What the storages that are met first from now on are for, and the bytes alive of each such part.
+        self.part = "inputs"
+        self.parts: Counter[str] = Counter()
         self._watched: dict[int, _Watched] = {}
 
     def add(self, tensor: torch.Tensor, size: int | None = None) -> int:
@@ -33,21 +36,39 @@ class LiveBytes:
             grown = max(0, seen - known.seen)
             known.seen, known.counted = known.seen + grown, known.counted + grown
             self.total += grown
+            self.parts[known.part] += grown
             return 0
         counted = seen if size is None else min(size, seen)
         self.total += counted
+        self.parts[self.part] += counted
 
-        def freed(_: Any) -> None:
-            self.total -= self._watched.pop(key).counted
-
-        self._watched[key] = _Watched(weakref.ref(storage, freed), seen, counted)
+        watched = self._watched[key] = _Watched(storage, self._freed)
+        watched.key, watched.seen, watched.counted, watched.part = key, seen, counted, self.part
         return seen
 
+    def _freed(self, gone: _Watched) -> None:
+        del self._watched[gone.key]
+        self.total -= gone.counted
+        self.parts[gone.part] -= gone.counted
 
-@dataclass(slots=True)
-class _Watched:
-    """A storage that is alive: its bytes when last seen, and those of them that count."""
+    def move(self, tensor: torch.Tensor, part: str) -> None:
+        """Count the tensor's storage to another part from now on."""
+        try:
+            known = self._watched.get(tensor.untyped_storage()._cdata)
+        except (NotImplementedError, RuntimeError):
+            return
+        if known is not None:
+            self.parts[known.part] -= known.counted
+            self.parts[part] += known.counted
+            known.part = part
 
-    reference: weakref.ref[Any]
+
+class _Watched(weakref.ref[Any]):
+    """A storage that is alive: its address, its bytes when last seen, those that count, and what it is for."""
+
+    __slots__ = ("counted", "key", "part", "seen")
+
+    key: int
     seen: int
     counted: int
+    part: str

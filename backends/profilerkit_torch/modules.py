@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator
 from types import FunctionType, MethodType, ModuleType
@@ -10,6 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from profilerkit import layering
 from profilerkit.keras_layers import is_keras
 
 from .keras_layers import (
@@ -59,21 +61,26 @@ def others(module: nn.Module) -> dict[str, Any]:
     return {
         name: value
         for name, value in module.__dict__.items()
-        if type(value) not in _PLAIN and name not in OWN and (name not in STANDARD or value) and name not in ignored
+        if type(value) not in _PLAIN
+        and (name not in STANDARD or (value and name not in OWN))
+        and not (ignored and name in ignored)
     }
 
 
-def reached(container: Any, depth: int = _DEPTH, met: set[int] | None = None) -> Iterator[Any]:
-    """Yield the containers and tensors that a module's attributes lead to; of plain objects, their ``__dict__``."""
-    met = set() if met is None else met
+def reached(container: Any, depth: int = _DEPTH, met: dict[int, int] | None = None) -> Iterator[Any]:
+    """Yield the containers and tensors that a module's attributes lead to; of plain objects, their ``__dict__``.
+
+    ``met`` has how far what was met was followed: nothing is followed twice, in several calls with one ``met`` either.
+    """
+    met = {} if met is None else met
     for value in container.values() if isinstance(container, dict) else container:
         if isinstance(value, torch.Tensor):
             yield value
             continue
         held = value if isinstance(value, (*CONTAINERS, tuple)) else _attributes(value)
-        if held is None or id(held) in met:
+        if held is None or met.get(id(held), 0) >= depth:
             continue
-        met.add(id(held))
+        met[id(held)] = depth
         yield held
         if depth > 1 and len(held) <= _LONG:
             yield from reached(held, depth - 1, met)
@@ -86,7 +93,7 @@ def _attributes(value: Any) -> Any:
 def set_inference_flags(model: nn.Module) -> None:
     """Put every module into inference mode by its flag alone: an overridden ``train()`` may have effects of its own."""
     for module in modules_of(model):
-        if module.training:
+        if getattr(module, "training", False):  # a frozen script has no such flag
             module.training = False
 
 
@@ -94,18 +101,26 @@ def modules_of(model: nn.Module) -> list[nn.Module]:
     """Return the model's modules, each once and parents first, as ``model.modules()`` does but without their names."""
     found: dict[int, nn.Module] = {}
     waiting: list[nn.Module | None] = [model]
+    keras = "keras" in sys.modules
     while waiting:
         module = waiting.pop()
         if module is None or id(module) in found:
             continue
         found[id(module)] = module
-        waiting.extend(reversed([*module._modules.values(), *keras_layers_in(module)]))
+        inside = module._modules
+        if inside or keras:
+            waiting.extend(reversed([*inside.values(), *keras_layers_in(module)]))
     return list(found.values())
 
 
 def named_layers(model: nn.Module) -> Iterable[tuple[str, nn.Module]]:
     """Return every module under every path it has, the model itself first, under the empty one."""
-    return named_keras_layers(model) if holds_keras(modules_of(model)) else model.named_modules(remove_duplicate=False)
+    return named_keras_layers(model) if holds_keras(modules_of(model)) else layering.named_layers(model, _children)
+
+
+def _children(module: nn.Module) -> list[tuple[str, nn.Module]]:
+    held = module._modules
+    return [(name, child) for name, child in held.items() if child is not None] if held else []
 
 
 def named_parameters_of(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
@@ -126,7 +141,11 @@ def named_parameters_of(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
 
 def parameters_of(model: nn.Module) -> list[torch.Tensor]:
     """Return the parameters, each once."""
-    return [parameter for _, parameter in named_parameters_of(model)]
+    modules = modules_of(model)
+    if holds_keras(modules):
+        return [parameter for _, parameter in named_parameters_of(model)]
+    held = (tensor for module in modules for tensor in module._parameters.values() if tensor is not None)
+    return list({id(tensor): tensor for tensor in held}.values())
 
 
 def buffers_of(model: nn.Module) -> list[torch.Tensor]:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from profilerkit import Backend, BackendInfo, hookimpl
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from profilerkit import Backend, BackendInfo, LoaderInfo, hookimpl
 
 MINIMUM = (2, 10)
 
@@ -23,3 +27,34 @@ def load() -> Backend:
 def profilerkit_backends() -> list[BackendInfo]:
     """Offer the PyTorch backend."""
     return [BackendInfo(name="torch", frameworks=("torch",), load=load, requirement="profilerkit[torch]")]
+
+
+@hookimpl
+def profilerkit_model_loaders() -> list[LoaderInfo]:
+    """Offer saved programs, and the models that libraries build by name."""
+    return [
+        LoaderInfo("torch", _is_file, _loading("load_file"), "path/to/program.pt2 (or TorchScript, .pt)"),
+        LoaderInfo("timm", _named("timm"), _loading("load_from_timm"), "timm:NAME"),
+        LoaderInfo("torchvision", _named("torchvision"), _loading("load_from_torchvision"), "torchvision:NAME"),
+        LoaderInfo("hf", _named("hf"), _loading("load_hugging_face"), "hf:TYPE (or a folder, or a name on the hub)"),
+    ]
+
+
+def _is_file(spec: str) -> bool:
+    """Say whether a text is the path of a file of torch's, which need not exist."""
+    return Path(spec).suffix in (".pt2", ".pt", ".pth", ".ts", ".torchscript")
+
+
+def _named(library: str) -> Callable[[str], bool]:
+    return lambda spec: spec.startswith(f"{library}:") and len(spec) > len(library) + 1
+
+
+def _loading(name: str) -> Callable[[str], Any]:
+    """Return a loader that imports torch when it is used."""
+
+    def load_model(spec: str) -> Any:
+        from . import loaders
+
+        return getattr(loaders, name)(spec)
+
+    return load_model

@@ -10,61 +10,55 @@ import random
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from operator import is_, itemgetter
 from typing import Any
 
 import torch
 from torch import nn
 
 from profilerkit import ModelChangedWarning
-from profilerkit.data import map_leaves
+from profilerkit.structures import map_leaves
 
 from .guard import has_values, write_back
+from .inventory import Inventory
 from .keras_layers import substitute_variables
-from .modules import (
-    CONTAINERS,
-    OWN,
-    STANDARD,
-    buffers_of,
-    elements_of,
-    modules_of,
-    named_parameters_of,
-    others,
-    parameters_of,
-    reached,
-    tensors_of,
-)
+from .modules import CONTAINERS, STANDARD, elements_of, named_parameters_of
 
 __all__ = ["preserved", "substitute", "unchanged_parameters"]
 
 
 @contextmanager
-def preserved(model: nn.Module, *, buffer_values: bool = False) -> Iterator[None]:
+def preserved(model: nn.Module, *, buffer_values: bool = False, held: Inventory | None = None) -> Iterator[None]:
     """Put back whatever changes of the model's structure and of the process' state, after errors too.
 
     With ``buffer_values`` buffers are copied beforehand and get their values back as well, and a change of a
-    parameter's values, which nothing could undo, is warned of. One model is profiled at a time in a process: another
-    thread waits here.
+    parameter's values, which nothing could undo, is warned of. ``held`` is what the model holds, where that is known
+    already. One model is profiled at a time in a process: another thread waits here.
     """
-    with _one_at_a_time, _handed_back(model), unchanged_parameters(model, buffer_values):
-        buffers = [buffer for buffer in buffers_of(model) if has_values(buffer)] if buffer_values else []
-        values = [(buffer, buffer.detach().clone()) for buffer in buffers]
-        try:
-            yield
-        finally:
-            write_back(values)
+    with _one_at_a_time:
+        held = held or Inventory(model)
+        with _handed_back(held), unchanged_parameters(model, buffer_values):
+            buffers = [buffer for buffer in held.buffers if has_values(buffer)] if buffer_values else []
+            values = [(buffer, buffer.detach().clone()) for buffer in buffers]
+            try:
+                yield
+            finally:
+                write_back(values)
 
 
 _one_at_a_time = threading.RLock()
 
 
 @contextmanager
-def _handed_back(model: nn.Module) -> Iterator[None]:
-    snapshots = [_Snapshot(module) for module in modules_of(model)]
-    gradients = [(parameter, parameter.grad, parameter.requires_grad) for parameter in parameters_of(model)]
-    data = [(tensor, tensor.data) for tensor in tensors_of(model) if has_values(tensor)]
-    caches = [(cache, copied(cache)) for cache in _class_caches(model)]
+def _handed_back(held: Inventory) -> Iterator[None]:
+    snapshots = list(map(_Snapshot, held.modules, held.others))
+    contents = [(found, copied(found)) for found in held.containers]
+    gradients = [(parameter, parameter.grad, parameter.requires_grad) for parameter in held.parameters]
+    data = [(tensor, tensor.data) for tensor in held.tensors if has_values(tensor)]
+    contents += [(cache, copied(cache)) for cache in _class_caches(held.modules)]
     restore_process = _process_state()
     try:
         yield
@@ -77,17 +71,27 @@ def _handed_back(model: nn.Module) -> Iterator[None]:
                 parameter.grad = gradient
             if parameter.requires_grad != requires_grad:
                 parameter.requires_grad_(requires_grad)
-        for tensor, held in data:
-            if elements_of(tensor) != elements_of(held):  # given other data: tensor.data = ..., tensor.set_(...)
-                tensor.data = held
-        for cache, content in caches:
-            refill(cache, content)
+        for tensor, before in data:
+            if not _same_elements(tensor, before):  # given other data: tensor.data = ..., tensor.set_(...)
+                tensor.data = before
+        for container, content in contents:
+            refill(container, content)
 
 
-def _class_caches(model: nn.Module) -> Iterator[Any]:
+def _same_elements(tensor: torch.Tensor, before: torch.Tensor) -> bool:
+    """Say whether a tensor still has the elements of an alias that was made of it: one address is one storage then."""
+    try:
+        address = tensor.data_ptr()
+    except RuntimeError:  # tensors without storage, sparse ones say
+        address = 0
+    if address and address == before.data_ptr():
+        return tensor.shape == before.shape and tensor.stride() == before.stride()
+    return bool(elements_of(tensor) == elements_of(before))
+
+
+def _class_caches(modules: Iterable[nn.Module]) -> Iterator[Any]:
     """Yield the containers that the user's own module classes hold, where some models keep tensors between calls."""
-    classes = {cls for module in modules_of(model) for cls in type(module).__mro__}
-    for cls in classes:
+    for cls in {base for kind in set(map(type, modules)) for base in kind.__mro__}:
         if cls.__module__.partition(".")[0] not in ("torch", "builtins"):
             yield from (value for value in vars(cls).values() if isinstance(value, CONTAINERS))
 
@@ -112,21 +116,38 @@ def unchanged_parameters(
             )
 
 
-class _Snapshot:
-    """The attributes of one module, with the contents of the containers and plain objects they reach."""
+_standard = itemgetter(*STANDARD)
 
-    def __init__(self, module: nn.Module) -> None:
+
+class _Snapshot:
+    """The attributes of one module, its own containers with their contents, and the state of its random generators.
+
+    Args:
+        module: The module.
+        others: Those of its attributes that are no plain values; see `modules.others`.
+    """
+
+    __slots__ = ("attributes", "containers", "contents", "generators", "lengths", "module", "training", "type")
+
+    def __init__(self, module: nn.Module, others: dict[str, Any]) -> None:
         self.module = module
         self.type = type(module)
-        self.training = module.training
+        self.training = getattr(module, "training", None)
         self.attributes = dict(module.__dict__)
-        self.empty = [value for name, value in self.attributes.items() if name in STANDARD and not value]
-        own = [self.attributes[name] for name in OWN if name in self.attributes]
-        held = [*own, *reached(others(module))]
-        self.contents = [(found, copied(found)) for found in held if isinstance(found, CONTAINERS)]
-        self.generators = [
-            (restore, state) for value in others(module).values() for restore, state in _random_state(value)
-        ]
+        self.containers, self.lengths = self._own_containers()
+        self.contents = [(found, copied(found)) for found in self.containers if found]
+        self.generators = [pair for value in others.values() for pair in _random_state(value)] if others else ()
+
+    def _own_containers(self) -> tuple[tuple[Any, ...], tuple[int, ...]]:
+        """Return the containers that every module has, with their lengths."""
+        if not isinstance(self.module, torch.jit.ScriptModule):
+            try:
+                found = _standard(self.attributes)
+                return found, tuple(map(len, found))
+            except (KeyError, TypeError):  # some are missing, or are none
+                pass
+        found = tuple(value for name in STANDARD if isinstance(value := self.attributes.get(name), CONTAINERS))
+        return found, tuple(map(len, found))
 
     def restore(self) -> None:
         for restore, state in self.generators:
@@ -137,12 +158,14 @@ class _Snapshot:
         if not _same_items(current, self.attributes):
             current.clear()
             current.update(self.attributes)
-        for container in self.empty:
-            if container:
-                container.clear()
+        if tuple(map(len, self.containers)) != self.lengths:
+            for container, length in zip(self.containers, self.lengths, strict=True):
+                if not length:
+                    container.clear()
         for container, content in self.contents:
             refill(container, content)
-        if self.module.training != self.training:  # a scripted module keeps its flag elsewhere
+        # A scripted module keeps its flag elsewhere, and some modules have none.
+        if self.training is not None and self.module.training != self.training:
             self.module.training = self.training
 
 
@@ -162,19 +185,21 @@ def copied(container: Any) -> Any:
 
 
 def _same_items(current: dict[Any, Any], saved: dict[Any, Any]) -> bool:
-    return current.keys() == saved.keys() and all(current[key] is value for key, value in saved.items())
+    """Say whether two mappings have the same objects in the same order: nothing is asked whether it is equal."""
+    same_keys = len(current) == len(saved) and all(map(is_, current, saved))
+    return same_keys and all(map(is_, current.values(), saved.values()))
 
 
 def refill(container: Any, content: Any) -> None:
     """Give a container its content back, by the methods of its base class: a subclass may refuse to be changed."""
-    kind: Any = next(kind for kind in CONTAINERS if isinstance(container, kind))
     if isinstance(container, dict):
-        if not _same_items(container, content) or list(container) != list(content):
-            kind.clear(container)
-            kind.update(container, content)
-    elif len(container) != len(content) or any(a is not b for a, b in zip(container, content, strict=True)):
-        kind.clear(container)
-        (kind.update if kind is set else kind.extend)(container, content)
+        if _same_items(container, content):
+            return
+    elif len(container) == len(content) and all(map(is_, container, content)):
+        return
+    kind: Any = next(kind for kind in CONTAINERS if isinstance(container, kind))
+    kind.clear(container)
+    (kind.extend if kind in (list, deque) else kind.update)(container, content)
 
 
 def _process_state() -> Callable[[], None]:
@@ -212,7 +237,9 @@ _SETTINGS: list[tuple[Callable[[], Any], Callable[[Any], Any]]] = [
 ]
 
 
-def substitute(model: nn.Module, convert: Callable[[torch.Tensor], torch.Tensor]) -> dict[int, torch.Tensor]:
+def substitute(
+    model: nn.Module, convert: Callable[[torch.Tensor], torch.Tensor], held: Inventory | None = None
+) -> dict[int, torch.Tensor]:
     """Put ``convert(tensor)`` in the place of every tensor that the model's modules hold; use inside `preserved`.
 
     That is parameters, buffers and plain attributes, also where they sit in a list, tuple or dict attribute (as the
@@ -228,16 +255,23 @@ def substitute(model: nn.Module, convert: Callable[[torch.Tensor], torch.Tensor]
             known[id(value)] = convert(value)
         return known[id(value)]
 
-    for module in modules_of(model):
+    held = held or Inventory(model)
+    for module, attributes in zip(held.modules, held.others, strict=True):
         if isinstance(module, torch.jit.ScriptModule):
             raise TypeError("a scripted module keeps its weights where nothing can stand in for them")
-        for held in (module._parameters, module._buffers):
-            held.update({name: stand_in(tensor) for name, tensor in held.items()})
-        for name, value in others(module).items():
-            if _holds_tensors(value):
-                module.__dict__[name] = map_leaves(value, stand_in)
-        substitute_variables(module, stand_in)
+        _substitute_in(module, attributes, stand_in)
+        if held.holds_keras:
+            substitute_variables(module, stand_in)
     return known
+
+
+def _substitute_in(module: nn.Module, attributes: dict[str, Any], stand_in: Callable[[Any], Any]) -> None:
+    for own in (module._parameters, module._buffers):
+        if own:
+            own.update([(name, stand_in(tensor)) for name, tensor in own.items()])
+    for name, value in attributes.items():
+        if _holds_tensors(value):
+            module.__dict__[name] = map_leaves(value, stand_in)
 
 
 def _holds_tensors(value: Any) -> bool:

@@ -7,6 +7,8 @@ before is not run again: its outputs are made from what is remembered, which mak
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -16,18 +18,31 @@ from torch._ops import HigherOrderOperator
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from profilerkit.cost import Cost, Shape, evaluated
+from profilerkit.cost import Cost, Formula, Shape, evaluated
 from profilerkit.trace import LayerCall, MemoryTimeline, OpRecord, TensorInfo
 
-from .costs import Kind, classify, module_cost
-from .layers import LayerStack, size_of, tensor_info
+from .costs import Kind, classify, has_nested_kernel, module_cost
+from .guard import WriteGuard
+from .higher_order import run_higher_order
+from .layers import LayerStack, tensor_info
 from .live import LiveBytes
-from .replay import Plan, plan_of, signature, tensors_in, without_running
+from .replay import Plan, depends_on_values, plan_of, signature, tensors_in
 from .trial_steps import TrialSteps
+from .weights import size_of
+from .without_running import grouped_product, without_running
 
-__all__ = ["Recorder"]
+__all__ = ["AutocastError", "Recorder"]
 
 _NOTHING = Cost(0, 0)
+#: Of the input, how likely an element is dropped, and whether any is.
+_DROPOUT = torch.ops.aten.dropout.default
+
+
+class AutocastError(RuntimeError):
+    """Raised where autocast would not do what it does in the user's run: it passes meta tensors by."""
+
+    def __init__(self) -> None:
+        super().__init__("autocast leaves meta tensors as they are, and in inference mode it does not keep its casts")
 
 
 class Recorder(TorchDispatchMode):
@@ -35,20 +50,35 @@ class Recorder(TorchDispatchMode):
 
     supports_higher_order_operators = True
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Keep torch from wrapping each dispatch once more: nothing is compiled while a mode like this is active."""
+        return False
+
     def __init__(self, layers: LayerStack, *, on_meta: bool) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.layers = layers
         self.on_meta = on_meta
+        #: Which part of a step runs: see `OpRecord`.
+        self.phase = "forward"
         self.operators: list[OpRecord] = []
         self.live = LiveBytes()
         self.live_bytes: list[int] = []
         self.uncounted: Counter[str] = Counter()
+        #: What is to be said of how something was counted.
+        self.notes: list[str] = []
         self._plans: dict[Any, Plan] = {}
+        #: Operators that return views of their only tensor.
+        self._views: set[int] = set()
         #: Twins on the meta device, each for as long as its real tensor is alive.
         self._onto_meta: Any = WeakTensorKeyDictionary()
+        #: Told of what is written to, where it is no mode of its own.
+        self.guard: WriteGuard | None = None
         self._covered = 0
-        self._trials = TrialSteps()
-        layers.on_call = lambda module: self._trials.called(module, len(self.operators))
+        self._formulas: dict[type, Formula | None] = {}
+        self._trials = TrialSteps() if layers.holds_keras else None
+        if self._trials is not None:
+            layers.on_call = self._called
         layers.on_enter = self._layer_begins
         layers.on_leave = self._layer_ends
 
@@ -58,36 +88,70 @@ class Recorder(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run or remember the operator, and record it."""
-        kwargs = kwargs or {}
+        if not kwargs:
+            kwargs = {}
+            if id(func) in self._views:
+                return self._view(func, args, kwargs)
+        try:
+            plan = self._plans.get(signature(func, args, kwargs))
+        except TypeError:  # something among the arguments has no hash
+            plan = None
+        if plan is not None and plan.rebuild is not None and self.on_meta:
+            return self._ran(plan, plan.replayed(args))
+        return self._not_remembered(func, args, kwargs)
+
+    def _not_remembered(self, func: Any, args: Any, kwargs: Any) -> Any:
         if isinstance(func, HigherOrderOperator):
-            return self._opaque(func, args, kwargs)
+            return run_higher_order(self, func, args, kwargs)
         kind = classify(func)
         if kind is Kind.COMPOSITE:
-            with self:
-                result = func.decompose(*args, **kwargs)
-            if result is not NotImplemented:
-                return result
+            if func is _DROPOUT and not (args[1] and args[2]):
+                return args[0]  # as its kernel does, where torch's decomposition makes a copy
+            if not (has_nested_kernel(func) and any(tensor.is_nested for tensor in tensors_in(args))):
+                with self:
+                    result = func.decompose(*args, **kwargs)
+                if result is not NotImplemented:
+                    return result
             kind = Kind.UNKNOWN
         if self.on_meta:
             args, kwargs = self._all_on_meta(args, kwargs)
-        return self._view(func, args, kwargs) if kind is Kind.VIEW else self._operator(func, kind, args, kwargs)
+        if kind is not Kind.VIEW:
+            return self._operator(func, kind, args, kwargs)
+        if len(list(_tensors_given(args, kwargs))) < 2:
+            self._views.add(id(func))
+        return self._view(func, args, kwargs)
 
     def _operator(self, func: Any, kind: Kind, args: Any, kwargs: Any) -> Any:
         key = signature(func, args, kwargs)
-        plan = self._plans.get(key) if key is not None else None
-        if plan is not None and plan.rebuild is not None and self.on_meta:
-            result = plan.replayed(args)
-        else:
-            result = without_running(func, args, kwargs) if self.on_meta else None
-            result = func(*args, **kwargs) if result is None else result
+        if depends_on_values(func) and not all(tensor.is_meta for tensor in _tensors_given(args, kwargs)):
+            key = None
+        try:
+            plan = self._plans.get(key)
+        except TypeError:
+            plan = key = None
+        result = (without_running if self.on_meta else grouped_product)(func, args, kwargs)
+        if result is None:
+            self._watch_writes(func, args, kwargs)
+            result = func(*args, **kwargs)
         if plan is None:
             plan = plan_of(func, kind, args, kwargs, result)
             if key is not None:
                 self._plans[key] = plan
-        for tensor in tensors_in(result):
-            self.live.add(tensor)
+        return self._ran(plan, result)
+
+    def _watch_writes(self, func: Any, args: Any, kwargs: Any) -> None:
+        if self.guard is not None:
+            self.guard.watch(func, args, kwargs)
+
+    def _ran(self, plan: Plan, result: Any) -> Any:
+        """Record an operator that was run or remembered."""
+        if plan.single:
+            self.live.add(result)
+        else:
+            for tensor in tensors_in(result):
+                self.live.add(tensor)
         if not plan.counted and not self._covered:
-            self.uncounted[str(func._schema.name)] += 1
+            self.uncounted[plan.schema] += 1
         self._record(plan.name, plan.cost, plan.bytes_read, plan.bytes_written, plan.outputs)
         return result
 
@@ -101,16 +165,32 @@ class Recorder(TorchDispatchMode):
             self._moved_data(str(func), result)
         return result
 
-    def _opaque(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Run an operator that takes functions, such as a condition: the work inside is not seen."""
-        result = func(*args, **kwargs)
+    def opaque(self, func: Any, args: Any, kwargs: Any, name: str = "") -> Any:
+        """Run an operator that takes functions whose work inside is not seen."""
+        result = self.running(func, args, kwargs)
+        name = name or f"{func.namespace}::{func.name()}"
+        self.miss(name)
+        self.record(name, _NOTHING, args, result)
+        return result
+
+    def running(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Run an operator without looking into it."""
+        with self.guard or nullcontext():
+            result = func(*args, **kwargs)
         for tensor in tensors_in(result):
             self.live.add(tensor)
-        name = f"{func.namespace}::{func.name()}"
+        return result
+
+    def miss(self, name: str) -> None:
+        """Note a call that is not counted."""
         if not self._covered:
             self.uncounted[name] += 1
-        self._moved_data(name, result)
-        return result
+
+    def record(self, name: str, cost: Cost, given: Any, result: Any) -> None:
+        """Record an operator that was run without looking into it."""
+        outputs = list(tensors_in(result))
+        read, written = (sum(map(size_of, tensors)) for tensors in (tensors_in(given), outputs))
+        self._record(name, cost, read, written, tuple(map(tensor_info, outputs)))
 
     def _moved_data(self, name: str, result: Any) -> None:
         outputs = list(tensors_in(result))
@@ -122,13 +202,15 @@ class Recorder(TorchDispatchMode):
             cost = _NOTHING
         layers = self.layers
         self.operators.append(
-            OpRecord(name, layers.current, layers.current_call, cost.macs, cost.flops, read, written, outputs)
+            OpRecord(
+                name, layers.current, layers.current_call, cost.macs, cost.flops, read, written, outputs, self.phase
+            )
         )
         self.live_bytes.append(self.live.total)
 
     def _all_on_meta(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
         """Let real tensors meet meta ones: a model may make tensors, or be given integers, that keep their values."""
-        meta = [tensor.is_meta for tensor in tensors_in((args, tuple(kwargs.values())))]
+        meta = [tensor.is_meta for tensor in _tensors_given(args, kwargs)]
         if not any(meta):
             return args, kwargs
         if kwargs.get("device") is not None:
@@ -148,15 +230,29 @@ class Recorder(TorchDispatchMode):
             return type(value)(self._moved(item) for item in value)
         return value
 
+    def _called(self, module: nn.Module) -> None:
+        if self._trials is not None:
+            self._trials.called(module, len(self.operators))
+
     def _layer_begins(self, module: nn.Module, path: str, call: int) -> None:
-        self._trials.begins(module)
-        if module_cost(module) is not None:
+        if torch._C._is_any_autocast_enabled() and (self.on_meta or torch.is_inference_mode_enabled()):
+            raise AutocastError
+        if self._trials is not None:
+            self._trials.begins(module)
+        if self._formula_of(module) is not None:
             self._covered += 1
 
+    def _formula_of(self, module: nn.Module) -> Formula | None:
+        kind = type(module)
+        if kind not in self._formulas:
+            self._formulas[kind] = module_cost(module)
+        return self._formulas[kind]
+
     def _layer_ends(self, module: nn.Module, call: LayerCall, finished: bool) -> None:
-        for place in self._trials.ends(module, call, finished):
-            self.operators[place] = replace(self.operators[place], macs=0, flops=0)
-        formula = module_cost(module)
+        if self._trials is not None:
+            for place in self._trials.ends(module, call, finished):
+                self.operators[place] = replace(self.operators[place], macs=0, flops=0)
+        formula = self._formula_of(module)
         if formula is None:
             return
         self._covered -= 1
@@ -171,3 +267,7 @@ class Recorder(TorchDispatchMode):
             lambda: f"inputs={inputs!r} and outputs={outputs!r}",
         )
         self._record(f"module::{name}", cost, 0, 0, call.outputs)
+
+
+def _tensors_given(args: Any, kwargs: Any) -> Iterable[torch.Tensor]:
+    return tensors_in((args, tuple(kwargs.values())) if kwargs else args)

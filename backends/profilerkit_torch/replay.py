@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -12,15 +12,12 @@ import torch
 from profilerkit.trace import TensorInfo
 
 from .costs import Cost, Kind, op_cost
-from .layers import size_of, tensor_info
+from .layers import tensor_info
+from .weights import size_of
 
-__all__ = ["Plan", "plan_of", "signature", "tensors_in", "without_running"]
+__all__ = ["Plan", "depends_on_values", "plan_of", "signature", "tensors_in"]
 
-#: Element-wise operators of one tensor.
-_ELEMENT_WISE = (
-    *("relu", "relu6", "hardtanh", "leaky_relu", "elu"),
-    *("sigmoid", "tanh", "exp", "silu", "gelu", "mish", "softplus", "hardsigmoid", "hardswish"),
-)
+_META = torch.device("meta")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +28,7 @@ class Plan:
     """
 
     name: str
+    schema: str
     cost: Cost
     counted: bool
     bytes_read: int
@@ -44,11 +42,13 @@ class Plan:
         """Return the outputs on the meta device without running the operator."""
         if self.in_place:
             return args[0]
-        made = tuple(
-            None if facts is None else torch.empty_strided(facts[0], facts[1], dtype=facts[2], device="meta")
-            for facts in self.rebuild or ()
-        )
-        return made[0] if self.single else made
+        if self.single and self.rebuild:
+            return _made(self.rebuild[0])
+        return tuple(map(_made, self.rebuild or ()))
+
+
+def _made(facts: tuple[torch.Size, tuple[int, ...], torch.dtype] | None) -> torch.Tensor | None:
+    return None if facts is None else torch.empty_strided(facts[0], facts[1], dtype=facts[2], device=_META)
 
 
 def plan_of(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> Plan:
@@ -59,6 +59,7 @@ def plan_of(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> Plan:
     in_place = single and bool(args) and result is args[0]
     return Plan(
         name=str(func),
+        schema=str(func._schema.name),
         cost=cost or Cost(0, 0),
         counted=cost is not None,
         bytes_read=sum(map(size_of, tensors_in((args, tuple(kwargs.values()))))),
@@ -71,8 +72,8 @@ def plan_of(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> Plan:
 
 
 def _rebuild(func: Any, result: Any, outputs: list[torch.Tensor], in_place: bool) -> Any:
-    changes_shape = torch.Tag.inplace_view in func.tags
-    fresh = not _aliases(func) and all(tensor.is_meta for tensor in outputs)
+    changes_shape = torch.Tag.inplace_view in func.tags or not all(tensor.is_meta for tensor in outputs)
+    fresh = not _aliases(func)
     flat = (result,) if isinstance(result, torch.Tensor) else result
     if changes_shape or not (in_place or fresh) or not isinstance(flat, tuple):
         return None
@@ -81,81 +82,42 @@ def _rebuild(func: Any, result: Any, outputs: list[torch.Tensor], in_place: bool
     return tuple(None if item is None else (item.shape, item.stride(), item.dtype) for item in flat)
 
 
+@cache
 def _aliases(func: Any) -> bool:
     if any(argument.alias_info is not None for argument in (*func._schema.arguments, *func._schema.returns)):
         return True
     return torch.Tag.maybe_aliasing_or_mutating in func.tags and func._schema.name != "aten::batch_norm"
 
 
-def without_running(func: Any, args: Any, kwargs: Any) -> torch.Tensor | None:
-    """Return the output of an operator on meta tensors that keeps its input's shape; None for any that must run."""
-    tensor = args[0] if args else None
-    if not isinstance(tensor, torch.Tensor) or not tensor.is_meta or not tensor.is_floating_point():
-        return None
-    schema = func._schema
-    fits = _KEEPS_SHAPE.get(f"{schema.name}.{schema.overload_name}")
-    if fits is None or kwargs or not fits(args):
-        return None
-    return tensor if schema.is_mutable else torch.empty_like(tensor)
-
-
-def _same_as_first(args: Any) -> bool:
-    """Two tensors of one shape, dtype and layout: nothing is broadcast and nothing promoted."""
-    x, y = args[:2]
-    return isinstance(y, torch.Tensor) and y.is_meta and _layout(x) == _layout(y)
-
-
-def _layout(tensor: torch.Tensor) -> Any:
-    return tensor.shape, tensor.stride(), tensor.dtype
-
-
-def _normalises_channels(args: Any) -> bool:
-    """A batch norm with known statistics, whose weights all have one element for each channel."""
-    x, weights, training = args[0], args[1:5], args[5]
-    whole = x.dim() > 1 and not training
-    return whole and all(weight is None or weight.shape == x.shape[1:2] for weight in weights)
-
-
-def _normalises_last(args: Any) -> bool:
-    """A layer norm over the last dimensions of a contiguous tensor, whose weights have their shape."""
-    x, shape = args[0], torch.Size(args[1])
-    fits = x.shape[x.dim() - len(shape) :] == shape and x.is_contiguous()
-    return fits and all(weight is None or weight.shape == shape for weight in args[2:4])
-
-
-#: Operators that keep their input's shape and dtype where the arguments are as a function says: torch's meta kernels
-#: for them are written in Python and slow, and nothing about such arguments could fail.
-_KEEPS_SHAPE: dict[str, Callable[[Any], bool]] = {
-    **{f"aten::{name}{suffix}.": lambda args: True for name in _ELEMENT_WISE for suffix in ("", "_")},
-    **{f"aten::{name}{suffix}.Tensor": _same_as_first for name in ("add", "sub", "mul") for suffix in ("", "_")},
-    "aten::batch_norm.": _normalises_channels,
-    "aten::layer_norm.": _normalises_last,
-}
-
-
 def signature(func: Any, args: Any, kwargs: Any) -> Any:
     """Return what an operator's cost and output shapes depend on, or None where that cannot be told."""
-    if _depends_on_values(func) and not all(tensor.is_meta for tensor in tensors_in((args, tuple(kwargs.values())))):
-        return None
+    facets: list[Any] = [id(func)]  # operators stay where they are, and their own hash is slow
     try:
-        key = (func, _facet(args), tuple((name, _facet(value)) for name, value in kwargs.items()))
-        hash(key)
-    except (TypeError, RuntimeError, NotImplementedError):
+        _add_facets(args, facets)
+        if kwargs:
+            facets.append(tuple(kwargs))
+            _add_facets(kwargs.values(), facets)
+    except (RuntimeError, NotImplementedError):  # of tensors without strides
         return None
-    return key
+    return tuple(facets)
+
+
+def _add_facets(values: Iterable[Any], facets: list[Any]) -> None:
+    """Add each value: its type and itself, of a tensor its shape, which is no type, and more."""
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            facets += (value.shape, value.stride(), value.dtype, value.is_meta)
+        elif isinstance(value, (list, tuple)):
+            facets += (type(value), len(value))
+            _add_facets(value, facets)
+        else:
+            facets += (type(value), value)
 
 
 @cache
-def _depends_on_values(func: Any) -> bool:
+def depends_on_values(func: Any) -> bool:
+    """Say whether the shapes of an operator's outputs depend on the values it is given."""
     return torch.Tag.dynamic_output_shape in func.tags or torch.Tag.data_dependent_output in func.tags
-
-
-def _facet(value: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        return value.shape, value.stride(), value.dtype, value.is_meta
-    if isinstance(value, (list, tuple)):
-        return tuple(map(_facet, value))
-    return type(value), value
 
 
 def tensors_in(value: Any) -> Iterable[torch.Tensor]:

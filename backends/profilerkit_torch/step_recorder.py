@@ -12,7 +12,6 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 
 from profilerkit import InputError, ModelInputs
 from profilerkit.layer_times import LayerTime
-from profilerkit.profiler import Profiler
 from profilerkit.watching import StepRecord, StepRecorder, Watch
 
 from .layer_clocks import EventClock, HostClock, clock_for
@@ -23,6 +22,8 @@ from .passes import synchronize
 
 __all__ = ["TorchStepRecorder", "watch"]
 
+#: Of so many calls of the model the times are kept, the last ones.
+_KEPT = 1000
 _NO_HOOKS = "the optimizer {} is no torch.optim.Optimizer, so that its steps cannot be seen"
 
 
@@ -47,9 +48,9 @@ def watch(model: nn.Module, optimizer: Any = None, at_step: Any = 5) -> Watch:
     >>> sorted(watched.steps.steps)
     [1, 2]
     """
-    from .backend import TorchBackend
+    from .profiler import TorchProfiler  # which needs what is here
 
-    return Profiler(model, backend=TorchBackend()).watch(at_step, optimizer=optimizer)
+    return TorchProfiler(model).watch(at_step, optimizer=optimizer)
 
 
 class TorchStepRecorder(StepRecorder):
@@ -75,16 +76,18 @@ class TorchStepRecorder(StepRecorder):
         used = {tensor.device for tensor in tensors_of(self._model)}
         if self._timer is None:
             self._clock = self._given_clock or clock_for(used)
-            self._timer = TorchLayerTimer(self._model, clock=self._given_clock)
+            self._timer = TorchLayerTimer(self._model, _KEPT, clock=self._given_clock)
         self._devices = [device for device in used if device.type not in ("cpu", "meta")]
         self._device = next((device for device in self._devices if device.type == "cuda"), None)
         self._updates.clear()
         self._memory.clear()
-        self._last = self._numbers()[-1:]
+        self._peak = self._read_peak()
+        self._last = max((run.number for run in self._runs()), default=-1)
         with ExitStack() as stack:
             stack.enter_context(self._timer)
-            handle = self._model.register_forward_pre_hook(self._called, with_kwargs=True)
-            stack.callback(handle.remove)
+            stack.callback(self._model.register_forward_pre_hook(self._called, with_kwargs=True).remove)
+            if self._device is not None:
+                stack.callback(self._model.register_forward_hook(self._returned).remove)
             for register, note in self._hooks():
                 stack.callback(register(note).remove)
             self._active = stack.pop_all()
@@ -98,10 +101,8 @@ class TorchStepRecorder(StepRecorder):
             ended = self._now()
             self._note_memory("step")
         finally:
-            active, self._active = self._active, None
-            if active is not None:
-                active.close()
-        runs = [run for run in self._runs() if [run.number] > self._last]
+            self.abandon()
+        runs = [run for run in self._runs() if run.number > self._last]
         moments = [self._began, ended, *self._updates[: len(self._updates) // 2 * 2]]
         seconds = self._clock.seconds(moments)
         updates = [end - start for start, end in zip(seconds[2::2], seconds[3::2], strict=True)]
@@ -113,6 +114,12 @@ class TorchStepRecorder(StepRecorder):
             optimizer=sum(updates) if updates else None,
             memory=dict(self._memory),
         )
+
+    def abandon(self) -> None:
+        """Take all hooks away."""
+        active, self._active = self._active, None
+        if active is not None:
+            active.close()
 
     def layers(self) -> Sequence[LayerTime]:
         """Return the times of each layer; every call of the model is a pass."""
@@ -155,6 +162,9 @@ class TorchStepRecorder(StepRecorder):
     def _called(self, module: nn.Module, args: Any, kwargs: Any) -> None:
         self._inputs = ModelInputs(*args, **kwargs)
 
+    def _returned(self, module: nn.Module, args: Any, output: Any) -> None:
+        self._note_memory("forward")
+
     def _update_begins(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         self._note_memory("backward")
         del self._updates[len(self._updates) // 2 * 2 :]  # one that began and raised
@@ -165,8 +175,19 @@ class TorchStepRecorder(StepRecorder):
         self._note_memory("optimizer")
 
     def _note_memory(self, phase: str) -> None:
-        if self._device is not None:
-            self._memory[phase] = torch.cuda.memory_allocated(self._device)
+        """Note what is allocated at the end of a phase; and its peak, where no earlier one was as high.
+
+        The allocator knows the highest peak so far alone, and to reset it would be a change of the user's process.
+        """
+        if self._device is None:
+            return
+        peak = self._read_peak()
+        self._memory[f"{phase}_end"] = torch.cuda.memory_allocated(self._device)
+        if peak > self._peak:
+            self._memory[f"{phase}_peak"] = self._peak = peak
+
+    def _read_peak(self) -> int:
+        return torch.cuda.max_memory_allocated(self._device) if self._device is not None else 0
 
     def _now(self) -> Any:
         return self._clock.read()
@@ -177,9 +198,6 @@ class TorchStepRecorder(StepRecorder):
 
     def _runs(self) -> list[Run]:
         return self._timer.runs() if self._timer is not None else []
-
-    def _numbers(self) -> list[int]:
-        return [run.number for run in self._runs()]
 
 
 def _outermost(runs: Sequence[Run]) -> tuple[float, float]:

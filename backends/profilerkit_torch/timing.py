@@ -16,11 +16,13 @@ from profilerkit.error_text import error_line
 from profilerkit.errors import model_failed
 
 from .compiling import compiled
+from .given import GivenObjects
 from .guard import WriteGuard
 from .keras_layers import called_as_keras_does, keras_device
 from .layers import is_lazy
 from .modules import buffers_of, parameters_of, set_inference_flags, tensors_of
-from .passes import (
+from .preservation import preserved, substitute, unchanged_parameters
+from .timed_passes import (
     EventTimedPass,
     Pass,
     autocasting,
@@ -29,7 +31,6 @@ from .passes import (
     synchronize,
     training_step,
 )
-from .preservation import preserved, substitute, unchanged_parameters
 
 __all__ = [
     "accelerators",
@@ -157,9 +158,14 @@ def running(
         fed = called_as_keras_does(model, inputs, options.training).map(lambda leaf: _fed(leaf, target, options))
         gradients = [parameter.grad for parameter in parameters_of(model) if parameter.grad is not None]
         tensors = [leaf for leaf in fed.leaves() if isinstance(leaf, torch.Tensor)]
-        guard = WriteGuard([*tensors_of(model), *gradients, *tensors])
+        given = GivenObjects(fed)
+        guard = WriteGuard([*tensors_of(model), *gradients, *tensors, *given.tensors])
         devices = {target, *(tensor.device for tensor in tensors_of(model))}
-        with guard.restoring(), training_step(model) if options.training else nullcontext(forward_pass) as step:
+        with (
+            guard.restoring(),
+            given.restoring(),
+            training_step(model) if options.training else nullcontext(forward_pass) as step,
+        ):
             guard.keep([*buffers_of(model), *gradients])
             _first_pass(lambda: step(model, fed, autocast), fed, guard)
             with (
@@ -167,7 +173,12 @@ def running(
                 compiled(model, options.compile) if options.compile else nullcontext(model) as called,
             ):
                 kind = EventTimedPass if EventTimedPass.suits(devices) else Pass
-                run = kind(lambda: step(called, fed, autocast), tuple(devices))
+
+                def run_once() -> Any:
+                    given.restore()  # a cache that grew would make every call a longer one
+                    return step(called, fed, autocast)
+
+                run = kind(run_once, tuple(devices))
                 if options.compile:
                     _compile(run, options)
                 yield run

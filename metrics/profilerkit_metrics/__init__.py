@@ -16,44 +16,71 @@ from .execution_time import (
 )
 from .layer_times import ComputeLayerTimes, LayerTimes
 from .layerwise import ComputeLayerwiseSummary, LayerwiseData, LayerwiseSummary
+<<<<<<< HEAD
 from .memory import MemoryFootprint
 from .operator_table import ComputeOperatorTable, OperatorTable
+=======
+from .memory import ComputeMeasuredMemory, MeasuredMemory, MemoryFootprint
+from .pruning import ComputeEffectiveMacs, ComputeSparsity, EffectiveMacs, Sparsity
+>>>>>>> 783604530ea19f26628e03324b1c5322c120de6f
 from .size import ComputeSize, ModelSize
-from .training import ComputeTraining, TrainingFlops, TrainingMacs, TrainingMemory
+from .training import (
+    ComputeTraining,
+    TrainingFlops,
+    TrainingLayers,
+    TrainingMacs,
+    TrainingMemory,
+    TrainingMemoryParts,
+)
 
 __all__ = [
+    "BackwardTime",
     "BatchSweep",
     "ComputeBatchSweep",
     "ComputeComplexity",
+    "ComputeEffectiveMacs",
     "ComputeEvalMetric",
     "ComputeExecutionTime",
     "ComputeFirstCall",
     "ComputeFlops",
     "ComputeLayerTimes",
     "ComputeLayerwiseSummary",
+    "ComputeMeasuredMemory",
     "ComputeOperatorTable",
     "ComputeParams",
     "ComputeSize",
+    "ComputeSparsity",
     "ComputeTraining",
     "ComputeTrainingTime",
+    "ComputeWatchedSteps",
     "DynamicEvalMetric",
+    "EffectiveMacs",
     "EvalMetric",
     "ExecutionTime",
     "FirstCallTime",
     "Flops",
+    "ForwardTime",
     "InferenceTime",
     "LayerTimes",
     "LayerwiseData",
     "LayerwiseSummary",
     "Macs",
+    "MeasuredMemory",
     "MemoryFootprint",
     "ModelSize",
     "OperatorTable",
+    "OptimizerTime",
+    "OtherTime",
+    "Sparsity",
+    "StepMemory",
+    "StepTime",
     "Throughput",
     "TotalParams",
     "TrainableParams",
     "TrainingFlops",
+    "TrainingLayers",
     "TrainingMacs",
     "TrainingMemory",
+    "TrainingMemoryParts",
     "TrainingTime",
 ]

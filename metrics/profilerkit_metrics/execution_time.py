@@ -157,6 +157,7 @@ class ComputeExecutionTime(JointFunction):
     def measure_together(self, calls: Sequence[Mapping[str, Any]]) -> Sequence[dict[str, Any]]:
         """Return the measurements of several models, taken in turn."""
         inputs = [ModelInputs.of(call["inputs"]) for call in calls]
+        _require_equal_calls(calls[0], max(call["backend"].ranks(call["model"]) for call in calls))
         try:
             measured = measured_in_turn(calls, inputs)
         except (NotOfferedError, WithoutValuesError) as error:
@@ -170,6 +171,15 @@ class ComputeExecutionTime(JointFunction):
             }
             for call, own, time in zip(calls, inputs, measured, strict=True)
         ]
+
+
+def _require_equal_calls(call: Mapping[str, Any], ranks: int) -> None:
+    """Raise `InputError` where several processes run a model and each would decide by itself how often."""
+    if ranks > 1 and (call["num_iters"] is None or call["warmup"] is None):
+        raise InputError(
+            f"the model runs in {ranks} processes, which must call it equally often, and not until each has seen "
+            "enough: give num_iters= and warmup="
+        )
 
 
 class ComputeTrainingTime(JointFunction):

@@ -1,13 +1,26 @@
-"""The most memory a forward pass needs at once."""
+"""The most memory a forward pass needs at once: as it follows from the operators, and as the allocator saw it."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from profilerkit import Comparative, Failure, Metric, Noted, Partial, Scale
+from profilerkit import (
+    Comparative,
+    Failure,
+    Metric,
+    Noted,
+    NotOfferedError,
+    Partial,
+    ProfilerFunction,
+    Scale,
+    Unavailable,
+    WithoutValuesError,
+)
+from profilerkit.backend import Backend, DeviceLike
+from profilerkit.data import ModelInputs
 from profilerkit.trace import ModelTrace
 
-__all__ = ["MemoryFootprint", "memory_footprint"]
+__all__ = ["ComputeMeasuredMemory", "MeasuredMemory", "MemoryFootprint", "memory_footprint"]
 
 
 class MemoryFootprint(Metric):
@@ -17,6 +30,55 @@ class MemoryFootprint(Metric):
     UNIT = "B"
     SCALE = Scale.IEC
     COMPARATIVE = Comparative.RECIPROCAL
+
+
+class MeasuredMemory(Metric):
+    """Peak bytes that the device's allocator had given out in one forward pass without gradients."""
+
+    NAME = "measured_memory"
+    UNIT = "B"
+    SCALE = Scale.IEC
+    COMPARATIVE = Comparative.RECIPROCAL
+
+
+class ComputeMeasuredMemory(ProfilerFunction):
+    """Measures the memory of a forward pass on its device. Computed where it is asked for by name."""
+
+    ON_DEMAND = True
+    ONLY_THROUGH_BACKEND = True
+
+    def get_bounded_status_keys(self) -> type[Metric]:
+        """Return `MeasuredMemory`."""
+        return MeasuredMemory
+
+    def __call__(
+        self,
+        model: Any,
+        backend: Backend,
+        inputs: Any,
+        trace: ModelTrace,
+        device: DeviceLike = None,
+        include_weights: bool = True,
+    ) -> Any:
+        """Return the peak in bytes, with the prediction beside it; unavailable where the backend cannot tell.
+
+        Args:
+            model: The model; it runs in inference mode.
+            backend: The model's backend.
+            inputs: What it is called with; they count into the peak.
+            trace: Where the weights' bytes, and the prediction, are taken from.
+            device: Where to run; where the model is unless given.
+            include_weights: Whether the weights count into the peak.
+        """
+        try:
+            measured = backend.measured_memory(model, ModelInputs.of(inputs), device)
+        except (NotOfferedError, WithoutValuesError) as error:
+            return Unavailable(str(error))
+        if trace.failure is not None:
+            return measured if not include_weights else Partial(measured, ("the weights, for the trace failed",))
+        measured += trace.memory.weight_bytes if include_weights else 0
+        predicted = trace.memory.peak_bytes(include_weights)
+        return Noted(measured, f"memory_footprint predicts {predicted:,} B, {predicted / max(measured, 1):.0%} of it")
 
 
 def memory_footprint(trace: ModelTrace, include_weights: bool) -> Any:

@@ -8,12 +8,19 @@ from profilerkit import Backend, ProfilerFunction, StatusKey, hookimpl
 from . import (
     ComputeBatchSweep,
     ComputeComplexity,
+    ComputeEffectiveMacs,
     ComputeExecutionTime,
     ComputeFirstCall,
     ComputeLayerTimes,
+<<<<<<< HEAD
     ComputeOperatorTable,
+=======
+    ComputeMeasuredMemory,
+    ComputeSparsity,
+>>>>>>> 783604530ea19f26628e03324b1c5322c120de6f
     ComputeTraining,
     ComputeTrainingTime,
+    ComputeWatchedSteps,
 )
 
 
@@ -27,7 +34,11 @@ def profilerkit_profiler_functions(backend: Backend) -> list[ProfilerFunction]:
         ComputeLayerTimes(),
         ComputeOperatorTable(),
         ComputeTraining(),
+        ComputeMeasuredMemory(),
+        ComputeSparsity(),
+        ComputeEffectiveMacs(),
         ComputeTrainingTime(),
+        ComputeWatchedSteps(),
         ComputeBatchSweep(),
     ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from profilerkit import (
@@ -17,9 +18,18 @@ from profilerkit import (
 )
 from profilerkit.backend import Backend
 from profilerkit.data import ModelInputs
+from profilerkit.ignoring import Ignored, without_layers
+from profilerkit.optimizers import OptimizerBytes, optimizer_bytes
 from profilerkit.trace import ModelTrace
 
-__all__ = ["ComputeTraining", "TrainingFlops", "TrainingMacs", "TrainingMemory"]
+__all__ = [
+    "ComputeTraining",
+    "TrainingFlops",
+    "TrainingLayers",
+    "TrainingMacs",
+    "TrainingMemory",
+    "TrainingMemoryParts",
+]
 
 
 class TrainingMacs(Metric):
@@ -57,38 +67,155 @@ class TrainingMemory(Metric):
     COMPARATIVE = Comparative.RECIPROCAL
 
 
+class TrainingMemoryParts(Metric):
+    """What the bytes at the peak of a training step are for, and where in the step that peak stands.
+
+    The value has bytes for "weights" (buffers included), "gradients" (of weights), "optimizer_state", "activations" (of
+    the forward pass, those kept for the backward pass above all), "inputs" and "other" (gradients of activations,
+    activations computed again, temporary tensors). Together they are `TrainingMemory`. "operator", "layer" and "phase"
+    say where; the operator is empty where the peak is before the first.
+    """
+
+    NAME = "training_memory_parts"
+
+    def show(self) -> str:
+        """Write the shares of the largest parts."""
+        if not isinstance(self.value, Mapping):
+            return ""
+        sizes = {name: self.value[name] for name in _PARTS if self.value[name]}
+        largest = sorted(sizes, key=lambda name: -sizes[name])[:3]
+        return ", ".join(f"{name.replace('_', ' ')} {sizes[name] / sum(sizes.values()):.0%}" for name in largest)
+
+
+class TrainingLayers(Metric):
+    """The layer table of a training step, as a `LayerTable`: MACs and FLOPs forward, backward and together.
+
+    The columns are those of the layer table; where the backend tells the two passes apart, ``forward_macs``,
+    ``forward_flops``, ``backward_macs`` and ``backward_flops`` come with them, and those of its ``own_`` work.
+    """
+
+    NAME = "training_layers"
+
+    def show(self) -> str:
+        """Say how many layers there are; the table is the value."""
+        if self.value is None:
+            return ""
+        return "1 layer" if len(self.value) == 1 else f"{len(self.value)} layers"
+
+
+_PARTS = ("weights", "gradients", "optimizer_state", "activations", "inputs", "other")
+
+
 class ComputeTraining(ProfilerFunction):
     """Counts one training step: the forward pass in training mode, and the gradients of the sum of its outputs.
 
-    The loss and the optimizer's update are not part of it: they are the user's, and small beside the rest. Computed
-    where it is asked for by name, since it takes a trace of its own.
+    The loss and the arithmetic of the optimizer's update are not part of it: they are the user's, and small beside the
+    rest. What the optimizer takes of memory is, where the model or the user says which one it is. Computed where it is
+    asked for by name, since it takes a trace of its own.
+
+    Args:
+        optimizer: Whose state the memory holds: a name in `profilerkit.optimizers.OPTIMIZERS` ("adam", say), or an
+            optimizer of the framework's or its class, as the backend reads them. Unless given, the one that the model
+            was compiled with, which is none for most.
     """
 
     ON_DEMAND = True
     ONLY_THROUGH_BACKEND = True
 
-    def get_bounded_status_keys(self) -> tuple[type[Metric], ...]:
-        """Return `TrainingMacs`, `TrainingFlops` and `TrainingMemory`."""
-        return TrainingMacs, TrainingFlops, TrainingMemory
+    def __init__(self, optimizer: Any = None) -> None:
+        self.optimizer = optimizer
 
-    def __call__(self, model: Any, backend: Backend, inputs: Any) -> dict[str, Any]:
-        """Return the counts, lower bounds where the trace misses something; unavailable where the backend cannot."""
+    def get_bounded_status_keys(self) -> tuple[type[Metric], ...]:
+        """Return the keys of all that is told of a training step."""
+        return TrainingMacs, TrainingFlops, TrainingMemory, TrainingMemoryParts, TrainingLayers
+
+    def __call__(
+        self, model: Any, backend: Backend, inputs: Any, optimizer: Any = None, ignore: Ignored = ()
+    ) -> dict[str, Any]:
+        """Return the counts, lower bounds where the trace misses something; unavailable where the backend cannot.
+
+        ``ignore`` leaves layers out of the counts, as it does in those of a forward pass. ``optimizer`` takes the place
+        of the one given to the constructor. Raises `InputError` for an unknown name.
+        """
+        optimizer = self.optimizer if optimizer is None else optimizer
+        if isinstance(optimizer, str):
+            optimizer_bytes(optimizer, ())  # a name that is not known is said before the work
+        keys = [key.NAME for key in self.get_bounded_status_keys()]
         try:
-            trace = backend.trace_training(model, ModelInputs.of(inputs))
+            trace = without_layers(backend.trace_training(model, ModelInputs.of(inputs)), ignore)
         except NotOfferedError as error:
-            return dict.fromkeys((TrainingMacs.NAME, TrainingFlops.NAME, TrainingMemory.NAME), Unavailable(str(error)))
+            return dict.fromkeys(keys, Unavailable(str(error)))
         if trace.failure is not None:
-            return dict.fromkeys((TrainingMacs.NAME, TrainingFlops.NAME, TrainingMemory.NAME), Failure(trace.failure))
-        counts = {TrainingMacs.NAME: trace.macs, TrainingFlops.NAME: trace.flops}
+            return dict.fromkeys(keys, Failure(trace.failure))
+        taken = _taken(backend, model, trace, optimizer)
+        counts = {TrainingMacs.NAME: trace.macs, TrainingFlops.NAME: trace.flops, TrainingLayers.NAME: trace.table}
+        counted = {name: Partial(count, trace.missing) if trace.uncounted else count for name, count in counts.items()}
         return {
-            **{name: Partial(count, trace.missing) if trace.uncounted else count for name, count in counts.items()},
-            TrainingMemory.NAME: _memory(trace, backend.optimizer_state(model)),
+            **{name: _noted(count, trace.notes) for name, count in counted.items()},
+            **_memory(trace, taken, optimizer, backend),
         }
 
 
-def _memory(trace: ModelTrace, state: int | str) -> Any:
-    """Return the peak with the optimizer's state, or a lower bound where what that or a tensor takes is not known."""
-    peak = trace.memory.peak_bytes() + (state if isinstance(state, int) else 0)
-    missing = (*trace.memory.missing, *((state,) if isinstance(state, str) else ()))
-    value = Partial(peak, missing) if missing else peak
-    return Noted(value, trace.memory.note) if trace.memory.note else value
+def _taken(backend: Backend, model: Any, trace: ModelTrace, optimizer: Any) -> OptimizerBytes | str:
+    if optimizer is None:
+        state = backend.optimizer_state(model)
+        return state if isinstance(state, str) else OptimizerBytes(state)
+    if isinstance(optimizer, str):
+        return optimizer_bytes(optimizer, trace.parameters)
+    return backend.optimizer_bytes(optimizer, trace.parameters)
+
+
+def _memory(trace: ModelTrace, taken: OptimizerBytes | str, optimizer: Any, backend: Backend) -> dict[str, Any]:
+    """Return the peak with what the optimizer takes, and its parts; lower bounds where a part is not known."""
+    known = OptimizerBytes(0) if isinstance(taken, str) else taken
+    missing = (*trace.memory.missing, *((taken,) if isinstance(taken, str) else ()))
+    in_update = trace.memory.weight_bytes + _left(trace) + known.update
+    peak = max(trace.memory.peak_bytes(), in_update) + known.state
+    parts = _parts_of_update(trace, known) if in_update > trace.memory.peak_bytes() else _parts(trace, known)
+    without = optimizer is None and taken == OptimizerBytes(0)
+    said = ("no optimizer's state is in it; optimizer='adam', say, adds one",) if without else ()
+    notes = (*filter(None, [trace.memory.note]), *trace.notes, *said)
+    unsaid = Unavailable(f"the {backend.name} backend does not tell what the bytes at the peak are for")
+    return {
+        TrainingMemory.NAME: _noted(Partial(peak, missing) if missing else peak, notes),
+        TrainingMemoryParts.NAME: unsaid if not trace.memory.parts else Partial(parts, missing) if missing else parts,
+    }
+
+
+def _gradients(trace: ModelTrace) -> int:
+    return sum(weight.bytes for weight in trace.parameters if weight.trainable)
+
+
+def _left(trace: ModelTrace) -> int:
+    """Return the bytes that are alive while the weights are updated, themselves left out."""
+    told = trace.memory.left_bytes
+    return trace.memory.input_bytes + _gradients(trace) if told is None else told
+
+
+def _parts(trace: ModelTrace, taken: OptimizerBytes) -> dict[str, Any]:
+    sizes = {**trace.memory.parts, "weights": trace.memory.weight_bytes, "optimizer_state": taken.state}
+    at = trace.peak_operator
+    place = {"operator": "", "layer": "", "phase": "forward"}
+    if at is not None:
+        place = {"operator": at.operator, "layer": at.layer, "phase": at.phase}
+    return {**{name: sizes.get(name, 0) for name in _PARTS}, **place}
+
+
+def _parts_of_update(trace: ModelTrace, taken: OptimizerBytes) -> dict[str, Any]:
+    """Return the parts where the peak is in the update: there are the gradients then, and what the last step left."""
+    left = _left(trace) - trace.memory.input_bytes
+    gradients = min(left, _gradients(trace))
+    sizes = {
+        "weights": trace.memory.weight_bytes,
+        "gradients": gradients,
+        "optimizer_state": taken.state,
+        "activations": left - gradients,
+        "inputs": trace.memory.input_bytes,
+        "other": taken.update,
+    }
+    return {**sizes, "operator": "the optimizer's update", "layer": "", "phase": "update"}
+
+
+def _noted(value: Any, notes: Iterable[str]) -> Any:
+    said = "; ".join(notes)
+    return Noted(value, said) if said else value

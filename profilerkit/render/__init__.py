@@ -12,7 +12,8 @@ from ..randomness import untouched_random
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from ..report import Comparison, Report
+    from ..comparison import Comparison
+    from ..report import Report
     from ..trace import LayerTable
 
 __all__ = ["layer_text", "render", "renderer", "rich_tables"]

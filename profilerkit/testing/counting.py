@@ -71,6 +71,9 @@ class CountingChecks(BackendSubject):
         expect(not strangers, f"operators of {architecture.name} are in {strangers}, which are no layers of the trace")
         for column, total in (("own_macs", found.macs), ("own_flops", found.flops)):
             expect_equal(sum(row[column] for row in found.table), total, f"sum of {column} of {architecture.name}")
+            by_call = sum(row[column] for row in found.call_table)
+            expect_equal(by_call, total, f"sum of {column} of the calls of {architecture.name}")
+        expect_equal(found.table[""]["weight_bytes"], found.size_bytes, f"weight_bytes of {architecture.name}")
 
     def test_counts_are_whole_numbers(self, architecture: Architecture) -> None:
         """Python's own integers, which every report format can write; two FLOPs or more for each MAC."""

@@ -222,7 +222,7 @@ class FakeBackend(Backend):
         if inputs is None:
             return ModelTrace(_records(model))
         try:
-            outputs = model.run(inputs)
+            outputs = model.run(inputs) if inputs.function is None else inputs.run(model)
         except Exception as error:
             failure = ModelFailedError(f"the model raised {type(error).__name__}: {error}")
             return ModelTrace(_records(model), failure=failure)
@@ -244,7 +244,7 @@ class FakeBackend(Backend):
         self.resolve_device(model, device)
         self.mode(mode)
         with _inference(model):
-            yield lambda: model(*inputs.args, **inputs.kwargs)
+            yield lambda: inputs.run(model)
 
     def evaluate(self, model: FakeModel, call: Callable[[], T], device: DeviceLike = None) -> T:
         """Return ``call()``."""

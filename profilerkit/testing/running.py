@@ -146,3 +146,35 @@ class RunningChecks(BackendSubject):
         first = mlp.layer_numbers(3)[1].macs
         expect_equal(found.macs, 3 * mlp.macs(3) - first, "macs of a training step of mlp for a batch of 3")
         expect_equal(found.missing, (), "what the counts of a training step of mlp leave out")
+
+    def test_zeros_among_the_weights_are_counted(self) -> None:
+        """Where the backend does: of all parameters of "mlp", and the work on the others is no more than the whole."""
+        mlp = ARCHITECTURES["mlp"]
+        if self.left_out("mlp"):
+            self.skip(self.left_out("mlp"))
+        model = self.built(mlp)
+        with self.handed_back(model, "zero_weights() and trace_nonzero()"):
+            try:
+                zeros, elements = self.backend.zero_weights(model)
+                expect_equal(elements, mlp.params, "the elements among which zero_weights() of mlp counts")
+                expect(0 <= zeros <= elements, f"zero_weights() of mlp finds {zeros} zeros among {elements}")
+                found = self.backend.trace_nonzero(model, self.inputs(mlp))
+            except NotOfferedError as error:
+                self.skip(str(error))
+        macs = mlp.macs(3)
+        expect(macs - 3 * zeros <= found.macs <= macs, f"{found.macs} of {macs} macs of mlp are left, of {zeros} zeros")
+
+    def test_memory_is_measured(self) -> None:
+        """Where the backend does: no less than inputs and outputs of "mlp", which are alive at the end together."""
+        mlp = ARCHITECTURES["mlp"]
+        if self.left_out("mlp"):
+            self.skip(self.left_out("mlp"))
+        model = self.built(mlp)
+        with self.handed_back(model, "measured_memory()"):
+            try:
+                found = self.backend.measured_memory(model, self.inputs(mlp))
+            except NotOfferedError as error:
+                self.skip(str(error))
+        shapes = [*(spec.channels_last.shape for spec in mlp.inputs.values()), *mlp.outputs.values()]
+        least = sum(3 * 4 * math.prod(shape) for shape in shapes)
+        expect(found >= least, f"measured_memory() of mlp finds {found} bytes, its inputs and outputs take {least}")

@@ -113,6 +113,14 @@ CAUGHT = {
         "test_steps_of_training_are_traced",
         "macs of a training step of mlp for a batch of 3: found 3936, expected 9888",
     ),
+    "zeros among other weights": (
+        "test_zeros_among_the_weights_are_counted",
+        "the elements among which zero_weights() of mlp counts: found 1, expected 1370",
+    ),
+    "memory that nothing takes": (
+        "test_memory_is_measured",
+        "measured_memory() of mlp finds 0 bytes, its inputs and outputs take 360",
+    ),
     "batches that are twice as large": (
         "test_times_are_positive_and_give_the_throughput",
         "2 samples went through in a batch of 1",

@@ -28,7 +28,8 @@ class Raising(Mlp):
 
 class Uncounted(Mlp):
     def forward(self, x: Any) -> Any:
-        return torch.linalg.svdvals(super().forward(x))
+        scores = super().forward(x)
+        return torch.nn.functional.multilabel_margin_loss(scores, torch.zeros_like(scores, dtype=torch.int64))
 
 
 class TestTorch(BackendConformance):

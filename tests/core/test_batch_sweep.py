@@ -85,7 +85,7 @@ def test_a_report_of_several_batch_sizes() -> None:
     assert "Batch size" in shown
     said = report.to_dict()["statuses"][-1]
     assert said["key"] == "batch_sweep"
-    assert [row["batch_size"] for row in said["value"]] == [1, 4, 8]
+    assert [row["batch_size"] for row in said["value"]["rows"]] == [1, 4, 8]
     assert said["value"][0]["execution_time"]["samples"] == list(found[0]["execution_time"].samples)
 
 

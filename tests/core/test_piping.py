@@ -142,7 +142,7 @@ def test_a_typo_is_warned_of_with_the_nearest_name(model: FakeModel, make_profil
     profiler = make_profiler(model, function_of(lambda trace, factor=1: factor, "f"))
     with pytest.warns(ArgumentWarning, match="no registered function takes an argument 'batchsize'; did you mean 'bat"):
         profiler.compute_status("f", batchsize=2)
-    with pytest.warns(ArgumentWarning, match="'zzz'; they take: backend, batch_size, data_splits, factor"):
+    with pytest.warns(ArgumentWarning, match="'zzz'; they take: backend, batch_size, call, data_splits, factor"):
         profiler.compute_network_status(zzz=2)
 
 

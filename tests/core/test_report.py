@@ -103,9 +103,9 @@ def test_a_report_is_plain_data(model: FakeModel, make_profiler: MakeProfiler) -
     assert by_key["macs"]["value"] == 300
     assert by_key["macs"]["comparative"] == "reciprocal"
     assert len(by_key["execution_time"]["value"]["samples"]) == 6
-    assert [layer["path"] for layer in data["layers"]] == ["", "first", "second"]
+    assert [row[data["layers"]["columns"].index("path")] for row in data["layers"]["rows"]] == ["", "first", "second"]
     both = json.loads(json.dumps(Comparison(TEACHER, (STUDENT,)).to_dict()))
-    assert both["others"][0]["statuses"][0]["missing"] == ["my::op (2 calls)"]
+    assert both["reports"][1]["statuses"][0]["missing"] == ["my::op (2 calls)"]
 
 
 def test_the_table_of_one_model() -> None:
@@ -138,7 +138,8 @@ def test_details_add_descriptions_and_layers(model: FakeModel, make_profiler: Ma
     assert "second" in made.to_text(details=True)
     assert "second" not in made.to_text()
     both = Comparison(made, (made,)).to_text(details=True)
-    assert both.count("Layers of FakeModel") == 2
+    assert "Layers of FakeModel and FakeModel" in both
+    assert both.count("same") == 3
 
 
 def test_the_layer_table(model: FakeModel) -> None:
@@ -286,7 +287,6 @@ def test_what_must_be_said_of_a_value_is_said_with_its_name() -> None:
 
     record = StatusRecord.of(Half().computed(outcome))
     assert record.note == "of half of it"
-    assert record.to_dict()["note"] == "of half of it"
 
 
 def test_what_holds_for_all_reports_is_said_once_and_the_rest_by_name() -> None:
@@ -329,7 +329,7 @@ def test_layers_that_could_not_be_had_are_said(make_profiler: MakeProfiler) -> N
     assert any(note.startswith("layerwise_data failed: there is nothing to run the model with") for note in shown.notes)
 
 
-def test_whole_numbers_stay_whole_in_json_and_what_is_no_number_is_null() -> None:
+def test_whole_numbers_stay_whole_in_json_and_what_it_cannot_write_is_marked() -> None:
     numbers = report("n", record("big", np.int64(2**60 + 1), "big"), record("odd", float("nan"), "nan"))
     values = {status["key"]: status["value"] for status in json.loads(json.dumps(numbers.to_dict()))["statuses"]}
-    assert values == {"big": 2**60 + 1, "odd": None}
+    assert values == {"big": 2**60 + 1, "odd": {"type": "float", "value": "nan"}}

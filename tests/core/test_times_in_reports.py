@@ -24,7 +24,7 @@ def test_every_statistic_is_in_the_data_and_in_the_details() -> None:
     report = profile(model(), X, backend=FakeBackend(), num_iters=10, drop_first=4, metrics="execution_time")
     time = report["execution_time"]
     said = report.to_dict()["statuses"][0]["value"]
-    assert said == time.to_dict()
+    assert {**said, "session": time.session} == {**time.to_dict(), "type": "measurement", "precision": time.precision}
     assert len(said["samples"]) == 10
     assert len(said["warmup"]) == 4
     shown = report.to_text(details=True)

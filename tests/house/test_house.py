@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-HEAVY = ("torch", "tensorflow", "keras", "jax", "numpy", "pandas", "rich", "matplotlib", "click")
+HEAVY = ("torch", "tensorflow", "keras", "jax", "numpy", "pandas", "rich", "matplotlib", "click", "jinja2")
 
 FRAMEWORKS = {"torch", "tensorflow", "keras", "tf_keras", "jax"}
 

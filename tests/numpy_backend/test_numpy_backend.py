@@ -51,6 +51,20 @@ def test_networks_are_recognised_and_those_of_subclasses_too() -> None:
         Profiler(dense(1, 1), backend="numpy")
 
 
+def test_a_function_can_be_timed_but_not_followed() -> None:
+    calls: list[int] = []
+
+    def twice(model: Sequential, x: Array) -> Array:
+        calls.append(len(x))
+        return model(model(x))
+
+    network, x = Sequential(dense(3, 3)), np.ones((2, 3), "float32")
+    report = profile(network, x, call=twice, metrics=["macs", "execution_time"], num_iters=6, warmup=0)
+    assert "call= was given, but only the model's own call can be followed here" in report.status("macs").missing[0]
+    assert report["execution_time"].median > 0
+    assert set(calls) == {2}
+
+
 def test_a_network_that_calls_its_layers_in_its_own_way_is_refused() -> None:
     class Residual(Sequential):
         def __call__(self, x: Array) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 import torch
 from tiny import BACKEND, Call, ones, traced
 from torch import nn
@@ -91,6 +92,12 @@ def test_operators_know_what_they_read_and_write() -> None:
     assert [(info.shape, info.dtype) for info in op.outputs] == [((2, 8), "float32")]
 
 
+def test_dropout_that_drops_nothing_is_no_copy() -> None:
+    found = traced(nn.Sequential(nn.Dropout(), linear(), nn.Dropout(0.9)), x())
+    assert [op.operator for op in found.operators] == ["aten.linear.default"]
+    assert found.memory.live_bytes == (2 * ACTIVATION,)
+
+
 def test_in_place_views_change_the_shape_each_time() -> None:
     def run(self: Any, a: torch.Tensor, b: torch.Tensor) -> Any:
         return (a * 1).t_(), (b * 1).t_()
@@ -108,3 +115,47 @@ def test_hooks_of_the_user_run_and_their_work_is_counted() -> None:
 def test_named_inputs_are_called_by_name() -> None:
     found = BACKEND.trace(Call(lambda self, *, x: self.layer(x), layer=linear()), ModelInputs.of({"x": x()}))
     assert found.macs == LINEAR
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_attention_returns_what_is_laid_out_as_its_queries(masked: bool) -> None:
+    """So the heads, which lie after the tokens in memory, are joined without a copy, as on a real device."""
+
+    def run(self: Any, x: torch.Tensor, mask: torch.Tensor | None = None) -> Any:
+        heads = x.view(2, 5, 4, 8).transpose(1, 2)
+        attended = nn.functional.scaled_dot_product_attention(heads, heads, heads, attn_mask=mask)
+        return attended.transpose(1, 2).reshape(2, 5, 32)
+
+    given = (ones(2, 5, 32), *([ones(5, 5)] if masked else []))
+    found = traced(Call(run), *given)
+    expected = (2 * 2 * 5 * 32 + masked * 25) * 4
+    assert found.memory.peak_bytes(include_weights=False) == expected
+    assert expected <= BACKEND.measured_memory(Call(run), ModelInputs(*given))
+
+
+def test_attention_that_cannot_be_is_refused_as_ever() -> None:
+    run = Call(lambda self, q, k: nn.functional.scaled_dot_product_attention(q, k, k))
+    for key in (ones(2, 4, 5, 7), ones(2, 3, 5, 8), ones(3, 4, 5, 8)):
+        assert BACKEND.trace(run, ModelInputs(ones(2, 4, 5, 8), key)).failure is not None
+
+
+class Cast(nn.Module):
+    """Works in a narrower type inside, whatever its weights are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Sequential(linear(), nn.ReLU())
+
+    def forward(self, x: torch.Tensor) -> Any:
+        with torch.autocast("cpu", torch.bfloat16):
+            return self.layer(x)
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_autocast_is_seen_and_keeps_the_weights_it_casts(device: str) -> None:
+    """The input, its cast, the cast weight (kept to the end), the product, and relu's output, all of two bytes."""
+    found = traced(Cast().to(device), x())
+    assert found.macs == LINEAR
+    assert found.table["layer.1"]["output_shapes"] == ((2, 8),)
+    assert {info.dtype for op in found.operators for info in op.outputs} == {"bfloat16"}
+    assert found.memory.peak_bytes(include_weights=False) == ACTIVATION + 64 * 2 + 2 * ACTIVATION // 2

@@ -15,7 +15,7 @@ from torch import nn
 
 from profilerkit import InputError, ModelFailedError, ModelInputs, compare, profile
 from profilerkit.backend import RunOptions
-from profilerkit_torch.passes import EventTimedPass
+from profilerkit_torch.timed_passes import EventTimedPass
 
 
 def small() -> nn.Sequential:

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-from profilerkit import ModelChangedWarning, profile
+from profilerkit import ModelChangedWarning, ModelInputs, profile
 from profilerkit_torch import ComputeEvalMetric, TorchBackend, TorchProfiler
 from profilerkit_torch.tracing import trace_model
 
@@ -177,3 +177,40 @@ def test_lazy_parameters_have_a_fingerprint() -> None:
     report = profile(nn.Sequential(nn.LazyLinear(3)), metrics=["macs", "total_params"])
     assert report.status("macs").completeness.value == "failed"
     assert TorchBackend().fingerprint(nn.LazyLinear(3)) is not None
+
+
+@pytest.mark.parametrize("run", [timed, traced, evaluated])
+def test_an_attribute_under_another_name_and_an_equal_one(run: Callable[[nn.Module], None]) -> None:
+    """What is there afterwards is what was there, under its name and in its place, not what equals it."""
+
+    def change(model: Any) -> None:
+        model.found = model.__dict__.pop("sizes")
+        model.names = ["a"]
+
+    model: Any = Custom(change)
+    model.sizes, model.names = [1, 2], ["a"]
+    model.do = lambda self: change(self) if "sizes" in self.__dict__ else None
+    before = dict(model.__dict__)
+    run(model)
+    assert list(model.__dict__) == list(before)
+    assert all(model.__dict__[name] is value for name, value in before.items())
+
+
+@pytest.mark.parametrize("run", [timed, traced, evaluated])
+def test_a_module_that_lacks_some_of_torchs_containers(run: Callable[[nn.Module], None]) -> None:
+    """As those do that were saved by an older torch."""
+    model = nn.Sequential(nn.Linear(2, 2))
+    del model[0].__dict__["_state_dict_pre_hooks"]
+    before = dict(model[0].__dict__)
+    run(model)
+    assert list(model[0].__dict__) == list(before)
+    assert all(model[0].__dict__[name] is value for name, value in before.items())
+
+
+def test_a_bigger_recursion_limit_is_taken_back_when_the_model_raises() -> None:
+    def fail(model: Any) -> None:
+        raise ValueError("no")
+
+    limit = sys.getrecursionlimit()
+    assert trace_model(Custom(fail), ModelInputs(X)).failure is not None
+    assert sys.getrecursionlimit() == limit

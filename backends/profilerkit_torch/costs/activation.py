@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from .registry import Cost, Shape, register_op_cost
+from .registry import Cost, Shape, register_op_cost, register_op_costs
 
 #: Operations for each element, by operator; an in-place variant costs the same.
 _PER_ELEMENT = {
@@ -33,7 +33,10 @@ _PER_ELEMENT = {
     "lerp": 3,
     "floor_divide": 1,
     "rrelu_with_noise": 2,  # compare, multiply
+    "polar": 4,  # cosine, sine, two products
 }
+#: Other names that torch has for such operators, in its kernels.
+_KERNELS = {"rrelu_with_noise_functional": 2, "_add_relu": 2, "_masked_scale": 2}
 
 
 def _register(name: str, operations: int) -> None:
@@ -45,7 +48,7 @@ def _register(name: str, operations: int) -> None:
             return Cost(0, operations * out.numel)
 
 
-for _name, _operations in _PER_ELEMENT.items():
+for _name, _operations in {**_PER_ELEMENT, **_KERNELS}.items():
     _register(_name, _operations)
 
 
@@ -75,7 +78,17 @@ def log_sigmoid(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
     return Cost(0, 3 * x.numel)
 
 
+@register_op_cost("aten::_fused_dropout")
 @register_op_cost("aten::native_dropout")
 def dropout(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
     """Mask and scale: two operations for each element, where a model keeps its dropout on."""
     return Cost(0, 2 * x.numel)
+
+
+@register_op_costs(
+    *(f"prims::bessel_{name}" for name in ("i0", "i0e", "i1", "i1e", "j0", "j1")),
+    *(f"prims::{name}" for name in ("cbrt", "erf_inv", "erfcx", "ndtri", "spherical_bessel_j0", "zeta")),
+)
+def primitive(*_: Any, out: Shape, **__: Any) -> Cost:
+    """One operation for each element, as any other elementary function."""
+    return Cost(0, out.numel)

@@ -8,29 +8,33 @@ from __future__ import annotations
 
 from typing import Any
 
-from .registry import Cost, Shape, register_op_cost
+from .registry import Cost, Shape, register_op_cost, register_op_costs
 
 
-def _convolution(x: Shape, weight: Shape, bias: Shape | None, out: Shape, transposed: bool = False) -> Cost:
+def cost_of_convolution(x: Shape, weight: Shape, bias: Shape | None, out: Shape, transposed: bool = False) -> Cost:
+    """Return the cost of a convolution of either kind."""
     one_filter = Shape(weight[1:]).numel
     macs = (x.numel if transposed else out.numel) * one_filter
     return Cost.of_macs(macs, out.numel if bias is not None else 0)
 
 
-@register_op_cost("aten::conv1d")
-@register_op_cost("aten::conv2d")
-@register_op_cost("aten::conv3d")
+@register_op_costs(
+    *(f"aten::conv{dimensions}d" for dimensions in (1, 2, 3)),
+    *("aten::miopen_convolution", "aten::miopen_depthwise_convolution", "aten::mkldnn_convolution"),
+    *("aten::_mps_convolution", "aten::_nnpack_spatial_convolution"),
+)
 def conv(x: Shape, weight: Shape, bias: Shape | None = None, *_: Any, out: Shape, **__: Any) -> Cost:
     """``out * (in_channels / groups) * kernel``, and an addition for each output element where there is a bias."""
-    return _convolution(x, weight, bias, out)
+    return cost_of_convolution(x, weight, bias, out)
 
 
-@register_op_cost("aten::conv_transpose1d")
-@register_op_cost("aten::conv_transpose2d")
-@register_op_cost("aten::conv_transpose3d")
+@register_op_costs(
+    *(f"aten::conv_transpose{dimensions}d" for dimensions in (1, 2, 3)),
+    *("aten::miopen_convolution_transpose", "mkldnn::_convolution_transpose_pointwise"),
+)
 def conv_transpose(x: Shape, weight: Shape, bias: Shape | None = None, *_: Any, out: Shape, **__: Any) -> Cost:
     """``in * (out_channels / groups) * kernel``, and an addition for each output element where there is a bias."""
-    return _convolution(x, weight, bias, out, transposed=True)
+    return cost_of_convolution(x, weight, bias, out, transposed=True)
 
 
 @register_op_cost("aten::convolution")
@@ -49,7 +53,60 @@ def convolution(
     **__: Any,
 ) -> Cost:
     """Return the cost of either kind, as the ``transposed`` flag says."""
-    return _convolution(x, weight, bias, out, transposed)
+    return cost_of_convolution(x, weight, bias, out, transposed)
+
+
+@register_op_costs(
+    *("aten::_conv_depthwise2d", "aten::conv_depthwise3d", "aten::_slow_conv2d_forward", "aten::slow_conv3d_forward"),
+    *("aten::slow_conv_dilated2d", "aten::slow_conv_dilated3d"),
+)
+def native_convolution(
+    x: Shape, weight: Shape, kernel: Any, bias: Shape | None = None, *_: Any, out: Shape, **__: Any
+) -> Cost:
+    """Cost of a convolution; these are told the size of the kernel beside the weight."""
+    return cost_of_convolution(x, weight, bias, out)
+
+
+@register_op_costs("aten::slow_conv_transpose2d", "aten::slow_conv_transpose3d")
+def native_transposed(
+    x: Shape, weight: Shape, kernel: Any, bias: Shape | None = None, *_: Any, out: Shape, **__: Any
+) -> Cost:
+    """Cost of a transposed convolution; these are told the size of the kernel beside the weight."""
+    return cost_of_convolution(x, weight, bias, out, transposed=True)
+
+
+@register_op_cost("aten::cudnn_convolution")
+def cudnn_convolution(x: Shape, weight: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+    """Cost of a convolution; the bias is added afterwards."""
+    return cost_of_convolution(x, weight, None, out)
+
+
+@register_op_costs("aten::cudnn_convolution_transpose", "aten::_mps_convolution_transpose")
+def cudnn_transposed(x: Shape, weight: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+    """Cost of a transposed convolution; the bias is added afterwards."""
+    return cost_of_convolution(x, weight, None, out, transposed=True)
+
+
+@register_op_costs("aten::cudnn_convolution_relu", "aten::miopen_convolution_relu")
+def convolution_relu(x: Shape, weight: Shape, bias: Shape | None, *_: Any, out: Shape, **__: Any) -> Cost:
+    """Cost of a convolution, and one operation for each output element."""
+    macs, flops = cost_of_convolution(x, weight, bias, out)
+    return Cost(macs, flops + out.numel)
+
+
+@register_op_costs("aten::cudnn_convolution_add_relu", "aten::miopen_convolution_add_relu")
+def convolution_add_relu(
+    x: Shape, weight: Shape, other: Shape, alpha: Any, bias: Shape | None, *_: Any, out: Shape, **__: Any
+) -> Cost:
+    """Cost of a convolution, and two operations for each output element."""
+    macs, flops = cost_of_convolution(x, weight, bias, out)
+    return Cost(macs, flops + 2 * out.numel)
+
+
+@register_op_cost("aten::conv_tbc")
+def convolution_of_time_first(x: Shape, weight: Shape, bias: Shape, *_: Any, out: Shape) -> Cost:
+    """``out * in_channels * kernel`` of a weight ``(kernel, in, out)``, and an addition for each output element."""
+    return Cost.of_macs(out.numel * weight[0] * weight[1], out.numel)
 
 
 @register_op_cost("aten::convolution_backward")
@@ -70,5 +127,5 @@ def convolution_backward(
     **__: Any,
 ) -> Cost:
     """As much as the forward pass for the input's gradient, and again for the weight's; the bias takes the sum."""
-    forward = _convolution(x, weight, None, gradient, transposed)
+    forward = cost_of_convolution(x, weight, None, gradient, transposed)
     return Cost.of_macs(forward.macs * sum(wanted[:2]), gradient.numel if wanted[2] else 0)

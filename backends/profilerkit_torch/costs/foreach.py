@@ -15,6 +15,7 @@ _PER_ELEMENT = {
     **dict.fromkeys(("erf", "erfc", "lgamma", "ceil", "floor", "round", "trunc", "frac", "sign"), 1),
     **dict.fromkeys(("addcmul", "addcdiv", "lerp"), 3),
     "norm": 2,  # power, add
+    "powsum": 2,
     "max": 1,
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .registry import Cost, Shape, register_op_cost
+from .registry import Cost, Shape, register_op_cost, register_op_costs
 
 
 @register_op_cost("aten::mse_loss")
@@ -58,6 +58,33 @@ def binary_cross_entropy_with_logits(
 def nll_loss(x: Shape, target: Shape, *_: Any, out: Any, **__: Any) -> Cost:
     """One addition for each target."""
     return Cost(0, target.numel)
+
+
+@register_op_cost("aten::soft_margin_loss")
+def soft_margin_loss(x: Shape, target: Shape, reduction: int = 1, *, out: Shape) -> Cost:
+    """``log(1 + exp(-t * x))``: negate, multiply, exp, add, log; five operations for each element."""
+    return _loss(x, 5, reduction)
+
+
+@register_op_cost("aten::multi_margin_loss")
+def multi_margin_loss(
+    x: Shape, target: Shape, p: Any = 1, margin: Any = 1, weight: Shape | None = None, reduction: int = 1, *, out: Shape
+) -> Cost:
+    """``sum(max(0, margin - x[t] + x) ** p) / n``: subtract, add, compare, sum; a square, a product with the weight."""
+    return _loss(x, 4 + (p == 2) + (weight is not None), 0)
+
+
+@register_op_costs("aten::_ctc_loss", "aten::_cudnn_ctc_loss", "aten::miopen_ctc_loss")
+def ctc_loss(log_probs: Shape, targets: Shape, *_: Any, out: Any, **__: Any) -> Cost:
+    """Add up the probabilities of all alignments (Graves and others 2006): 13 operations for each state and step.
+
+    A target of S labels has 2 * S + 1 states, blanks between them. Each is the logarithm of a sum of three: two
+    comparisons, three subtractions, three exponentials, two additions, a logarithm, and two additions of the maximum
+    and of the label's probability. Steps and labels count as padded to the longest.
+    """
+    steps, batch = log_probs[0], (log_probs[1] if len(log_probs) == 3 else 1)
+    states = 2 * targets.numel + batch
+    return Cost(0, 13 * steps * states)
 
 
 def _loss(x: Shape, operations: int, reduction: int) -> Cost:

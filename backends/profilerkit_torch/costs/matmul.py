@@ -4,63 +4,65 @@ from __future__ import annotations
 
 from typing import Any
 
-from .registry import Cost, Shape, register_op_cost
+from .registry import Cost, Shape, register_op_cost, register_op_costs
+from .shapes import SparseShape
+from .sparse import stored_product
 
 
 @register_op_cost("aten::mm")
-@register_op_cost("aten::_int_mm")
-@register_op_cost("aten::_scaled_mm")
 def mm(a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """``(m, k) @ (k, n)``: m * k * n."""
-    return Cost.of_macs(a.numel * b[-1])
+    return stored_product(a, b)
 
 
 @register_op_cost("aten::bmm")
 def bmm(a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """``(b, m, k) @ (b, k, n)``: b * m * k * n."""
-    return Cost.of_macs(a.numel * b[-1])
+    return stored_product(a, b)
 
 
 @register_op_cost("aten::addmm")
-@register_op_cost("aten::addmm_")
 def addmm(bias: Shape, a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """``bias + a @ b``: m * k * n, and an addition for each output element."""
-    return Cost.of_macs(a.numel * b[-1], out.numel)
+    return Cost.of_macs(stored_product(a, b).macs, out.numel)
 
 
 @register_op_cost("aten::baddbmm")
-@register_op_cost("aten::baddbmm_")
 def baddbmm(bias: Shape, a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """``bias + a @ b`` in batches: b * m * k * n, and an addition for each output element."""
     return Cost.of_macs(a.numel * b[-1], out.numel)
 
 
 @register_op_cost("aten::addbmm")
-@register_op_cost("aten::addbmm_")
 def addbmm(bias: Shape, a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """``bias + sum of a @ b over the batch``: b * m * k * n, and an addition for each output element."""
     return Cost.of_macs(a.numel * b[-1], out.numel)
 
 
-@register_op_cost("aten::linear")
+@register_op_cost("aten::_foreach_mm")
+def foreach_mm(firsts: tuple[Shape, ...], seconds: tuple[Shape, ...], *, out: Any) -> Cost:
+    """One product for each pair of matrices."""
+    return Cost.of_macs(sum(stored_product(a, b).macs for a, b in zip(firsts, seconds, strict=True)))
+
+
+@register_op_cost("aten::_addmm_activation")
+def addmm_activation(bias: Shape, a: Shape, b: Shape, *_: Any, use_gelu: bool = False, out: Shape, **__: Any) -> Cost:
+    """``activation(bias + a @ b)``: m * k * n, and for each output an addition and a GELU by tanh (8) or a ReLU (1)."""
+    return Cost.of_macs(a.numel * b[-1], out.numel * (1 + (8 if use_gelu else 1)))
+
+
+@register_op_costs("aten::linear", "aten::mkldnn_linear", "onednn::linear_dynamic_fp16")
 def linear(x: Shape, weight: Shape, bias: Shape | None = None, *, out: Shape) -> Cost:
     """``x @ weight.T + bias``: out * in_features, and an addition for each output element where there is a bias."""
-    return Cost.of_macs(x.numel * (weight[0] if len(weight) == 2 else 1), out.numel if bias is not None else 0)
-
-
-@register_op_cost("quantized::linear")
-@register_op_cost("quantized::linear_relu")
-@register_op_cost("quantized::linear_dynamic")
-@register_op_cost("quantized::linear_relu_dynamic")
-def quantized_linear(x: Shape, packed: Any, *_: Any, out: Shape, **__: Any) -> Cost:
-    """``x @ weight.T``: out * in_features; whether there is a bias is packed away with the weight."""
-    return Cost.of_macs(x.numel * out[-1])
+    rows = weight[0] if len(weight) == 2 else 1
+    macs = Shape(x[:-1]).numel * weight.stored if isinstance(weight, SparseShape) else x.numel * rows
+    return Cost.of_macs(macs, out.numel if bias is not None else 0)
 
 
 @register_op_cost("aten::mv")
 def mv(a: Shape, x: Shape, *, out: Shape) -> Cost:
     """``(m, k) @ (k,)``: m * k."""
-    return Cost.of_macs(a.numel)
+    return stored_product(a, Shape((*x, 1)))
 
 
 @register_op_cost("aten::dot")
@@ -71,14 +73,12 @@ def dot(x: Shape, y: Shape, *, out: Shape) -> Cost:
 
 
 @register_op_cost("aten::addmv")
-@register_op_cost("aten::addmv_")
 def addmv(bias: Shape, a: Shape, x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """``bias + a @ x``: m * k, and an addition for each output element."""
     return Cost.of_macs(a.numel, out.numel)
 
 
 @register_op_cost("aten::addr")
-@register_op_cost("aten::addr_")
 def addr(bias: Shape, x: Shape, y: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """``bias + outer(x, y)``: one multiply-accumulate for each output element."""
     return Cost.of_macs(out.numel)
@@ -109,3 +109,15 @@ def _with_ones(shape: Shape, expanded: Any) -> list[int]:
     for position in sorted(expanded):
         sizes.insert(position, 1)
     return sizes
+
+
+@register_op_cost("aten::linalg_cross")
+def cross(a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+    """Two products and a subtraction for each output element."""
+    return Cost(0, 3 * out.numel)
+
+
+@register_op_cost("aten::_compute_linear_combination")
+def linear_combination(x: Shape, coefficients: Shape, *, out: Shape) -> Cost:
+    """``coefficients @ x``, over all else that x has: one multiply-accumulate for each coefficient and element."""
+    return Cost.of_macs(coefficients[0] * x.numel)

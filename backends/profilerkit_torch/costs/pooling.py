@@ -6,7 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from .registry import Cost, Shape, register_free, register_op_cost
+import torch
+
+from .registry import Cost, Shape, register_free, register_op_cost, register_op_costs
 
 
 def _window(kernel: int | Sequence[int], dimensions: int) -> int:
@@ -39,10 +41,15 @@ def _register_pooling(dimensions: int) -> None:
 
     for name in (f"max_pool{dimensions}d", f"max_pool{dimensions}d_with_indices", f"avg_pool{dimensions}d"):
         register_op_cost(f"aten::{name}", pool)
+    register_op_cost(f"aten::quantized_max_pool{dimensions}d", pool)
     for name in (f"adaptive_avg_pool{dimensions}d", f"adaptive_max_pool{dimensions}d"):
         register_op_cost(f"aten::{name}", adaptive_pool)
     if dimensions > 1:
         register_op_cost(f"aten::_adaptive_avg_pool{dimensions}d", adaptive_pool)
+        register_op_cost(f"aten::fractional_max_pool{dimensions}d", pool)
+        register_op_cost(f"aten::mkldnn_max_pool{dimensions}d", pool)
+    if dimensions == 2:
+        register_op_cost("aten::mkldnn_adaptive_avg_pool2d", adaptive_pool)
 
 
 for _dimensions in (1, 2, 3):
@@ -72,17 +79,51 @@ for _dimensions in (2, 3):
     _register_sampling(_dimensions)
 
 
+def _register_smooth_resampling(name: str, reach: int) -> None:
+    @register_op_cost(f"aten::{name}")
+    def resample(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+        """A weighted sum along the width, then one along the height; both reach further the more is made smaller.
+
+        The sum has ``reach * max(1, length / new length)`` products, rounded up, and one addition fewer.
+        """
+        height, width = (math.ceil(reach * max(1.0, x[place] / out[place])) for place in (-2, -1))
+        along_width = Shape((*x[:-1], out[-1])).numel
+        return Cost(0, along_width * (2 * width - 1) + out.numel * (2 * height - 1))
+
+
+for _name, _reach in (("bilinear", 2), ("bicubic", 4), ("lanczos", 6)):
+    if hasattr(torch.ops.aten, f"_upsample_{_name}2d_aa"):
+        _register_smooth_resampling(f"_upsample_{_name}2d_aa", _reach)
+
+
+@register_op_costs("aten::cudnn_grid_sampler", "aten::_grid_sampler_2d_cpu_fallback")
+def bilinear_grid_sampler(x: Shape, grid: Shape, mode: int = 0, *_: Any, out: Shape, **__: Any) -> Cost:
+    """A weighted sum of 4 neighbours (16, cubic): as many products, and an addition fewer; the nearest takes none."""
+    return Cost(0, {0: 7, 1: 0, 2: 31}[mode] * out.numel)
+
+
+@register_op_cost("aten::cudnn_affine_grid_generator")
 @register_op_cost("aten::affine_grid_generator")
 def affine_grid(theta: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """Each point of the grid, with a 1 added, by a ``(d, d + 1)`` matrix: d * (d + 1) multiply-accumulates."""
     return Cost.of_macs(out.numel * theta[-1])
 
 
-@register_op_cost("aten::_embedding_bag")
-@register_op_cost("aten::_embedding_bag_forward_only")
-def embedding_bag(weight: Shape, indices: Shape, *_: Any, out: Any, **__: Any) -> Cost:
-    """One addition (or comparison) for each element of each row that is looked up."""
-    return Cost(0, indices.numel * weight[-1])
+@register_op_costs("aten::_embedding_bag", "aten::_embedding_bag_forward_only")
+def embedding_bag(
+    weight: Shape,
+    indices: Shape,
+    offsets: Any,
+    scale: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    per_sample_weights: Shape | None = None,
+    *_: Any,
+    out: Any,
+    **__: Any,
+) -> Cost:
+    """One addition (or comparison) for each element of each row that is looked up; with weights a product more."""
+    return Cost(0, indices.numel * weight[-1] * (1 + (per_sample_weights is not None)))
 
 
 register_free(*(f"aten::{kind}{d}d" for kind in ("upsample_nearest", "_upsample_nearest_exact") for d in (1, 2, 3)))

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from .registry import Cost, Shape, register_op_cost
+from .registry import Cost, Shape, register_op_cost, register_op_costs
 
 
 def _elements(shapes: Any) -> int:
     return shapes.numel if isinstance(shapes, Shape) else sum(map(_elements, shapes))
 
 
-@register_op_cost("aten::quantize_per_tensor")
-@register_op_cost("aten::quantize_per_channel")
+@register_op_costs(
+    *("aten::quantize_per_tensor", "aten::quantize_per_channel", "quantized_decomposed::quantize_per_tensor"),
+    *("quantized_decomposed::quantize_per_channel", "quantized_decomposed::quantize_per_channel_group"),
+    *("quantized_decomposed::quantize_per_token", "torchao::quantize_affine"),
+)
 def quantize(x: Any, *_: Any, out: Any) -> Cost:
     """``clamp(round(x / scale) + zero_point)``: scale, round and two comparisons for each element."""
     return Cost(0, 4 * _elements(out))
@@ -24,10 +27,40 @@ def quantize_dynamic(x: Shape, *_: Any, out: Shape) -> Cost:
     return Cost(0, 6 * out.numel)
 
 
-@register_op_cost("aten::dequantize")
+@register_op_costs(
+    *("aten::dequantize", "quantized_decomposed::dequantize_per_tensor", "torchao::dequantize_affine"),
+    *("quantized_decomposed::dequantize_per_channel", "quantized_decomposed::dequantize_per_channel_group"),
+    *("quantized_decomposed::dequantize_per_token", "quantized::embedding_byte", "quantized::embedding_4bit"),
+)
 def dequantize(x: Any, *, out: Any) -> Cost:
     """``(x - zero_point) * scale``: two operations for each element."""
     return Cost(0, 2 * _elements(out))
+
+
+@register_op_costs(
+    *("quantized_decomposed::choose_qparams", "quantized_decomposed::choose_qparams_symmetric"),
+    *("quantized_decomposed::choose_qparams_per_token", "torchao::choose_qparams_affine"),
+)
+def choose_parameters(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
+    """Two comparisons for each element, to find the range."""
+    return Cost(0, 2 * x.numel)
+
+
+@register_op_costs(
+    *("aten::fake_quantize_per_tensor_affine_cachemask", "aten::fake_quantize_per_channel_affine_cachemask"),
+    "aten::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams",
+    "quantized_decomposed::fake_quant_per_channel",
+    *("aten::_fake_quantize_learnable_per_tensor_affine", "aten::_fake_quantize_learnable_per_channel_affine"),
+)
+def fake_quantize(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
+    """Quantise and go back: six operations for each element."""
+    return Cost(0, 6 * x.numel)
+
+
+@register_op_costs("aten::_fused_moving_avg_obs_fq_helper", "aten::_fused_moving_avg_obs_fq_helper_functional")
+def observe_and_fake_quantize(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
+    """Two comparisons for each element to find the range, and then as with one that is given."""
+    return Cost(0, 8 * x.numel)
 
 
 @register_op_cost("aten::normal.Tensor_float")

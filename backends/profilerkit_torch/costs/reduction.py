@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from .registry import Cost, Shape, register_op_cost
+from .registry import Cost, Shape, register_op_cost, register_op_costs
 
 _PER_INPUT = {
     "var": 4,  # mean, subtract, square, add
@@ -21,8 +21,14 @@ _PER_INPUT = {
     "cumprod": 1,
     "cummax": 1,
     "cummin": 1,
+    "logcumsumexp": 4,
+    "dist": 3,  # subtract, power, add
+    "allclose": 3,  # subtract, abs, compare
+    "segment_reduce": 1,
     "col2im": 1,  # overlapping patches are added up
 }
+#: Other names that torch has for such operators, in its kernels.
+_KERNELS = {"_logcumsumexp": 4, "_cummax_helper": 1, "_cummin_helper": 1, "_aminmax": 2, "native_norm": 2}
 
 
 def _register(name: str, operations: int) -> None:
@@ -34,7 +40,7 @@ def _register(name: str, operations: int) -> None:
             return Cost(0, operations * x.numel)
 
 
-for _name, _operations in _PER_INPUT.items():
+for _name, _operations in {**_PER_INPUT, **_KERNELS}.items():
     _register(_name, _operations)
 
 
@@ -70,11 +76,7 @@ for _name in ("index_add", "index_reduce"):
     _register_accumulation(_name)
 
 
-@register_op_cost("aten::index_put")
-@register_op_cost("aten::index_put_")
-@register_op_cost("aten::put")
-@register_op_cost("aten::put_")
-@register_op_cost("aten::_unsafe_index_put")
+@register_op_costs("aten::index_put", "aten::put", "aten::_unsafe_index_put", "aten::_index_put_impl")
 def index_put(x: Shape, indices: Any, values: Shape, accumulate: bool = False, *_: Any, out: Any, **__: Any) -> Cost:
     """One addition for each value where they accumulate, else nothing."""
     return Cost(0, values.numel if accumulate else 0)

@@ -1,58 +1,60 @@
 """Which formula gives the cost of which operator or module.
 
-A formula is a pure function of shapes. Operators without one are recognised by what torch says of them: views and
-copies cost nothing, element-wise operators one operation for each output element, reductions one for each input
-element. Whatever is left is reported as not counted, never as zero.
+A formula is a pure function of shapes. What is known of the operators that have none, see `classification`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from enum import Enum
 from typing import Any, TypeVar, cast, overload
 
 import torch
 from torch import nn
 
-from profilerkit.cost import Cost, Formula, FormulaTable, Shape, evaluated
+from profilerkit.cost import Cost, Formula, FormulaTable, Shape
 from profilerkit.keras_costs import KERAS_LAYER_COSTS
 from profilerkit.keras_layers import is_shipped
 
 __all__ = [
+    "UNCOUNTED",
     "Cost",
     "Formula",
-    "Kind",
     "Shape",
-    "classify",
+    "forget_what_was_derived",
+    "formula_of",
+    "is_free",
     "module_cost",
-    "op_cost",
+    "override",
     "register_free",
     "register_module_cost",
     "register_op_cost",
+    "register_op_costs",
     "scoped_costs",
 ]
 
-
-class Kind(Enum):
-    """What is known of an operator's cost."""
-
-    FORMULA = "formula"
-    VIEW = "view"
-    FREE = "free"
-    POINTWISE = "pointwise"
-    REDUCTION = "reduction"
-    #: Made of other operators, which are recorded instead.
-    COMPOSITE = "composite"
-    UNKNOWN = "unknown"
-
-
 F = TypeVar("F", bound="Callable[..., Cost]")
 
+#: What a formula returns of a call whose arguments do not tell what it costs: the call is reported as not counted.
+UNCOUNTED = Cost(0, 0)
+
 _free: set[str] = set()
-_kinds: dict[Any, Kind] = {}
-_operators = FormulaTable("operator", _kinds.clear)
+_scopes: list[dict[Any, Formula]] = []
+_derived: list[Callable[[], None]] = []
+
+
+def _changed() -> None:
+    for forget in _derived:
+        forget()
+
+
+_operators = FormulaTable("operator", _changed)
 _modules = FormulaTable("module")
+
+
+def forget_what_was_derived(forget: Callable[[], None]) -> None:
+    """Have a function called whenever a formula is added or taken away."""
+    _derived.append(forget)
 
 
 @overload
@@ -105,9 +107,7 @@ def register_module_cost(module_type: type[nn.Module], formula: F | None = None,
     """
 
     def register(function: F) -> F:
-        if not (isinstance(module_type, type) and issubclass(module_type, nn.Module)):
-            raise TypeError(f"register_module_cost takes a subclass of torch.nn.Module, not {module_type!r}")
-        return _modules.register(module_type, function, override, module_type.__name__)
+        return _modules.register(_module_class(module_type), function, override, module_type.__name__)
 
     return register if formula is None else register(formula)
 
@@ -119,103 +119,88 @@ def scoped_costs() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def override(formulas: Mapping[Any, Callable[..., Cost]]) -> Iterator[None]:
+    """Count by other formulas inside a ``with`` block; at its end those that were there are there again.
+
+    Args:
+        formulas: A formula for each operator (what `register_op_cost` takes) or class of modules (what
+            `register_module_cost` takes). They stand before all others; of two blocks, one inside the other, the inner
+            one's stand first.
+
+    Raises:
+        TypeError: For a key that is neither, or a formula that cannot be called; then nothing is changed.
+
+    >>> from profilerkit_torch import costs
+    >>> with costs.override({"aten::mm": lambda a, b, *, out: costs.Cost.of_macs(a.numel * b[-1] // 2)}):
+    ...     pass
+    """
+    scope = {(_module_class if isinstance(key, type) else _operator_name)(key): formulas[key] for key in formulas}
+    for key, formula in scope.items():
+        if not callable(formula):
+            raise TypeError(f"the formula for {key} is {formula!r}, which cannot be called")
+    _scopes.append(scope)
+    _changed()
+    try:
+        yield
+    finally:
+        _scopes.pop()
+        _changed()
+
+
+def register_op_costs(*names: str) -> Callable[[F], F]:
+    """Give several operators one formula: a decorator."""
+
+    def register(function: F) -> F:
+        for name in names:
+            register_op_cost(name, function)
+        return function
+
+    return register
+
+
 def register_free(*names: str) -> None:
     """Declare operators that move or choose data and do no arithmetic."""
     _free.update(names)
 
 
+def is_free(name: str) -> bool:
+    """Say whether an operator of that name is declared to do no arithmetic."""
+    return name in _free
+
+
+def formula_of(func: Any) -> Formula | None:
+    """Return the formula for an operator: that of the overload before that of them all.
+
+    An operator of torch's own that writes in place, ``aten::mul_``, has that of ``aten::mul`` where it has none.
+    """
+    name, overload_name = str(func._schema.name), func._schema.overload_name or "default"
+    names = (name, name.removesuffix("_")) if name.startswith("aten::") else (name,)
+    return _found(tuple(key for form in names for key in (f"{form}.{overload_name}", form)), _operators)
+
+
 def module_cost(module: nn.Module) -> Formula | None:
     """Return the formula for a module, if its class has one: a layer that Keras ships has it by its name."""
-    formula = KERAS_LAYER_COSTS.get(type(module).__name__) if is_shipped(module) else None
-    if formula is None or _modules.get(type(module)) is not None:
-        return _modules.get(type(module))
+    registered = _found((type(module),), _modules)
+    formula = KERAS_LAYER_COSTS.get(type(module).__name__) if registered is None and is_shipped(module) else None
+    if formula is None:
+        return registered
     return lambda layer, inputs, outputs: cast(Cost, formula(layer, inputs, outputs, False))
 
 
-#: Operators that return their input where nothing is to be done, and sums of its elements elsewhere.
-_VIEWS_ONLY_AT_TIMES = ("aten::coalesce",)
-#: Where an operator that takes no tensors only makes one, or marks a place for torch's profiler.
-_TORCHS_OWN = ("aten", "prims", "profiler")
+def _found(keys: tuple[Any, ...], table: FormulaTable) -> Formula | None:
+    for formulas in (*reversed(_scopes), table):
+        for key in keys:
+            formula: Formula | None = formulas.get(key)
+            if formula is not None:
+                return formula
+    return None
 
 
-def classify(func: Any) -> Kind:
-    """Say what is known of an operator."""
-    kind = _kinds.get(func)
-    if kind is None:
-        kind = _kinds[func] = _classified(func)
-    return kind
-
-
-def _classified(func: Any) -> Kind:
-    schema = func._schema
-    if func.namespace == "prim":  # a question: fake tensors answer one for their device
-        return Kind.VIEW
-    if _formula(func) is not None:
-        return Kind.FORMULA
-    if schema.name in _free:
-        return Kind.FREE
-    returned = [value.alias_info for value in schema.returns]
-    is_view = returned and all(alias is not None and not alias.is_write for alias in returned)
-    if is_view and schema.name not in _VIEWS_ONLY_AT_TIMES:
-        return Kind.VIEW
-    if torch.Tag.inplace_view in func.tags:
-        return Kind.FREE
-    if func.has_kernel_for_dispatch_key(torch._C.DispatchKey.CompositeImplicitAutograd):
-        return Kind.COMPOSITE
-    if torch.Tag.pointwise in func.tags:
-        return Kind.POINTWISE
-    if torch.Tag.reduction in func.tags:
-        return Kind.REDUCTION
-    takes_data = any("Tensor" in str(argument.type) for argument in schema.arguments)
-    return Kind.FREE if func.namespace in _TORCHS_OWN and not takes_data else Kind.UNKNOWN
-
-
-def op_cost(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> Cost | None:
-    """Return the cost of one call, or None where it is not known."""
-    if kind is Kind.FREE:
-        return Cost(0, 0)
-    if kind is Kind.POINTWISE:
-        first = result[0] if isinstance(result, (tuple, list)) else result
-        return Cost(0, first.numel() if _has_floats(first) else 0)
-    if kind is Kind.REDUCTION:
-        return Cost(0, args[0].numel() if _has_floats(args[0]) or _has_floats(result) else 0)
-    formula = _formula(func)
-    if formula is None:
-        return None
-    shapes, out = _shapes(args), _shapes(result)
-    named = {name: _shapes(value) for name, value in kwargs.items() if name != "out"}
-    cost = evaluated(
-        schema_name(func),
-        lambda: formula(*shapes, **named, out=out),
-        lambda: f"{shapes!r}, {named!r} and out={out!r}",
-    )
-    of_floats = cost.macs or _has_floats(args) or _has_floats(list(kwargs.values())) or _has_floats(result)
-    return cost if of_floats else Cost(0, 0)
-
-
-def schema_name(func: Any) -> str:
-    """Return the operator's name as formulas are registered by: ``aten::mm``."""
-    return str(func._schema.name)
-
-
-def _formula(func: Any) -> Formula | None:
-    schema = func._schema
-    overload = f"{schema.name}.{schema.overload_name or 'default'}"
-    return _operators.get(overload) or _operators.get(schema.name)
-
-
-def _has_floats(value: Any) -> bool:
-    if isinstance(value, (list, tuple)):
-        return any(map(_has_floats, value))
-    return isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
-
-
-def _shapes(value: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        return Shape(value.shape)
-    if isinstance(value, (list, tuple)):
-        return tuple(map(_shapes, value))
-    return value
+def _module_class(module_type: Any) -> type[nn.Module]:
+    if not (isinstance(module_type, type) and issubclass(module_type, nn.Module)):
+        raise TypeError(f"a formula for a module takes a subclass of torch.nn.Module, not {module_type!r}")
+    return module_type
 
 
 def _operator_name(op: Any) -> str:

@@ -1,0 +1,124 @@
+"""What is known of an operator's cost, from its formula or from what torch says of it.
+
+Views and copies cost nothing, element-wise operators one operation for each output element, reductions one for each
+input element. Whatever is left is reported as not counted, never as zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+from functools import cache
+from typing import Any
+
+import torch
+
+from .registry import forget_what_was_derived, formula_of, is_free
+
+__all__ = ["Kind", "classify", "has_nested_kernel", "schema_name"]
+
+
+class Kind(Enum):
+    """What is known of an operator's cost."""
+
+    FORMULA = "formula"
+    VIEW = "view"
+    FREE = "free"
+    POINTWISE = "pointwise"
+    REDUCTION = "reduction"
+    #: Made of other operators, which are recorded instead.
+    COMPOSITE = "composite"
+    UNKNOWN = "unknown"
+
+
+_OF_NESTED = (
+    torch._C.DispatchKey.CompositeImplicitAutogradNestedTensor,
+    torch._C.DispatchKey.NestedTensorCPU,
+)
+_kinds: dict[Any, Kind] = {}
+forget_what_was_derived(_kinds.clear)
+
+#: Operators that return their input where nothing is to be done, and sums of its elements elsewhere.
+_VIEWS_ONLY_AT_TIMES = ("aten::coalesce",)
+#: Where an operator that takes no tensors only makes one, or marks a place for torch's profiler.
+_TORCHS_OWN = ("aten", "prims", "profiler")
+#: Tags of operators that give another shape to what is there, or a copy of a view.
+_MOVES = frozenset((torch.Tag.inplace_view, torch.Tag.view_copy))
+
+
+def classify(func: Any) -> Kind:
+    """Say what is known of an operator."""
+    kind = _kinds.get(func)
+    if kind is None:
+        kind = _kinds[func] = _classified(func)
+    return kind
+
+
+@cache
+def has_nested_kernel(func: Any) -> bool:
+    """Say whether an operator does not come apart for nested tensors as it does for others."""
+    return any(func.has_kernel_for_dispatch_key(key) for key in _OF_NESTED)
+
+
+def schema_name(func: Any) -> str:
+    """Return the operator's name as formulas are registered by: ``aten::mm``."""
+    return str(func._schema.name)
+
+
+def _classified(func: Any) -> Kind:
+    schema = func._schema
+    if func.namespace == "prim":  # a question: fake tensors answer one for their device
+        return Kind.VIEW
+    if formula_of(func) is not None:
+        return Kind.FORMULA
+    if is_free(schema.name):
+        return Kind.FREE
+    if func.namespace in _TORCHS_OWN and schema.returns and not _returns_tensors(schema):
+        return Kind.VIEW  # a question: nested tensors answer for their sizes
+    returned = [value.alias_info for value in schema.returns]
+    is_view = returned and all(alias is not None and not alias.is_write for alias in returned)
+    if is_view and schema.name not in _VIEWS_ONLY_AT_TIMES:
+        return Kind.VIEW
+    if _MOVES.intersection(func.tags):
+        return Kind.FREE
+    if func.has_kernel_for_dispatch_key(torch._C.DispatchKey.CompositeImplicitAutograd):
+        return Kind.COMPOSITE
+    kind = _by_tags(func)
+    if kind is Kind.UNKNOWN and func.namespace in _TORCHS_OWN:
+        kind = _by_other_forms(func)
+    return kind
+
+
+def _returns_tensors(schema: Any) -> bool:
+    return any("Tensor" in str(value.type) for value in schema.returns)
+
+
+def _by_tags(func: Any) -> Kind:
+    if torch.Tag.pointwise in func.tags:
+        return Kind.POINTWISE
+    return Kind.REDUCTION if torch.Tag.reduction in func.tags else Kind.UNKNOWN
+
+
+def _by_other_forms(func: Any) -> Kind:
+    """Say of an operator of torch's own what is known of it in other forms; torch does not tag them all alike.
+
+    One that writes to an output it is given takes no data where it has no other tensors.
+    """
+    given = [argument for argument in func._schema.arguments if not _is_output(argument)]
+    if not any("Tensor" in str(argument.type) for argument in given):
+        return Kind.FREE
+    kinds = {_by_tags(form) for form in _other_forms(func)} - {Kind.UNKNOWN}
+    return kinds.pop() if len(kinds) == 1 else Kind.UNKNOWN
+
+
+def _is_output(argument: Any) -> bool:
+    return bool(argument.kwarg_only and argument.alias_info is not None and argument.alias_info.is_write)
+
+
+def _other_forms(func: Any) -> Iterator[Any]:
+    """Yield the overloads of an operator, of the one that it is in place, and of aten's of that name."""
+    name = schema_name(func).split("::")[1]
+    for form in (name, name.removesuffix("_")):
+        packet = getattr(torch.ops.aten, form, None)
+        if isinstance(packet, torch._ops.OpOverloadPacket):
+            yield from (getattr(packet, overload) for overload in packet.overloads())

@@ -1,0 +1,36 @@
+"""Between the devices of a group: moving costs nothing, and adding up costs each device its share of the additions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .registry import Cost, Shape, register_free, register_op_cost, register_op_costs
+
+
+def _elements(shapes: Any) -> int:
+    return shapes.numel if isinstance(shapes, Shape) else sum(map(_elements, shapes))
+
+
+@register_op_costs(
+    *(f"_c10d_functional::all_reduce{form}" for form in ("", "_", "_coalesced", "_coalesced_")),
+    "_c10d_functional_autograd::all_reduce",
+)
+def all_reduce(x: Any, *_: Any, out: Any, **__: Any) -> Cost:
+    """One addition for each element: around a ring of n devices each one adds up n - 1 of n parts, rounded up."""
+    return Cost(0, _elements(x))
+
+
+@register_op_cost("_c10d_functional_autograd::reduce_scatter_tensor")
+@register_op_cost("_c10d_functional::reduce_scatter_tensor")
+def reduce_scatter(x: Shape, reduction: str, group_size: int, *_: Any, out: Shape, **__: Any) -> Cost:
+    """``group_size - 1`` additions for each element that a device is left with."""
+    return Cost(0, (group_size - 1) * out.numel)
+
+
+_MOVES = """
+    all_gather_into_tensor all_gather_into_tensor_out all_gather_into_tensor_coalesced all_to_all_single broadcast
+    broadcast_ wait_tensor
+"""
+register_free(
+    *(f"{space}::{name}" for space in ("_c10d_functional", "_c10d_functional_autograd") for name in _MOVES.split()),
+)

@@ -1,0 +1,90 @@
+"""Products of low precision, with scales beside the matrices: they count as products of the matrices they stand for.
+
+Applying the scales is part of how the numbers are stored and is not counted. Of 4-bit floats that share an element of
+their tensor, formulas get the shape that both have.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .registry import Cost, Shape, register_op_cost, register_op_costs
+
+
+@register_op_cost("aten::_int_mm")
+def int_mm(a: Shape, b: Shape, *, out: Shape) -> Cost:
+    """``(m, k) @ (k, n)``: m * k * n."""
+    return Cost.of_macs(a.numel * b[-1])
+
+
+@register_op_cost("aten::_scaled_mm")
+def scaled_mm(a: Shape, b: Shape, scale_a: Any, scale_b: Any, bias: Shape | None = None, *_: Any, **__: Any) -> Cost:
+    """``(m, k) @ (k, n) + bias``: m * k * n, and an addition for each output element where there is a bias."""
+    return _biased(a, b, bias)
+
+
+@register_op_cost("aten::_scaled_mm_v2")
+def scaled_mm_v2(
+    a: Shape,
+    b: Shape,
+    scale_a: Any,
+    recipe_a: Any,
+    swizzle_a: Any,
+    scale_b: Any,
+    recipe_b: Any,
+    swizzle_b: Any,
+    bias: Shape | None = None,
+    *_: Any,
+    **__: Any,
+) -> Cost:
+    """``(m, k) @ (k, n) + bias``: m * k * n, and an addition for each output element where there is a bias."""
+    return _biased(a, b, bias)
+
+
+def _biased(a: Shape, b: Shape, bias: Shape | None) -> Cost:
+    return Cost.of_macs(a.numel * b[-1], a[0] * b[-1] if bias is not None else 0)
+
+
+@register_op_costs("aten::_grouped_mm", "aten::_scaled_grouped_mm", "aten::_scaled_grouped_mm_v2")
+def grouped_mm(a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+    """A product for each group: every row of a meets the columns of one group's matrix.
+
+    ``(m, k)`` rows with ``(g, k, n)``: m * k * n; ``(g, m, k)`` with n columns in groups: as many; a batch of each:
+    g * m * k * n; and where the groups are of what is summed over, ``(m, k)`` with ``(k, n)``: m * k * n in all.
+    """
+    if len(a) == 3 and len(b) == 2:
+        return Cost.of_macs(b.numel * a[-2])
+    return Cost.of_macs(a.numel * b[-1])
+
+
+@register_op_cost("aten::_weight_int8pack_mm")
+def weight_int8pack_mm(x: Shape, weight: Shape, *_: Any, out: Shape) -> Cost:
+    """``(m, k) @ (n, k).T``: m * k * n."""
+    return Cost.of_macs(x.numel * weight[0])
+
+
+@register_op_costs(
+    "aten::_weight_int4pack_mm",
+    "aten::_weight_int4pack_mm_for_cpu",
+    "aten::_weight_int4pack_mm_with_scales_and_zeros",
+    "aten::_dyn_quant_matmul_4bit",
+    "quantized::int4mm_packed_weight_cpu",
+)
+def weight_int4pack_mm(x: Shape, packed: Any, *_: Any, out: Shape) -> Cost:
+    """``(m, k) @ (n, k).T``: m * k * n, n from what comes out; the packed weight has a shape of its own."""
+    return Cost.of_macs(x.numel * out[-1])
+
+
+@register_op_cost("aten::_mixed_dtypes_linear")
+def mixed_dtypes_linear(
+    x: Shape,
+    weight: Any,
+    scale: Any,
+    *,
+    bias: Shape | None = None,
+    activation: str | None = None,
+    out: Shape,
+) -> Cost:
+    """``activation(x @ weight + bias)``: out * in_features, one for each output where there is a bias, SiLU two."""
+    per_output = (bias is not None) + {"silu": 2, "relu": 1}.get(activation or "none", 0)
+    return Cost.of_macs(x.numel * out[-1], out.numel * per_output)

@@ -1,0 +1,204 @@
+"""Layers of quantised integers: their products count as those of floats, other work on integers costs nothing.
+
+Weights come packed, with their bias; what is in a package is asked of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import _disable_current_modes
+
+from .convolution import cost_of_convolution
+from .recurrent import CELL_FLOPS, UNIT_FLOPS
+from .registry import UNCOUNTED, Cost, Shape, register_free, register_op_cost, register_op_costs
+
+
+def unpacked(package: Any) -> tuple[Shape, Shape | None]:
+    """Return the shapes of a packed weight and of its bias."""
+    with _disable_current_modes():
+        weight, bias = package.unpack()
+    return Shape(weight.shape), None if bias is None else Shape(bias.shape)
+
+
+_LINEAR = ("linear", "linear_dynamic", "linear_dynamic_fp16", "linear_with_input_q_dq_qweight_dq_output_fp32")
+_LINEAR_RELU = (
+    *("linear_relu", "linear_relu_dynamic", "linear_relu_dynamic_fp16"),
+    "linear_with_input_q_dq_qweight_dq_relu_output_fp32",
+)
+
+
+@register_op_costs(
+    *(f"quantized::{name}" for name in (*_LINEAR, *_LINEAR_RELU, "linear_leaky_relu", "linear_tanh")),
+    *("_quantized::linear", "_quantized::linear_dynamic"),
+)
+def packed_linear(x: Shape, *arguments: Any, out: Shape, **__: Any) -> Cost:
+    """``x @ weight.T + bias``: out * in_features, and an addition for each output element where there is a bias.
+
+    What follows it in the same operator works on integers.
+    """
+    _, bias = unpacked(_package(arguments))
+    return Cost.of_macs(x.numel * out[-1], out.numel if bias is not None else 0)
+
+
+def _package(arguments: tuple[Any, ...]) -> Any:
+    return next(argument for argument in arguments if isinstance(argument, torch.ScriptObject))
+
+
+def _register_convolution(name: str, transposed: bool) -> None:
+    @register_op_cost(name)
+    def packed_convolution(x: Shape, *arguments: Any, out: Shape, **__: Any) -> Cost:
+        """Cost of the convolution with the weight and bias that are packed."""
+        weight, bias = unpacked(_package(arguments))
+        return cost_of_convolution(x, weight, bias, out, transposed)
+
+
+for _dimensions in (1, 2, 3):
+    for _kind in ("conv{}d", "conv{}d_relu", "conv{}d_dynamic"):
+        _register_convolution("quantized::" + _kind.format(_dimensions), transposed=False)
+    for _kind in ("conv_transpose{}d", "conv_transpose{}d_dynamic"):
+        _register_convolution("quantized::" + _kind.format(_dimensions), transposed=True)
+for _name in ("quantized::conv2d_add", "quantized::conv2d_add_relu", "_quantized::conv2d", "_quantized::conv2d_relu"):
+    _register_convolution(_name, transposed=False)
+for _name in ("_quantized::conv3d", "_quantized::conv3d_relu"):
+    _register_convolution(_name, transposed=False)
+for _name in ("_quantized::conv_transpose1d", "_quantized::conv_transpose2d"):
+    _register_convolution(_name, transposed=True)
+
+
+@register_op_cost("quantized::matmul")
+def quantized_matmul(a: Shape, b: Shape, *_: Any, out: Shape) -> Cost:
+    """``(..., m, k) @ (..., k, n)``: out * k."""
+    return Cost.of_macs(out.numel * a[-1])
+
+
+def _register_cell(kind: str, per_unit: int) -> None:
+    @register_op_cost(f"quantized::quantized_{kind}_cell_dynamic")
+    def cell(x: Shape, hx: Any, input_weight: Any, hidden_weight: Any, *biases: Shape, out: Any) -> Cost:
+        """One step of the cell in `recurrent`: both products with their biases, and the gates."""
+        state = hx if isinstance(hx, Shape) else hx[0]
+        rows = unpacked(input_weight)[0][0]
+        macs = (x.numel + state.numel) * rows
+        return Cost.of_macs(macs, 2 * Shape(x[:-1]).numel * rows + per_unit * state.numel)
+
+
+for _kind, _per_unit in CELL_FLOPS.items():
+    _register_cell(_kind, _per_unit)
+
+
+def _register_layers(kind: str) -> None:
+    def cost(positions: int, cells: Any) -> Cost:
+        macs = flops = 0
+        for cell in cells:
+            weights = [unpacked(weight)[0] for weight in cell.__getstate__()[0][4]]
+            rows, hidden = weights[0][0], weights[1][1]
+            macs += positions * sum(weight.numel for weight in weights)
+            flops += positions * (2 * rows + UNIT_FLOPS[kind] * hidden)
+        return Cost.of_macs(macs, flops)
+
+    @register_op_cost(f"aten::quantized_{kind}.input")
+    def layers(x: Shape, hx: Any, cells: Any, *_: Any, out: Any, **__: Any) -> Cost:
+        """Steps and samples are the leading dimensions; all layers and directions, as in `recurrent`."""
+        return cost(Shape(x[:-1]).numel, cells)
+
+    @register_op_cost(f"aten::quantized_{kind}.data")
+    def packed_layers(x: Shape, sizes: Any, hx: Any, cells: Any, *_: Any, out: Any, **__: Any) -> Cost:
+        """A packed sequence has one row for each step of each sample."""
+        return cost(x[0], cells)
+
+
+_register_layers("lstm")
+_register_layers("gru")
+
+
+@register_op_costs(
+    *(f"quantized::embedding_bag_{kind}" for kind in ("byte", "4bit")),
+    *(f"quantized::embedding_bag_{kind}_rowwise_offsets" for kind in ("byte", "4bit", "2bit")),
+)
+def packed_embedding_bag(weight: Any, indices: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+    """Going back to floats (2), and an addition, for each element of each row that is looked up."""
+    return Cost(0, 3 * indices.numel * out[-1])
+
+
+@register_op_costs("sparse::qlinear", "sparse::qlinear_dynamic", "sparse::qlinear_relu", "sparse::qlinear_relu_dynamic")
+def packed_sparse_linear(*_: Any, out: Any, **__: Any) -> Cost:
+    """Not told by shapes: the blocks of the weight that are stored are packed away."""
+    return UNCOUNTED
+
+
+@register_op_costs("onednn::qlinear_pointwise", "onednn::linear_relu_dynamic_fp16", "mkldnn::_linear_pointwise")
+def pointwise_linear(x: Shape, *arguments: Any, out: Shape, **__: Any) -> Cost:
+    """``x @ weight + bias`` and an element-wise operator: out * in_features, an addition, and one for each output."""
+    return Cost.of_macs(x.numel * out[-1], 2 * out.numel)
+
+
+@register_op_costs(
+    *("_quantized::wrapped_quantized_linear", "_quantized::_wrapped_quantized_linear_prepacked"),
+    *("_quantized::wrapped_fbgemm_linear_fp16_weight", "quantized::linear_dynamic_fp16_unpacked_weight"),
+)
+def wrapped_linear(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+    """``x @ weight.T + bias``: out * in_features, and an addition for each output element."""
+    return Cost.of_macs(x.numel * out[-1], out.numel)
+
+
+@register_op_cost("mkldnn::_convolution_pointwise")
+def pointwise_convolution(x: Shape, weight: Shape, bias: Shape | None, *_: Any, out: Shape, **__: Any) -> Cost:
+    """Cost of the convolution, and of an element-wise operator: one for each output element."""
+    macs, flops = cost_of_convolution(x, weight, bias, out)
+    return Cost(macs, flops + out.numel)
+
+
+@register_op_costs("mkldnn::_convolution_pointwise.binary", "mkldnn::_convolution_pointwise_.binary")
+def convolution_and_sum(x: Shape, y: Shape, weight: Shape, bias: Shape | None, *_: Any, out: Shape, **__: Any) -> Cost:
+    """Cost of the convolution, and of a sum with what is there: one for each output element."""
+    macs, flops = cost_of_convolution(x, weight, bias, out)
+    return Cost(macs, flops + out.numel)
+
+
+@register_op_costs(
+    *(f"onednn::qconv{d}d_pointwise" for d in (1, 2, 3)),
+    "onednn::qconv_pointwise",
+)
+def quantised_pointwise_convolution(
+    x: Shape, scale: Any, zero: Any, weight: Shape, *further: Any, out: Shape, **__: Any
+) -> Cost:
+    """Cost of the convolution and its bias; what follows it in the same operator works on integers."""
+    return cost_of_convolution(x, weight, Shape(), out)
+
+
+@register_op_cost("mkl::_mkl_linear")
+def mkl_linear(x: Shape, packed: Any, weight: Shape, bias: Shape | None, *_: Any, out: Shape) -> Cost:
+    """``x @ weight.T + bias``: out * in_features, and an addition for each output element where there is a bias."""
+    return Cost.of_macs(x.numel * weight[0], out.numel if bias is not None else 0)
+
+
+_SETTINGS = ("stride", "padding", "output_padding", "dilation", "groups", "transpose")
+_OF_INTEGERS = """
+    add add_out add_relu add_relu_out add_scalar add_scalar_out add_scalar_relu add_scalar_relu_out mul mul_out
+    mul_relu mul_relu_out mul_scalar mul_scalar_out mul_scalar_relu mul_scalar_relu_out batch_norm batch_norm_relu
+    batch_norm1d batch_norm1d_relu batch_norm2d batch_norm2d_relu batch_norm3d batch_norm3d_relu cat cat_out cat_relu
+    cat_relu_out celu clamp dropout elu group_norm hardswish instance_norm layer_norm leaky_relu max_pool1d max_pool2d
+    prelu relu6 sigmoid softmax threshold
+"""
+_PACKING = """
+    conv_prepack linear_prepack linear_prepack_fp16 linear_prepack_legacy linear_prepack_fp16_legacy linear_unpack
+    linear_unpack_fp16 embedding_bag_prepack
+"""
+# packing and unpacking, asking a package, and work on integers alone
+register_free(
+    *(f"{space}::{name}" for space in ("quantized", "_quantized", "onednn") for name in _PACKING.split()),
+    *(f"{space}::conv{d}d_prepack" for space in ("quantized", "_quantized", "mkldnn_prepacked") for d in (1, 2, 3)),
+    *(f"{space}::conv_transpose{d}d_prepack" for space in ("quantized", "_quantized") for d in (1, 2, 3)),
+    *(f"quantized::conv{kind}{d}d_unpack" for kind in ("", "_transpose") for d in (1, 2, 3)),
+    *(f"quantized::embedding_bag_{kind}_prepack" for kind in ("byte", "4bit", "2bit")),
+    *(f"quantized::embedding_bag_{kind}_unpack" for kind in ("byte", "4bit", "2bit")),
+    *(f"quantized::embedding_bag_{kind}_prepack_with_rowwise_min_max" for kind in ("byte", "4bit", "2bit")),
+    *("onednn::qconv_prepack", "onednn::qlinear_prepack", "sparse::qlinear_prepack", "sparse::qlinear_unpack"),
+    *("_quantized::_wrapped_linear_prepack", "_quantized::wrapped_fbgemm_pack_gemm_matrix_fp16"),
+    *(f"quantized::{name}" for name in _OF_INTEGERS.split()),
+    *(f"quantized::conv{d}d_{setting}" for d in (2, 3) for setting in _SETTINGS),
+    *(f"quantized::conv_transpose{d}d_{setting}" for d in (2, 3) for setting in _SETTINGS),
+    *(f"onednn::{name}" for name in ("qadd", "qadd_relu", "qmul")),
+    "_quantized::add",
+)

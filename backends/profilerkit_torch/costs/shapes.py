@@ -1,0 +1,129 @@
+"""The shapes that formulas get in place of tensors: sparse and nested ones have shapes of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import _disable_current_modes
+
+from profilerkit.cost import Shape
+
+__all__ = ["NestedShape", "SparseShape", "has_floats", "parts_of", "require_plain", "shapes_of", "stored_elements"]
+
+
+class SparseShape(Shape):
+    """The shape of a sparse tensor: ``numel`` is that of the dense one, ``stored`` the elements that it keeps."""
+
+    stored: int
+
+
+class NestedShape(Shape):
+    """The shape of a nested tensor, each dimension as long as its longest; ``parts`` are those of its samples."""
+
+    parts: tuple[Shape, ...]
+
+    @property
+    def numel(self) -> int:
+        """Return the number of elements that are there, without any padding."""
+        return sum(part.numel for part in self.parts)
+
+
+def shapes_of(value: Any) -> Any:
+    """Replace every tensor by its shape, in lists, tuples and dictionaries too."""
+    if isinstance(value, torch.Tensor):
+        return _shape(value)
+    if isinstance(value, (list, tuple)):
+        return tuple(map(shapes_of, value))
+    if isinstance(value, dict):
+        return {name: shapes_of(item) for name, item in value.items()}
+    return value
+
+
+def _shape(tensor: torch.Tensor) -> Shape:
+    if tensor.is_nested:
+        parts = tuple(map(Shape, _sample_sizes(tensor)))
+        longest = tuple(map(max, zip(*parts, strict=True)))
+        nested = NestedShape((len(parts), *longest))
+        nested.parts = parts
+        return nested
+    if tensor.layout is not torch.strided and not tensor.is_mkldnn:
+        sparse = SparseShape(tensor.shape)
+        sparse.stored = _stored(tensor)
+        return sparse
+    if tensor.dtype is torch.float4_e2m1fn_x2:  # two numbers in each element
+        return Shape(size * (1 + (stride == 1)) for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    return Shape(tensor.shape)
+
+
+def _sample_sizes(tensor: torch.Tensor) -> list[tuple[int, ...]]:
+    """Return the shape of each sample of a nested tensor; raises RuntimeError where its lengths have no values."""
+    nested: Any = tensor
+    with _disable_current_modes():
+        if tensor.layout is not torch.jagged:
+            return list(map(tuple, nested._nested_tensor_size().tolist()))
+        ragged = nested._ragged_idx - 1
+        lengths = nested.offsets().diff() if nested.lengths() is None else nested.lengths()
+        sizes = nested.shape[1:]
+        return [
+            tuple(length if place == ragged else int(size) for place, size in enumerate(sizes))
+            for length in lengths.tolist()
+        ]
+
+
+def _stored(tensor: torch.Tensor) -> int:
+    values = tensor._values() if tensor.layout is torch.sparse_coo else tensor.values()
+    return values.numel()
+
+
+def require_plain(tensor: torch.Tensor) -> None:
+    """Raise RuntimeError for a tensor whose shape does not tell what work on it costs: it must be run for real."""
+    if tensor.is_nested:
+        raise RuntimeError("the shape of a nested tensor does not tell how long its samples are")
+    if tensor.layout is not torch.strided:
+        raise RuntimeError("the shape of a sparse tensor does not tell how many elements it stores")
+
+
+def stored_elements(tensor: torch.Tensor) -> int:
+    """Return the elements that a tensor keeps: of a sparse one its values alone, of a nested one without padding."""
+    if tensor.is_nested:
+        return _shape(tensor).numel
+    return tensor.numel() if tensor.layout is torch.strided or tensor.is_mkldnn else _stored(tensor)
+
+
+def has_floats(value: Any) -> bool:
+    """Say whether there is a floating-point or complex tensor among arguments or results."""
+    if isinstance(value, (list, tuple)):
+        return any(map(has_floats, value))
+    return isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
+
+
+def parts_of(args: Any, kwargs: Any, out: Any) -> Iterator[tuple[Any, Any, Any]]:
+    """Yield the shapes of a call; of one with nested tensors, those of a call for each sample, a batch of one."""
+    given = (args, tuple(kwargs.values()), out)
+    samples = max(map(len, _nested_parts(given))) if _has_nested(given) else 0
+    if not samples:
+        yield args, kwargs, out
+    for index in range(samples):
+        yield _sample(args, index), {name: _sample(value, index) for name, value in kwargs.items()}, _sample(out, index)
+
+
+def _has_nested(value: Any) -> bool:
+    return isinstance(value, NestedShape) or (type(value) is tuple and any(map(_has_nested, value)))
+
+
+def _nested_parts(value: Any) -> Iterator[tuple[Shape, ...]]:
+    if isinstance(value, NestedShape):
+        yield value.parts
+    elif isinstance(value, tuple) and not isinstance(value, Shape):
+        for item in value:
+            yield from _nested_parts(item)
+
+
+def _sample(value: Any, index: int) -> Any:
+    if isinstance(value, NestedShape):
+        return Shape((1, *value.parts[index]))
+    if isinstance(value, tuple) and not isinstance(value, Shape):
+        return tuple(_sample(item, index) for item in value)
+    return value

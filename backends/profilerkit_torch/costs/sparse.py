@@ -1,0 +1,110 @@
+"""Products with sparse matrices: one multiply-accumulate for each element that is stored, and each column it meets.
+
+What a sparse matrix leaves out is not computed, so it is not counted: a product costs in proportion to the stored
+elements, in every layout (COO, CSR, CSC; blocks of BSR and BSC in full). The number is known in a run on real tensors.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .registry import UNCOUNTED, Cost, Shape, register_free, register_op_cost, register_op_costs
+from .shapes import SparseShape
+
+
+def stored_product(a: Shape, b: Shape) -> Cost:
+    """Return the cost of ``a @ b`` where one of them is sparse: its stored elements, times what each one meets.
+
+    Of two sparse matrices it is known on average alone: each stored element of a meets a row of b.
+    """
+    if isinstance(a, SparseShape) and isinstance(b, SparseShape):
+        return Cost.of_macs(a.stored * b.stored // max(b[-2], 1))
+    if isinstance(b, SparseShape):
+        return Cost.of_macs(b.stored * a[-2])
+    return Cost.of_macs(a.stored * b[-1] if isinstance(a, SparseShape) else a.numel * b[-1])
+
+
+@register_op_costs("aten::_sparse_sparse_matmul", "aten::hspmm", "aten::_sparse_mm_reduce_impl")
+def sparse_mm(a: Shape, b: Shape, *_: Any, out: Any, **__: Any) -> Cost:
+    """``a @ b``: the stored elements of a, times the columns of b."""
+    return stored_product(a, b)
+
+
+@register_op_costs("aten::_sparse_addmm", "aten::sspaddmm")
+def sparse_addmm(bias: Shape, a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+    """``bias + a @ b``: as the product, and an addition for each output element."""
+    return Cost.of_macs(stored_product(a, b).macs, out.numel)
+
+
+@register_op_cost("aten::sparse_sampled_addmm")
+def sampled_addmm(mask: Shape, a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+    """``mask + (a @ b)`` where the mask has elements: for each of them a product of k, and an addition."""
+    stored = mask.stored if isinstance(mask, SparseShape) else mask.numel
+    return Cost.of_macs(stored * a[-1], stored)
+
+
+@register_op_cost("aten::_sparse_semi_structured_mm")
+def semi_structured_mm(weight: Shape, places: Any, x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+    """``weight @ x``, half of the weight being kept: n * k / 2 stored elements times m columns."""
+    return Cost.of_macs(weight.numel * x[-1])
+
+
+@register_op_cost("aten::_sparse_semi_structured_addmm")
+def semi_structured_addmm(bias: Shape, weight: Shape, places: Any, x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+    """``bias + weight @ x``, half of the weight being kept: n * k / 2 times m, and an addition for each output."""
+    return Cost.of_macs(weight.numel * x[-1], out.numel)
+
+
+@register_op_cost("aten::_sparse_semi_structured_linear")
+def semi_structured_linear(
+    x: Shape,
+    weight: Shape,
+    places: Any,
+    *,
+    bias: Shape | None = None,
+    activation: str | None = None,
+    out: Shape,
+    **__: Any,
+) -> Cost:
+    """``activation(x @ weight.T + bias)``, half of the weight being kept: its stored elements for each row of x."""
+    per_output = (bias is not None) + {"silu": 2, "relu": 1}.get(activation or "none", 0)
+    return Cost.of_macs(Shape(x[:-1]).numel * weight.numel, out.numel * per_output)
+
+
+@register_op_costs("aten::_cslt_sparse_mm", "aten::_spsolve")
+def not_told(*_: Any, out: Any, **__: Any) -> Cost:
+    """Not told by shapes: what is stored is compressed with its places, or filled in while it is solved."""
+    return UNCOUNTED
+
+
+@register_op_cost("aten::_coalesce")
+def coalesce(x: Shape, *_: Any, out: Any) -> Cost:
+    """One addition for each stored element: those of one place are added up."""
+    return Cost(0, x.stored if isinstance(x, SparseShape) else 0)
+
+
+@register_op_costs("aten::_sparse_sum", "aten::_sparse_csr_sum", "aten::_sparse_csr_prod")
+def sparse_sum(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
+    """One operation for each stored element."""
+    return Cost(0, x.stored if isinstance(x, SparseShape) else x.numel)
+
+
+@register_op_costs("aten::_sparse_softmax", "aten::_sparse_log_softmax")
+def sparse_softmax(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
+    """Five operations for each stored element, as the dense one."""
+    return Cost(0, 5 * (x.stored if isinstance(x, SparseShape) else x.numel))
+
+
+# making them, going between layouts, and asking what they have
+register_free(
+    *(f"aten::_to_sparse{layout}" for layout in ("", "_csr", "_csc", "_bsr", "_bsc", "_semi_structured")),
+    *(f"aten::_sparse_semi_structured_{what}" for what in ("apply", "apply_dense", "tile")),
+    *("aten::_to_dense", "aten::to_mkldnn", "aten::sparse_mask", "aten::_sparse_mask_projection"),
+    *("aten::sparse_coo_tensor", "aten::sparse_compressed_tensor", "aten::_sparse_coo_tensor_with_dims_and_tensors"),
+    *("aten::_convert_indices_from_coo_to_csr", "aten::_convert_indices_from_csr_to_coo"),
+    *("aten::_validate_compressed_sparse_indices", "aten::_coalesced_", "aten::_coalesced", "aten::_spdiags"),
+    *("aten::_nnz", "aten::_dimI", "aten::_dimV", "aten::dense_dim", "aten::sparse_dim", "aten::is_coalesced"),
+    *("aten::sparse_resize_", "aten::sparse_resize_and_clear_", "aten::sparse_resize", "aten::sparse_resize_and_clear"),
+    *("aten::copy_sparse_to_sparse_", "aten::copy_sparse_to_sparse", "aten::resize_as_sparse_"),
+    *("aten::resize_as_sparse", "aten::_cslt_compress", "aten::_cslt_sparse_mm_search"),
+)

@@ -1,0 +1,164 @@
+"""Models by name or file, for the command line: saved programs, and what libraries build by name, without weights."""
+
+from __future__ import annotations
+
+import pickle
+import zipfile
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from profilerkit import InputError, LoadedModel, ModelInputs
+from profilerkit.errors import by_likeness
+
+__all__ = ["load_file", "load_from_timm", "load_from_torchvision", "load_hugging_face"]
+
+#: From how many parameters on a model is left on the meta device: it is counted, and not run.
+LARGE = 1_000_000_000
+#: Tokens in the sequences that language models are given, and samples in a second of sound.
+TOKENS, SAMPLES = 128, 16_000
+
+
+def load_file(spec: str) -> Any:
+    """Return the model in a file: an exported program (``.pt2``) with its example inputs, or TorchScript.
+
+    Raises `InputError` for a file that holds weights alone, or a pickled model, which would run code when it is read.
+    """
+    path = Path(spec)
+    if not path.is_file():
+        raise InputError(f"there is no file {spec!r}")
+    if path.suffix == ".pt2":
+        program = _read(spec, lambda: torch.export.load(path))
+        inputs = (
+            ModelInputs(*program.example_inputs[0], **program.example_inputs[1]) if program.example_inputs else None
+        )
+        return LoadedModel(program, inputs, name=path.stem)
+    if _is_torchscript(path):
+        return LoadedModel(_read(spec, lambda: torch.jit.load(str(path), map_location="cpu")), name=path.stem)
+    try:
+        held = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise InputError(
+            f"{spec} holds a pickled model: reading it would run whatever code is in it, which profilerkit does not; "
+            "give file.py:name of a function that builds the model, or save it with torch.export.save(..., 'model.pt2')"
+        ) from error
+    except Exception as error:  # whatever is in the file
+        raise InputError(f"{spec} is no file of torch's: {type(error).__name__}: {error}") from error
+    count = len(held) if hasattr(held, "__len__") else 1
+    raise InputError(
+        f"{spec} holds weights alone ({count} entries), no model; give file.py:name of a function that builds the model"
+    )
+
+
+def _is_torchscript(path: Path) -> bool:
+    if not zipfile.is_zipfile(path):
+        return False
+    with zipfile.ZipFile(path) as archive:
+        return any("/code/" in name for name in archive.namelist())
+
+
+def _read(spec: str, read: Any) -> Any:
+    try:
+        return read()
+    except Exception as error:  # whatever is in the file
+        raise InputError(
+            f"{spec} cannot be read: {type(error).__name__}: {str(error).strip().splitlines()[0]}"
+        ) from error
+
+
+def load_from_timm(spec: str) -> LoadedModel:
+    """Return the model that timm builds under a name, without weights, and the shape of image that it was made for."""
+    timm, name = _library("timm"), spec.partition(":")[2]
+    _require_known(spec, name, timm.list_models())
+    model = timm.create_model(name, pretrained=False)
+    facts = getattr(model, "pretrained_cfg", None) or {}
+    return LoadedModel(model, input_shape=tuple(facts.get("input_size", (3, 224, 224))), name=name)
+
+
+def load_from_torchvision(spec: str) -> LoadedModel:
+    """Return the model that torchvision builds under a name, without weights, and the shape of image that it takes."""
+    _library("torchvision")
+    from torchvision import models  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+    name = spec.partition(":")[2]
+    _require_known(spec, name, models.list_models())
+    try:
+        size = models.get_model_weights(name).DEFAULT.transforms().crop_size[0]
+    except (AttributeError, IndexError, TypeError, ValueError):  # detection models are made for no one size
+        size = 224
+    return LoadedModel(models.get_model(name, weights=None), input_shape=(3, size, size), name=name)
+
+
+def load_hugging_face(spec: str) -> LoadedModel:
+    """Return the model of a configuration of transformers, without weights, and the shapes of inputs that fit it.
+
+    The text is a folder with a ``config.json``, the type of a model (``bert``, ``llama``: its default configuration),
+    or a name on the hub, whose configuration alone is downloaded. A model of a billion parameters or more stays on the
+    meta device: it is counted, and not run.
+    """
+    transformers, name = _library("transformers"), spec.partition(":")[2]
+    config = _configuration(transformers, spec, name)
+    named = [getattr(transformers, each, None) for each in getattr(config, "architectures", None) or ()]
+    build = named[0] if named and named[0] is not None else transformers.AutoModel.from_config
+    with torch.device("meta"):
+        model = build(config)
+    if sum(parameter.numel() for parameter in model.parameters()) < LARGE:
+        model = build(config)
+    return LoadedModel(model.eval(), input_shape=_shapes(model, config), name=name)
+
+
+def _configuration(transformers: ModuleType, spec: str, name: str) -> Any:
+    if Path(name).exists():
+        return _read(spec, lambda: transformers.AutoConfig.from_pretrained(name, local_files_only=True))
+    if name in transformers.CONFIG_MAPPING:
+        return transformers.AutoConfig.for_model(name)
+    try:
+        return transformers.AutoConfig.from_pretrained(name)
+    except Exception as error:
+        nearest = ", ".join(by_likeness(name, transformers.CONFIG_MAPPING)[:5])
+        raise InputError(
+            f"{spec!r}: there is no folder {name!r}, no type of model of that name (the nearest are {nearest}), and no "
+            f"configuration of it can be had from the hub: {str(error).strip().splitlines()[0]}"
+        ) from error
+
+
+def _shapes(model: Any, config: Any) -> dict[str, Any] | None:
+    """Return the shapes of one sample by the name of the model's main input; None where that is not known."""
+    text = getattr(config, "text_config", config)
+    longest = getattr(text, "max_position_embeddings", None) or TOKENS
+    tokens = ((min(TOKENS, longest),), "int64")
+    size = getattr(config, "image_size", 224)
+    height, width = size if isinstance(size, (tuple, list)) else (size, size)
+    known: dict[str, Any] = {
+        "input_ids": tokens,
+        "pixel_values": ((getattr(config, "num_channels", 3), height, width), "float32"),
+        "input_values": ((SAMPLES,), "float32"),
+        "input_features": (
+            (getattr(config, "num_mel_bins", 80), 2 * getattr(config, "max_source_positions", 1500)),
+            "float32",
+        ),
+    }
+    main = getattr(model, "main_input_name", "input_ids")
+    if main not in known:
+        return None
+    shapes = {main: known[main]}
+    return {**shapes, "decoder_input_ids": tokens} if getattr(config, "is_encoder_decoder", False) else shapes
+
+
+def _library(name: str) -> ModuleType:
+    from importlib import import_module
+
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise InputError(
+            f"{name}: needs the package {name!r}, which cannot be imported ({error}); install it"
+        ) from error
+
+
+def _require_known(spec: str, name: str, known: list[str]) -> None:
+    if name not in known:
+        nearest = ", ".join(by_likeness(name, known)[:5])
+        raise InputError(f"{spec!r}: there is no model {name!r}; the nearest are: {nearest}")

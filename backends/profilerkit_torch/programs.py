@@ -1,0 +1,71 @@
+"""Programs that ``torch.export`` made: as modules again, with the layers of the model that they were made from."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+__all__ = ["is_program", "layered"]
+
+
+def is_program(model: Any) -> bool:
+    """Say whether something is an exported program."""
+    return isinstance(model, torch.export.ExportedProgram)
+
+
+def layered(program: torch.export.ExportedProgram) -> nn.Module:
+    """Return an exported program as a module of its layers, which shares the weights of the program.
+
+    Inputs may be given by place or by name, whatever they were when it was exported. A call with others than it was
+    exported for raises, and says which ones it takes.
+    """
+    about = program.graph_module.meta
+    before = dict(about)
+    try:
+        with warnings.catch_warnings(), torch.no_grad(), _Sharing():  # type: ignore[no-untyped-call]
+            warnings.filterwarnings("ignore", category=FutureWarning, message=r"`isinstance\(treespec")  # torch's own
+            module = torch.export.unflatten(program)
+    finally:
+        about.clear()
+        about.update(before)
+    flattened: Any = module.process_forward_inputs
+
+    def process_forward_inputs(*args: Any, **kwargs: Any) -> Any:
+        places, names = _as_exported(program, args, kwargs)
+        return flattened(*places, **names)
+
+    module.__dict__["process_forward_inputs"] = process_forward_inputs
+    return module
+
+
+def _as_exported(
+    program: torch.export.ExportedProgram, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[Any, Mapping[str, Any]]:
+    """Return the inputs by place and by name as they were at the export; raise `TypeError` for others."""
+    signature: Any = program.module_call_graph[0].signature
+    places, named = pytree.tree_unflatten([None] * signature.in_spec.num_leaves, signature.in_spec)
+    if len(args) == len(places) and kwargs.keys() == named.keys():
+        return args, kwargs
+    names = list(signature.forward_arg_names or (f"input {place}" for place in range(len(places))))
+    wanted = [*names[: len(places)], *(name for name in named if name not in names[: len(places)])]
+    given = {**dict(zip(names, args, strict=False)), **kwargs}
+    if len(given) < len(args) + len(kwargs) or given.keys() != set(wanted):
+        takes = ", ".join(wanted) or "none"
+        raise TypeError(
+            f"the program was exported for the inputs {takes}; it got {len(args)} by place, and by name: "
+            f"{', '.join(kwargs) or 'none'}"
+        )
+    return tuple(given[name] for name in wanted[: len(places)]), {name: given[name] for name in named}
+
+
+class _Sharing(TorchDispatchMode):
+    """Has what would copy a tensor return another one of the same elements."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return args[0].detach() if func is torch.ops.aten.clone.default else func(*args, **(kwargs or {}))

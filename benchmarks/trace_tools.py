@@ -1,0 +1,178 @@
+"""One tool that counts a model's work, beside a forward pass of the same model: run by ``static_trace.py``.
+
+``python trace_tools.py TOOL SAMPLES MODEL...`` prints one line of JSON for each model: seconds of the samples, taken in
+turn. Every sample of the tool has a model of its own, for some leave hooks behind.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import json
+import logging
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from inspect import signature
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
+
+STATIC = ("total_params", "trainable_params", "model_size", "macs", "flops", "memory_footprint", "layerwise_data")
+Tool = Callable[[nn.Module, torch.Tensor], object]
+
+
+def _ours(model: nn.Module, x: torch.Tensor) -> object:
+    from profilerkit import ModelInputs
+    from profilerkit_torch import TorchBackend
+
+    trace = TorchBackend().trace(model, ModelInputs(x))
+    return trace.total_params, trace.size_bytes, trace.macs, trace.flops, trace.memory.peak_bytes(), trace.layers
+
+
+def _profile(model: nn.Module, x: torch.Tensor) -> object:
+    from profilerkit import profile
+
+    return profile(model, x, metrics=STATIC)
+
+
+def _flop_counter_mode(model: nn.Module, x: torch.Tensor) -> object:
+    from torch.utils.flop_counter import FlopCounterMode
+
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        model(x)
+    return counter.get_total_flops()
+
+
+def _fvcore(model: nn.Module, x: torch.Tensor) -> object:
+    counter = importlib.import_module("fvcore.nn").FlopCountAnalysis
+    counted = counter(model, x).unsupported_ops_warnings(False).uncalled_modules_warnings(False)
+    return counted.total()
+
+
+def _ptflops(backend: str) -> Tool:
+    def count(model: nn.Module, x: torch.Tensor) -> object:
+        counted = importlib.import_module("ptflops").get_model_complexity_info
+        argument = next(iter(signature(model.forward).parameters))
+        return counted(
+            model, (1,), print_per_layer_stat=False, as_strings=False, backend=backend,
+            input_constructor=lambda _: {argument: x},
+        )  # fmt: skip
+
+    return count
+
+
+def _thop(model: nn.Module, x: torch.Tensor) -> object:
+    return importlib.import_module("thop").profile(model, (x,), verbose=False)
+
+
+def _torchinfo(model: nn.Module, x: torch.Tensor) -> object:
+    return importlib.import_module("torchinfo").summary(model, input_data=[x], verbose=0)
+
+
+def _calflops(model: nn.Module, x: torch.Tensor) -> object:
+    counted = importlib.import_module("calflops").calculate_flops
+    return counted(model=model, args=[x], print_results=False, output_as_string=False)
+
+
+def _flops_profiler(model: nn.Module, x: torch.Tensor) -> object:
+    counted = importlib.import_module("flops_profiler.profiler").get_model_profile
+    return counted(model, args=[x], print_profile=False, detailed=False, warm_up=0)
+
+
+def _moduleprofiler(model: nn.Module, x: torch.Tensor) -> object:
+    profiler = importlib.import_module("moduleprofiler").ModuleProfiler()
+    return profiler.count_params(model), profiler.estimate_ops(model, x)
+
+
+#: By name: the module that must be there, and what to call.
+TOOLS: dict[str, tuple[str, Tool]] = {
+    "profilerkit": ("profilerkit_torch", _ours),
+    "profilerkit.profile": ("profilerkit_torch", _profile),
+    "FlopCounterMode": ("torch", _flop_counter_mode),
+    "torchinfo": ("torchinfo", _torchinfo),
+    "thop": ("thop", _thop),
+    "fvcore": ("fvcore", _fvcore),
+    "ptflops aten": ("ptflops", _ptflops("aten")),
+    "ptflops pytorch": ("ptflops", _ptflops("pytorch")),
+    "calflops": ("calflops", _calflops),
+    "flops-profiler": ("flops_profiler", _flops_profiler),
+    "moduleprofiler": ("moduleprofiler", _moduleprofiler),
+}
+
+
+def tiny_layers(pairs: int = 200) -> nn.Module:
+    """Build a stack in which every layer is nearly free: what is left is the cost of watching."""
+    return nn.Sequential(*(layer for _ in range(pairs) for layer in (nn.Linear(8, 8), nn.ReLU())))
+
+
+def _of_images(name: str) -> Callable[[], tuple[nn.Module, torch.Tensor]]:
+    return lambda: (getattr(importlib.import_module("models"), name)(), torch.randn(1, 3, 224, 224))
+
+
+def _of_words(model: str, config: str) -> Callable[[], tuple[nn.Module, torch.Tensor]]:
+    def build() -> tuple[nn.Module, torch.Tensor]:
+        transformers: Any = importlib.import_module("transformers")
+        settings = getattr(transformers, config)(return_dict=False, use_cache=False)
+        return getattr(transformers, model)(settings), torch.randint(0, 30000, (1, 128))
+
+    return build
+
+
+#: Random weights, an input of one sample: an image of 224 x 224, or 128 words.
+MODELS: dict[str, Callable[[], tuple[nn.Module, torch.Tensor]]] = {
+    "ResNet-18": _of_images("resnet18"),
+    "ResNet-50": _of_images("resnet50"),
+    "MobileNetV2": _of_images("mobilenet_v2"),
+    "ViT-B/16": _of_images("vit_b_16"),
+    "BERT-base": _of_words("BertModel", "BertConfig"),
+    "GPT-2": _of_words("GPT2LMHeadModel", "GPT2Config"),
+    "200 tiny pairs": lambda: (tiny_layers(), torch.randn(1, 8)),
+}
+
+
+def timed(tool: Tool, model: nn.Module, x: torch.Tensor, samples: int) -> dict[str, list[float]]:
+    """Return seconds of forward pass and tool, taken in turn; the first round is left out.
+
+    Small models get more rounds, for a second in all.
+    """
+    times: dict[str, list[float]] = {"forward": [], "tool": []}
+    until = time.perf_counter() + 1
+    while len(times["tool"]) <= samples or (time.perf_counter() < until and len(times["tool"]) < 40):
+        fresh = copy.deepcopy(model)
+        for name in ("forward", "tool") if len(times["tool"]) % 2 else ("tool", "forward"):
+            start = time.perf_counter()
+            if name == "tool":
+                with redirect_stdout(StringIO()):
+                    tool(fresh, x)
+            else:
+                with torch.no_grad():
+                    model(x)
+            times[name].append(time.perf_counter() - start)
+    return {name: taken[1:] for name, taken in times.items()}
+
+
+def main(tool: str, samples: str, *models: str) -> None:
+    """Print what was measured of each model, or why it was not."""
+    warnings.simplefilter("ignore")
+    logging.disable(logging.CRITICAL)
+    needed, call = TOOLS[tool]
+    importlib.import_module(needed)
+    for name in models:
+        torch.manual_seed(0)
+        try:
+            model, x = MODELS[name]()
+            print(json.dumps({"model": name, **timed(call, model.eval(), x, int(samples))}), flush=True)
+        except Exception as error:  # whatever a tool raises for a model
+            print(json.dumps({"model": name, "error": f"{type(error).__name__}: {error}"[:200]}), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,224 @@
+"""Checking a report against a budget: what holds, what does not, what cannot be told, and who is responsible."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from fnmatch import fnmatchcase
+from typing import Any
+
+from ..comparison import Comparison
+from ..errors import BudgetError, by_likeness
+from ..measurement import Measurement, Ratio
+from ..quantity import Scale, format_number, scale_value
+from ..report import Report, StatusRecord
+from ..status import Completeness, is_number
+from ..trace import LayerTable
+from .limits import Budget, Limit
+
+__all__ = ["Finding", "Verdict", "check"]
+
+
+class Verdict(Enum):
+    """What came of one limit."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    #: A ratio whose confidence interval reaches over the limit: neither proven nor refuted.
+    UNCERTAIN = "uncertain"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One limit, checked: ``subject`` is the metric or the layer's path, ``responsible`` the layers that cost most."""
+
+    limit: Limit
+    subject: str
+    verdict: Verdict
+    said: str
+    responsible: tuple[str, ...] = ()
+
+
+#: The column of the layer table that a metric is the sum of.
+_COLUMNS = {
+    "macs": "macs",
+    "flops": "flops",
+    "total_params": "params",
+    "trainable_params": "params",
+    "model_size": "params",
+}
+_LAYER_VALUES = {"params": ("", Scale.SI), "macs": ("MACs", Scale.SI), "flops": ("FLOPs", Scale.SI)}
+#: How many layers are named.
+_NAMED = 3
+
+
+def check(report: Report, budget: Budget, baseline: Report | None = None) -> list[Finding]:
+    """Return a finding for each limit, and for each layer that a layer limit matches.
+
+    A lower bound that keeps to an upper limit proves nothing, and a value that could not be computed nothing either:
+    such limits fail, with the reason. A ratio of measured values fails where its whole confidence interval is beyond
+    the limit, and is uncertain where the interval reaches over it. Raises `BudgetError` for a limit that cannot be
+    checked: an unknown metric, another unit, a relative limit without a ``baseline``, a pattern that matches no layer.
+    """
+    if budget.needs_baseline and baseline is None:
+        relative = next(limit for limit in budget.limits if limit.relative)
+        raise BudgetError(f"{relative} is relative, and there is no baseline to compare with; give one")
+    findings: list[Finding] = []
+    for limit in budget.limits:
+        if limit.pattern is not None:
+            findings += _of_layers(report, limit, baseline)
+        else:
+            findings.append(_of_metric(report, limit, baseline))
+    return findings
+
+
+def _of_metric(report: Report, limit: Limit, baseline: Report | None) -> Finding:
+    if limit.key not in report.statuses:
+        known = ", ".join(by_likeness(limit.key, report.statuses))
+        raise BudgetError(f"{limit}: the report of {report.name} has no {limit.key}; it has, nearest first: {known}")
+    record = report.status(limit.key)
+    bound = limit.bound(record.base_unit)  # a wrong unit is said whatever the value is
+    reason = _without_proof(record, limit)
+    if reason:
+        return Finding(limit, limit.key, Verdict.FAILED, reason)
+    if limit.relative and baseline is not None:
+        verdict, said = _relative(record, limit, baseline)
+    else:
+        value = float(record.value)
+        verdict = Verdict.PASSED if limit.allows(value, bound) else Verdict.FAILED
+        said = f"{record.shown}{_distance(value, bound)}"
+    named = () if verdict is Verdict.PASSED else _responsible(report, limit.key, baseline if limit.relative else None)
+    return Finding(limit, limit.key, verdict, said, named)
+
+
+def _without_proof(record: StatusRecord, limit: Limit) -> str:
+    """Return why a value can neither keep to a limit nor break it; nothing where it can."""
+    if record.value is None:
+        return f"{record.completeness.value}: {'; '.join(record.missing)}"
+    if not is_number(record.value):
+        return f"{record.key} is no number"
+    if record.completeness is not Completeness.PARTIAL or limit.comparison in (">=", ">"):
+        return ""
+    if not limit.relative and not limit.allows(float(record.value), limit.bound(record.base_unit)):
+        return ""  # it is broken whatever is missing
+    return f"at least {record.shown}: a lower bound proves nothing; not counted: {', '.join(record.missing)}"
+
+
+def _relative(record: StatusRecord, limit: Limit, baseline: Report) -> tuple[Verdict, str]:
+    reference = baseline.statuses.get(limit.key)
+    if reference is None or not is_number(reference.value):
+        raise BudgetError(f"{limit}: the baseline {baseline.name} has no value of {limit.key} to compare with")
+    if reference.completeness is Completeness.PARTIAL:
+        raise BudgetError(f"{limit}: {limit.key} of the baseline {baseline.name} is a lower bound, which has no ratio")
+    ratio = Ratio.of(*(v if isinstance(v, Measurement) else float(v) for v in (reference.value, record.value)))
+    value, low, high = map(format_number, (ratio.value, ratio.low, ratio.high))
+    shown = f"({record.shown} after {reference.shown})"
+    if ratio.low == ratio.high:
+        return (Verdict.PASSED if limit.allows(ratio.value, limit.number) else Verdict.FAILED), f"{value}x {shown}"
+    said = f"{value}x [{low}, {high}] {shown}{'' if ratio.paired else ', not measured in turn'}"
+    kept = [limit.allows(end, limit.number) for end in (ratio.low, ratio.high)]
+    return (Verdict.PASSED if all(kept) else Verdict.UNCERTAIN if any(kept) else Verdict.FAILED), said
+
+
+def _distance(value: float, bound: float) -> str:
+    if not bound:
+        return ""
+    return f", {format_number(100 * value / bound)} % of the limit"
+
+
+def _of_layers(report: Report, limit: Limit, baseline: Report | None) -> Iterator[Finding]:
+    column = _COLUMNS.get(limit.key, limit.key)
+    if column not in _LAYER_VALUES:
+        raise BudgetError(f"{limit}: layers have limits of {', '.join(_LAYER_VALUES)}, not of {limit.key}")
+    if report.layers is None:
+        raise BudgetError(f"{limit}: the report of {report.name} holds no layers")
+    pattern = limit.pattern or ""
+    matching = [row for row in report.layers if row["path"] and fnmatchcase(row["path"], pattern)]
+    if not matching:
+        nearest = ", ".join(by_likeness(pattern, [row["path"] for row in report.layers if row["path"]])[:5])
+        raise BudgetError(f"{limit}: no layer matches; the nearest paths are: {nearest}")
+    partial = _uncounted(report, column)
+    before = _before(report, baseline, column) if limit.relative else {}
+    for row in matching:
+        yield _of_layer(row, limit, column, partial, before)
+
+
+def _of_layer(row: Mapping[str, Any], limit: Limit, column: str, partial: str, before: Mapping[str, float]) -> Finding:
+    unit, scale = _LAYER_VALUES[column]
+    value, bound, path = float(row[column]), limit.bound(unit), row["path"]
+    said = str(scale_value(value, unit, scale))
+    if limit.relative:
+        if path not in before:
+            return Finding(limit, path, Verdict.FAILED, f"{said}, and the baseline has no such layer")
+        shown = f"({said} after {scale_value(before[path], unit, scale)})"
+        value = Ratio.of(before[path], value).value if value or before[path] else 1.0  # nothing stays nothing
+        said = f"{format_number(value)}x {shown}"
+    if partial and limit.comparison not in (">=", ">"):
+        return Finding(limit, path, Verdict.FAILED, f"at least {said}: a lower bound proves nothing; {partial}")
+    return Finding(limit, path, Verdict.PASSED if limit.allows(value, bound) else Verdict.FAILED, said)
+
+
+def _uncounted(report: Report, column: str) -> str:
+    record = report.statuses.get(column)
+    missing = record.missing if record is not None and record.completeness is Completeness.PARTIAL else ()
+    return f"not counted: {', '.join(missing)}" if missing else ""
+
+
+def _before(report: Report, baseline: Report | None, column: str) -> dict[str, float]:
+    if baseline is None:
+        return {}
+    sides = Comparison(baseline, (report,)).layers()
+    return {
+        row["other_path"]: row[column] for row in sides if row["other_path"] is not None and row[column] is not None
+    }
+
+
+def _responsible(report: Report, key: str, baseline: Report | None) -> tuple[str, ...]:
+    """Return the layers that cost most of a metric, or that grew most beside the baseline."""
+    if key == "memory_footprint":
+        return _at_the_peak(report)
+    times = report.statuses.get("layer_times")
+    if key in ("execution_time", "throughput") and times is not None and isinstance(times.value, LayerTable):
+        return _most(times.value, "own_forward_seconds", "s", Scale.TIME)
+    column = _COLUMNS.get(key)
+    if column is None or report.layers is None:
+        return ()
+    if baseline is not None and baseline.layers is not None:
+        return _grown(Comparison(baseline, (report,)), column)
+    return _most(report.layers, column, *_LAYER_VALUES[column])
+
+
+def _most(layers: LayerTable, column: str, unit: str, scale: Scale) -> tuple[str, ...]:
+    whole = layers[0][column.removeprefix("own_")] or 0
+    rows = [row for row in layers.top(_NAMED, by=column) if row[column]]
+    return tuple(
+        f"{row['path'] or '(model)'} ({row['type']}): {scale_value(row[column], unit, scale)}"
+        + (f", {format_number(100 * row[column] / whole)} %" if whole else "")
+        for row in rows
+    )
+
+
+def _grown(comparison: Comparison, column: str) -> tuple[str, ...]:
+    unit, scale = _LAYER_VALUES[column]
+    grown = []
+    for row in comparison.layers():
+        before, after = (row[name] or 0 for name in (column, f"other_{column}"))
+        if row["is_leaf"] and after > before:
+            grown.append((after - before, row["other_path"], row["type"], row["change"]))
+    grown.sort(key=lambda one: -one[0])
+    return tuple(
+        f"{path} ({kind}): +{scale_value(more, unit, scale)}{', added' if change == 'added' else ''}"
+        for more, path, kind, change in grown[:_NAMED]
+    )
+
+
+def _at_the_peak(report: Report) -> tuple[str, ...]:
+    memory, operators = report.memory, report.operators
+    if memory is None or operators is None or memory.peak_index is None:
+        return ()
+    peak = operators[memory.peak_index]
+    most = scale_value(memory.live_bytes[memory.peak_index], "B", Scale.IEC)
+    weights = scale_value(memory.weight_bytes, "B", Scale.IEC)
+    where = f"{peak['layer'] or '(model)'}: most is alive after {peak['operator']}, {most} of activations and inputs"
+    return (where, f"weights: {weights}")

@@ -1,0 +1,75 @@
+"""What came of a budget, as text for a terminal, Markdown for a pull request, and JUnit XML for a CI server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from xml.etree import ElementTree as ET
+
+from ..render.grids import Grid, visible
+from .checking import Finding, Verdict
+
+__all__ = ["FORMS", "as_junit", "as_markdown", "as_text", "summary"]
+
+_MARKS = {Verdict.PASSED: "ok", Verdict.FAILED: "FAILED", Verdict.UNCERTAIN: "uncertain"}
+
+
+def summary(findings: Sequence[Finding]) -> str:
+    """Return in a sentence how many limits were kept."""
+    counts = {verdict: sum(finding.verdict is verdict for finding in findings) for verdict in Verdict}
+    said = [f"{count} {verdict.value}" for verdict, count in counts.items() if count]
+    return f"{len(findings)} limit{'s' if len(findings) != 1 else ''}: {', '.join(said)}"
+
+
+def as_text(findings: Sequence[Finding], name: str) -> str:
+    """Return one line for each finding, the layers responsible below those that were broken."""
+    lines = [visible(f"Budget of {name}")]
+    width = max(len(_named(finding)) for finding in findings)
+    for finding in findings:
+        lines.append(f"  {_MARKS[finding.verdict]:<10} {_named(finding):<{width}}  {visible(finding.said)}")
+        lines += [f"  {'':<10}   {visible(layer)}" for layer in finding.responsible]
+    return "\n".join([*lines, summary(findings)])
+
+
+def as_markdown(findings: Sequence[Finding], name: str) -> str:
+    """Return a table of the findings, with the layers responsible in its last column."""
+    from ..render.markdown import escaped, table
+
+    rows = tuple(
+        (_MARKS[finding.verdict], _named(finding), finding.said, "; ".join(finding.responsible)) for finding in findings
+    )
+    grid = Grid(f"Budget of {name}", ("Verdict", "Limit", "Value", "Responsible"), rows)
+    return f"### {escaped(grid.title)}\n\n{table(grid)}\n\n{summary(findings)}\n"
+
+
+def as_junit(findings: Sequence[Finding], name: str) -> str:
+    """Return a JUnit test suite with a case for each finding; an uncertain one is skipped, with what is known."""
+    failures, skipped = (
+        sum(finding.verdict is verdict for finding in findings) for verdict in (Verdict.FAILED, Verdict.UNCERTAIN)
+    )
+    counts = {"tests": str(len(findings)), "failures": str(failures), "errors": "0", "skipped": str(skipped)}
+    suite = ET.Element("testsuite", {"name": visible(f"profilerkit budget of {name}"), **counts})
+    for finding in findings:
+        case = ET.SubElement(suite, "testcase", classname=visible(name), name=_named(finding))
+        said = "\n".join(map(visible, (finding.said, *finding.responsible)))
+        if finding.verdict is Verdict.PASSED:
+            ET.SubElement(case, "system-out").text = said
+        else:
+            kind = "failure" if finding.verdict is Verdict.FAILED else "skipped"
+            ET.SubElement(case, kind, message=visible(finding.said)).text = said
+    suites = ET.Element("testsuites", dict(counts))
+    suites.append(suite)
+    ET.indent(suites)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(suites, encoding="unicode")}\n'
+
+
+def _named(finding: Finding) -> str:
+    limit = str(finding.limit)
+    return visible(limit if finding.limit.pattern is None else f"{finding.subject}: {limit.partition(': ')[2]}")
+
+
+#: The forms by name, for the command line.
+FORMS: dict[str, Callable[[Sequence[Finding], str], str]] = {
+    "console": as_text,
+    "markdown": as_markdown,
+    "junit": as_junit,
+}

@@ -1,0 +1,121 @@
+"""``profilerkit check MODEL --budget FILE``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..errors import BudgetError
+from . import MODEL_FAILED, NOT_KEPT, fail
+from .measuring import Asked, compared, is_saved, profiled, saved
+from .options import input_options, measuring_options
+from .output import write
+
+if TYPE_CHECKING:
+    from ..budgets import Budget
+    from ..report import Report
+
+__all__ = ["command"]
+
+
+def _forms(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    from ..budgets.forms import FORMS
+
+    if value not in FORMS and not context.resilient_parsing:
+        raise click.BadParameter(f"{value!r}: there are {', '.join(FORMS)}")
+    return value
+
+
+@click.command("check")
+@click.argument("model")
+@click.option("--budget", "path", type=click.Path(dir_okay=False), help="A TOML file of limits: macs = '<= 5 G'.")
+@click.option("--limit", multiple=True, metavar="LIMIT", help="A limit: 'macs <= 5 G'; may be given several times.")
+@click.option("--baseline", metavar="MODEL", help="What '1.1x' is relative to: a saved report, or a model.")
+@input_options
+@measuring_options
+@click.option(
+    "--format",
+    "form",
+    metavar="NAME",
+    default="console",
+    show_default=True,
+    callback=_forms,
+    help="How to print what came of it: console, markdown or junit.",
+)
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write it to a file in place of standard output.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Print neither the result nor progress; the exit code says it.")
+@click.option("--strict", is_flag=True, help="Fail where a ratio is not known well enough, too.")
+def command(
+    model: str,
+    path: str | None,
+    limit: tuple[str, ...],
+    baseline: str | None,
+    form: str,
+    output: Path | None,
+    strict: bool,
+    **how: Any,
+) -> None:
+    """Check a model against a budget; exit with 1 where it is not kept.
+
+    MODEL is a model as 'profilerkit profile' takes it, or a report that was saved as JSON.
+    """
+    from ..budgets import Verdict, check
+    from ..budgets.forms import FORMS
+
+    try:
+        budget = _budget(path, limit)
+        if budget.needs_baseline and baseline is None:
+            relative = next(str(one) for one in budget.limits if one.relative)
+            raise BudgetError(f"{relative} is relative: give --baseline, a saved report or a model")
+    except BudgetError as error:
+        raise click.UsageError(str(error)) from error
+    asked = Asked(**{**how, "metric": how["metric"] or budget.metrics})
+    report, reference = _reports(model, baseline, asked)
+    try:
+        findings = check(report, budget, reference)
+    except BudgetError as error:
+        fail(str(error), MODEL_FAILED, error)
+    text = FORMS[form](findings, report.name)
+    if output is not None:
+        write(output, text)
+    elif not how["quiet"]:
+        click.echo(text.rstrip("\n"))
+    broken = {Verdict.FAILED, Verdict.UNCERTAIN} if strict else {Verdict.FAILED}
+    if any(finding.verdict in broken for finding in findings):
+        sys.exit(NOT_KEPT)
+
+
+def _budget(path: str | None, limits: tuple[str, ...]) -> Budget:
+    from ..budgets import Budget, Limit
+
+    read = Budget.load(path).limits if path is not None else ()
+    given = []
+    for text in limits:
+        key, _, rest = text.strip().partition(" ")
+        given.append(Limit.parse(key, rest))
+    if not (read or given):
+        raise BudgetError("give a budget: --budget budget.toml, or --limit 'macs <= 5 G'")
+    return Budget((*read, *given))
+
+
+def _reports(model: str, baseline: str | None, asked: Asked) -> tuple[Report, Report | None]:
+    """Return the report of the model and that of the baseline; two models are measured in turn."""
+    from ..report import Report
+
+    if baseline is not None:
+        comparison, _ = compared((baseline, model), asked)
+        return comparison.others[0], comparison.reference
+    if not is_saved(model):
+        return profiled(model, asked)[0], None
+    loaded = saved(model, "MODEL")
+    if not isinstance(loaded, Report):
+        raise click.BadParameter(f"{model} holds a comparison; give the report of one model", param_hint="MODEL")
+    return loaded, None

@@ -1,0 +1,69 @@
+"""``profilerkit doctor``: what is installed here, and what can be done with it."""
+
+from __future__ import annotations
+
+import inspect
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import click
+
+__all__ = ["command"]
+
+#: What profilerkit can make use of where it is installed, and what for.
+OPTIONAL = {
+    "torch": "PyTorch models",
+    "tensorflow": "TensorFlow and Keras models",
+    "pandas": "to_pandas()",
+    "matplotlib": "figures",
+    "timm": "timm:NAME on the command line",
+    "torchvision": "torchvision:NAME on the command line",
+    "transformers": "hf:NAME on the command line",
+}
+
+
+@click.command("doctor")
+def command() -> None:
+    """Say what is installed, and what each backend can do here: for a bug report, or before a measurement."""
+    from .. import environment, plugins
+
+    click.echo(click.style("This machine", bold=True))
+    for name, value in environment.machine().items():
+        _line(name, value)
+    click.echo(click.style("\nPackages", bold=True))
+    _line("profilerkit", version("profilerkit"))
+    for package, use in OPTIONAL.items():
+        _line(package, f"{_installed(package)}  ({use})")
+    click.echo(click.style("\nBackends", bold=True))
+    for info in plugins.backends():
+        try:
+            backend = plugins.load(info)
+        except Exception as error:  # whatever a plugin does wrong, the others go on
+            _line(info.name, f"cannot be used: {' '.join(str(error).split())}")
+            continue
+        _line(info.name, ", ".join(f"{name} {value}" for name, value in backend.environment().items()) or "ready")
+        for what, said in _abilities(backend):
+            click.echo(f"  {'':<16} {what}: {said}")
+
+
+def _line(name: str, value: str) -> None:
+    click.echo(f"  {name:<16} {value}".rstrip())
+
+
+def _installed(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _abilities(backend: Any) -> list[tuple[str, str]]:
+    """Return what a backend offers beyond what every one must: a method that it has of its own."""
+    from ..backend import Backend
+
+    said = []
+    for name, method in inspect.getmembers(Backend, inspect.isfunction):
+        what = getattr(method, "offers", None)
+        if what is not None:
+            said.append((what, "yes" if getattr(type(backend), name) is not method else "not offered"))
+    return [*said, ("runs models as", ", ".join(backend.execution_modes))]

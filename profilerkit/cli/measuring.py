@@ -1,0 +1,155 @@
+"""From MODELs, as text, to their reports: what ``profile``, ``compare``, ``diff`` and ``check`` have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..errors import IncompleteStatusError, InputError, ModelFailedError, ProfilerKitError, ReportFileError
+from ..progress import shown_if
+from . import MODEL_FAILED, NOT_KEPT, fail
+from .options import parse_shapes
+
+if TYPE_CHECKING:
+    from ..comparison import Comparison
+    from ..profiler import Profiler
+    from ..report import Report
+
+__all__ = ["Asked", "compared", "end_with_failures", "is_saved", "loaded_model", "profiled", "saved"]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How models are to be measured, as the options say."""
+
+    input_shape: tuple[str, ...] = ()
+    batch_size: Any = None
+    device: str | None = None
+    metric: tuple[str, ...] = ()
+    leave_out: tuple[str, ...] = ()
+    max_seconds: float | None = None
+    strict: bool = False
+    quiet: bool = False
+
+    def profiler(self, model: Any, name: str | None = None) -> Profiler:
+        """Return the profiler of a loaded model, with the inputs that were asked for or that its loader gave."""
+        from ..api import profiler_of
+        from ..extension import LoadedModel
+
+        shapes = parse_shapes(self.input_shape)[0]
+        loaded = model if isinstance(model, LoadedModel) else LoadedModel(model)
+        given = {"inputs": loaded.inputs, "input_shape": loaded.input_shape}
+        own = {"input_shape": shapes} if shapes is not None else given
+        return profiler_of(loaded.model, name=name or loaded.name, leave_out=self.leave_out, **own)
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What the functions are given."""
+        from ..backend import Device
+
+        batch_size = self.batch_size or parse_shapes(self.input_shape)[1]
+        named = self.device and self.device.lower() in ("cpu", "gpu")
+        device = Device(self.device.lower()) if named and self.device else self.device
+        given = {"batch_size": batch_size, "device": device, "max_seconds": self.max_seconds}
+        return {name: value for name, value in given.items() if value is not None}
+
+
+def loaded_model(spec: str, hint: str = "MODEL") -> Any:
+    """Return the model that MODEL leads to, by the loader of a plugin; what is wrong with it is said in a line."""
+    from ..loaders import load_model
+
+    try:
+        return load_model(spec)
+    except InputError as error:
+        raise click.BadParameter(str(error), param_hint=hint) from error
+    except ModelFailedError as error:
+        fail(str(error), MODEL_FAILED, error)
+
+
+def is_saved(spec: str) -> bool:
+    """Say whether a text names a saved report rather than a model."""
+    return Path(spec).suffix.lower() == ".json"
+
+
+def saved(path: str, hint: str = "REPORT") -> Report | Comparison:
+    """Return what a file holds; what is wrong with it is a usage error."""
+    from ..saved import load
+
+    try:
+        return load(path)
+    except ReportFileError as error:
+        raise click.BadParameter(str(error), param_hint=hint) from error
+
+
+def profiled(spec: str, asked: Asked) -> tuple[Report, Profiler]:
+    """Return the report of one model, and the profiler that has the errors of what failed."""
+    from ..api import compute
+
+    model = loaded_model(spec)
+    with _ending_in_a_line(), shown_if(not asked.quiet):
+        profiler = asked.profiler(model)
+        return compute(profiler, asked.metric or None, strict=asked.strict, **asked.arguments), profiler
+
+
+def compared(specs: Sequence[str], asked: Asked) -> tuple[Comparison, list[Profiler]]:
+    """Return models and saved reports side by side; those that are models are measured in turn."""
+    from ..comparison import Comparison, told_apart
+    from ..profiler import compare_profilers
+
+    models = {place: loaded_model(spec) for place, spec in enumerate(specs) if not is_saved(spec)}
+    reports = {place: _one(spec) for place, spec in enumerate(specs) if is_saved(spec)}
+    with _ending_in_a_line(), shown_if(not asked.quiet):
+        profilers = {place: asked.profiler(model) for place, model in models.items()}
+        live = list(profilers.values())
+        if len(live) > 1:
+            made = compare_profilers(live[0], live[1:], asked.metric or None, strict=asked.strict, **asked.arguments)
+            reports |= dict(zip(profilers, made.reports, strict=True))
+        elif live:
+            from ..api import compute
+
+            only = compute(live[0], asked.metric or None, strict=asked.strict, **asked.arguments)
+            reports[next(iter(profilers))] = only
+    ordered = [reports[place] for place in range(len(specs))]
+    named = told_apart(report.name for report in ordered)
+    first, *rest = (replace(report, name=name) for report, name in zip(ordered, named, strict=True))
+    return Comparison(first, tuple(rest)), live
+
+
+@contextmanager
+def _ending_in_a_line() -> Iterator[None]:
+    """End the command with a line and an exit code where measuring raises."""
+    try:
+        yield
+    except click.ClickException:
+        raise
+    except IncompleteStatusError as error:
+        fail(str(error), NOT_KEPT, error)
+    except ProfilerKitError as error:
+        fail(str(error), MODEL_FAILED, error)
+    except Exception as error:  # whatever the model raised: with --strict nothing is kept
+        fail(f"{type(error).__name__}: {error}", MODEL_FAILED, error)
+
+
+def _one(path: str) -> Report:
+    from ..report import Report
+
+    loaded = saved(path, "MODEL")
+    if not isinstance(loaded, Report):
+        raise click.BadParameter(f"{path} holds a comparison; give the report of one model", param_hint="MODEL")
+    return loaded
+
+
+def end_with_failures(report: Report, profiler: Profiler | None) -> None:
+    """Leave with an exit code where a metric of a report failed."""
+    from ..status import Completeness
+
+    failed = [record.key for record in report.statuses.values() if record.completeness is Completeness.FAILED]
+    if failed:
+        held = profiler is not None and failed[0] in profiler.status_keys()
+        error = profiler.status_get(failed[0], to_value=False).outcome.error if held and profiler else None
+        fail(f"{', '.join(failed)} of {report.name} failed", MODEL_FAILED, error)

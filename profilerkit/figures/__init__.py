@@ -1,0 +1,50 @@
+"""Figures of what a report or comparison holds, by matplotlib: one kind, one file. Needs the ``plot`` extra.
+
+Each function returns a ``matplotlib.figure.Figure`` to save or show. No window opens, and neither pyplot nor any
+setting of matplotlib is touched; the settings that you made hold for these figures too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ..errors import by_likeness
+from .batch_sweep import batch_sweep
+from .ceilings import Ceilings
+from .icicle import icicle
+from .latency import latency
+from .layer_bars import layer_bars
+from .memory_timeline import memory_timeline
+from .roofline import roofline
+
+if TYPE_CHECKING:
+    from ..comparison import Comparison
+    from ..report import Report
+
+__all__ = [
+    "KINDS",
+    "Ceilings",
+    "batch_sweep",
+    "draw",
+    "icicle",
+    "latency",
+    "layer_bars",
+    "memory_timeline",
+    "roofline",
+]
+
+#: Every kind of figure by its name, which is that of its function.
+KINDS: dict[str, Callable[..., Any]] = {
+    figure.__name__: figure for figure in (layer_bars, icicle, latency, batch_sweep, memory_timeline, roofline)
+}
+
+
+def draw(result: Report | Comparison, kind: str, **options: Any) -> Any:
+    """Return a figure of one of the `KINDS`; the options are those of its function.
+
+    Raises `ValueError` for another kind.
+    """
+    if kind not in KINDS:
+        raise ValueError(f"no figure {kind!r}; there are, nearest first: {', '.join(by_likeness(kind, KINDS))}")
+    return KINDS[kind](result, **options)

@@ -1,0 +1,129 @@
+"""What all figures share: an empty figure, colours, text that is drawn as it stands, axes in readable units."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..comparison import Comparison
+from ..quantity import Scale, scale_value
+from ..render.grids import visible
+
+if TYPE_CHECKING:
+    from ..report import Report
+    from ..trace import LayerTable
+
+__all__ = ["COLOURS", "GREY", "finished", "label_of", "new_figure", "one_report", "plain", "reports_of"]
+
+#: Okabe and Ito's, which people who see few colours can tell apart: https://jfly.uni-koeln.de/color/
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
+#: What has no colour of its own.
+GREY = "#999999"
+
+
+def new_figure(width: float, height: float) -> Any:
+    """Return an empty figure, in inches, that pyplot knows nothing of."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError("figures need matplotlib; install profilerkit[plot]") from error
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def finished(figure: Any, title: str, notes: Iterable[str] = ()) -> Any:
+    """Return a figure with a title above it and notes below it, no text of which is given to TeX."""
+    from matplotlib.text import Text
+
+    figure.suptitle(plain(title, 110), x=0.01, ha="left", fontsize="large")
+    said = "\n".join(plain(note, 160) for note in notes if note)
+    if said:
+        figure.supxlabel(said, x=0.01, ha="left", fontsize="x-small")
+    for text in figure.findobj(Text):
+        text.set_usetex(False)
+    return figure
+
+
+def plain(text: str, longest: int = 44) -> str:
+    r"""Return a text as matplotlib is to draw it: in one line, its middle left out where it is long, no formula.
+
+    >>> plain("a $x$\n")
+    'a \\$x\\$\\n'
+    >>> plain("encoder.layers.11.attention", 11)
+    'enc…tention'
+    """
+    shown = visible(text)
+    if len(shown) > longest:
+        start = (longest - 1) // 3
+        shown = f"{shown[:start]}…{shown[start + 1 - longest :]}"
+    return shown.replace("$", r"\$")
+
+
+def label_of(row: Mapping[str, Any]) -> str:
+    """Return the path of a layer, or what stands for that of the root."""
+    return row["path"] or "(model)"
+
+
+def one_report(result: Report | Comparison, kind: str) -> Report:
+    """Return the one report that a figure is of; raises `ValueError` for a comparison."""
+    if isinstance(result, Comparison):
+        raise ValueError(
+            f"{kind} draws one model, not a comparison of {len(result.reports)}; "
+            f"give one of its reports, comparison.reference.plot({kind!r}) for instance"
+        )
+    return result
+
+
+def reports_of(result: Report | Comparison) -> tuple[Report, ...]:
+    """Return the reports that are drawn side by side."""
+    return result.reports if isinstance(result, Comparison) else (result,)
+
+
+def unit_for(largest: float, unit: str, scale: Scale) -> tuple[float, str]:
+    """Return what one shown unit is worth on an axis, and that unit."""
+    quantity = scale_value(largest, unit, scale)
+    return quantity.factor, quantity.unit
+
+
+def titled(title: str, unit: str) -> str:
+    """Return the title of an axis with the unit it is shown in."""
+    return f"{title} ({unit})" if unit else title
+
+
+def layers_of(report: Report) -> LayerTable:
+    """Return the layers of a report; raises `ValueError` where it holds none."""
+    layers = report.layerwise
+    if not len(layers):
+        raise ValueError(f"the report of {report.name} holds no layers: the model was neither traced nor timed")
+    return layers
+
+
+def require_column(report: Report, layers: LayerTable, name: str) -> None:
+    """Raise `ValueError` for a column that a table of layers lacks, or in which there is no number."""
+    if name not in layers[0]:
+        raise ValueError(
+            f"no column {name!r} in the layers of {report.name}: {_remedy(report, name)}; "
+            f"they have {', '.join(column for column in layers[0] if _has_numbers(layers, column))}"
+        )
+    if not _has_numbers(layers, name):
+        raise ValueError(f"column {name!r} of the layers of {report.name} holds no numbers to draw")
+
+
+def _has_numbers(layers: LayerTable, name: str) -> bool:
+    return any(isinstance(row[name], (int, float)) and not isinstance(row[name], bool) for row in layers)
+
+
+def _remedy(report: Report, name: str) -> str:
+    if "second" not in name:
+        return "no such values were traced"
+    return why_missing(report, "layer_times")
+
+
+def why_missing(report: Report, key: str) -> str:
+    """Return why a report has no value of a metric, or how to get one."""
+    record = report.statuses.get(key)
+    if record is None:
+        return f"profile the model with metrics=[{key!r}]"
+    return f"{key} is {record.completeness.value}: {'; '.join(record.missing) or 'it holds no such values'}"

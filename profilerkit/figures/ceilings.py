@@ -1,0 +1,64 @@
+"""How fast a machine can be at best: the roofs that a roofline is drawn under."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..measurement import Sampling, measure
+
+__all__ = ["Ceilings"]
+
+
+@dataclass(frozen=True)
+class Ceilings:
+    """The most floating-point operations and the most bytes of memory that a machine does in a second.
+
+    Give those of the device and dtype that the model ran with: ``Ceilings(flops_per_second=67e12,
+    bytes_per_second=3.35e12)``. Raises `ValueError` for one that is not above zero.
+    """
+
+    flops_per_second: float
+    bytes_per_second: float
+
+    def __post_init__(self) -> None:
+        for name in ("flops_per_second", "bytes_per_second"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name}={getattr(self, name)}: give a number above zero")
+
+    @property
+    def ridge(self) -> float:
+        """The FLOPs for each byte from which arithmetic, no longer memory, is what holds a program up."""
+        return self.flops_per_second / self.bytes_per_second
+
+    @classmethod
+    def measured(
+        cls,
+        max_seconds: float = 1.0,
+        *,
+        side: int = 1024,
+        copied_bytes: int = 2**28,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> Ceilings:
+        """Measure the ceilings of this machine's CPU with numpy: a matrix product in float32, and a copy.
+
+        They are those of all the threads that numpy uses, the best of several runs each, and belong to models that run
+        on this CPU in float32. A product of two square matrices is 2 * side ** 3 FLOPs; a copy reads and writes.
+
+        Args:
+            max_seconds: How long to take for each of the two, about.
+            side: The length of a side of the matrices.
+            copied_bytes: The bytes to copy; more than the caches hold.
+            clock: What to read the time from, in seconds.
+        """
+        import numpy as np
+
+        sampling = Sampling(max_seconds=max_seconds, clock=clock)
+        left, right = np.ones((side, side), np.float32), np.ones((side, side), np.float32)
+        product = np.empty_like(left)
+        multiply = measure(lambda: np.matmul(left, right, out=product), sampling)
+        source = np.ones(copied_bytes, np.uint8)
+        target = np.empty_like(source)
+        copy = measure(lambda: np.copyto(target, source), sampling)
+        return cls(2 * side**3 / multiply.min, 2 * copied_bytes / copy.min)

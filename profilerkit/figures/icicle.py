@@ -1,0 +1,171 @@
+"""The model as nested boxes, from the whole on the left to the innermost layers on the right."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..columns import Column
+from ..layer_view import children_of
+from .canvas import COLOURS, GREY, finished, layers_of, new_figure, one_report, plain, require_column
+
+if TYPE_CHECKING:
+    from ..report import Report
+
+__all__ = ["icicle"]
+
+#: Levels that are drawn where no depth is given: more would leave no room for names.
+LEVELS = 8
+#: Boxes of less than this share of the height are drawn together with their neighbours, as one.
+THINNEST = 0.0025
+WIDTH, HEIGHT = 11.0, 7.5
+_CONTAINER, _GROUP = "#E4E4E4", "#C8C8C8"
+
+
+class Box(NamedTuple):
+    """A layer, or several thin ones that stand together (``row`` is None): from ``start`` to ``end`` of the height."""
+
+    row: Mapping[str, Any] | None
+    level: int
+    start: float
+    end: float
+    count: int = 1
+
+
+def icicle(report: Report, by: str = "macs", depth: int | None = None) -> Any:
+    """Return the layers as nested boxes, each as high as its share of a column of `Report.layerwise`.
+
+    The column is one that has the layers inside included: ``params``, ``macs``, ``forward_seconds`` and so on. What a
+    layer does itself is the empty part right of its box. Where layers share weights, and so hold more together than the
+    layer around them, their boxes are made smaller to fit.
+
+    Args:
+        report: The report of one model.
+        by: The column.
+        depth: How deep to draw, the model being 0; None for 7, as long as names can be read.
+
+    Raises:
+        ValueError: the report lacks layers or such a column, or the model has none of it.
+        ImportError: matplotlib is missing.
+    """
+    report = one_report(report, "icicle")
+    layers = layers_of(report)
+    require_column(report, layers, by)
+    root = layers[0]
+    if not root[by] or root[by] < 0:
+        raise ValueError(f"there is nothing to draw of {report.name}: the whole model has {by}={root[by]!r}")
+    deepest = LEVELS - 1 if depth is None else depth
+    inside = children_of(layers)
+    boxes = list(_boxes(root, inside, by, deepest))
+    left_out = any(box.level == deepest and box.row is not None and box.row["path"] in inside for box in boxes)
+    column = Column.of(by)
+    figure = _drawn(boxes, inside, by)
+    notes = [
+        f"The height of a box is its {_within(column.title)}, with the layers inside; "
+        f"the whole is {column.show(root[by])}.",
+        f"Layers deeper than {deepest} are not drawn; give depth= for more." if left_out else "",
+    ]
+    return finished(figure, f"{report.name}: {_within(column.title)} of the layers", notes)
+
+
+def _within(title: str) -> str:
+    return title if title[1:2].isupper() else f"{title[:1].lower()}{title[1:]}"
+
+
+def _boxes(
+    root: Mapping[str, Any], inside: Mapping[str, Sequence[Mapping[str, Any]]], by: str, deepest: int
+) -> Iterator[Box]:
+    """Yield the boxes, outer before inner; without recursion, for models of any depth."""
+    waiting = [Box(root, 0, 0.0, 1.0)]
+    while waiting:
+        box = waiting.pop()
+        yield box
+        children = inside.get(box.row["path"], ()) if box.row is not None and box.level < deepest else ()
+        if children and box.row is not None:
+            values = [max(child[by] or 0.0, 0.0) for child in children]
+            unit = (box.end - box.start) / max(box.row[by], sum(values))
+            placed = _placed(children, [value * unit for value in values], box.start, box.level + 1)
+            waiting += reversed(list(placed))
+
+
+def _placed(
+    children: Sequence[Mapping[str, Any]], heights: Sequence[float], start: float, level: int
+) -> Iterator[Box]:
+    """Yield the boxes of the layers inside one, thin neighbours as one; those too thin to be seen not at all."""
+    thin, begun = 0, start
+    for child, height in zip(children, heights, strict=True):
+        if height < THINNEST:
+            thin, start = thin + (height > 0), start + height
+            continue
+        if start - begun >= THINNEST:
+            yield Box(None, level, begun, start, thin)
+        yield Box(child, level, start, start + height)
+        thin, begun, start = 0, start + height, start + height
+    if start - begun >= THINNEST:
+        yield Box(None, level, begun, start, thin)
+
+
+def _drawn(boxes: Sequence[Box], inside: Mapping[str, Any], by: str) -> Any:
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.patches import Patch, Rectangle
+
+    figure = new_figure(WIDTH, HEIGHT)
+    axis = figure.subplots()
+    levels = max(box.level for box in boxes) + 1
+    colours = _colours(boxes, inside)
+    size = FontProperties(size="x-small").get_size_in_points()  # type: ignore[no-untyped-call]
+    # Constrained layout leaves about this much of the figure to the boxes.
+    high, wide = 0.82 * HEIGHT * 72, 0.96 * WIDTH * 72 / levels
+    root = boxes[0].row or {}
+    for box in boxes:
+        colour = _GROUP if box.row is None else colours.get(_type_of(box.row, inside), GREY)
+        axis.add_patch(
+            Rectangle((box.level, box.start), 1, box.end - box.start, facecolor=colour, edgecolor="white", linewidth=0.6)
+        )
+        if (box.end - box.start) * high >= 1.15 * size:
+            text = _text(box, by, root[by], int(wide / (0.6 * size)) - 1)
+            middle = (box.start + box.end) / 2
+            axis.text(
+                box.level + 0.02, middle, text, fontsize="x-small", va="center", color=_ink(colour), clip_on=True
+            )
+    axis.set_xlim(0, levels)
+    axis.set_ylim(1, 0)
+    axis.set_axis_off()
+    legend = [Patch(facecolor=colour, label=plain(kind, 28)) for kind, colour in colours.items() if kind is not None]
+    if any(box.row is not None and _type_of(box.row, inside) not in colours for box in boxes):
+        legend.append(Patch(facecolor=GREY, label="other types"))
+    figure.legend(handles=legend, loc="outside lower center", ncols=min(len(legend), 8), fontsize="small", frameon=False)
+    return figure
+
+
+def _type_of(row: Mapping[str, Any], inside: Mapping[str, Any]) -> str | None:
+    """Return the type of an innermost layer; None for one with layers inside."""
+    return None if row["path"] in inside else row["type"]
+
+
+def _colours(boxes: Sequence[Box], inside: Mapping[str, Any]) -> dict[str | None, str]:
+    """Give the types of innermost layers that take the most room a colour each, and all outer layers one."""
+    room: Counter[str | None] = Counter()
+    for box in boxes:
+        if box.row is not None and box.row["path"] not in inside:
+            room[box.row["type"]] += box.end - box.start  # type: ignore[assignment]
+    ranked = [kind for kind, _ in room.most_common(len(COLOURS))]
+    return {None: _CONTAINER, **dict(zip(ranked, COLOURS, strict=False))}
+
+
+def _text(box: Box, by: str, whole: float, room: int) -> str:
+    """Return what fits into a box: a layer's own name and its share, or the name alone."""
+    if box.row is None:
+        return plain(f"{box.count} layers", room) if box.count > 1 else ""
+    name = box.row["path"].rpartition(".")[2] or box.row["type"]
+    share = f"  {100 * box.row[by] / whole:.3g} %" if box.level else ""
+    return plain(name, max(room - len(share), 6)) + (share if room - len(share) >= 6 else "")
+
+
+def _ink(colour: str) -> str:
+    """Return black or white, whichever is easier to read on a colour (relative luminance of WCAG 2)."""
+    red, green, blue = (int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5))
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in (red, green, blue)]
+    luminance = sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+    return "black" if luminance > 0.179 else "white"

@@ -1,0 +1,130 @@
+"""Bars of the layers, or of the types of layers, with the most of something."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..columns import Column
+from ..trace import LayerTable
+from .canvas import (
+    COLOURS,
+    finished,
+    label_of,
+    layers_of,
+    new_figure,
+    one_report,
+    plain,
+    require_column,
+    titled,
+    unit_for,
+)
+
+if TYPE_CHECKING:
+    from ..report import Report
+
+__all__ = ["layer_bars"]
+
+_Bars = tuple[str, ...]
+
+
+def layer_bars(
+    report: Report,
+    by: str | Sequence[str] | None = None,
+    top: int = 20,
+    depth: int | None = None,
+    types: bool = False,
+) -> Any:
+    """Return bars of the layers with the most of a column of `Report.layerwise`.
+
+    Args:
+        report: The report of one model.
+        by: The columns; forward and backward time where layers were timed, else MACs. The first ranks the layers. Each
+            has bars of its own, but a ``backward`` column right after its ``forward`` one is stacked on it.
+        top: How many layers are drawn.
+        depth: Only layers at this depth; the innermost ones where it is None.
+        types: Draw types of layers in place of layers, with what all of one type do together.
+
+    Raises:
+        ValueError: the report lacks layers, or such a column.
+        ImportError: matplotlib is missing.
+    """
+    report = one_report(report, "layer_bars")
+    layers = layers_of(report)
+    panels = _panels((by,) if isinstance(by, str) else by or _usual(layers))
+    if types:
+        layers, depth = layers.by_type(depth), None
+    for name in (name for panel in panels for name in panel):
+        require_column(report, layers, name)
+    every = LayerTable({**row, _TOTAL: _sum(row, panels[0])} for row in layers).top(len(layers), _TOTAL, depth)
+    if not len(every):
+        raise ValueError(f"no layer of {report.name} lies at depth {depth}; give another depth, or None")
+    return _drawn(report, every, panels, top, types)
+
+
+#: The column that is ranked by, beside the table's own.
+_TOTAL = "\0total"
+
+
+def _usual(layers: LayerTable) -> Sequence[str]:
+    return [name for name in ("forward_seconds", "backward_seconds") if name in layers[0]] or ["macs"]
+
+
+def _panels(columns: Sequence[str]) -> list[_Bars]:
+    """Return the columns, those that are stacked together."""
+    panels: list[_Bars] = []
+    for name in columns:
+        if panels and "forward" in panels[-1][-1] and name == panels[-1][-1].replace("forward", "backward"):
+            panels[-1] += (name,)
+        else:
+            panels.append((name,))
+    return panels
+
+
+def _sum(row: Any, panel: _Bars) -> float | None:
+    values = [row[name] for name in panel if row[name] is not None]
+    return sum(values) if values else None
+
+
+def _drawn(report: Report, every: LayerTable, panels: list[_Bars], top: int, types: bool) -> Any:
+    shown = every[:top]
+    figure = new_figure(5 + 3.2 * len(panels), 1.5 + 0.24 * len(shown))
+    axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    for axis, panel in zip(axes, panels, strict=True):
+        _draw_panel(axis, shown, panel)
+    names = [f"{row['type']} ({row['layers']})" if types else label_of(row) for row in shown]
+    axes[0].set_yticks(range(len(shown)), [plain(name) for name in names], fontsize="small")
+    axes[0].invert_yaxis()
+    what, kind = _words(panels[0]), "types of layers" if types else "layers"
+    whole = sum(row[_TOTAL] for row in every)
+    held = sum(row[_TOTAL] for row in shown) / whole if whole else 1.0
+    note = f"{len(shown)} of {len(every)} {kind}, with {Column.of('_share').show(held)} of the {what} of all of these."
+    return finished(figure, f"{report.name}: {kind} by {what}", [note])
+
+
+def _draw_panel(axis: Any, shown: LayerTable, panel: _Bars) -> None:
+    totals = [_sum(row, panel) for row in shown]
+    column = Column.of(panel[0])
+    factor, unit = unit_for(max((total or 0.0 for total in totals), default=0.0), column.unit, column.scale)
+    left = [0.0] * len(shown)
+    for place, name in enumerate(panel):
+        widths = [(row[name] or 0.0) / factor for row in shown]
+        word = Column.of(name).title.partition(" ")[0] if len(panel) > 1 else None
+        bars = axis.barh(range(len(shown)), widths, left=left, color=COLOURS[place], height=0.72, label=word)
+        left = [start + width for start, width in zip(left, widths, strict=True)]
+    axis.bar_label(bars, [column.show(total) or "-" for total in totals], padding=3, fontsize="x-small")
+    title = _words(panel)
+    axis.set_xlabel(titled(f"{title[:1].upper()}{title[1:]}", unit), fontsize="small")
+    axis.set_xlim(0, max(*left, 0.0, 1e-12) * 1.25)
+    axis.tick_params(axis="x", labelsize="small")
+    axis.tick_params(axis="y", length=0)
+    axis.spines[["top", "right"]].set_visible(False)
+    if len(panel) > 1:
+        axis.legend(loc="lower right", fontsize="small", frameon=False)
+
+
+def _words(panel: _Bars) -> str:
+    """Return what a panel shows, to stand within a sentence: ``forward and backward time``."""
+    titles = [Column.of(name).title for name in panel]
+    title = titles[0] if len(titles) == 1 else titles[0].replace("orward", "orward and backward")
+    return title if title[1:2].isupper() else f"{title[:1].lower()}{title[1:]}"

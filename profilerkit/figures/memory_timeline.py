@@ -1,0 +1,82 @@
+"""The bytes alive while a model runs, with the peak and what stands there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..quantity import Scale, scale_value
+from .canvas import COLOURS, finished, label_of, new_figure, one_report, plain, titled, unit_for
+
+if TYPE_CHECKING:
+    from ..report import Report
+    from ..trace import MemoryTimeline
+
+__all__ = ["memory_timeline"]
+
+
+def memory_timeline(report: Report, include_weights: bool = True) -> Any:
+    """Return the bytes alive while each operator runs, with the operator and the layer at the peak.
+
+    Weights are alive throughout; inputs and activations stand on top of them. The first step is the inputs alone.
+
+    Args:
+        report: The report of one model.
+        include_weights: Whether the weights are drawn, and counted in the peak.
+
+    Raises:
+        ValueError: the report holds no memory, since the model was not traced or failed to run.
+        ImportError: matplotlib is missing.
+    """
+    report = one_report(report, "memory_timeline")
+    memory = report.memory
+    if memory is None or not memory.live_bytes:
+        raise ValueError(
+            f"the report of {report.name} holds no bytes alive: the model was not run by a trace; "
+            "profile it with inputs and metrics=['memory_footprint']"
+        )
+    figure = new_figure(9, 4.5)
+    axis = figure.subplots()
+    peak = memory.peak_bytes(include_weights)
+    factor, unit = unit_for(peak, "B", Scale.IEC)
+    weights = memory.weight_bytes if include_weights else 0
+    live = [(memory.input_bytes, *memory.live_bytes), memory.live_bytes[-1:]]
+    tops = [(weights + alive) / factor for part in live for alive in part]
+    steps = range(len(tops))
+    if weights:
+        axis.fill_between(steps, weights / factor, color=COLOURS[1], alpha=0.6, linewidth=0, label="weights")
+    axis.fill_between(
+        *(steps, [weights / factor] * len(tops), tops),
+        step="post",
+        color=COLOURS[0],
+        alpha=0.6,
+        linewidth=0,
+        label="inputs and activations",
+    )
+    _mark_peak(axis, report, memory, peak, factor)
+    axis.set_xlim(0, len(tops) - 1)
+    axis.set_ylim(0, peak / factor * 1.22)
+    axis.set_xlabel("Operators, in the order in which they run")
+    axis.set_ylabel(titled("Bytes alive", unit))
+    axis.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside lower right", ncols=2, fontsize="small", frameon=False)
+    missing = f"A lower bound; not counted: {', '.join(memory.missing)}." if memory.missing else ""
+    return finished(figure, f"{report.name}: memory", [memory.note, missing])
+
+
+def _mark_peak(axis: Any, report: Report, memory: MemoryTimeline, peak: int, factor: float) -> None:
+    place = memory.peak_index
+    what = "the inputs"
+    if place is not None and report.operators is not None and place < len(report.operators):
+        row = report.operators[place]
+        what = f"{row['operator']} in {label_of({'path': row['layer']})}"
+    at = 0.5 if place is None else place + 1.5
+    middle = len(memory.live_bytes) / 2
+    axis.plot([at], [peak / factor], "v", color="black", markersize=6, clip_on=False)
+    axis.annotate(
+        plain(f"peak {scale_value(peak, 'B', Scale.IEC)}: {what}", 90),
+        (at, peak / factor),
+        xytext=(0, 9),
+        textcoords="offset points",
+        ha="left" if at < middle / 2 else "right" if at > middle * 1.5 else "center",
+        fontsize="small",
+    )

@@ -1,0 +1,324 @@
+"""What a report or comparison says, as grids of text and notes, before any form is given to it.
+
+Every renderer for people draws the same parts, so that no form says less than another. Nothing is escaped here: names
+come from the model, and each form has its own marks to escape.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..columns import Column
+from ..measurement import Measurement, Ratio
+from ..quantity import PREFIXES, Scale, format_number, scale_value
+from ..status import Comparative, Completeness
+from ..table import Table
+from ..trace import LayerTable
+from .grids import Grid, Notes, Part, visible
+from .time_grids import environment_grids, measurement_grids, sweep_grids
+
+if TYPE_CHECKING:
+    from ..comparison import Comparison
+    from ..report import Report, StatusRecord
+
+__all__ = ["Grid", "Notes", "Part", "layer_grid", "measured_grid", "parts", "visible"]
+
+
+def parts(
+    result: Report | Comparison,
+    details: bool = False,
+    depth: int | None = None,
+    top: int | None = None,
+    changes: bool = False,
+) -> list[Part]:
+    """Return what is said of a result, in order.
+
+    Args:
+        result: A report or a comparison.
+        details: Say what each metric is, and show the layers.
+        depth: Show no layers that lie deeper; the layers are shown where it is given.
+        top: Show only so many layers, those with the most MACs; the layers are shown where it is given.
+        changes: Of a comparison, show those layers that changed, were removed or added.
+    """
+    from ..comparison import Comparison
+
+    layers = _Layers(details or changes or depth is not None or top is not None, depth, top, changes)
+    if isinstance(result, Comparison):
+        return list(_comparison_parts(result, details, layers))
+    return list(_report_parts(result, details, layers))
+
+
+@dataclass(frozen=True)
+class _Layers:
+    """Which layers are wanted."""
+
+    wanted: bool
+    depth: int | None
+    top: int | None
+    changes: bool = False
+
+    def of(self, layers: LayerTable) -> Grid:
+        rows = self._shallow(layers)
+        if self.top is None:
+            return layer_grid(LayerTable(rows))
+        ranked = LayerTable(rows).top(self.top, depth=self.depth)
+        return layer_grid(ranked, "Layers with the most MACs", nested=False)
+
+    def of_both(self, reference: Report, other: Report, sides: Table) -> Grid:
+        rows = self._shallow(sides)
+        title = f"Layers of {reference.name} and {other.name}"
+        if self.changes:
+            rows = [row for row in rows if row["change"] != "same"]
+            title = f"Layers that differ between {reference.name} and {other.name}"
+        if self.top is not None:
+            chosen = (row for row in rows if (row["is_leaf"] if self.depth is None else row["depth"] == self.depth))
+            rows = sorted(chosen, key=lambda row: -abs((row["other_macs"] or 0) - (row["macs"] or 0)))[: self.top]
+        whole = not self.changes and self.top is None
+        return difference_grid(rows, title, (reference.name, other.name), nested=whole)
+
+    def _shallow(self, layers: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        return [row for row in layers if self.depth is None or row["depth"] <= self.depth]
+
+
+def _report_parts(report: Report, details: bool, layers: _Layers) -> Iterator[Part]:
+    rows = tuple(
+        (record.friendly_name, *_value_and_unit(record), record.completeness.value)
+        for record in report.statuses.values()
+    )
+    titles = ("Metric", "Value", "Unit", "Completeness")
+    yield Grid(f"{report.name}  ({report.backend})", titles, rows, frozenset({1}), kind="metrics")
+    yield Notes((*map(_sentence, _notes(report)), *_batch(report)))
+    for record in report.statuses.values():
+        if isinstance(record.value, LayerTable):
+            yield measured_grid(record.friendly_name, record.value)
+    asked = any(isinstance(value, (LayerTable, str)) for value in report.data.values())
+    yield from sweep_grids([report])
+    if details:
+        yield _descriptions(report.statuses.values())
+        yield from measurement_grids([report])
+        yield from environment_grids([report])
+    if report.layers is not None and (layers.wanted or asked):
+        yield layers.of(report.layerwise)
+
+
+def _comparison_parts(comparison: Comparison, details: bool, layers: _Layers) -> Iterator[Part]:
+    reports = comparison.reports
+    several = len(comparison.others) > 1
+    titles = ["Metric", *(f"{visible(report.name)}\n({report.backend})" for report in reports)]
+    titles += [f"Enhancement\n{visible(report.name)}" if several else "Enhancement" for report in comparison.others]
+    rows, firsts = [], []
+    for key in comparison.keys:
+        records = [report.statuses.get(key) for report in reports]
+        first = next(record for record in records if record is not None)
+        firsts.append(first)
+        enhancements = (_enhancement(comparison, key, place) for place in range(len(comparison.others)))
+        rows.append((first.friendly_name, *map(_cell, records), *enhancements))
+    numeric = frozenset(range(1, len(titles)))
+    yield Grid("Comparison", tuple(titles), tuple(rows), numeric, kind="metrics")
+    notes = _notes_of_all(reports)
+    alike = len({report.batch_size for report in reports}) == 1
+    notes += dict.fromkeys(note for report in reports for note in _batch(report, named=not alike))
+    if not alike:
+        notes.append("The columns are not for the same batch size; what grows with the batch does not compare.")
+    yield Notes((*notes, *_legend(comparison)))
+    yield from sweep_grids(reports)
+    if details:
+        yield _descriptions(firsts)
+        yield from measurement_grids(reports)
+        yield from environment_grids(reports)
+    for place, other in enumerate(comparison.others):
+        if layers.wanted and comparison.reference.layers is not None and other.layers is not None:
+            yield layers.of_both(comparison.reference, other, comparison.layers(place))
+
+
+def layer_grid(layers: LayerTable, title: str = "Layers", *, nested: bool = True) -> Grid:
+    """Return the per-layer table: counts and times with the layers inside included, and what follows from the two.
+
+    ``nested`` shows names inside their parents'; without it whole paths are shown.
+    """
+    timed = [name for name in _TIMED if layers and name in layers[0]]
+    rows = []
+    for row in layers:
+        label = row["path"].rpartition(".")[2] if nested else row["path"]
+        shapes = ", ".join(str(list(shape)) for shape in row["output_shapes"] or ())
+        counts = [_count(row[column]) for column in ("params", "macs", "flops")]
+        counts += [Column.of(name).show(row[name]) or "-" for name in timed]
+        rows.append((label or "(model)", row["type"], shapes, str(row["calls"]) if row["calls"] else "-", *counts))
+    titles = ("Layer", "Type", "Output shape", "Calls", "Params", "MACs", "FLOPs", *(_TIMED[name] for name in timed))
+    depths = tuple(row["depth"] for row in layers) if nested else ()
+    return Grid(title, titles, tuple(rows), frozenset(range(3, len(titles))), depths, kind="layers")
+
+
+#: The columns of `Report.layerwise` that stand beside the counts where layers were timed, and what they are called.
+_TIMED = {
+    "forward_seconds": "Forward",
+    "forward_seconds_share": "Share",
+    "backward_seconds": "Backward",
+    "backward_seconds_share": "Share",
+    "achieved_flops_per_second": "Achieved",
+}
+
+
+def difference_grid(
+    rows: Sequence[Mapping[str, Any]], title: str, names: tuple[str, str], *, nested: bool = True
+) -> Grid:
+    """Return layers side by side: parameters and MACs in both models, and what became of the layer."""
+    drawn = []
+    for row in rows:
+        path, other = row["path"], row["other_path"]
+        label = (path.rpartition(".")[2] if nested else path) or "(model)"
+        if other not in (None, path):
+            label = f"{label} / {(other.rpartition('.')[2] if nested else other) or '(model)'}"
+        counts = [_side(row[f"{side}{column}"]) for column in ("params", "macs") for side in ("", "other_")]
+        drawn.append((label, row["type"], *counts, _change(row)))
+    columns = [f"{column}\n{visible(name)}" for column in ("Params", "MACs") for name in names]
+    depths = tuple(row["depth"] for row in rows) if nested else ()
+    titles = ("Layer", "Type", *columns, "Change")
+    return Grid(title, titles, tuple(drawn), frozenset({2, 3, 4, 5}), depths, kind="layers")
+
+
+def _change(row: Mapping[str, Any]) -> str:
+    """Say what became of a layer; of one that differs in FLOPs alone, which have no column, how."""
+    if row["change"] != "changed" or row["params_difference"] or row["macs_difference"]:
+        return str(row["change"])
+    return f"FLOPs {_count(row['flops'])} to {_count(row['other_flops'])}"
+
+
+def _side(value: int | None) -> str:
+    return "" if value is None else _count(value)
+
+
+def measured_grid(title: str, layers: LayerTable) -> Grid:
+    """Return a per-layer table of measured seconds: a column for each of its own, and what rows leave out."""
+    columns = [name for name in (layers[0] if layers else {}) if name.endswith("_seconds")]
+    titles = ["Layer", "Type", "Calls", *(_heading(name) for name in columns)]
+    missing = any(row.get("missing") for row in layers)
+    rows = []
+    for row in layers:
+        cells = ["-" if row[name] is None else str(scale_value(row[name], "s", Scale.TIME)) for name in columns]
+        label = row["path"].rpartition(".")[2] or "(model)"
+        rows.append((label, row["type"], str(row["calls"]), *cells, *([row["missing"]] if missing else [])))
+    numeric = frozenset(range(2, len(titles)))
+    depths = tuple(row["depth"] for row in layers)
+    return Grid(title, (*titles, *(["Left out"] if missing else [])), tuple(rows), numeric, depths, kind="layers")
+
+
+def _heading(column: str) -> str:
+    return column.removesuffix("_seconds").replace("_", " ").capitalize()
+
+
+def _descriptions(records: Iterable[StatusRecord]) -> Grid:
+    rows = tuple((record.friendly_name, record.description) for record in records)
+    return Grid("Metrics", ("Metric", "Description"), rows, kind="descriptions")
+
+
+def _count(value: int) -> str:
+    return str(scale_value(value, scale=Scale.SI)) if value else "-"
+
+
+def _value_and_unit(record: StatusRecord) -> tuple[str, str]:
+    if record.value is None:
+        return "-", ""
+    bound = "≥ " if record.completeness is Completeness.PARTIAL else ""
+    shown = record.shown
+    if record.unit in ("", *PREFIXES) or f" {record.unit}" not in shown:
+        return bound + shown, ""  # a bare count keeps its prefix: 51.9 k
+    number, _, interval = shown.rpartition(f" {record.unit}")
+    return f"{bound}{number}{interval}", record.unit
+
+
+def _cell(record: StatusRecord | None) -> str:
+    if record is None:
+        return "not measured"
+    if record.value is None:
+        return record.completeness.value
+    # A measurement's interval is left out: the one of the ratio stands beside it.
+    shown = record.shown.partition(" [")[0] if isinstance(record.value, Measurement) else record.shown
+    return f"{'≥ ' if record.completeness is Completeness.PARTIAL else ''}{shown}"
+
+
+def _enhancement(comparison: Comparison, key: str, place: int) -> str:
+    value = comparison.enhancement(key, place)
+    if value is None or math.isnan(value):
+        return "-"
+    reference, other = (report.status(key) for report in (comparison.reference, comparison.others[place]))
+    bound = _bound(reference, other)
+    if reference.comparative is Comparative.DIFF:
+        sign = "+" if value >= 0 else "-"
+        unit = "pp" if reference.unit == "%" else reference.unit  # percentage points: the difference is not relative
+        return f"{bound}{sign}{format_number(abs(value))} {unit}".rstrip()
+    text = f"{bound}{format_number(value)}x"
+    if isinstance(reference.value, Measurement) and isinstance(other.value, Measurement):
+        ratio = Ratio.of(reference.value, other.value)
+        bounds = sorted(
+            filter(None, (reference.comparative.enhancement(1.0, bound) for bound in (ratio.low, ratio.high)))
+        )
+        text = f"{text} [{', '.join(map(format_number, bounds))}]" if ratio.is_real else f"≈ {text}"
+    return text
+
+
+def _bound(reference: StatusRecord, other: StatusRecord) -> str:
+    """Say which side of the truth an enhancement lies on where a value is a lower bound."""
+    partial = [record.completeness is Completeness.PARTIAL for record in (reference, other)]
+    if not any(partial):
+        return ""
+    if all(partial):
+        return "~ "
+    lower_is_better = reference.comparative is Comparative.RECIPROCAL
+    return "≤ " if partial[1] == lower_is_better else "≥ "
+
+
+def _notes_of_all(reports: Sequence[Report]) -> list[str]:
+    """Return what is said of all reports once, and what is said of some with their names."""
+    said = [list(_notes(report)) for report in reports]
+    common = [note for note in said[0] if all(note in others for others in said)]
+    named = [
+        f"{report.name}: {note}"
+        for report, own in zip(reports, said, strict=True)
+        for note in own
+        if note not in common
+    ]
+    return [*map(_sentence, common), *named]
+
+
+def _sentence(note: str) -> str:
+    return f"{note[:1].upper()}{note[1:]}"
+
+
+def _notes(report: Report) -> Iterable[str]:
+    alike: dict[tuple[str, str], list[str]] = {}
+    for record in report.statuses.values():
+        if record.completeness is Completeness.PARTIAL:
+            said = "lower bound", ", ".join(record.missing)
+        elif record.completeness is not Completeness.COMPLETE:
+            said = record.completeness.value, "; ".join(record.missing)
+        else:
+            continue
+        alike.setdefault(said, []).append(record.friendly_name)
+    for (state, reason), names in alike.items():
+        if state == "lower bound":
+            state = "is a lower bound; not counted" if len(names) == 1 else "are lower bounds; not counted"
+        yield f"{', '.join(names)} {state}: {reason}"
+    yield from report.notes
+
+
+def _batch(report: Report, named: bool = False) -> Iterable[str]:
+    if report.batch_size is not None:
+        yield f"{f'{report.name}: ' if named else ''}Values are for one forward pass of a batch of {report.batch_size}."
+
+
+def _legend(comparison: Comparison) -> Iterable[str]:
+    times = [record for record in comparison.reference.statuses.values() if isinstance(record.value, Measurement)]
+    if not times:
+        return
+    key, first = times[0].key, times[0].value
+    others = [other.statuses[key].value for other in comparison.others if key in other.statuses]
+    paired = all(first.taken_with(value) for value in others if isinstance(value, Measurement))
+    how = "measured in turn" if paired else "measured one after the other"
+    confidence = f"{100 * first.confidence:.4g} %"
+    yield f"Times are medians, {how}; brackets hold the {confidence} confidence interval of the ratio."
+    if any("≈" in _enhancement(comparison, key, place) for place in range(len(comparison.others))):
+        yield "≈ marks a ratio whose interval holds 1: no real difference was found."

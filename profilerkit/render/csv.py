@@ -1,0 +1,69 @@
+"""A report or comparison as CSV, one row for each metric, with values in base units: for a spreadsheet."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..measurement import Measurement
+from ..status import is_number
+from .grids import visible
+
+if TYPE_CHECKING:
+    from ..comparison import Comparison
+    from ..report import Report, StatusRecord
+
+__all__ = ["render", "written"]
+
+
+def render(result: Report | Comparison) -> str:
+    """Return a row for each metric of each model.
+
+    The columns: ``model``, ``backend``, ``metric``, ``value`` in its base ``unit`` (of a measurement the median),
+    ``low`` and ``high`` (the ends of its confidence interval), ``enhancement`` over the reference, ``completeness`` and
+    ``missing``.
+    """
+    from ..comparison import Comparison
+
+    reports = result.reports if isinstance(result, Comparison) else (result,)
+    rows = []
+    for place, report in enumerate(reports):
+        for record in report.statuses.values():
+            better = result.enhancement(record.key, place - 1) if isinstance(result, Comparison) and place else None
+            rows.append({"model": report.name, "backend": report.backend, **_cells(record), "enhancement": better})
+    return written(_COLUMNS, rows)
+
+
+_COLUMNS = (*("model", "backend", "metric", "value", "unit", "low", "high", "enhancement", "completeness", "missing"),)
+
+
+def _cells(record: StatusRecord) -> dict[str, Any]:
+    low, high = record.value.interval if isinstance(record.value, Measurement) else (None, None)
+    number = record.value if is_number(record.value) or isinstance(record.value, str) else record.shown
+    return {
+        "metric": record.key,
+        "value": float(number) if isinstance(number, Measurement) else number,
+        "unit": record.base_unit,
+        "low": low,
+        "high": high,
+        "completeness": record.completeness.value,
+        "missing": "; ".join(record.missing),
+    }
+
+
+def written(columns: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> str:
+    """Return rows as CSV with a header; text that a spreadsheet would take for a formula gets an apostrophe."""
+    target = io.StringIO()
+    names = list(columns)
+    writer = csv.writer(target, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows([_cell(row.get(name)) for name in names] for row in rows)
+    return target.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, str):
+        return f"'{visible(value)}" if value[:1] in ("=", "+", "-", "@") else visible(value)
+    return "" if value is None else value if isinstance(value, (int, float)) else str(value)

@@ -1,0 +1,47 @@
+"""Tables of text and notes, before any form is given to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+__all__ = ["Grid", "Notes", "Part", "visible"]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table of text: columns of numbers, which stand right, are those of ``numeric``; ``depths`` indent rows."""
+
+    title: str
+    titles: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    numeric: frozenset[int] = frozenset()
+    depths: tuple[int, ...] = ()
+    kind: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "title", visible(self.title))
+        object.__setattr__(self, "rows", tuple(tuple(map(visible, row)) for row in self.rows))
+        object.__setattr__(self, "titles", tuple("\n".join(map(visible, title.split("\n"))) for title in self.titles))
+
+
+@dataclass(frozen=True)
+class Notes:
+    """Sentences that belong to the grid before them."""
+
+    lines: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lines", tuple(map(visible, self.lines)))
+
+
+def visible(text: str) -> str:
+    r"""Return a text with its line breaks and control characters spelt out: a name may hold any, a cell is one line.
+
+    >>> visible("a\nb")
+    'a\\nb'
+    """
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+Part: TypeAlias = "Grid | Notes"

@@ -1,0 +1,93 @@
+"""A report or comparison as LaTeX: booktabs tables to put into a paper."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .content import parts
+from .grids import Grid, Notes
+
+if TYPE_CHECKING:
+    from ..comparison import Comparison
+    from ..report import Report
+
+__all__ = ["escaped", "render", "table"]
+
+#: What TeX would take for its own, and how it is written instead.
+_SPECIAL = {
+    **{mark: f"\\{mark}" for mark in "&%$#_{}"},
+    "\\": "\\textbackslash{}",
+    "~": "\\textasciitilde{}",
+    "^": "\\textasciicircum{}",
+    "<": "\\textless{}",
+    ">": "\\textgreater{}",
+    "|": "\\textbar{}",
+    '"': "{\\char34}",
+    "-": "{-}",
+    "'": "{'}",
+    "`": "{`}",
+    "µ": "\\ensuremath{\\mu}",
+    "≥": "\\ensuremath{\\ge}",
+    "≤": "\\ensuremath{\\le}",
+    "≈": "\\ensuremath{\\approx}",
+    "±": "\\ensuremath{\\pm}",
+    "\u00d7": "\\ensuremath{\\times}",
+    "[": "{[}",
+    "]": "{]}",
+}
+#: Rows of a table that still fits a page; longer ones are broken over pages.
+_PAGE = 40
+
+
+def render(
+    result: Report | Comparison,
+    details: bool = False,
+    depth: int | None = None,
+    top: int | None = None,
+    changes: bool = False,
+) -> str:
+    r"""Return a report or comparison as tables; the preamble needs ``\usepackage{booktabs,longtable}``.
+
+    See `profilerkit.render.content.parts` for the options. Letters that ASCII lacks, in names, are written by their
+    code points, so that every TeX engine takes them.
+    """
+    lines = ["% needs \\usepackage{booktabs,longtable} in the preamble"]
+    for part in parts(result, details, depth, top, changes):
+        if isinstance(part, Notes):
+            lines += [f"\\par\\noindent{{\\footnotesize {escaped(line)}}}" for line in part.lines]
+        elif part.rows:
+            lines += ["", table(part)]
+    return "\n".join(lines) + "\n"
+
+
+def table(grid: Grid) -> str:
+    """Return a grid as a booktabs table with its title as the caption; a long one goes over several pages."""
+    sides = "".join("r" if place in grid.numeric else "l" for place in range(len(grid.titles)))
+    if grid.kind == "descriptions":
+        sides = "lp{0.7\\linewidth}"
+    head = f"{_row(tuple(title.replace(chr(10), ' ') for title in grid.titles))}\n\\midrule"
+    body = "\n".join(_row(row, grid.depths[place] if grid.depths else 0) for place, row in enumerate(grid.rows))
+    caption = f"\\caption{{{escaped(grid.title)}}}"
+    if len(grid.rows) > _PAGE:
+        return (
+            f"\\begin{{longtable}}{{{sides}}}\n{caption}\\\\\n\\toprule\n{head}\n\\endhead\n\\bottomrule\n\\endfoot\n"
+            f"{body}\n\\end{{longtable}}"
+        )
+    return (
+        f"\\begin{{table}}[htbp]\n\\centering\n{caption}\n\\begin{{tabular}}{{{sides}}}\n\\toprule\n{head}\n{body}\n"
+        "\\bottomrule\n\\end{tabular}\n\\end{table}"
+    )
+
+
+def _row(cells: tuple[str, ...], depth: int = 0) -> str:
+    indent = f"\\hspace*{{{depth}em}}" if depth else ""
+    return f"{indent}{' & '.join(map(escaped, cells))} \\\\"
+
+
+def escaped(text: str) -> str:
+    """Return a text that TeX prints as it is."""
+    return "".join(_SPECIAL.get(letter) or _letter(letter) for letter in text)
+
+
+def _letter(letter: str) -> str:
+    return letter if letter.isascii() else f"{{[}}U+{ord(letter):04X}{{]}}"

@@ -1,0 +1,23 @@
+"""The layers of a report or comparison as CSV: one row for each layer, with values in base units."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .csv import written
+
+if TYPE_CHECKING:
+    from ..comparison import Comparison
+    from ..report import Report
+
+__all__ = ["render"]
+
+
+def render(result: Report | Comparison) -> str:
+    """Return every column of `Report.layerwise`, behind the ``model`` that a layer belongs to."""
+    from ..comparison import Comparison
+
+    reports = result.reports if isinstance(result, Comparison) else (result,)
+    rows = [{"model": report.name, **row} for report in reports for row in report.layerwise]
+    columns = dict.fromkeys(name for row in rows for name in row)
+    return written(columns or ["model"], rows)

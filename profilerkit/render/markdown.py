@@ -1,0 +1,48 @@
+"""A report or comparison as Markdown: tables for a pull request or a page."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from .content import parts
+from .grids import Grid, Notes
+
+if TYPE_CHECKING:
+    from ..comparison import Comparison
+    from ..report import Report
+
+__all__ = ["escaped", "render", "table"]
+
+
+def render(
+    result: Report | Comparison,
+    details: bool = False,
+    depth: int | None = None,
+    top: int | None = None,
+    changes: bool = False,
+) -> str:
+    """Return a report or comparison as GitHub's Markdown; see `profilerkit.render.content.parts` for the options."""
+    drawn = []
+    for part in parts(result, details, depth, top, changes):
+        if isinstance(part, Notes):
+            drawn.append("\n".join(f"- {escaped(line)}" for line in part.lines))
+        else:
+            drawn += [f"### {escaped(part.title)}", table(part) if part.rows else ""]
+    return "\n\n".join(filter(None, drawn)) + "\n"
+
+
+def table(grid: Grid) -> str:
+    """Return a grid as a table of GitHub's; rows are indented by their depth."""
+    sides = ["---:" if place in grid.numeric else "---" for place in range(len(grid.titles))]
+    lines = [[escaped(title.replace("\n", " ")) for title in grid.titles], sides]
+    for place, (label, *cells) in enumerate(grid.rows):
+        indent = "&emsp;" * grid.depths[place] if grid.depths else ""
+        lines.append([f"{indent}{escaped(label)}", *map(escaped, cells)])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def escaped(text: str) -> str:
+    """Return a text without anything that Markdown or the HTML inside it would take for its own."""
+    entities = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\`*_{}\[\]()#+!|~$])", r"\\\1", entities)

@@ -1,0 +1,73 @@
+// What the charts share: a drawing of a width, ticks at round numbers, and scales.
+
+const MARGIN = { left: 66, right: 14, top: 14, bottom: 30 };
+
+/** Round numbers between two bounds; in powers of two for bytes, since that is how they are written. */
+function ticksOf(low, high, count, scale) {
+  const span = high - low;
+  if (!(span > 0) || !Number.isFinite(span)) return [low];
+  const base = scale === "iec" ? 2 : 10;
+  const rough = span / count;
+  const power = base ** Math.floor(Math.log(rough) / Math.log(base));
+  const step = power * ((base === 2 ? [1, 2] : [1, 2, 5, 10]).find((times) => power * times >= rough * 0.999) ?? 10);
+  const ticks = [];
+  for (let at = Math.ceil(low / step); at * step <= high * (1 + 1e-9) && ticks.length < 24; at += 1) ticks.push(at * step);
+  return ticks;
+}
+
+/** Powers of ten between two bounds, at most about eight of them. */
+function decades(low, high) {
+  const [first, last] = [Math.ceil(Math.log10(low) - 1e-9), Math.floor(Math.log10(high) + 1e-9)];
+  const step = Math.max(1, Math.ceil((last - first + 1) / 8));
+  const ticks = [];
+  for (let power = first; power <= last; power += step) ticks.push(10 ** power);
+  return ticks;
+}
+
+const linear = (low, high, from, to) => (value) => from + ((value - low) / (high - low || 1)) * (to - from);
+const logarithmic = (low, high, from, to) => {
+  const line = linear(Math.log10(low), Math.log10(high), from, to);
+  return (value) => line(Math.log10(value));
+};
+
+/** A drawing with a frame of ticks. `x` and `y` have: ticks, at (a scale), text, and title. */
+function chart(width, height, label, x, y) {
+  const [right, bottom] = [width - MARGIN.right, height - MARGIN.bottom];
+  const root = svg("svg", { class: "chart", width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
+  const grid = svg("g", { class: "axis", "aria-hidden": "true" });
+  for (const tick of y.ticks) {
+    grid.append(svg("line", { x1: MARGIN.left, x2: right, y1: y.at(tick), y2: y.at(tick) }));
+    grid.append(svg("text", { x: MARGIN.left - 7, y: y.at(tick), "text-anchor": "end", "dominant-baseline": "central" }, y.text(tick)));
+  }
+  let free = -Infinity;
+  for (const tick of x.ticks) {
+    grid.append(svg("line", { x1: x.at(tick), x2: x.at(tick), y1: bottom, y2: bottom + 4 }));
+    const text = x.text(tick);
+    const half = 3.4 * text.length;
+    if (x.at(tick) - half < free || x.at(tick) + half > width) continue;
+    free = x.at(tick) + half + 6;
+    grid.append(svg("text", { x: x.at(tick), y: bottom + 16, "text-anchor": "middle" }, text));
+  }
+  root.append(grid);
+  return root;
+}
+
+/** A sentence in place of a chart that there is nothing to draw for. */
+const nothing = (why) => el("p", { class: "empty" }, why);
+
+/** Draw again whenever the place gets another width. */
+function redrawn(place, draw) {
+  let width = 0;
+  const look = () => {
+    if (!place.clientWidth || place.clientWidth === width) return;
+    width = place.clientWidth;
+    draw(width);
+  };
+  look();
+  const observer = new ResizeObserver(() => requestAnimationFrame(look));
+  observer.observe(place);
+  return () => {
+    width = 0;
+    look();
+  };
+}

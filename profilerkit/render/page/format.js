@@ -1,0 +1,101 @@
+// Numbers as profilerkit/quantity.py writes them, and elements whose text is text, never markup.
+
+const UPWARD = { si: [1000, ["", "k", "M", "G", "T", "P", "E"]], iec: [1024, ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"]] };
+const DOWNWARD = [[1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"]];
+const ROUNDS_UP = 1 - 5e-5;
+
+function factorOf(value, scale) {
+  const size = Math.abs(value);
+  if (scale === "none" || size === 0 || !Number.isFinite(size)) return [1, ""];
+  if (scale === "time") return DOWNWARD.find(([step]) => size >= step * ROUNDS_UP) ?? DOWNWARD[3];
+  const [base, prefixes] = UPWARD[scale];
+  let power = 0;
+  while (power < prefixes.length - 1 && size >= base ** (power + 1) * ROUNDS_UP) power += 1;
+  return [base ** power, prefixes[power]];
+}
+
+function formatNumber(number) {
+  if (Number.isNaN(number)) return "nan";
+  if (!Number.isFinite(number)) return number > 0 ? "inf" : "-inf";
+  const size = Math.abs(number);
+  if (size && (size < 1e-4 || size >= 1e15)) {
+    const [mantissa, power] = number.toExponential(3).split("e");
+    const digits = power.slice(1).padStart(2, "0");
+    return `${mantissa.includes(".") ? mantissa.replace(/\.?0+$/, "") : mantissa}e${power[0]}${digits}`;
+  }
+  if (size >= 10000) return Math.round(number).toLocaleString("en-US");
+  if (Number.isInteger(number)) return String(number);
+  const text = number.toFixed(Math.min(Math.max(0, 3 - Math.floor(Math.log10(size))), 12));
+  return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
+}
+
+/** A value in base units with the prefix that reads best. */
+function quantity(value, unit = "", scale = "none") {
+  const [factor, prefix] = factorOf(value, scale);
+  return `${formatNumber(value / factor)} ${prefix}${unit}`.trimEnd();
+}
+
+function percent(share) {
+  if (!Number.isFinite(share)) return "";
+  return share >= 0.0005 || share === 0 ? `${(100 * share).toFixed(1)} %` : "<0.1 %";
+}
+
+const counted = (number, word) => `${number.toLocaleString("en-US")} ${word}${number === 1 ? "" : "s"}`;
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (value === true) node.setAttribute(name, "");
+    else if (value !== false && value !== null && value !== undefined) node.setAttribute(name, value);
+  }
+  node.append(...children.filter((child) => child !== null && child !== undefined));
+  return node;
+}
+
+/** Make an element: attributes, listeners as `onclick`, children that are nodes or text. */
+const el = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
+const svg = (tag, attributes = {}, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
+
+let lastId = 0;
+
+/** A choice with a label in front of it; `entries` are pairs of value and text. */
+function choice(text, entries, chosen, onChoose) {
+  const id = `choice-${(lastId += 1)}`;
+  const options = entries.map(([value, name]) => el("option", { value, selected: String(value) === String(chosen) }, name));
+  const select = el("select", { id, onchange: () => onChoose(select.value) }, ...options);
+  return el("span", { class: "field" }, el("label", { for: id }, text), select);
+}
+
+/** Buttons of which one is pressed. */
+function switchOf(label, entries, chosen, onChoose) {
+  const buttons = entries.map(([value, name]) =>
+    el("button", { type: "button", "data-value": value, "aria-pressed": String(value === chosen), onclick: () => press(value) }, name),
+  );
+  const press = (value) => {
+    for (const button of buttons) button.setAttribute("aria-pressed", String(button.dataset.value === value));
+    onChoose(value);
+  };
+  return el("div", { class: "switch", role: "group", "aria-label": label }, ...buttons);
+}
+
+/** A box to tick. */
+function tick(text, checked, onTick) {
+  const box = el("input", { type: "checkbox", checked, onchange: () => onTick(box.checked) });
+  return el("label", { class: "tick" }, box, text);
+}
+
+const tip = {
+  show(lines, x, y) {
+    const node = document.getElementById("tip");
+    node.replaceChildren(...lines.filter(Boolean).map((line) => el("div", {}, line)));
+    node.hidden = false;
+    const { width, height } = node.getBoundingClientRect();
+    node.style.left = `${Math.max(4, Math.min(x + 14, innerWidth - width - 8))}px`;
+    node.style.top = `${y + 18 + height > innerHeight ? Math.max(4, y - height - 10) : y + 18}px`;
+  },
+  hide() {
+    document.getElementById("tip").hidden = true;
+  },
+};

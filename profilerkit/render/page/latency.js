@@ -1,0 +1,98 @@
+// The samples of a measurement, those of several models below each other on one scale.
+
+const STRIP = 92;
+const MOST_DOTS = 600;
+/** Fewer samples have no shape: they are dots alone. */
+const FEWEST_FOR_SHAPE = 12;
+
+class Samples {
+  constructor(place, tools, reports) {
+    this.reports = reports;
+    const titles = new Map(reports.flatMap((report) => report.measurements.map((one) => [one.key, one.title])));
+    this.key = [...titles.keys()][0];
+    tools.replaceChildren(...(titles.size > 1 ? [choice("Of", [...titles], this.key, (key) => this.set(key))] : []));
+    this.plot = el("div", { class: "plot" });
+    this.table = el("div", { class: "scroll short", tabindex: "0", role: "region", "aria-label": "Percentiles of the samples" });
+    this.lead = el("p", { class: "lead" });
+    place.replaceChildren(this.lead, this.plot, this.table);
+    this.redraw = redrawn(this.plot, (width) => this.draw(width));
+    this.set(this.key);
+  }
+
+  set(key) {
+    this.key = key;
+    this.taken = this.reports.flatMap((report) => report.measurements.filter((one) => one.key === key).map((one) => ({ ...one, name: report.name, values: one.samples.map(asNumber) })));
+    const [first] = this.taken;
+    this.lead.textContent = `${first.title}: every sample as a dot${this.taken.some((one) => one.values.length >= FEWEST_FOR_SHAPE) ? ", how often values come as the shape around them" : ""}, the median as a line, its ${formatNumber(100 * first.confidence)} % confidence interval as a band.`;
+    this.numbers();
+    this.redraw();
+  }
+
+  numbers() {
+    const write = (one, value) => quantity(asNumber(value), one.unit, one.scale);
+    const heads = ["Model", "Samples", "Warm-up", "Median", "Interval", "5 %", "25 %", "75 %", "95 %"];
+    const rows = this.taken.map((one) =>
+      [one.name, one.values.length, one.warmup.length, write(one, one.percentiles[50]), one.interval.map((end) => write(one, end)).join(" to "), ...[5, 25, 75, 95].map((percentile) => write(one, one.percentiles[percentile]))].map(String),
+    );
+    const line = (tag, cells) => el("tr", {}, ...cells.map((cell, place) => el(place && tag === "td" ? "td" : "th", { class: place ? "number" : "name", scope: tag === "th" ? "col" : place ? null : "row" }, cell)));
+    this.table.replaceChildren(el("table", { class: "plain" }, el("thead", {}, line("th", heads)), el("tbody", {}, ...rows.map((cells) => line("td", cells)))));
+  }
+
+  draw(width) {
+    if (!this.taken) return;
+    const finite = this.taken.flatMap((one) => one.values.filter(Number.isFinite));
+    if (!finite.length) return void this.plot.replaceChildren(nothing("No sample is a finite number, so there is nothing to draw."));
+    const [low, high] = this.range(finite);
+    const [{ unit, scale }] = this.taken;
+    const height = MARGIN.top + MARGIN.bottom + STRIP * this.taken.length;
+    const x = linear(low, high, MARGIN.left, width - MARGIN.right);
+    const root = chart(width, height, this.lead.textContent, { ticks: ticksOf(low, high, Math.max(2, width / 140), "none"), at: x, text: (tick) => quantity(tick, unit, scale) }, { ticks: [], at: () => 0, text: String });
+    this.taken.forEach((one, place) => this.strip(root, one, x, MARGIN.top + STRIP * place, width));
+    this.plot.replaceChildren(root);
+    return undefined;
+  }
+
+  /** From the least to the most, but not so far that one outlier presses all the others together. */
+  range(finite) {
+    const sorted = [...finite].sort((one, two) => one - two);
+    const [least, most] = [sorted[0], sorted[sorted.length - 1]];
+    const usual = sorted[Math.floor(0.98 * (sorted.length - 1))];
+    const high = most - least > 8 * (usual - least) && usual > least ? usual + (usual - least) : most;
+    const room = (high - least) * 0.06 || Math.abs(least) * 0.05 || 1;
+    return [least - room, high + room];
+  }
+
+  strip(root, one, x, top, width) {
+    const [from, to] = one.interval.map(asNumber);
+    const middle = top + STRIP * 0.58;
+    const edge = width - MARGIN.right;
+    const values = one.values.filter(Number.isFinite);
+    if (Number.isFinite(from) && Number.isFinite(to)) root.append(svg("rect", { class: "interval-band", x: x(from), y: top + 18, width: Math.max(2, Math.min(edge, x(to)) - x(from)), height: STRIP - 26 }));
+    if (values.length >= FEWEST_FOR_SHAPE) root.append(svg("path", { class: "density", d: this.density(values, x, middle, edge) }));
+    const every = Math.ceil(values.length / MOST_DOTS);
+    values.forEach((value, place) => {
+      if (place % every || x(value) > edge) return;
+      root.append(svg("circle", { class: "sample", cx: x(value).toFixed(1), cy: (middle + (((place * 7919) % 23) - 11) * 1.1).toFixed(1), r: values.length < FEWEST_FOR_SHAPE ? 3 : 1.8 }));
+    });
+    const median = asNumber(one.percentiles[50]);
+    if (Number.isFinite(median)) root.append(svg("line", { class: "median", x1: x(median), x2: x(median), y1: top + 18, y2: top + STRIP - 8 }));
+    const beyond = values.filter((value) => x(value) > edge).length;
+    const odd = one.values.length - values.length;
+    const said = [one.name.length > 40 ? `${one.name.slice(0, 39)}…` : one.name, beyond ? `${counted(beyond, "sample")} further right` : "", odd ? `${counted(odd, "sample")} not finite` : ""];
+    root.append(svg("text", { class: "strip-name", x: MARGIN.left, y: top + 12 }, said.filter(Boolean).join(", ")));
+  }
+
+  density(values, x, middle, edge) {
+    const bins = 60;
+    const width = (edge - MARGIN.left) / bins;
+    const counts = new Array(bins).fill(0);
+    for (const value of values) {
+      const bin = Math.floor((x(value) - MARGIN.left) / width);
+      if (bin >= 0 && bin < bins) counts[bin] += 1;
+    }
+    const smooth = counts.map((count, place) => (counts[place - 1] ?? 0) / 4 + count / 2 + (counts[place + 1] ?? 0) / 4);
+    const most = Math.max(...smooth) || 1;
+    const side = (sign) => smooth.map((count, place) => `${(MARGIN.left + (place + 0.5) * width).toFixed(1)},${(middle - (sign * 24 * count) / most).toFixed(1)}`);
+    return `M${[...side(1), ...side(-1).reverse()].join("L")}Z`;
+  }
+}

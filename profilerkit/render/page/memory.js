@@ -1,0 +1,160 @@
+// The bytes alive after each operator, the weights as a band below them, and the peak.
+
+class MemoryChart {
+  constructor(place, tools, memory, layers) {
+    Object.assign(this, { memory, layers, at: -1, band: memory.weights });
+    this.live = unpacked(memory.live);
+    this.operators = unpacked(memory.operators);
+    this.rows = unpacked(memory.layers);
+    this.phases = unpacked(memory.phases);
+    this.cursor = memory.peak;
+    this.plot = el("div", { class: "plot", tabindex: "0", role: "group", "aria-label": "Memory timeline: left and right arrow keys move between operators, Home goes to the peak", onkeydown: (event) => this.key(event), onpointermove: (event) => this.hover(event), onpointerleave: () => this.point(-1), onclick: () => this.pick() });
+    this.said = el("p", { class: "said", role: "status" });
+    place.replaceChildren(el("p", { class: "lead" }, this.sentence()), this.plot, this.said, this.legend(), ...this.remarks());
+    const redraw = redrawn(this.plot, (width) => this.draw(width));
+    const weights = tick("With the weights", true, (on) => {
+      this.band = on ? memory.weights : 0;
+      redraw();
+    });
+    tools.replaceChildren(...(memory.weights ? [weights] : []));
+  }
+
+  peakBytes() {
+    const { peak, input, weights } = this.memory;
+    return (peak < 0 ? input : this.live[peak]) + weights;
+  }
+
+  where(place) {
+    const row = this.rows[place] ?? -1;
+    const operator = this.operators[place];
+    const inside = row < 0 ? "" : `in ${this.layers.label(row)}`;
+    return operator === undefined ? `operator ${place + 1}` : `${operator} ${inside}`.trimEnd();
+  }
+
+  sentence() {
+    const bytes = quantity(this.peakBytes(), "B", "iec");
+    const at = this.memory.peak < 0 ? "before the first operator" : `after operator ${(this.memory.peak + 1).toLocaleString("en-US")} of ${this.live.length.toLocaleString("en-US")}: ${this.where(this.memory.peak)}`;
+    return `Most is alive ${at}. It is ${bytes}, of which ${quantity(this.memory.weights, "B", "iec")} are weights.`;
+  }
+
+  remarks() {
+    const { note, missing } = this.memory;
+    const lines = [note, missing.length ? `Lower bounds; not counted: ${missing.join(", ")}` : ""].filter(Boolean);
+    return lines.length ? [el("ul", { class: "notes" }, ...lines.map((line) => el("li", {}, line)))] : [];
+  }
+
+  legend() {
+    const items = [["area-live", "inputs and activations"], ["area-weights", "weights"], ["area-chosen", "operators of the chosen layer"]];
+    return el("ul", { class: "legend" }, ...items.map(([name, text]) => el("li", {}, el("i", { class: `swatch ${name}` }), text)));
+  }
+
+  /** For each pixel the most that is alive there, so that no peak is lost however many operators there are. */
+  steps() {
+    const columns = Math.min(this.live.length, Math.max(1, Math.floor(this.right - MARGIN.left)));
+    const steps = [];
+    for (let column = 0; column < columns; column += 1) {
+      const [from, to] = [Math.floor((column * this.live.length) / columns), Math.floor(((column + 1) * this.live.length) / columns)];
+      let most = 0;
+      for (let place = from; place < to; place += 1) most = Math.max(most, this.live[place]);
+      steps.push([from, to, most]);
+    }
+    return steps;
+  }
+
+  draw(width) {
+    const height = 260;
+    const { band } = this;
+    const { input, peak } = this.memory;
+    const most = this.peakBytes() - this.memory.weights + band;
+    const top = Math.max(most, 1) * 1.12;
+    this.right = width - MARGIN.right;
+    this.x = linear(0, this.live.length, MARGIN.left, this.right);
+    this.y = linear(0, top, height - MARGIN.bottom, MARGIN.top);
+    const ticks = { x: ticksOf(0, this.live.length, Math.max(3, width / 120), "none").filter(Number.isInteger), y: ticksOf(0, top, 5, "iec") };
+    const root = chart(width, height, this.sentence(), { ticks: ticks.x, at: this.x, text: (tick) => (tick ? tick.toLocaleString("en-US") : "operator 0") }, { ticks: ticks.y, at: this.y, text: (tick) => quantity(tick, "B", "iec") });
+    const ground = this.y(0);
+    let line = `M${this.x(0)},${ground}V${this.y(band + input).toFixed(1)}`;
+    for (const [from, to, alive] of this.steps()) line += `${from ? "" : `H${this.x(0)}`}V${this.y(alive + band).toFixed(1)}H${this.x(to).toFixed(1)}`;
+    root.append(svg("path", { class: "area-live", d: `${line}V${ground}Z` }));
+    this.marked = svg("g");
+    root.append(svg("rect", { class: "area-weights", x: this.x(0), y: this.y(band), width: this.right - MARGIN.left, height: Math.max(0, ground - this.y(band)) }), this.marked);
+    this.phase(root);
+    if (peak >= 0) this.drawPeak(root, peak, most, width);
+    this.pointer = svg("line", { class: "pointer", y1: MARGIN.top, y2: ground, visibility: "hidden" });
+    root.append(this.pointer);
+    this.plot.replaceChildren(root);
+    this.find(chosen.row);
+  }
+
+  drawPeak(root, peak, most, width) {
+    const [x, y] = [this.x(peak + 0.5), this.y(most)];
+    const end = x > width * 0.6;
+    root.append(svg("circle", { class: "peak", cx: x, cy: y, r: 4 }), svg("text", { class: "peak-name", x: end ? x - 8 : x + 8, y: y - 7, "text-anchor": end ? "end" : "start" }, `peak ${quantity(most, "B", "iec")}`));
+  }
+
+  phase(root) {
+    const first = this.phases.indexOf("backward");
+    if (first < 0) return;
+    const x = this.x(first);
+    root.append(svg("line", { class: "phase", x1: x, x2: x, y1: MARGIN.top, y2: this.y(0) }), svg("text", { class: "phase-name", x: x + 5, y: MARGIN.top + 10 }, "backward"));
+  }
+
+  hover(event) {
+    const { left } = this.plot.getBoundingClientRect();
+    const place = Math.floor(((event.clientX - left - MARGIN.left) / (this.right - MARGIN.left)) * this.live.length);
+    this.point(place >= 0 && place < this.live.length ? place : -1, event.clientX, event.clientY);
+  }
+
+  lines(place) {
+    return [this.where(place), `${quantity(this.live[place] + this.memory.weights, "B", "iec")} alive, ${quantity(this.live[place], "B", "iec")} without weights`, `operator ${(place + 1).toLocaleString("en-US")} of ${this.live.length.toLocaleString("en-US")}`];
+  }
+
+  point(place, x, y) {
+    this.at = place;
+    if (place < 0) {
+      this.pointer?.setAttribute("visibility", "hidden");
+      return tip.hide();
+    }
+    for (const name of ["x1", "x2"]) this.pointer.setAttribute(name, this.x(place + 0.5));
+    this.pointer.setAttribute("visibility", "visible");
+    return x === undefined ? null : tip.show(this.lines(place), x, y);
+  }
+
+  pick() {
+    if (this.at >= 0 && (this.rows[this.at] ?? -1) >= 0) chosen.choose(this.rows[this.at], this);
+  }
+
+  key(event) {
+    const steps = { ArrowLeft: this.cursor - 1, ArrowRight: this.cursor + 1, PageUp: this.cursor - 20, PageDown: this.cursor + 20, Home: this.memory.peak, End: this.live.length - 1 };
+    if (event.key in steps) {
+      this.cursor = Math.max(0, Math.min(this.live.length - 1, steps[event.key]));
+      this.point(this.cursor);
+      this.said.textContent = this.lines(this.cursor).join(", ");
+    } else if (event.key === "Enter") this.pick();
+    else return;
+    event.preventDefault();
+  }
+
+  /** Mark the operators of a layer and of those inside it. */
+  find(row) {
+    if (!this.marked) return;
+    this.marked.replaceChildren();
+    if (row < 0 || this.layers.tree.parents[row] < 0) return;
+    const wanted = new Set();
+    const waiting = [row];
+    while (waiting.length) {
+      const next = waiting.pop();
+      wanted.add(next);
+      waiting.push(...this.layers.tree.children[next]);
+    }
+    let from = -1;
+    for (let place = 0; place <= this.live.length; place += 1) {
+      const is = wanted.has(this.rows[place]);
+      if (is && from < 0) from = place;
+      if (!is && from >= 0) {
+        this.marked.append(svg("rect", { class: "area-chosen", x: this.x(from), y: MARGIN.top, width: Math.max(1, this.x(place) - this.x(from)), height: this.y(0) - MARGIN.top }));
+        from = -1;
+      }
+    }
+  }
+}

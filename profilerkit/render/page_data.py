@@ -1,0 +1,316 @@
+"""What a page draws by itself, as compact values that JSON can hold: trees as parents, tables as columns.
+
+Names come from the model. Here they are made visible; they stay text all the way, since the page never reads them as
+markup.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..measurement import Measurement
+from ..quantity import Scale
+from ..status import is_number
+from ..trace import LayerTable
+from .grids import visible
+
+if TYPE_CHECKING:
+    from ..comparison import Comparison
+    from ..report import Report, StatusRecord
+
+__all__ = ["embedded", "page_data"]
+
+Row = Mapping[str, Any]
+
+#: What says where a layer is; the tree of the page is made of these.
+_PLACE = {"path", "type", "depth", "is_leaf"}
+#: Columns that are shown at first, where a report has them. The others are there to be chosen.
+_AT_FIRST = ("output_shapes", "calls", "params", "macs", "flops", "forward_seconds", "backward_seconds", "missing")
+#: Columns of numbers that do not add up over the layers inside, so that there is no share of a whole.
+_NO_SHARE = ("calls", "own_")
+_WORDS = {
+    "macs": "MACs",
+    "flops": "FLOPs",
+    "params": "Params",
+    "params_by_dtype": "Params by dtype",
+    "missing": "Left out",
+    "forward_seconds": "Forward",
+    "backward_seconds": "Backward",
+    "output_shapes": "Output shape",
+    "input_shapes": "Input shape",
+}
+#: What tells the models of a comparison apart, layer by layer.
+_COMPARED = ("params", "macs", "flops", "own_macs", "own_flops", "forward_seconds", "backward_seconds")
+_COMPARED_AT_FIRST = ("params", "macs", "forward_seconds")
+
+
+def page_data(result: Report | Comparison) -> dict[str, Any]:
+    """Return what the page of a report or comparison draws: ``reports``, and of several the ``sides`` of each pair."""
+    from ..comparison import Comparison
+
+    if isinstance(result, Comparison):
+        sides = [_sides(result, place) for place in range(len(result.others))]
+        return {"reports": list(map(_report, result.reports)), "sides": sides}
+    return {"reports": [_report(result)], "sides": []}
+
+
+def embedded(data: Any) -> str:
+    """Return values as JSON that can stand inside a script element: nothing in it ends or opens an element."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _report(report: Report) -> dict[str, Any]:
+    rows = _merged(report)
+    places = {row["path"]: place for place, row in enumerate(rows)}
+    return {
+        "name": visible(report.name),
+        "backend": visible(report.backend),
+        "layers": _layers(rows, places),
+        "memory": _memory(report, places),
+        "roofline": _roofline(report, rows, places),
+        "measurements": [_measured(record) for record in report.statuses.values() if _is_measured(record)],
+    }
+
+
+def _merged(report: Report) -> list[dict[str, Any]]:
+    """Return the rows of the layers with what was measured of each, and the bytes that its operators move."""
+    measured = [record.value for record in report.statuses.values() if _is_by_layer(record.value)]
+    base = report.layers if report.layers is not None else (measured or [LayerTable(())])[0]
+    known = [{row["path"]: row for row in table} for table in measured]
+    moved = {} if base and "bytes_read" in base[0] else _bytes_of_operators(report, base)
+    merged = []
+    for row in base:
+        extra: dict[str, Any] = {}
+        for table in known:
+            extra |= table.get(row["path"], {})
+        whole: dict[str, Any] = {**extra, **row}
+        if row["path"] in moved:
+            whole["bytes_moved"] = moved[row["path"]]
+        elif is_number(whole.get("bytes_read")) and is_number(whole.get("bytes_written")):
+            whole["bytes_moved"] = whole["bytes_read"] + whole["bytes_written"]
+        merged.append(whole)
+    return merged
+
+
+def _is_by_layer(value: Any) -> bool:
+    """Say whether a value is a table with one row for each layer: not for each call of one, nor for each type."""
+    if not isinstance(value, LayerTable):
+        return False
+    paths = [row.get("path") for row in value]
+    return None not in paths and len(set(paths)) == len(paths)
+
+
+def _bytes_of_operators(report: Report, layers: Iterable[Row]) -> dict[str, int]:
+    """Return the bytes read and written by the operators of each layer, the layers inside included."""
+    if not report.operators or "bytes_read" not in report.operators[0]:
+        return {}
+    moved: dict[str, int] = {row["path"]: 0 for row in layers}
+    for op in report.operators:
+        if op["layer"] in moved:
+            moved[op["layer"]] += op["bytes_read"] + op["bytes_written"]
+    for path in sorted(moved, key=lambda path: -_depth(path)):
+        around = _around(path, moved)
+        if around is not None:
+            moved[around] += moved[path]
+    return moved
+
+
+def _depth(path: str) -> int:
+    return path.count(".") + 1 if path else 0
+
+
+def _around(path: str, known: Mapping[str, Any]) -> str | None:
+    """Return the path of the nearest known layer around a layer; None for the outermost."""
+    parent = path
+    while parent:
+        parent = parent.rpartition(".")[0]
+        if parent in known:
+            return parent
+    return None
+
+
+def _layers(rows: Sequence[Row], places: Mapping[str, int]) -> dict[str, Any]:
+    around = [_around(row["path"], places) for row in rows]
+    parents = [-1 if path is None else places[path] for path in around]
+    names = [_name(row["path"], path) for row, path in zip(rows, around, strict=True)]
+    keys = list(dict.fromkeys(key for row in rows[:1] for key in row if key not in _PLACE and "_share" not in key))
+    columns = [column for key in keys for column in _column(key, [row.get(key) for row in rows])]
+    columns.sort(key=lambda column: _AT_FIRST.index(column["key"]) if column["key"] in _AT_FIRST else len(_AT_FIRST))
+    return {
+        "parents": parents,
+        "names": _packed(names),
+        "types": _packed([visible(str(row["type"])) for row in rows]),
+        "columns": columns,
+    }
+
+
+def _name(path: str, around: str | None) -> str:
+    """Return what a layer is called inside the layer around it."""
+    return visible(path[len(around) + 1 :] if around else path)
+
+
+def _column(key: str, values: Sequence[Any]) -> Iterator[dict[str, Any]]:
+    """Yield a column with what the page must know to show it; none where there is nothing in it."""
+    if all(value is None or value == "" or value == () for value in values):
+        return
+    numeric = all(value is None or is_number(value) for value in values)
+    unit, scale = _unit(key)
+    yield {
+        "key": key,
+        "title": _title(key),
+        "unit": unit,
+        "scale": scale.value,
+        "numeric": numeric,
+        "share": numeric and not key.startswith(_NO_SHARE),
+        "shown": key in _AT_FIRST,
+        "values": _packed([_plain(value) if numeric else _text(value) for value in values]),
+    }
+
+
+def _title(key: str) -> str:
+    if key in _WORDS:
+        return _WORDS[key]
+    words = key.removesuffix("_seconds").replace("_", " ").split(" ")
+    text = " ".join(_WORDS[word] if word in ("macs", "flops") else word for word in words)
+    return visible(f"{text[:1].upper()}{text[1:]}")
+
+
+def _unit(key: str) -> tuple[str, Scale]:
+    if key.endswith("_seconds"):
+        return "s", Scale.TIME
+    return ("B", Scale.IEC) if "bytes" in key else ("", Scale.SI)
+
+
+def _plain(value: Any) -> Any:
+    """Return a number as JSON can hold it, and as text what JSON has no number for."""
+    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+        return value
+    number = float(value)
+    return number if math.isfinite(number) else str(number)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, Mapping):
+        return visible(", ".join(f"{key} {item}" for key, item in value.items()))
+    if isinstance(value, (tuple, list)):
+        return visible(", ".join(str(list(item)) if isinstance(item, (tuple, list)) else str(item) for item in value))
+    return visible(str(value))
+
+
+def _packed(values: Sequence[Any]) -> Any:
+    """Return values as they are, or as the distinct ones and their places where that is much shorter."""
+    distinct = list(dict.fromkeys(values))
+    if len(distinct) > len(values) // 2 or len(values) < 8:
+        return list(values)
+    place = {value: index for index, value in enumerate(distinct)}
+    return {"of": distinct, "at": [place[value] for value in values]}
+
+
+def _memory(report: Report, places: Mapping[str, int]) -> dict[str, Any] | None:
+    memory = report.memory
+    if memory is None or not memory.live_bytes:
+        return None
+    rows = report.operators if report.operators is not None else ()
+    peak = memory.peak_index
+    return {
+        "weights": memory.weight_bytes,
+        "input": memory.input_bytes,
+        "live": _packed(list(memory.live_bytes)),
+        "peak": -1 if peak is None else peak,
+        "note": visible(memory.note),
+        "missing": [visible(line) for line in memory.missing],
+        "operators": _packed([visible(str(row["operator"])) for row in rows]),
+        "layers": _packed([places.get(row["layer"], -1) for row in rows]),
+        "phases": _packed([str(row.get("phase", "forward")) for row in rows]),
+    }
+
+
+def _roofline(report: Report, rows: Sequence[Row], places: Mapping[str, int]) -> dict[str, Any]:
+    """Return what each layer itself does in the forward pass: its FLOPs, the bytes it moves, and its seconds."""
+    work: dict[int, list[int]] = {}
+    for op in report.operators if report.operators is not None else ():
+        if op["layer"] in places and op.get("phase", "forward") == "forward" and "bytes_read" in op:
+            own = work.setdefault(places[op["layer"]], [0, 0])
+            own[0] += op["flops"]
+            own[1] += op["bytes_read"] + op["bytes_written"]
+    layers = [place for place, (flops, moved) in sorted(work.items()) if flops and moved]
+    return {
+        "layers": layers,
+        "flops": [work[place][0] for place in layers],
+        "bytes": [work[place][1] for place in layers],
+        "seconds": [_plain(rows[place].get("own_forward_seconds")) for place in layers],
+    }
+
+
+def _is_measured(record: StatusRecord) -> bool:
+    return isinstance(record.value, Measurement)
+
+
+def _measured(record: StatusRecord) -> dict[str, Any]:
+    import numpy as np
+
+    value: Measurement = record.value
+    with np.errstate(all="ignore"):  # samples may be infinite
+        percentiles = {str(percent): _plain(value.percentile(percent)) for percent in (5, 25, 50, 75, 95)}
+    low, high = value.interval
+    return {
+        "key": visible(record.key),
+        "title": visible(record.friendly_name),
+        "unit": visible(record.base_unit),
+        "scale": record.scale.value,
+        "samples": list(map(_plain, value.samples)),
+        "warmup": list(map(_plain, value.warmup)),
+        "interval": [_plain(low), _plain(high)],
+        "confidence": value.confidence,
+        "percentiles": percentiles,
+    }
+
+
+def _sides(comparison: Comparison, place: int) -> dict[str, Any] | None:
+    """Return the layers of the reference and of another model in one tree, or None where one has no layers."""
+    reference, other = comparison.reference, comparison.others[place]
+    if reference.layers is None or other.layers is None:
+        return None
+    rows = list(comparison.layers(place))
+    mine, theirs = ({row["path"]: row for row in _merged(report)} for report in (reference, other))
+    at = {row["path"]: index for index, row in enumerate(rows) if row["change"] != "added"}
+    there = {row["other_path"]: index for index, row in enumerate(rows) if row["other_path"] is not None}
+    parents, names = [], []
+    for row in rows:
+        known = there if row["change"] == "added" else at
+        around = _around(row["path"], known)
+        parents.append(-1 if around is None else known[around])
+        name = _name(row["path"], around)
+        moved = row["change"] != "added" and row["other_path"] not in (None, row["path"])
+        names.append(f"{name} / {visible(row['other_path'].rpartition('.')[2])}" if moved else name)
+    columns: list[dict[str, Any]] = []
+    for key in _COMPARED:
+        first = [None if row["change"] == "added" else mine[row["path"]].get(key) for row in rows]
+        second = [theirs[row["other_path"]].get(key) if row["other_path"] is not None else None for row in rows]
+        columns += _pair(key, first, second, (reference.name, other.name))
+    return {
+        "name": visible(other.name),
+        "parents": parents,
+        "names": _packed(names),
+        "types": _packed([visible(str(row["type"])) for row in rows]),
+        "changes": _packed([row["change"] for row in rows]),
+        "columns": columns,
+    }
+
+
+def _pair(key: str, first: Sequence[Any], second: Sequence[Any], names: tuple[str, str]) -> Iterator[dict[str, Any]]:
+    """Yield the columns of one value of two models, and of their difference."""
+    if all(value is None for value in first) or all(value is None for value in second):
+        return
+    apart = [None if one is None or two is None else two - one for one, two in zip(first, second, strict=True)]
+    for suffix, values, said in (("", first, names[0]), ("_other", second, names[1]), ("_difference", apart, "change")):
+        for column in _column(key, values):
+            shown = key in _COMPARED_AT_FIRST
+            title = f"{column['title']}, {visible(said)}"
+            yield {**column, "key": f"{key}{suffix}", "title": title, "share": False, "shown": shown, "suffix": suffix}

@@ -1,0 +1,100 @@
+"""The model as a tree of its layers, each with what it costs and its share of the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..columns import Column
+from ..layer_rows import parent_path
+from ..layer_view import children_of
+from ..trace import LayerTable
+from .grids import visible
+
+if TYPE_CHECKING:
+    from ..comparison import Comparison
+    from ..report import Report
+
+__all__ = ["render"]
+
+#: What stands behind a layer, where there is such a column, and the word that follows it.
+_VALUES = {"params": "params", "macs": "", "forward_seconds": "forward", "backward_seconds": "backward"}
+
+
+def render(result: Report | Comparison, depth: int | None = None, top: int | None = None, by: str = "macs") -> str:
+    """Return the layers as a tree, one tree for each model.
+
+    A layer has its type, what it gives out, and where the report holds them: parameters, MACs, forward and backward
+    time with the layers inside, each with its share of the model's, and the FLOPs it achieves in a second of forward
+    time.
+
+    Args:
+        result: A report or a comparison.
+        depth: Show no layers that lie deeper.
+        top: Show so many of the innermost layers, those with the most of a column, and the layers around them.
+        by: That column, of `Report.layerwise`.
+    """
+    from ..comparison import Comparison
+
+    reports = result.reports if isinstance(result, Comparison) else (result,)
+    return "\n\n".join("\n".join(_lines(report, depth, top, by)) for report in reports) + "\n"
+
+
+def _lines(report: Report, depth: int | None, top: int | None, by: str) -> Iterator[str]:
+    yield visible(f"{report.name}  ({report.backend})")
+    layers = report.layerwise
+    kept = None if top is None else _around(layers.top(top, by=by))
+    rows = [
+        row for row in layers if (depth is None or row["depth"] <= depth) and (kept is None or row["path"] in kept)
+    ]
+    if not rows:
+        yield "no layers: the model was not traced"
+        return
+    shown = list(_branches(rows[0], children_of(rows)))
+    width = max(len(label) for label, _ in shown)
+    for label, row in shown:
+        yield f"{label:<{width}}  {_values(row)}".rstrip()
+
+
+def _around(layers: LayerTable) -> set[str]:
+    """Return the paths of layers and of all those around them, the root's among them."""
+    kept = {""}
+    for row in layers:
+        path = row["path"]
+        while path and path not in kept:
+            kept.add(path)
+            path = parent_path(path) or ""
+    return kept
+
+
+def _branches(
+    root: Mapping[str, Any], inside: Mapping[str, Sequence[Mapping[str, Any]]]
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield each layer with the lines that lead to it; without recursion, for models of any depth."""
+    waiting = [("", "", root)]
+    while waiting:
+        stem, turn, row = waiting.pop()
+        name = visible(row["path"].rpartition(".")[2])
+        yield f"{stem}{turn}{f'{name}: ' if name else ''}{visible(row['type'])}", row
+        below = stem + {"": "", "├── ": "│   ", "└── ": "    "}[turn]
+        children = inside.get(row["path"], ())
+        last = len(children) - 1
+        turns = [("└── " if place == last else "├── ", child) for place, child in enumerate(children)]
+        waiting += [(below, sign, child) for sign, child in reversed(turns)]
+
+
+def _values(row: Mapping[str, Any]) -> str:
+    parts = [", ".join(str(list(shape)) for shape in row.get("output_shapes") or ())]
+    for column, word in _VALUES.items():
+        if row.get(column):
+            share = row.get(f"{column}_share")
+            shown = f"{Column.of(column).show(row[column])} {word}".rstrip()
+            parts.append(shown if share is None else f"{shown} ({_percent(share)})")
+    parts.append(Column.of("achieved_flops_per_second").show(row.get("achieved_flops_per_second")))
+    if not row["calls"]:
+        parts.append("not called")
+    return ", ".join(filter(None, parts))
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %" if share >= 0.0005 else "<0.1 %"

@@ -1,0 +1,87 @@
+"""A headless browser for pages, and what each page is held to: no word on its console, and no request."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from profilerkit import Comparison, Report
+from profilerkit.render import render
+
+pytest.importorskip("playwright", reason="playwright is not installed")
+from playwright.sync_api import Browser, Page, sync_playwright
+
+_QUIET = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+#: Opens the page of a result; further arguments are those of a new page of playwright's.
+Open = Callable[..., Page]
+
+
+def _executable() -> str | None:
+    asked = os.environ.get("PROFILERKIT_BROWSER")
+    names = ("chromium", "chromium-browser", "google-chrome")
+    return asked or next(filter(None, map(shutil.which, names)), None)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    path = _executable()
+    if path is None:
+        pytest.skip("no Chromium here; PROFILERKIT_BROWSER can name one")
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=path, args=list(_QUIET))
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def visit(browser: Browser, tmp_path: Path) -> Iterator[Open]:
+    """Open pages; at the end none of them may have said anything on its console or asked for anything."""
+    said: list[str] = []
+    opened: list[Page] = []
+
+    def listen(page: Page, own: str) -> None:
+        page.on("console", lambda message: said.append(f"console: {message.text}"))
+        page.on("pageerror", lambda error: said.append(f"error: {error}"))
+        page.on("dialog", lambda dialog: said.append(f"dialog: {dialog.message}"))
+        page.on("request", lambda request: None if request.url == own else said.append(f"request: {request.url}"))
+
+    def open_page(result: Report | Comparison, **options: Any) -> Page:
+        path = tmp_path / f"page-{len(opened)}.html"
+        path.write_text(render(result, "html"), encoding="utf-8")
+        page = browser.new_page(**{"viewport": {"width": 1280, "height": 900}, **options})
+        opened.append(page)
+        listen(page, path.as_uri())
+        page.goto(path.as_uri())
+        return page
+
+    yield open_page
+    for page in opened:
+        page.evaluate("new Promise(requestAnimationFrame)")
+        page.close()
+    assert said == []
+
+
+def column(page: Page, key: str, table: str = "#layers") -> list[str]:
+    """Return the text of the rows in view in a column, by its key."""
+    script = """([table, key]) => {
+        const heads = [...document.querySelectorAll(`${table} thead button`)].map((button) => button.dataset.key);
+        const cells = (row) => row.children[heads.indexOf(key)].querySelector('span:not(.twist)');
+        return [...document.querySelectorAll(`${table} tbody tr[data-at]`)].map(
+            (row) => (cells(row) ?? row.children[heads.indexOf(key)]).textContent);
+    }"""
+    found: list[str] = page.evaluate(script, [table, key])
+    return found

@@ -1,0 +1,209 @@
+"""The page of a report in a real browser: nothing on the console, no request, and every view answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from browsing import Open, browser, column, visit
+from page_reports import HOSTILE_NAMES, empty, hostile, many, odd_numbers, pair, small
+
+from profilerkit import Comparison
+from profilerkit.render.grids import visible
+
+__all__ = ["browser", "visit"]
+
+PAGES: dict[str, Callable[[], Any]] = {
+    "small": small,
+    "untimed": lambda: small(timed=False),
+    "pair": pair,
+    "three": lambda: Comparison(small(), (small("Same"), small("Faster", 0.0005))),
+    "hostile": hostile,
+    "hostile pair": lambda: Comparison(hostile(), (small(),)),
+    "odd numbers": odd_numbers,
+    "empty": empty,
+    "empty pair": lambda: Comparison(empty(), (small(),)),
+    "many": many,
+}
+
+
+@pytest.mark.parametrize("kind", PAGES)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_are_quiet_and_fit_a_phone(visit: Open, kind: str, scheme: str) -> None:
+    """What `visit` holds pages to; and nothing makes a page of 360 pixels scroll sideways."""
+    page = visit(PAGES[kind](), color_scheme=scheme, viewport={"width": 360, "height": 740})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    for name in ("Icicle", "Treemap"):
+        button = page.get_by_role("button", name=name, exact=True)
+        if button.count():
+            button.click()
+            assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_cards_say_value_completeness_and_why(visit: Open) -> None:
+    page = visit(small())
+    cards = {card.locator("h3").inner_text(): card.inner_text() for card in page.locator(".card").all()}
+    assert "4224" in cards["Macs"]
+    assert "MACs" in cards["Macs"]
+    assert "lower bound" in cards["Flops"]
+    assert "aten.odd (2 calls)" in cards["Flops"]
+    assert "no counter here" in cards["Energy"]
+    assert "ValueError: it broke" in cards["Crashed"]
+    assert "95 % interval" in cards["Execution Time"]
+    assert page.locator(".card .spark rect").count() == 7, "forty samples of seven values"
+    assert "Counted in a real run" in page.locator("#summary .notes").inner_text()
+
+
+def test_names_are_text(visit: Open) -> None:
+    page = visit(hostile())
+    assert page.locator("img, iframe, object").count() == 0
+    assert page.locator("script").count() == 2
+    assert page.title() == visible(HOSTILE_NAMES[1])
+    shown = column(page, "type")
+    assert shown[1:] == [visible(name) for name in HOSTILE_NAMES]
+    page.get_by_role("searchbox").fill("onerror")
+    assert column(page, "path")[1:] == [visible(HOSTILE_NAMES[1])]
+
+
+def test_numbers_that_are_none_are_shown_as_such(visit: Open) -> None:
+    page = visit(odd_numbers())
+    assert [text.inner_text() for text in page.locator(".card .figure").all()][:2] == ["nan", "inf"]
+    assert column(page, "forward_seconds") == ["nan s", "inf s", "-inf s"]
+    assert column(page, "macs")[1] == "1,000,000,000,000 E"
+    page.locator("[data-key=forward_seconds]").click()
+    assert column(page, "forward_seconds") == ["nan s", "inf s", "-inf s"]
+    assert "3 samples not finite" in page.locator("#latency").inner_text()
+
+
+def test_numbers_are_scaled_as_everywhere(visit: Open) -> None:
+    """The page has a scaling of its own, in its own language; it agrees with that of the library."""
+    from profilerkit.quantity import Scale, scale_value
+    from profilerkit.trace import LayerTable
+
+    counts = [1, 999, 1000, 9999, 10_000, 12_345, 999_949, 999_950, 999_999, 1_000_000, 4_089_184_256, 10**21, 2**53]
+    seconds = [0.0, 3e-12, 1e-9, 5.4321e-7, 0.00099995, 0.0009999, 0.00265, 1 / 3, 0.99996, 12.5, 86_400.0, 1e20]
+    rows = [{"path": "", "type": "Net", "depth": 0, "is_leaf": False, "macs": 7, "weight_bytes": 7, "a_seconds": 1.0}]
+    rows += [
+        {**rows[0], "path": str(place), "macs": number, "weight_bytes": number, "a_seconds": second}
+        for place, (number, second) in enumerate(zip(counts, [*seconds, 2.0], strict=True))
+    ]
+    from dataclasses import replace
+
+    page = visit(replace(empty(), layers=LayerTable(rows)))
+    page.locator("#layers summary").click()
+    for box in page.locator("#layers .menu input").all():
+        box.check()
+    assert column(page, "macs")[1:] == [str(scale_value(number, "", Scale.SI)) for number in counts]
+    assert column(page, "weight_bytes")[1:] == [str(scale_value(number, "B", Scale.IEC)) for number in counts]
+    assert column(page, "a_seconds")[1:] == [str(scale_value(number, "s", Scale.TIME)) for number in [*seconds, 2.0]]
+
+
+def test_the_theme_is_the_systems_until_it_is_changed(visit: Open) -> None:
+    ground = "getComputedStyle(document.body).backgroundColor"
+    page = visit(small(), color_scheme="dark")
+    dark = page.evaluate(ground)
+    page.locator("#theme").click()
+    light = page.evaluate(ground)
+    assert light != dark
+    assert page.locator("#theme").inner_text() == "Dark"
+    page.locator("#theme").click()
+    assert page.evaluate(ground) == dark
+    assert page.evaluate("[localStorage.length, sessionStorage.length, document.cookie]") == [0, 0, ""]
+    assert visit(small(), color_scheme="light").evaluate(ground) == light
+
+
+CONTRAST = """() => {
+    const luminance = (text) => {
+        const [r, g, b] = text.match(/[\\d.]+/g).map(Number).map((c) => c / 255).map(
+            (c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const behind = (node) => {
+        for (let at = node; at; at = at.parentElement) {
+            const found = getComputedStyle(at).backgroundColor;
+            if (found !== 'rgba(0, 0, 0, 0)') return found;
+        }
+        return 'rgb(255, 255, 255)';
+    };
+    const low = [];
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+        const node = walker.currentNode.parentElement;
+        const text = walker.currentNode.data.trim();
+        if (!text || !node.checkVisibility() || node.closest('svg, script, option, style, noscript')) continue;
+        const [one, two] = [getComputedStyle(node).color, behind(node)].map(luminance);
+        const ratio = (Math.max(one, two) + 0.05) / (Math.min(one, two) + 0.05);
+        if (ratio < 4.5) low.push(`${ratio.toFixed(2)} ${node.className} ${text.slice(0, 30)}`);
+    }
+    return low;
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_can_be_read(visit: Open, scheme: str) -> None:
+    """Every text stands out from its ground by 4.5 to 1, which WCAG 2 asks for at level AA."""
+    page = visit(pair(), color_scheme=scheme)
+    page.locator("#layers tbody tr").nth(3).click()
+    assert page.evaluate(CONTRAST) == []
+
+
+def test_a_page_says_what_it_has_not(visit: Open) -> None:
+    page = visit(empty())
+    text = page.locator("main").inner_text()
+    for said in ("No metrics were computed", "the model was not traced", "No memory timeline", "there are no samples"):
+        assert said in text
+    assert page.locator("canvas").count() == 0
+    untimed = visit(small(timed=False)).locator("#roofline").inner_text()
+    assert "The times of single layers are not known here" in untimed
+
+
+def test_memory_has_its_peak(visit: Open) -> None:
+    """848 bytes of weights, and 128 alive after the third operator, of the layer block.first."""
+    page = visit(small())
+    lead = page.locator("#memory .lead").inner_text()
+    assert lead == (
+        "Most is alive after operator 3 of 5: op.linear in block.first. It is 976 B, of which 848 B are weights."
+    )
+    assert page.locator("#memory .peak-name").text_content() == "peak 976 B"
+    page.get_by_label("With the weights").uncheck()
+    assert page.locator("#memory .peak-name").text_content() == "peak 128 B"
+    plot = page.locator("#memory .plot")
+    plot.press("ArrowRight")
+    assert "operator 4 of 5" in page.locator("#memory .said").inner_text()
+    plot.press("Home")
+    assert "976 B alive, 128 B without weights" in page.locator("#memory .said").inner_text()
+
+
+def test_the_roofline_has_a_dot_for_each_layer_that_works(visit: Open) -> None:
+    """block.first: 256 FLOPs and 128 bytes are 2 FLOPs/B, in 1 ms 256 kFLOP/s."""
+    page = visit(small())
+    dots = page.locator("#roofline .dot")
+    assert dots.count() == 2
+    texts = []
+    for place in range(2):
+        dots.nth(place).hover()
+        texts.append(page.locator("#tip").inner_text())
+    (first,) = (text for text in texts if "block.first" in text)
+    assert "2 FLOPs/B, 256 kFLOP/s" in first
+    dots.first.click()
+    assert page.locator("#layers tr[aria-selected=true]").count() == 1
+    assert page.locator("#roofline .dot.picked").count() == 1
+
+
+def test_samples_have_percentiles(visit: Open) -> None:
+    """Forty samples of 2 ms and up to 6 % more: six of each of the first five values, five of the last two."""
+    page = visit(small())
+    cells = page.locator("#latency tbody td, #latency tbody th").all_inner_texts()
+    assert cells[:4] == ["Teacher", "40", "1", "2.06 ms"]
+    assert page.locator("#latency .sample").count() == 40
+
+
+def test_printed_pages_have_all_rows_of_a_small_model(visit: Open) -> None:
+    page = visit(many(45))
+    assert page.locator("#layers tbody tr[data-at]").count() < 60
+    page.get_by_role("button", name="Expand all").click()
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("#layers tbody tr[data-at]").count() == 451
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator("#layers tbody tr[data-at]").count() < 60

@@ -1,0 +1,212 @@
+"""Comparing, showing, diffing, checking and asking the doctor, in process."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from click.testing import CliRunner, Result
+
+from profilerkit import load
+from profilerkit.cli import cli, main
+
+MODELS = """
+import torch
+
+def stack(width):
+    return torch.nn.Sequential(torch.nn.Linear(4, width), torch.nn.ReLU(), torch.nn.Linear(width, 2))
+
+def teacher():
+    return stack(8)
+
+def student():
+    return stack(2)
+
+class Fails(torch.nn.Module):
+    def forward(self, x):
+        raise KeyError("half-way")
+"""
+STATIC = ("--input-shape", "1,4", "--metric", "macs", "--metric", "total_params")
+#: By hand: 4 x 8 + 8 x 2 and 4 x 2 + 2 x 2 multiply-accumulates.
+TEACHER, STUDENT = 48, 12
+
+
+@pytest.fixture
+def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (tmp_path / "models_of_mine.py").write_text(MODELS, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return "models_of_mine.py"
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, list(arguments), catch_exceptions=False)
+
+
+def fine(*arguments: str) -> str:
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def save(models: str, name: str) -> str:
+    fine("profile", f"{models}:{name}", *STATIC, "--output", f"{name}.json", "--quiet")
+    return f"{name}.json"
+
+
+def test_models_side_by_side(models: str) -> None:
+    output = fine("compare", f"{models}:teacher", f"{models}:student", *STATIC)
+    assert re.search(r"MACs\s+48 MACs\s+12 MACs\s+4x", output)
+
+
+def test_a_saved_report_beside_a_model(models: str) -> None:
+    saved = save(models, "teacher")
+    output = fine("compare", saved, f"{models}:student", *STATIC, "--format", "json")
+    reports = json.loads(output)["reports"]
+    values = [{one["key"]: one["value"] for one in report["statuses"]}["macs"] for report in reports]
+    assert values == [TEACHER, STUDENT]
+
+
+def test_files_are_written_in_the_form_of_their_suffix(models: str) -> None:
+    outputs = [part for name in ("r.json", "r.md", "r.tex", "r.csv", "r.txt") for part in ("--output", name)]
+    shown = fine("profile", f"{models}:teacher", *STATIC, *outputs)
+    assert "48 MACs" in shown or "48" in shown
+    assert load("r.json")["macs"] == TEACHER  # type: ignore[index]
+    assert Path("r.md").read_text().startswith("### Sequential")
+    assert "\\toprule" in Path("r.tex").read_text()
+    assert Path("r.csv").read_text().startswith("model,backend,metric")
+    assert "Elements of the distinct parameters" in Path("r.txt").read_text(), "files have the details"
+    assert fine("profile", f"{models}:teacher", *STATIC, "--quiet", "--output", "again.json") == ""
+
+
+OUTPUTS = {
+    "nowhere/r.json": "there is no folder 'nowhere' to write 'r.json' to",
+    "r.docx": "'r.docx': the suffix says no form; there are",
+    ".": "is a folder; name a file in it",
+}
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_where_nothing_can_be_written_is_said_before_anything_runs(name: str, models: str) -> None:
+    result = run("profile", f"{models}:Fails", *STATIC, "--output", name)
+    assert result.exit_code == 2
+    assert OUTPUTS[name] in " ".join(result.stderr.split())
+
+
+def test_a_saved_report_is_shown_in_any_form(models: str) -> None:
+    saved = save(models, "teacher")
+    assert "└── 2: Linear" in fine("show", saved, "--format", "tree")
+    assert re.search(r"MACs\s+48\s+MACs", fine("show", saved, "--layers"))
+    assert "Layers with the most MACs" in fine("show", saved, "--top", "1")
+    assert json.loads(fine("show", saved, "--format", "json")) == json.loads(Path(saved).read_text())
+
+
+def test_a_file_that_is_no_report_is_a_usage_error(models: str) -> None:
+    Path("broken.json").write_text('{"format": ', encoding="utf-8")
+    for arguments in (("show", "broken.json"), ("diff", "broken.json", "broken.json"), ("show", "absent.json")):
+        result = run(*arguments)
+        assert result.exit_code == 2
+        assert "Traceback" not in result.output
+    assert "broken.json is no report of profilerkit: Input data was truncated" in " ".join(
+        run("show", "broken.json").stderr.split()
+    )
+    both = fine("compare", f"{models}:teacher", f"{models}:student", *STATIC, "--format", "json")
+    Path("both.json").write_text(both, encoding="utf-8")
+    assert "holds a comparison; give the report of one model" in run("compare", "both.json", "both.json").stderr
+    assert "holds a comparison; give the" in run("check", "both.json", "--limit", "macs <= 1").stderr
+
+
+def test_what_changed_between_two_reports(models: str) -> None:
+    old, new = save(models, "teacher"), save(models, "student")
+    output = fine("diff", old, new)
+    assert "Layers that differ between Sequential (1) and Sequential (2)" in output
+    assert re.search(r"0\s+Linear\s+40\s+10\s+32\s+8\s+changed", output)
+    assert re.search(r"1\s+ReLU\s+-\s+-\s+-\s+-\s+FLOPs 8", output)
+    assert "ReLU" not in fine("diff", old, old)
+    assert "ReLU" in fine("diff", old, old, "--layers")
+    assert not re.search(r"changed|added|removed", fine("diff", old, old))
+
+
+def test_a_budget_that_is_kept_and_one_that_is_not(models: str) -> None:
+    Path("budget.toml").write_text('macs = "<= 48"\n[layers."*"]\nparams = "<= 40"\n', encoding="utf-8")
+    checked = ("check", f"{models}:teacher", "--input-shape", "1,4")
+    assert fine(*checked, "--budget", "budget.toml").splitlines()[-1] == "4 limits: 4 passed"
+    result = run(*checked, "--limit", "macs <= 40", "--limit", "total_params <= 1 k")
+    assert result.exit_code == 1
+    assert "FAILED     macs <= 40" in result.stdout
+    assert "0 (Linear): 32 MACs, 66.67 %" in result.stdout
+    quiet = run(*checked, "--limit", "macs <= 40", "--quiet")
+    assert (quiet.exit_code, quiet.output) == (1, "")
+
+
+def test_a_budget_for_a_ci_server(models: str) -> None:
+    command = ("check", f"{models}:teacher", "--input-shape", "1,4", "--limit", "macs <= 40")
+    result = run(*command, "--format", "junit", "--output", "junit.xml")
+    assert (result.exit_code, result.output) == (1, "")
+    (suite,) = ET.fromstring(Path("junit.xml").read_text(encoding="utf-8"))
+    assert suite.get("failures") == "1"
+    assert "| FAILED |" in run(*command, "--format", "markdown").stdout
+
+
+def test_a_budget_beside_a_baseline(models: str) -> None:
+    saved = save(models, "teacher")
+    assert run("check", f"{models}:student", *STATIC, "--baseline", saved, "--limit", "macs <= 0.25x").exit_code == 0
+    result = run("check", saved, "--baseline", save(models, "student"), "--limit", "macs <= 1x")
+    assert result.exit_code == 1
+    assert "4x (48 MACs after 12 MACs)" in result.stdout
+    timed = ("check", f"{models}:teacher", "--baseline", f"{models}:teacher", "--input-shape", "1,4")
+    result = run(*timed, "--limit", "execution_time <= 50x", "--max-seconds", "0.2")
+    assert result.exit_code == 0, result.output
+    assert "not measured in turn" not in result.stdout
+
+
+USAGE = {
+    "no budget": ([], "give a budget: --budget budget.toml, or --limit 'macs <= 5 G'"),
+    "no limit": (["--limit", "macs"], "macs = '' is no limit"),
+    "no file": (["--budget", "absent.toml"], "cannot read the budget absent.toml"),
+    "no baseline": (["--limit", "macs <= 1x"], "macs <= 1x is relative: give --baseline, a saved report or a model"),
+    "no form": (["--limit", "macs <= 1", "--format", "xml"], "'xml': there are console, markdown, junit"),
+}
+
+
+@pytest.mark.parametrize("name", USAGE)
+def test_a_budget_that_cannot_be_read_is_a_usage_error(name: str, models: str) -> None:
+    arguments, expected = USAGE[name]
+    result = run("check", f"{models}:teacher", *arguments)
+    assert result.exit_code == 2
+    assert expected in " ".join(result.stderr.split())
+
+
+def test_a_limit_that_cannot_be_checked_is_said(models: str) -> None:
+    result = run("check", f"{models}:teacher", *STATIC, "--limit", "macs <= 4 MiB")
+    assert result.exit_code == 3
+    assert "the unit of macs is MACs" in result.stderr
+
+
+def test_where_an_error_came_from_is_said_on_request(models: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for flags, shown in (([], False), (["--traceback"], True)):
+        with pytest.raises(SystemExit) as caught:
+            main([*flags, "profile", f"{models}:Fails", *STATIC])
+        assert caught.value.code == 3
+        assert ("Traceback" in capsys.readouterr().err) is shown
+
+
+def test_the_doctor_says_what_can_be_done_here() -> None:
+    output = fine("doctor")
+    assert re.search(r"torch\s+\d+\.\d+", output)
+    assert "times of single layers: " in output
+    assert "training counts and memory: yes" in output
+    assert re.search(r"cores\s+\d+", output)
+
+
+def test_several_batch_sizes_are_read() -> None:
+    from profilerkit.cli.profile_command import command
+
+    read = {option.name: option for option in command.params}["batch_size"]
+    with command.make_context("profile", ["x:y", "--batch-size", "1,8,32"]) as context:
+        assert context.params["batch_size"] == (1, 8, 32)
+    with command.make_context("profile", ["x:y", "--batch-size", "8"]) as context:
+        assert context.params["batch_size"] == 8
+    assert read is not None

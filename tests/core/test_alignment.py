@@ -1,0 +1,98 @@
+"""The layers of two models side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from profilerkit import Comparison, Report
+from profilerkit.trace import LayerTable
+
+
+def report(name: str, layers: Iterable[tuple[str, str, int]] | None) -> Report:
+    """Return a report of layers given as path, type and MACs; the root comes of itself."""
+    if layers is None:
+        return Report(name, "fake", "m.M", {})
+    given = [("", "Net", 0), *layers]
+    parents = {path.rpartition(".")[0] for path, _, _ in given if path}
+    rows = [
+        {
+            "path": path,
+            "type": kind,
+            "depth": path.count(".") + 1 if path else 0,
+            "is_leaf": path not in parents,
+            "params": 1,
+            "macs": macs,
+        }
+        for path, kind, macs in given
+    ]
+    return Report(name, "fake", "m.M", {}, layers=LayerTable(rows))
+
+
+def sides(reference: Iterable[Any], other: Iterable[Any]) -> list[tuple[Any, ...]]:
+    table = Comparison(report("a", reference), (report("b", other),)).layers()
+    return [(row["change"], row["path"], row["other_path"], row["macs_difference"]) for row in table if row["depth"]]
+
+
+def test_layers_of_one_path_and_type_are_one_row() -> None:
+    layers = [("conv", "Conv2d", 8), ("head", "Linear", 4)]
+    changed = [("conv", "Conv2d", 8), ("head", "Linear", 1)]
+    assert sides(layers, layers) == [("same", "conv", "conv", 0), ("same", "head", "head", 0)]
+    assert sides(layers, changed) == [("same", "conv", "conv", 0), ("changed", "head", "head", -3)]
+
+
+def test_a_layer_of_another_type_is_another_layer() -> None:
+    """What was at the path is gone, and what is there now is new."""
+    found = sides([("head", "Linear", 4)], [("head", "Conv2d", 1)])
+    assert found == [("removed", "head", None, None), ("added", "head", "head", None)]
+
+
+def test_removed_and_added_layers_stand_where_they_were() -> None:
+    teacher = [("a", "Conv", 1), ("b", "Relu", 1), ("c", "Linear", 1)]
+    student = [("a", "Conv", 1), ("n", "Norm", 1), ("c", "Linear", 1), ("d", "Softmax", 1)]
+    assert sides(teacher, student) == [
+        ("same", "a", "a", 0),
+        ("removed", "b", None, None),
+        ("added", "n", "n", None),
+        ("same", "c", "c", 0),
+        ("added", "d", "d", None),
+    ]
+
+
+def test_what_is_called_otherwise_is_matched_by_type_in_order() -> None:
+    """A student with fewer blocks, whose layers are numbered otherwise; and another framework's spelling."""
+    teacher = [("0", "Conv2d", 9), ("1", "ReLU", 1), ("2", "Conv2d", 9), ("3", "Linear", 2)]
+    student = [("conv", "Conv2D", 5), ("relu", "ReLU", 1), ("dense", "Linear", 2)]
+    assert sides(teacher, student) == [
+        ("changed", "0", "conv", -4),
+        ("same", "1", "relu", 0),
+        ("removed", "2", None, None),
+        ("same", "3", "dense", 0),
+    ]
+
+
+def test_layers_are_matched_inside_layers_that_are() -> None:
+    teacher = [("enc", "Block", 4), ("enc.fc", "Linear", 4), ("dec", "Block", 2), ("dec.fc", "Linear", 2)]
+    student = [("encoder", "Block", 3), ("encoder.lin", "Linear", 3)]
+    assert sides(teacher, student) == [
+        ("changed", "enc", "encoder", -1),
+        ("changed", "enc.fc", "encoder.lin", -1),
+        ("removed", "dec", None, None),
+        ("removed", "dec.fc", None, None),
+    ]
+
+
+def test_every_layer_of_both_is_in_the_table_once() -> None:
+    teacher = [("b", "X", 1), ("a", "Y", 1), ("a.q", "Z", 1)]
+    student = [("a", "Y", 2), ("a.r", "W", 1), ("b", "X", 1), ("c", "X", 1)]
+    table = Comparison(report("a", teacher), (report("b", student),)).layers()
+    assert sorted(row["path"] for row in table if row["change"] != "added") == ["", "a", "a.q", "b"]
+    assert sorted(row["other_path"] for row in table if row["other_path"] is not None) == ["", "a", "a.r", "b", "c"]
+
+
+def test_a_report_without_layers_is_said() -> None:
+    comparison = Comparison(report("Teacher", []), (report("Student", None),))
+    with pytest.raises(ValueError, match="the report of Student holds no layers, so that there is nothing to align"):
+        comparison.layers()

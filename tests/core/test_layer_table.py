@@ -1,0 +1,173 @@
+"""The tables of layers: what a row says, ranking, sums by type, one row for each call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from profilerkit.layer_table import LayerTable
+from profilerkit.trace import LayerCall, LayerRecord, MemoryTimeline, ModelTrace, OpRecord, TensorInfo, WeightRecord
+
+
+def info(*shape: int, dtype: str = "float32") -> TensorInfo:
+    return TensorInfo(shape, dtype)
+
+
+def weight(identity: int, count: int, dtype: str = "float32", **facts: Any) -> WeightRecord:
+    size = {"float32": 4, "float16": 2}[dtype]
+    return WeightRecord(f"w{identity}", identity, count, count * size, dtype, **{"trainable": True, **facts})
+
+
+def op(layer: str, call: int, macs: int, flops: int = 0) -> OpRecord:
+    return OpRecord("mm", layer, call, macs, flops or 2 * macs, 10 * macs, macs, (info(2, macs),))
+
+
+@pytest.fixture
+def trace() -> ModelTrace:
+    """Net(block(linear, linear again, norm), head): the head is called inside the block, ``idle`` never."""
+    root, block = LayerCall((info(2, 8),), (info(2, 3),)), ("", 0)
+    inside = ("block", 0)
+    layers = (
+        LayerRecord("", "Net", 0, calls=(root,)),
+        LayerRecord("block", "Block", 1, (weight(0, 5),), calls=(LayerCall((info(2, 8),), (info(2, 8),), block),)),
+        LayerRecord(
+            "block.linear",
+            "Linear",
+            2,
+            (weight(1, 64), weight(2, 8, "float16", trainable=False)),
+            calls=(
+                LayerCall((info(2, 8),), (info(2, 8),), inside),
+                LayerCall((info(2, 8, dtype="float16"),), (info(2, 8), info(1)), inside),
+            ),
+        ),
+        LayerRecord(
+            "block.norm",
+            "Norm",
+            2,
+            (),
+            (weight(3, 8, trainable=False), weight(4, 1, trainable=False, persistent=False)),
+            calls=(LayerCall((info(2, 8),), (info(2, 8),), inside),),
+        ),
+        LayerRecord("head", "Linear", 1, (weight(1, 64),), calls=(LayerCall((info(2, 8),), (info(2, 3),), inside),)),
+        LayerRecord("idle", "Linear", 1, (weight(5, 30),)),
+    )
+    operators = (
+        op("block.linear", 0, 100),
+        op("block.linear", 1, 200),
+        op("block.norm", 0, 0, 50),
+        op("block", 0, 7),
+        op("head", 0, 40),
+        op("", 0, 3),
+        op("", -1, 11),
+    )
+    return ModelTrace(layers, operators, MemoryTimeline(0, 0, (0,) * len(operators)))
+
+
+def test_a_row_counts_weights_once_by_dtype_and_by_whether_they_are_trained(trace: ModelTrace) -> None:
+    columns = ("params", "own_params", "trainable_params", "params_by_dtype", "weight_bytes")
+    assert {row["path"]: tuple(row[name] for name in columns) for row in trace.table} == {
+        "": (107, 0, 99, {"float32": 99, "float16": 8}, 64 * 4 + 8 * 2 + 5 * 4 + 8 * 4 + 30 * 4),
+        "block": (77, 5, 69, {"float32": 69, "float16": 8}, 64 * 4 + 8 * 2 + 5 * 4 + 8 * 4),
+        "block.linear": (72, 72, 64, {"float32": 64, "float16": 8}, 64 * 4 + 8 * 2),
+        "block.norm": (0, 0, 0, {}, 8 * 4),
+        "head": (64, 64, 64, {"float32": 64}, 64 * 4),
+        "idle": (30, 30, 30, {"float32": 30}, 30 * 4),
+    }
+    assert trace.table[""]["weight_bytes"] == trace.size_bytes
+
+
+def test_a_row_has_its_shares_of_the_totals(trace: ModelTrace) -> None:
+    assert trace.macs == 361
+    block, norm, root = (trace.table[path] for path in ("block", "block.norm", ""))
+    assert (root["macs_share"], root["flops_share"], root["params_share"]) == (1, 1, 1)
+    assert block["macs_share"] == 307 / 361
+    assert (norm["macs_share"], norm["flops_share"], norm["params_share"]) == (0, 50 / 772, 0)
+    empty = ModelTrace((LayerRecord("", "Net", 0),)).table[0]
+    assert (empty["macs_share"], empty["flops_share"], empty["params_share"]) == (None, None, None)
+
+
+def test_a_row_has_the_bytes_that_operators_move_inside_and_themselves(trace: ModelTrace) -> None:
+    columns = ("bytes_read", "bytes_written", "own_bytes_read", "own_bytes_written")
+    assert [trace.table["block"][name] for name in columns] == [3070, 307, 70, 7]
+
+
+def test_a_row_has_shapes_and_dtypes_of_the_first_call_and_the_record_those_of_all(trace: ModelTrace) -> None:
+    row = trace.table["block.linear"]
+    assert (row["calls"], row["input_shapes"], row["input_dtypes"]) == (2, ((2, 8),), ("float32",))
+    assert (row["output_shapes"], row["output_dtypes"]) == (((2, 8),), ("float32",))
+    second = trace.layer("block.linear").calls[1]
+    assert (second.inputs[0].dtype, [out.shape for out in second.outputs]) == ("float16", [(2, 8), (1,)])
+    idle = trace.table["idle"]
+    assert (idle["calls"], idle["macs"], idle["input_shapes"], idle["output_dtypes"]) == (0, 0, (), ())
+
+
+def test_own_work_of_all_layers_adds_up_to_the_total(trace: ModelTrace) -> None:
+    for name in ("macs", "flops"):
+        assert sum(row[f"own_{name}"] for row in trace.table) == getattr(trace, name)
+        assert sum(row[f"own_{name}"] for row in trace.call_table) == getattr(trace, name)
+
+
+def test_one_row_for_each_call_counts_what_the_call_led_to(trace: ModelTrace) -> None:
+    rows = {(row["path"], row["call"]): (row["own_macs"], row["macs"]) for row in trace.call_table}
+    assert rows == {
+        ("", 0): (3, 350),
+        ("block", 0): (7, 347),  # it calls the head, which lies elsewhere
+        ("block.linear", 0): (100, 100),
+        ("block.linear", 1): (200, 200),
+        ("block.norm", 0): (0, 0),
+        ("head", 0): (40, 40),
+        ("", -1): (11, 11),
+    }
+    second = next(row for row in trace.call_table if row["call"] == 1)
+    assert (second["input_dtypes"], second["output_shapes"]) == (("float16",), ((2, 8), (1,)))
+    assert [row["path"] for row in trace.call_table.top(2)] == ["block.linear", "block.linear"]
+
+
+def test_an_unknown_layer_is_an_error_that_names_the_nearest(trace: ModelTrace) -> None:
+    with pytest.raises(KeyError, match=r"no layer 'block.linea'; the nearest are: block.linear"):
+        trace.layer("block.linea")
+
+
+def test_sums_by_type_are_those_of_own_work(trace: ModelTrace) -> None:
+    table = trace.table.by_type()
+    assert [(row["type"], row["layers"], row["calls"], row["macs"], row["params"]) for row in table] == [
+        ("Net", 1, 1, 14, 0),
+        ("Block", 1, 1, 7, 5),
+        ("Linear", 3, 3, 340, 166),
+        ("Norm", 1, 1, 0, 0),
+    ]
+    assert sum(row["flops"] for row in table) == trace.flops
+    assert table["Linear"]["bytes_read"] == 3400
+    assert [row["type"] for row in table.top(2, by="flops")] == ["Linear", "Norm"]
+    with pytest.raises(KeyError, match="no layer 'Linaer'; the nearest are: Linear"):
+        table["Linaer"]
+
+
+def test_sums_by_type_at_a_depth_include_what_is_inside(trace: ModelTrace) -> None:
+    assert [(row["type"], row["macs"], row["params"]) for row in trace.table.by_type(depth=1)] == [
+        ("Block", 307, 77),
+        ("Linear", 40, 94),
+    ]
+    assert len(trace.table.by_type(depth=9)) == 0
+
+
+def test_rows_without_a_value_are_not_ranked() -> None:
+    rows = [
+        {"path": "a", "type": "A", "depth": 0, "is_leaf": True, "calls": 1, "seconds": None, "own_seconds": None},
+        {"path": "b", "type": "B", "depth": 0, "is_leaf": True, "calls": 1, "seconds": 2.0, "own_seconds": 1.0},
+        {"path": "c", "type": "B", "depth": 0, "is_leaf": True, "calls": 1, "seconds": 3.0, "own_seconds": None},
+    ]
+    table = LayerTable(rows)
+    assert [row["path"] for row in table.top(by="seconds")] == ["c", "b"]
+    assert [(row["type"], row["seconds"]) for row in table.by_type()] == [("A", None), ("B", 1.0)]
+    assert [row["type"] for row in table.by_type().top(by="seconds")] == ["B"]
+    assert list(LayerTable([{**rows[0]}]).top(by="seconds")) == []
+
+
+def test_a_column_of_texts_is_not_ranked(trace: ModelTrace) -> None:
+    with pytest.raises(ValueError, match="column 'type' of the layer table holds no numbers to rank by"):
+        trace.table.top(by="type")
+    with pytest.raises(ValueError, match="no column 'mac' in the layer table; it has path, type"):
+        trace.table.top(by="mac")
+    assert len(LayerTable([]).top()) == len(LayerTable([]).by_type()) == 0

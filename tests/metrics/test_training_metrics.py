@@ -1,0 +1,129 @@
+"""What is said of a training step, over a backend whose trace is written down here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from profilerkit import ModelInputs, ModelTrace, Profiler
+from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
+from profilerkit.trace import LayerRecord, MemoryTimeline, OpRecord, WeightRecord
+from profilerkit_metrics import ComputeTraining
+
+WEIGHTS = (WeightRecord("weight", 0, 10, 40, "float32", True, shape=(5, 2)),)
+PARTS = {"inputs": 8, "activations": 30, "gradients": 40, "other": 22}
+
+
+def trace(parts: dict[str, int] | None = None, **facts: Any) -> ModelTrace:
+    forward = OpRecord("product", "layer", 0, 5, 10, 0, 0, ())
+    backward = OpRecord("gradient", "layer", 0, 7, 14, 0, 0, (), "backward")
+    layers = (LayerRecord("", "Model", 0), LayerRecord("layer", "Linear", 1, WEIGHTS))
+    return ModelTrace(layers, (forward, backward), MemoryTimeline(40, 8, (50, 100), parts=parts or {}), **facts)
+
+
+class Trained(FakeBackend):
+    def __init__(self, found: ModelTrace, state: int | str = 0) -> None:
+        super().__init__()
+        self.found, self.state = found, state
+
+    def trace_training(self, model: Any, inputs: ModelInputs) -> ModelTrace:
+        return self.found
+
+    def optimizer_state(self, model: Any) -> int | str:
+        return self.state
+
+
+def profiled(backend: FakeBackend, function: ComputeTraining | None = None, **arguments: Any) -> Profiler:
+    profiler = Profiler(FakeModel([FakeLayer("layer", 10)]), inputs=FakeTensor((1, 2)), backend=backend)
+    profiler.register_profiler_function(function or ComputeTraining())
+    profiler.compute([key for key in profiler.status_keys() if key.startswith("training")], **arguments)
+    return profiler
+
+
+def said(profiler: Profiler, name: str) -> tuple[Any, str, tuple[str, ...], str]:
+    outcome = profiler.status_get(name, to_value=False).outcome
+    return outcome.value, outcome.completeness.value, outcome.missing, outcome.note
+
+
+def test_counts_parts_and_layers() -> None:
+    profiler = profiled(Trained(trace(PARTS)), optimizer="momentum")
+    values = {name: profiler.status_get(name) for name in ("training_macs", "training_flops", "training_memory")}
+    assert values == {"training_macs": 12, "training_flops": 24, "training_memory": 40 + 100 + 40}
+    assert profiler.status_get("training_memory_parts") == {
+        "weights": 40,
+        "gradients": 40,
+        "optimizer_state": 40,
+        "activations": 30,
+        "inputs": 8,
+        "other": 22,
+        "operator": "gradient",
+        "layer": "layer",
+        "phase": "backward",
+    }
+    row = profiler.status_get("training_layers")["layer"]
+    assert [row[f"{phase}_{unit}"] for phase in ("forward", "backward") for unit in ("macs", "flops")] == [5, 10, 7, 14]
+    assert (row["own_forward_macs"], row["own_backward_flops"]) == (5, 14)
+
+
+def test_the_parts_are_shown_by_their_shares() -> None:
+    status = profiled(Trained(trace(PARTS))).status_get("training_memory_parts", to_value=False)
+    assert status.show() == "weights 29%, gradients 29%, activations 21%"
+
+
+def test_a_backend_that_tells_no_parts() -> None:
+    profiler = profiled(Trained(trace()))
+    reason = ("the fake backend does not tell what the bytes at the peak are for",)
+    assert said(profiler, "training_memory_parts") == (None, "unavailable", reason, "")
+    assert profiler.status_get("training_memory_parts", to_value=False).show() == ""
+
+
+def test_that_no_optimizer_is_counted_is_said() -> None:
+    note = "no optimizer's state is in it; optimizer='adam', say, adds one"
+    assert said(profiled(Trained(trace())), "training_memory") == (140, "complete", (), note)
+    assert said(profiled(Trained(trace()), optimizer="sgd"), "training_memory") == (140, "complete", (), "")
+    assert said(profiled(Trained(trace(), state=60)), "training_memory") == (200, "complete", (), "")
+
+
+def test_an_optimizer_given_at_the_call_goes_before_that_of_the_function() -> None:
+    """Adam's update is the peak: there are weights, input and gradients then, its state, and two copies of the weight."""
+    function = ComputeTraining(optimizer="adam")
+    assert profiled(Trained(trace()), function).status_get("training_memory") == 40 + 8 + 40 + 80 + 80
+    assert profiled(Trained(trace()), function, optimizer="sgd").status_get("training_memory") == 140
+
+
+def test_an_optimizer_that_is_not_known_leaves_a_lower_bound() -> None:
+    profiler = profiled(Trained(trace(PARTS)), optimizer=3.5)
+    reason = "the state of 3.5: the fake backend reads no optimizers; give the name of one"
+    assert said(profiler, "training_memory") == (140, "partial", (reason,), "")
+    assert said(profiler, "training_memory_parts")[1:3] == ("partial", (reason,))
+
+
+def test_a_models_own_optimizer_that_is_not_known_leaves_a_lower_bound() -> None:
+    profiler = profiled(Trained(trace(), state="the state of Mine"))
+    assert said(profiler, "training_memory") == (140, "partial", ("the state of Mine",), "")
+
+
+def test_an_unknown_name_fails_before_anything_is_traced() -> None:
+    profiler = profiled(FakeBackend(), optimizer="adan")
+    assert "nothing is known of such an optimizer" in str(said(profiler, "training_macs")[2])
+
+
+def test_what_the_trace_says_is_said_with_each_number() -> None:
+    profiler = profiled(Trained(trace(notes=("unused: a", "unused: b"))), optimizer="sgd")
+    for name in ("training_macs", "training_flops", "training_memory"):
+        assert said(profiler, name)[3] == "unused: a; unused: b"
+
+
+def test_what_is_uncounted_makes_lower_bounds() -> None:
+    profiler = profiled(Trained(trace(uncounted={"mystery": 2})))
+    for name in ("training_macs", "training_flops", "training_layers"):
+        assert said(profiler, name)[1:3] == ("partial", ("mystery (2 calls)",))
+
+
+def test_a_model_that_fails_and_a_backend_that_cannot() -> None:
+    failed = profiled(Trained(trace(failure=ValueError("broken"))))
+    assert said(failed, "training_layers")[1:3] == ("failed", ("ValueError: broken",))
+    cannot = profiled(FakeBackend())
+    assert said(cannot, "training_memory_parts")[1:3] == (
+        "unavailable",
+        ("the fake backend does not trace training steps",),
+    )

@@ -1,0 +1,81 @@
+"""Every operator that torch has is classified: by a formula, as free, or as one that is left out on purpose."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from profilerkit_torch.costs import Kind, classify
+
+#: Forward operators without a cost, and why.
+DELIBERATE = {
+    "aten::_dirichlet_grad": "a gradient by random numbers",
+    "aten::_standard_gamma_grad": "a gradient by random numbers",
+    "aten::_foobar": "torch's own test",
+    "aten::_test_autograd_multiple_dispatch": "torch's own test",
+    "aten::_test_functorch_fallback": "torch's own test",
+    "aten::_test_optional_filled_intlist": "torch's own test",
+    "aten::_test_optional_floatlist": "torch's own test",
+    "aten::_test_optional_intlist": "torch's own test",
+    "aten::_test_warn_in_autograd": "torch's own test",
+    "aten::glu_jvp": "a derivative",
+    "aten::multilabel_margin_loss_forward": "how many pairs there are is in the values of the targets",
+    "aten::quantized_gru": "the forms of torch 1.3, which torch no longer runs",
+    "aten::quantized_lstm": "the forms of torch 1.3, which torch no longer runs",
+    "mkldnn_prepacked::conv2d_run": "the weight is packed away, and made on phones alone",
+    "prims::xor_sum": "of integers",
+}
+NAMESPACES = ("aten", "prims", "quantized", "_quantized", "mkldnn", "mkldnn_prepacked", "mkl", "onednn", "sparse")
+
+
+def operators(namespace: str) -> Iterator[torch._ops.OpOverload]:
+    """Yield a namespace's operators, but those that torch's compiler adds for itself where a test has imported it."""
+    compiler = sys.modules.get("torch._inductor.inductor_prims")
+    for name in torch._C._dispatch_get_all_op_names():
+        space, _, rest = name.partition("::")
+        operator, _, overload = rest.partition(".")
+        if space == namespace and not (space == "prims" and hasattr(compiler, operator)):
+            yield getattr(getattr(getattr(torch.ops, space), operator), overload or "default")
+
+
+@pytest.mark.parametrize("namespace", NAMESPACES)
+def test_every_forward_operator_of_torch_has_a_cost_or_a_reason_to_have_none(namespace: str) -> None:
+    unknown = {
+        operator._schema.name
+        for operator in operators(namespace)
+        if "backward" not in operator._schema.name and classify(operator) is Kind.UNKNOWN
+    }
+    expected = {name for name in DELIBERATE if name.startswith(f"{namespace}::")}
+    gradients = {"aten::_unsafe_masked_index_put_accumulate"}  # of an index, registered with the other gradients
+    assert unknown - gradients == expected
+
+
+def test_there_is_something_to_audit() -> None:
+    """Else the test above could not fail."""
+    assert len(list(operators("aten"))) > 2000
+
+
+@pytest.mark.parametrize(
+    ("operator", "kind"),
+    [
+        (torch.ops.aten.add.out, Kind.POINTWISE),
+        (torch.ops.aten.add.Scalar_out, Kind.POINTWISE),  # torch does not tag it
+        (torch.ops.aten.relu.out, Kind.POINTWISE),
+        (torch.ops.aten.lt_.Scalar, Kind.POINTWISE),
+        (torch.ops.aten.sum.out, Kind.REDUCTION),
+        (torch.ops.aten.zeros.out, Kind.FREE),
+        (torch.ops.aten.addmm_.default, Kind.FORMULA),
+        (torch.ops.aten.transpose_copy.int, Kind.FREE),
+        (torch.ops.aten.transpose.int, Kind.VIEW),
+        (torch.ops.aten.dim.default, Kind.VIEW),
+        (torch.ops.aten.tensordot.default, Kind.COMPOSITE),
+        (torch.ops.prims.sin.default, Kind.POINTWISE),
+        (torch.ops.prims.sum.default, Kind.REDUCTION),
+    ],
+    ids=str,
+)
+def test_forms_of_one_operator_are_known_alike(operator: torch._ops.OpOverload, kind: Kind) -> None:
+    assert classify(operator) is kind

@@ -1,0 +1,102 @@
+"""Formulas for the time of a block, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from tiny import ones, traced
+from torch import nn
+
+from profilerkit import RegistrationConflictError
+from profilerkit_torch import Cost, costs
+
+
+def seven(*_: Any, **__: Any) -> Cost:
+    return Cost(7, 14)
+
+
+def eight(*_: Any, **__: Any) -> Cost:
+    return Cost(8, 16)
+
+
+LINEAR = nn.Linear(3, 4, bias=False)
+ITS_OWN = 2 * 3 * 4
+
+
+def macs(model: nn.Module = LINEAR) -> int:
+    return traced(model, ones(2, 3)).macs
+
+
+@pytest.mark.parametrize(
+    "key", ["aten::linear", torch.ops.aten.linear, torch.ops.aten.linear.default, nn.Linear], ids=str
+)
+def test_a_formula_counts_inside_its_block_alone(key: Any) -> None:
+    with costs.override({key: seven}):
+        assert macs() == 7
+    assert macs() == ITS_OWN
+
+
+def test_the_inner_block_stands_before_the_outer_one() -> None:
+    with costs.override({"aten::linear": seven}):
+        with costs.override({"aten::linear": eight}):
+            assert macs() == 8
+        assert macs() == 7
+
+
+def test_a_formula_for_all_overloads_stands_before_one_for_a_single_overload_outside() -> None:
+    with costs.override({"aten::lstm": seven}):
+        assert traced(nn.LSTM(3, 4), ones(2, 5, 3)).macs == 7
+
+
+def test_a_block_that_raises_leaves_nothing_behind() -> None:
+    with pytest.raises(ZeroDivisionError), costs.override({nn.Linear: seven}):
+        raise ZeroDivisionError
+    assert macs() == ITS_OWN
+
+
+def test_what_is_registered_inside_a_block_stays() -> None:
+    """A plugin may be loaded at any time, and its formulas are not the block's."""
+    with costs.scoped_costs():
+        with costs.override({"aten::linear": seven}):
+            costs.register_op_cost("mylib::mine", eight)
+        with pytest.raises(RegistrationConflictError, match="mylib::mine has a cost formula already"):
+            costs.register_op_cost("mylib::mine", eight)
+
+
+@pytest.mark.parametrize(
+    ("formulas", "said"),
+    [
+        ({"aten::linear": 3}, "the formula for aten::linear is 3, which cannot be called"),
+        ({"linear": seven}, "cannot tell which operator 'linear' is"),
+        ({int: seven}, "takes a subclass of torch.nn.Module, not <class 'int'>"),
+    ],
+)
+def test_what_is_no_operator_or_no_formula_is_refused_before_anything_changes(
+    formulas: dict[Any, Callable[..., Cost]], said: str
+) -> None:
+    with pytest.raises(TypeError, match=said), costs.override({nn.Linear: eight, **formulas}):
+        pass
+    assert macs() == ITS_OWN
+
+
+def test_a_formula_may_say_that_shapes_do_not_tell() -> None:
+    from tiny import trace
+
+    with costs.override({"aten::linear": lambda *_, out, **__: costs.UNCOUNTED}):
+        found = trace(LINEAR, ones(2, 3))
+    assert (found.macs, dict(found.uncounted)) == (0, {"aten::linear": 1})
+
+
+def test_decorators_register_for_good_and_refuse_a_second_formula() -> None:
+    with costs.scoped_costs():
+
+        @costs.register_op_cost("mylib::attend")
+        def attend(*_: Any, out: Any) -> Cost:
+            return Cost(1, 2)
+
+        with pytest.raises(RegistrationConflictError, match="pass override=True to replace it"):
+            costs.register_op_cost("mylib::attend", seven)
+        assert costs.register_op_cost("mylib::attend", seven, override=True) is seven

@@ -1,0 +1,173 @@
+"""Operators that take functions: what these do is counted, and what shapes do not tell is said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from tiny import Call, ones, trace, traced
+from torch import nn
+from torch._higher_order_ops import associative_scan, map, scan, while_loop
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+from profilerkit import ModelTrace, profile
+
+#: Two rows of four through a linear layer to four: MACs, and FLOPs with its bias.
+ONE = (2 * 4 * 4, 2 * 2 * 4 * 4 + 2 * 4)
+
+
+def run(function: Callable[..., Any], *args: Any) -> ModelTrace:
+    model = Call(function, one=nn.Linear(4, 4), two=nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)))
+    return traced(model, *args)
+
+
+def branches(self: Any, predicate: Any, x: torch.Tensor) -> Any:
+    return torch.cond(predicate, self.one, self.two, (x,))
+
+
+@pytest.mark.parametrize(("predicate", "times"), [(True, 1), (False, 2)])
+def test_the_branch_that_is_taken_is_counted_where_that_is_known(predicate: bool, times: int) -> None:
+    found = run(lambda self, x: branches(self, torch.tensor(predicate), x), ones(2, 4))
+    assert (found.macs, found.flops) == (times * ONE[0], times * ONE[1])
+    assert found.notes == ()
+
+
+def test_the_dearer_branch_is_counted_where_shapes_do_not_tell_and_the_report_says_so() -> None:
+    found = run(lambda self, x: branches(self, x.sum() > 0, x), ones(2, 4))
+    assert (found.macs, found.flops) == (2 * ONE[0], 2 * ONE[1] + 8)  # and the sum of eight elements
+    assert found.notes == (
+        "a condition depends on values that shapes do not tell: the dearer of its two branches is counted",
+    )
+    assert sum(record.macs for record in found.operators if record.layer.startswith("two")) == 2 * ONE[0]
+
+
+def test_what_the_cheaper_branch_leaves_uncounted_is_not_missing() -> None:
+    def odd(self: Any, x: torch.Tensor) -> Any:
+        rare = lambda x: F.multilabel_margin_loss(x, torch.zeros_like(x, dtype=torch.int64)) * x  # noqa: E731
+        return torch.cond(x.sum() > 0, self.one, rare, (x,))
+
+    assert run(odd, ones(2, 4)).uncounted == {}
+
+
+def test_a_loop_is_counted_as_often_as_it_goes_round() -> None:
+    def rounds(self: Any, x: torch.Tensor) -> Any:
+        return while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, self.one(x)), (torch.tensor(0), x))
+
+    assert run(rounds, ones(2, 4)).macs == 3 * ONE[0]
+
+
+def test_a_loop_until_a_value_counts_one_round_and_is_partial() -> None:
+    def until(self: Any, x: torch.Tensor) -> Any:
+        return while_loop(lambda x: x.sum() > 0, lambda x: (self.one(x),), (x,))
+
+    found = trace(Call(until, one=nn.Linear(4, 4)), ones(2, 4))
+    assert found.macs == ONE[0]
+    assert found.uncounted == {"higher_order::while_loop": 1}
+    assert "how often a loop goes round depends on values" in found.notes[0]
+
+
+def test_a_map_counts_each_of_its_calls() -> None:
+    assert run(lambda self, x: map(self.one, x), ones(3, 2, 4)).macs == 3 * ONE[0]
+
+
+def test_a_scan_counts_each_of_its_steps() -> None:
+    found = run(lambda self, x: scan(lambda c, row: (self.one(c), row.clone()), x[0], x), ones(3, 2, 4))
+    assert found.macs == 3 * ONE[0]
+
+
+def test_an_associative_scan_counts_what_it_combines() -> None:
+    """Four elements pairwise: 2 sums of pairs, 1 of these, and 1 for the element between: 4 of the 3 that suffice."""
+    found = run(lambda self, x: associative_scan(lambda a, b: a + b, x, 0, combine_mode="generic"), ones(4, 5))
+    assert found.flops == 4 * 5
+
+
+@pytest.mark.filterwarnings("ignore:None of the inputs have requires_grad")
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_a_checkpoint_costs_what_it_runs(reentrant: bool) -> None:
+    from torch.utils.checkpoint import checkpoint
+
+    found = run(lambda self, x: checkpoint(self.one, x, use_reentrant=reentrant), ones(2, 4))
+    assert (found.macs, found.flops) == ONE
+
+
+def test_an_exported_program_costs_what_its_model_does() -> None:
+    class Frozen(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(4, 4)
+
+        def forward(self, x: torch.Tensor) -> Any:
+            with torch.no_grad():  # a wrapper of its own in the program
+                y = self.layer(x)
+            return y + x
+
+    program = torch.export.export(Frozen(), (ones(2, 4),)).module()
+    assert traced(program, ones(2, 4)).macs == ONE[0]
+
+
+BATCH, HEADS, LENGTH, WIDTH = 1, 2, 128, 16
+SCORES = BATCH * HEADS * LENGTH * LENGTH
+
+
+@pytest.mark.parametrize("mask", [False, True], ids=["whole", "causal"])
+def test_flex_attention_counts_the_dense_product_whatever_the_mask(mask: bool) -> None:
+    def attend(self: Any, q: torch.Tensor) -> Any:
+        causal = create_block_mask(lambda b, h, i, j: i >= j, None, None, LENGTH, LENGTH, device="cpu")
+        return flex_attention(q, q, q, block_mask=causal if mask else None)
+
+    found = run(attend, ones(BATCH, HEADS, LENGTH, WIDTH))
+    assert (found.macs, found.flops) == (SCORES * 2 * WIDTH, 2 * SCORES * 2 * WIDTH + 6 * SCORES)
+
+
+def test_flex_attention_counts_what_is_done_to_each_score() -> None:
+    def attend(self: Any, q: torch.Tensor) -> Any:
+        return flex_attention(q, q, q, score_mod=lambda score, b, h, i, j: torch.tanh(score / 2) * 2)
+
+    found = run(attend, ones(BATCH, HEADS, LENGTH, WIDTH))
+    assert found.flops == 2 * SCORES * 2 * WIDTH + (6 + 3) * SCORES
+
+
+def test_flex_attention_of_grouped_queries_counts_by_the_queries() -> None:
+    def attend(self: Any, q: torch.Tensor, k: torch.Tensor) -> Any:
+        return flex_attention(q, k, k, enable_gqa=True)
+
+    found = run(attend, ones(1, 4, LENGTH, WIDTH), ones(1, 2, LENGTH, WIDTH))
+    assert found.macs == 4 * LENGTH * LENGTH * 2 * WIDTH
+
+
+def test_nothing_is_compiled_for_a_trace() -> None:
+    from torch._dynamo.utils import counters
+
+    before = counters["stats"]["unique_graphs"]
+    run(lambda self, q: flex_attention(q, q, q), ones(BATCH, HEADS, LENGTH, WIDTH))
+    run(lambda self, x: branches(self, x.sum() > 0, x), ones(2, 4))
+    assert counters["stats"]["unique_graphs"] == before
+
+
+def test_a_functional_copy_of_an_operator_that_writes_counts_as_the_operator() -> None:
+    from torch._higher_order_ops.auto_functionalize import auto_functionalized
+
+    @torch.library.custom_op("testhigher::scale", mutates_args=("x",))
+    def scale(x: torch.Tensor) -> None:
+        x.mul_(2)
+
+    found = trace(Call(lambda self, x: auto_functionalized(torch.ops.testhigher.scale.default, x=x)), ones(2, 4))
+    assert found.uncounted == {"testhigher::scale": 1}
+
+
+CONTROL: dict[str, Callable[..., Any]] = {
+    "condition": lambda self, x: torch.cond(x.sum() > 0, self.one, self.two, (x,)),
+    "loop": lambda self, x: while_loop(lambda i, x: i < 2, lambda i, x: (i + 1, self.one(x)), (torch.tensor(0), x))[1],
+    "scan": lambda self, x: scan(lambda c, row: (self.one(c), row.clone()), x, x)[0],
+}
+
+
+@pytest.mark.parametrize("case", CONTROL)
+def test_gradients_flow_through_what_the_functions_do(case: str) -> None:
+    """Two linear layers, one after the other: as much again for both weights, and for the input of the second."""
+    model = Call(CONTROL[case], one=nn.Linear(4, 4), two=nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)))
+    report = profile(model, ones(2, 4), metrics=["macs", "training_macs"])
+    assert (report["macs"], report["training_macs"]) == (2 * ONE[0], 5 * ONE[0])

@@ -1,0 +1,161 @@
+"""Models by name or file."""
+
+from __future__ import annotations
+
+import json
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from profilerkit import InputError, LoadedModel
+from profilerkit.loaders import load_model
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        out: torch.Tensor = self.fc(x)
+        return out
+
+
+def test_an_exported_program_with_its_inputs(tmp_path: Path) -> None:
+    torch.export.save(torch.export.export(Net(), (torch.ones(3, 4),)), tmp_path / "net.pt2")
+    loaded = load_model(str(tmp_path / "net.pt2"))
+    assert isinstance(loaded, LoadedModel)
+    assert isinstance(loaded.model, torch.export.ExportedProgram)
+    assert loaded.name == "net"
+    assert loaded.inputs.args[0].shape == (3, 4)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_torchscript(tmp_path: Path) -> None:
+    torch.jit.script(Net()).save(str(tmp_path / "net.pt"))
+    loaded = load_model(str(tmp_path / "net.pt"))
+    assert isinstance(loaded.model, torch.jit.ScriptModule)
+    assert loaded.model(torch.ones(1, 4)).shape == (1, 2)
+
+
+def test_weights_alone_are_no_model(tmp_path: Path) -> None:
+    torch.save(Net().state_dict(), tmp_path / "weights.pth")
+    with pytest.raises(
+        InputError, match=r"weights\.pth holds weights alone \(2 entries\), no model; give file\.py:name"
+    ):
+        load_model(str(tmp_path / "weights.pth"))
+
+
+def test_a_pickled_model_is_not_read(tmp_path: Path) -> None:
+    """Reading it would run code: what torch's own safe reading refuses is refused."""
+    torch.save(nn.Linear(2, 2), tmp_path / "model.pt")
+    with pytest.raises(
+        InputError, match=r"model\.pt holds a pickled model: reading it would run whatever code is in it"
+    ):
+        load_model(str(tmp_path / "model.pt"))
+
+
+def test_files_that_are_none_are_said(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is no file 'absent.pt2'"):
+        load_model("absent.pt2")
+    (tmp_path / "text.pt").write_text("hello", encoding="utf-8")
+    (tmp_path / "text.pt2").write_text("hello", encoding="utf-8")
+    with pytest.raises(InputError, match=r"text\.pt (is no file of torch's|holds a pickled)"):
+        load_model(str(tmp_path / "text.pt"))
+    with pytest.raises(InputError, match=r"text\.pt2 cannot be read: "):
+        load_model(str(tmp_path / "text.pt2"))
+
+
+def test_timm_models_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def create_model(name: str, pretrained: bool) -> nn.Module:
+        asked.append((name, pretrained))
+        model = Net()
+        model.pretrained_cfg = {"input_size": (3, 288, 288)}  # type: ignore[assignment]
+        return model
+
+    timm = types.SimpleNamespace(list_models=lambda: ["resnet50", "vit_base"], create_model=create_model)
+    monkeypatch.setitem(sys.modules, "timm", timm)
+    loaded = load_model("timm:resnet50")
+    assert (asked, loaded.input_shape, loaded.name) == ([("resnet50", False)], (3, 288, 288), "resnet50")
+    with pytest.raises(InputError, match="there is no model 'resnet5'; the nearest are: resnet50, vit_base"):
+        load_model("timm:resnet5")
+
+
+def test_torchvision_models_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = types.SimpleNamespace(
+        DEFAULT=types.SimpleNamespace(transforms=lambda: types.SimpleNamespace(crop_size=[299]))
+    )
+    models = types.SimpleNamespace(
+        list_models=lambda: ["inception_v3", "detector"],
+        get_model=lambda name, weights: Net(),
+        get_model_weights=lambda name: weights if name == "inception_v3" else types.SimpleNamespace(),
+    )
+    monkeypatch.setitem(sys.modules, "torchvision", types.SimpleNamespace(models=models))
+    assert load_model("torchvision:inception_v3").input_shape == (3, 299, 299)
+    assert load_model("torchvision:detector").input_shape == (3, 224, 224)
+
+
+@pytest.mark.parametrize("library", ["timm", "torchvision"])
+def test_a_library_that_is_not_there_is_said(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(InputError, match=f"{library}: needs the package '{library}', which cannot be imported"):
+        load_model(f"{library}:resnet50")
+
+
+@pytest.fixture
+def transformers() -> Any:
+    return pytest.importorskip("transformers")
+
+
+def small_bert(folder: Path) -> None:
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    facts = {
+        "model_type": "bert",
+        "architectures": ["BertForMaskedLM"],
+        "vocab_size": 50,
+        "max_position_embeddings": 64,
+    }
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps({**facts, **sizes}), encoding="utf-8")
+
+
+def test_a_folder_with_a_configuration(transformers: Any, tmp_path: Path) -> None:
+    small_bert(tmp_path / "tiny")
+    loaded = load_model(f"hf:{tmp_path / 'tiny'}")
+    assert type(loaded.model).__name__ == "BertForMaskedLM"
+    assert loaded.input_shape == {"input_ids": ((64,), "int64")}
+    assert not any(parameter.is_meta for parameter in loaded.model.parameters())
+
+
+def test_the_type_of_a_model(transformers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large models stay without values."""
+    from profilerkit_torch import loaders
+
+    monkeypatch.setattr(loaders, "LARGE", 1000)
+    shapes = {"distilbert": {"input_ids": ((128,), "int64")}, "vit": {"pixel_values": ((3, 224, 224), "float32")}}
+    for name, expected in shapes.items():
+        loaded = load_model(f"hf:{name}")
+        assert loaded.input_shape == expected
+        assert all(parameter.is_meta for parameter in loaded.model.parameters())
+    whisper = load_model("hf:whisper").input_shape
+    assert whisper == {"input_features": ((80, 3000), "float32"), "decoder_input_ids": ((128,), "int64")}
+
+
+def test_a_configuration_that_is_nowhere(transformers: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def unreachable(name: str, **options: Any) -> Any:
+        raise OSError("the hub cannot be reached")
+
+    monkeypatch.setattr(transformers.AutoConfig, "from_pretrained", unreachable)
+    with pytest.raises(
+        InputError, match=r"no type of model of that name \(the nearest are bert.*the hub cannot be reached"
+    ):
+        load_model("hf:bertt")
+    with pytest.raises(InputError, match=r"cannot be read: OSError"):
+        load_model(f"hf:{tmp_path}")

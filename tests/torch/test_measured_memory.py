@@ -1,0 +1,111 @@
+"""What the allocator gave out, by hand for small models, and beside the prediction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from tiny import BACKEND, Call, ones
+from torch import nn
+
+from profilerkit import ModelInputs, NotOfferedError, profile
+from profilerkit_torch.measured_memory import on_accelerator
+
+NO_GPU = not torch.cuda.is_available()
+KIB = 1024
+#: Bytes of 64 samples of 256 floats.
+ACTIVATION = 64 * KIB
+
+
+def x() -> torch.Tensor:
+    return ones(64, 256)
+
+
+def mlp() -> nn.Module:
+    return nn.Sequential(nn.Linear(256, 256, bias=False), nn.ReLU(), nn.Linear(256, 256, bias=False))
+
+
+def measured(model: nn.Module, *args: Any) -> int:
+    return BACKEND.measured_memory(model, ModelInputs(*args))
+
+
+def test_inputs_and_two_activations_of_a_chain() -> None:
+    assert measured(mlp(), x()) == 3 * ACTIVATION
+
+
+def test_what_is_dropped_is_given_back_and_what_is_in_place_takes_nothing() -> None:
+    def run(self: Any, x: torch.Tensor) -> Any:
+        for _ in range(5):
+            x = x.neg().relu_()
+        return x
+
+    assert measured(Call(run), x()) == 3 * ACTIVATION
+
+
+def test_what_an_operator_asks_for_inside_is_measured_too() -> None:
+    """A convolution of one image works on weights in a layout of its own: a copy, gone when it returns."""
+    model = nn.Conv2d(256, 256, 3, padding=1, bias=False)
+    image = ones(1, 256, 4, 4)
+    predicted = BACKEND.trace(model, ModelInputs(image)).memory.peak_bytes(include_weights=False)
+    assert predicted == 2 * 16 * KIB
+    assert measured(model, image) >= predicted
+
+
+@pytest.mark.parametrize("include_weights", [True, False])
+def test_the_metric_counts_weights_and_has_the_prediction_beside_it(include_weights: bool) -> None:
+    report = profile(
+        mlp(), x(), metrics=["measured_memory", "memory_footprint"], include_weights=include_weights, num_iters=1
+    )
+    expected = 3 * ACTIVATION + include_weights * 2 * 256 * 256 * 4
+    assert (report["measured_memory"], report["memory_footprint"]) == (expected, expected)
+    assert report.status("measured_memory").note == f"memory_footprint predicts {expected:,} B, 100% of it"
+
+
+def test_it_is_computed_where_it_is_asked_for_alone() -> None:
+    assert "measured_memory" not in profile(mlp(), x(), num_iters=1, warmup=0).statuses
+
+
+def test_a_model_without_values_cannot_be_measured() -> None:
+    with torch.device("meta"):
+        model = mlp()
+    status = profile(model, input_shape=(256,), metrics=["measured_memory"]).status("measured_memory")
+    assert status.completeness.value == "unavailable"
+    assert "meta device" in status.missing[0]
+
+
+def test_a_model_that_raises_is_named() -> None:
+    def run(self: Any, x: torch.Tensor) -> Any:
+        raise ValueError("no")
+
+    status = profile(Call(run), x(), metrics=["measured_memory"]).status("measured_memory")
+    assert (status.completeness.value, "ValueError: no" in status.missing[0]) == ("failed", True)
+
+
+@pytest.mark.skipif(not NO_GPU, reason="there is a GPU")
+def test_a_device_that_does_not_tell_is_named() -> None:
+    with pytest.raises(NotOfferedError, match="torch does not tell the peak of the memory on cuda"):
+        on_accelerator(lambda: None, torch.device("cuda"))
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(NO_GPU, reason="needs a CUDA device")
+def test_the_gpus_own_peak_is_measured() -> None:
+    """Its allocator gives out multiples of 512 bytes, which these are."""
+    found = BACKEND.measured_memory(mlp(), ModelInputs(x()), "cuda")
+    assert 3 * ACTIVATION <= found <= 3 * ACTIVATION + 64 * KIB * KIB  # and workspaces of its products
+
+
+def test_the_model_comes_back_as_it_was() -> None:
+    model = nn.Sequential(nn.Linear(256, 8), nn.BatchNorm1d(8), nn.Dropout()).train()
+    model(x()).sum().backward()
+    before = {key: value.clone() for key, value in model.state_dict().items()}
+    gradients = [(p.grad, p.grad.clone()) for p in model.parameters() if p.grad is not None]
+    attributes = [dict(module.__dict__) for module in model.modules()]
+    random = torch.get_rng_state()
+    measured(model, x())
+    assert torch.equal(random, torch.get_rng_state())
+    assert [dict(module.__dict__) for module in model.modules()] == attributes
+    assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
+    assert all(torch.equal(gradient, value) for gradient, value in gradients)
+    assert torch.autograd.profiler._is_profiler_enabled is False

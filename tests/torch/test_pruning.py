@@ -1,0 +1,205 @@
+"""Zeros among the weights, and the multiply-accumulates without them, by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from tiny import BACKEND, Call, ones
+from torch import nn
+from torch.nn.utils import prune
+
+from profilerkit import ModelInputs, WithoutValuesError, profile
+
+
+def effective(model: nn.Module, *args: Any) -> int:
+    found = BACKEND.trace_nonzero(model, ModelInputs(*args))
+    assert found.failure is None, found.failure
+    assert found.missing == ()
+    return found.macs
+
+
+def holed(layer: Any, zeros: int) -> Any:
+    """Set the first elements of a layer's weight to zero, the others to one."""
+    with torch.no_grad():
+        layer.weight.fill_(1).view(-1)[:zeros] = 0
+    return layer
+
+
+def x() -> torch.Tensor:
+    return ones(3, 8)
+
+
+def test_a_linear_layer_costs_its_nonzero_weights_for_each_sample() -> None:
+    assert effective(holed(nn.Linear(8, 4), 20), x()) == 3 * (8 * 4 - 20)
+    assert effective(holed(nn.Linear(8, 4), 0), x()) == 3 * 8 * 4
+    assert effective(holed(nn.Linear(8, 4), 32), x()) == 0
+
+
+def test_operations_lose_two_for_each_product_that_is_left_out() -> None:
+    found = BACKEND.trace_nonzero(holed(nn.Linear(8, 4), 20), ModelInputs(x()))
+    assert found.flops == 3 * (2 * (8 * 4 - 20) + 4)
+
+
+def test_a_convolution_costs_its_nonzero_weights_at_each_place() -> None:
+    layer = holed(nn.Conv2d(4, 6, 3, groups=2), 30)
+    assert effective(layer, ones(1, 4, 7, 7)) == 5 * 5 * (6 * 2 * 9 - 30)
+
+
+def test_a_mask_of_torchs_pruning_is_applied() -> None:
+    layer = nn.Linear(8, 4)
+    prune.l1_unstructured(layer, "weight", amount=24)
+    assert effective(layer, x()) == 3 * 8
+    assert BACKEND.zero_weights(layer) == (24, 8 * 4 + 4)
+    prune.remove(layer, "weight")
+    assert effective(layer, x()) == 3 * 8
+    assert BACKEND.zero_weights(layer) == (24, 8 * 4 + 4)
+
+
+def test_rows_that_are_pruned_whole_cost_nothing() -> None:
+    layer = nn.Conv2d(3, 8, 3)
+    prune.ln_structured(layer, "weight", amount=0.5, n=2, dim=0)
+    assert effective(layer, ones(1, 3, 5, 5)) == 3 * 3 * 4 * 3 * 9
+
+
+def test_two_of_four_is_half() -> None:
+    layer = nn.Linear(8, 4, bias=False)
+    with torch.no_grad():
+        layer.weight.copy_(torch.tensor([1.0, 0.0, 2.0, 0.0] * 8).reshape(4, 8))
+    assert effective(layer, x()) == 3 * 8 * 4 // 2
+    assert profile(layer, x(), metrics=["sparsity"])["sparsity"] == 0.5
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support", "ignore:Sparse invariant checks")
+@pytest.mark.parametrize("kind", ["csr", "coo"])
+def test_what_a_sparse_matrix_leaves_out_is_left_out_already(kind: str) -> None:
+    dense = torch.zeros(4, 8)
+    dense[0, :5] = 1
+    weight = dense.to_sparse_csr() if kind == "csr" else dense.to_sparse_coo()
+    layer = nn.Module()
+    layer.weight = nn.Parameter(weight, requires_grad=False)
+    assert effective(Call(lambda self, x: self.layer.weight @ x.t(), layer=layer), x()) == 3 * 5
+    assert BACKEND.zero_weights(layer) == (4 * 8 - 5, 4 * 8)
+
+
+def test_attention_between_activations_is_not_thinned() -> None:
+    """Scores and sums of 5 tokens, 8 wide; four projections, of which the three for q, k, v lost half."""
+    layer = nn.MultiheadAttention(8, 2, bias=False, batch_first=True)
+    with torch.no_grad():
+        layer.out_proj.weight.fill_(1)
+        layer.in_proj_weight.fill_(1)[:, :4] = 0
+    tokens = ones(1, 5, 8)
+    model = Call(lambda self, x: self.layer(x, x, x, need_weights=False)[0], layer=layer)
+    assert effective(model, tokens) == 5 * (3 * 8 * 8 // 2 + 8 * 8) + 2 * 5 * 5 * 8
+
+
+def test_the_matrices_of_a_recurrent_layer_count_together() -> None:
+    layer = nn.LSTM(6, 4)
+    with torch.no_grad():
+        for name, weight in layer.named_parameters():
+            weight.fill_(0 if name == "weight_hh_l0" else 1)
+    model = Call(lambda self, x: self.layer(x)[0], layer=layer)
+    assert effective(model, ones(5, 2, 6)) == 5 * 2 * 4 * 4 * 6
+
+
+def test_zeros_that_are_computed_are_no_weights() -> None:
+    """What an input had part in, and a constant that the model makes, are activations, whatever their values."""
+
+    def run(self: Any, x: torch.Tensor) -> Any:
+        state = torch.zeros(3, 8)
+        return self.layer(x * 0) + self.layer(state)
+
+    assert effective(Call(run, layer=holed(nn.Linear(8, 4), 8)), x()) == 2 * 3 * (32 - 8)
+
+
+def test_what_is_learned_but_multiplied_as_an_activation_is_not_thinned() -> None:
+    """Queries that no input has part in, half of them zeros: the layer's weight alone counts."""
+
+    def run(self: Any, x: torch.Tensor) -> Any:
+        return self.layer(self.queries) + x.sum()
+
+    model = Call(run, layer=holed(nn.Linear(8, 4), 8))
+    model.queries = nn.Parameter(torch.eye(8)[:3])
+    assert effective(model, x()) == 3 * (32 - 8)
+
+
+def test_a_weight_that_is_made_of_others_counts_as_it_is_used() -> None:
+    def run(self: Any, x: torch.Tensor) -> Any:
+        return nn.functional.linear(x, (self.layer.weight * self.gate).to(torch.float64).t().t().float())
+
+    model = Call(run, layer=holed(nn.Linear(8, 4), 0))
+    model.register_buffer("gate", torch.tensor([1.0, 0, 0, 0] * 2))
+    assert effective(model, x()) == 3 * 32 // 4
+
+
+def test_layers_add_up_and_the_dense_count_stands_beside() -> None:
+    model = nn.Sequential(holed(nn.Linear(8, 4), 8), nn.ReLU(), holed(nn.Linear(4, 2), 2))
+    found = BACKEND.trace_nonzero(model, ModelInputs(x()))
+    assert [row["own_macs"] for row in found.table if row["is_leaf"]] == [3 * 24, 0, 3 * 6]
+    report = profile(model, x(), metrics=["macs", "effective_macs", "sparsity"])
+    assert (report["macs"], report["effective_macs"]) == (3 * 40, 3 * 30)
+    assert report["sparsity"] == (8 + 2) / (32 + 4 + 8 + 2)
+
+
+def test_without_values_there_is_a_reason() -> None:
+    with torch.device("meta"):
+        model = nn.Linear(8, 4)
+    report = profile(model, input_shape=(8,), metrics=["macs", "effective_macs", "sparsity"])
+    assert report["macs"] == 32
+    for key in ("effective_macs", "sparsity"):
+        status = report.status(key)
+        assert status.completeness.value == "unavailable"
+        assert "have no values yet" in status.missing[0]
+    with pytest.raises(WithoutValuesError, match="lazy"):
+        BACKEND.zero_weights(nn.LazyLinear(4))
+
+
+def test_integers_are_left_out_of_the_sparsity_and_it_says_so() -> None:
+    model = holed(nn.Linear(8, 4, bias=False), 8)
+    model.codes = nn.Parameter(torch.zeros(10, dtype=torch.int8), requires_grad=False)
+    status = profile(model, x(), metrics=["sparsity"]).status("sparsity")
+    assert status.value == 8 / 32
+    assert status.note == "of the 32 floating-point parameters among the model's 42"
+
+
+def test_a_model_without_weights_has_no_sparsity() -> None:
+    assert profile(nn.ReLU(), x(), metrics=["sparsity"]).status("sparsity").missing == (
+        "the model has no floating-point parameters",
+    )
+
+
+def test_an_operator_of_unknown_cost_makes_a_lower_bound() -> None:
+    def run(self: Any, x: torch.Tensor) -> Any:
+        return torch.ops.prunekit.mystery(self.layer(x))
+
+    library = torch.library.Library("prunekit", "DEF")
+    library.define("mystery(Tensor x) -> Tensor")
+    library.impl("mystery", lambda x: x + 1, "CompositeExplicitAutograd")
+    status = profile(Call(run, layer=holed(nn.Linear(8, 4), 8)), x(), metrics=["effective_macs"]).status(
+        "effective_macs"
+    )
+    assert (status.value, status.missing) == (3 * 24, ("prunekit::mystery (1 call)",))
+
+
+def test_a_model_that_raises_is_named_and_comes_back() -> None:
+    def run(self: Any, x: torch.Tensor) -> Any:
+        raise ValueError("no")
+
+    model = Call(run, layer=nn.Linear(8, 4)).train()
+    status = profile(model, x(), metrics=["effective_macs"]).status("effective_macs")
+    assert (status.completeness.value, "ValueError: no" in status.missing[0]) == ("failed", True)
+    assert model.training
+
+
+def test_the_model_comes_back_as_it_was() -> None:
+    model = nn.Sequential(nn.Linear(8, 4), nn.BatchNorm1d(4), nn.Dropout())
+    prune.random_unstructured(model[0], "weight", amount=0.5)
+    before = {key: value.clone() for key, value in model.state_dict().items()}
+    attributes = [dict(module.__dict__) for module in model.modules()]
+    random = torch.get_rng_state()
+    BACKEND.trace_nonzero(model, ModelInputs(x()))
+    BACKEND.zero_weights(model)
+    assert torch.equal(random, torch.get_rng_state())
+    assert [dict(module.__dict__) for module in model.modules()] == attributes
+    assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())

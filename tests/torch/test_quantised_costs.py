@@ -1,0 +1,105 @@
+"""Quantised layers cost what the layers cost that they were made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from tiny import ones, traced
+from torch import nn
+from torch.ao import quantization
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:torch.ao.quantization is deprecated",
+    "ignore:Please use quant_min and quant_max",
+    "ignore:must run observer before calling calculate_qparams",
+    "ignore:torch.quantize_per_tensor",
+    "ignore:TypedStorage is deprecated",
+)
+
+
+def dynamic(layer: nn.Module, dtype: torch.dtype = torch.qint8) -> nn.Module:
+    model: nn.Module = quantization.quantize_dynamic(nn.Sequential(layer), {type(layer)}, dtype=dtype)
+    return model
+
+
+def counts(model: nn.Module, x: torch.Tensor) -> tuple[int, int]:
+    found = traced(model, x)
+    return found.macs, found.flops
+
+
+@pytest.mark.parametrize("dtype", [torch.qint8, torch.float16])
+@pytest.mark.parametrize("bias", [True, False])
+def test_dynamic_linear(dtype: torch.dtype, bias: bool) -> None:
+    macs = 2 * 4 * 6
+    assert counts(dynamic(nn.Linear(4, 6, bias=bias), dtype), ones(2, 4)) == (macs, 2 * macs + bias * 2 * 6)
+
+
+@pytest.mark.parametrize("dtype", [torch.qint8, torch.float16])
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_dynamic_recurrent_layers(kind: type[nn.LSTM | nn.GRU], dtype: torch.dtype, bidirectional: bool) -> None:
+    layer = kind(4, 6, 2, bidirectional=bidirectional)
+    assert counts(dynamic(layer, dtype), ones(7, 2, 4)) == counts(layer, ones(7, 2, 4))
+
+
+@pytest.mark.parametrize("kind", [nn.LSTMCell, nn.GRUCell, nn.RNNCell])
+def test_dynamic_cells(kind: type[nn.LSTMCell | nn.GRUCell]) -> None:
+    cell = kind(4, 6)
+    assert counts(dynamic(cell), ones(2, 4)) == counts(cell, ones(2, 4))
+
+
+def test_a_model_quantised_with_its_activations() -> None:
+    """Products and their biases count, as before; what its other layers do is work on integers."""
+    layers = (nn.Conv2d(3, 4, 3), nn.ReLU(), nn.ConvTranspose2d(4, 2, 3, bias=False), nn.Flatten(), nn.Linear(128, 5))
+    model: Any = nn.Sequential(quantization.QuantStub(), *layers, quantization.DeQuantStub()).eval()
+    activations = quantization.default_observer
+    model.qconfig = quantization.QConfig(activation=activations, weight=quantization.default_weight_observer)
+    prepared = quantization.prepare(model)
+    x = ones(1, 3, 8, 8)
+    prepared(x)
+    convolution, transposed, linear = 4 * 36 * 3 * 9, 4 * 36 * 2 * 9, 128 * 5
+    macs = convolution + transposed + linear
+    biases, to_integers, back = 4 * 36 + 5, 4 * x.numel(), 2 * 5
+    assert counts(quantization.convert(prepared), x) == (macs, 2 * macs + biases + to_integers + back)
+
+
+def test_training_that_knows_it_will_be_quantised_quantises_weights_and_activations() -> None:
+    """Six operations for each of four weights and two outputs, and two comparisons more for their ranges."""
+    model: Any = nn.Sequential(nn.Linear(2, 2, bias=False))
+    model.qconfig = quantization.get_default_qat_qconfig("x86")
+    prepared = quantization.prepare_qat(model.train())
+    assert counts(prepared, ones(1, 2)) == (4, 8 + 8 * (4 + 2))
+
+
+def test_an_embedding_bag_of_bytes_goes_back_to_floats_and_adds_up() -> None:
+    bag: Any = nn.Sequential(nn.EmbeddingBag(10, 4))
+    bag.qconfig = quantization.float_qparams_weight_only_qconfig
+    converted = quantization.convert(quantization.prepare(bag))
+    assert counts(converted, torch.tensor([[1, 2, 3]])) == (0, 3 * (3 * 4))
+
+
+def test_weights_of_one_byte_in_a_product() -> None:
+    class Packed(nn.Module):
+        weight: torch.Tensor
+        scales: torch.Tensor
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("weight", torch.ones(48, 64, dtype=torch.int8))
+            self.register_buffer("scales", torch.ones(48, dtype=torch.bfloat16))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch._weight_int8pack_mm(x, self.weight, self.scales)
+
+    assert counts(Packed(), ones(32, 64, dtype=torch.bfloat16)) == (32 * 64 * 48, 2 * 32 * 64 * 48)
+
+
+def test_onednn_layouts_count_as_plain_ones() -> None:
+    class Reordered(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            weight = torch.ones(6, 4).to_mkldnn()
+            return nn.functional.linear(x.to_mkldnn(), weight).to_dense()
+
+    assert counts(Reordered(), ones(2, 4)) == (2 * 4 * 6, 2 * 2 * 4 * 6)

@@ -1,0 +1,223 @@
+"""Quantised and packed weights: how many numbers they stand for, and the bytes they are stored in, as two values.
+
+None of the libraries that pack need be here: the classes below have the attributes of theirs.
+"""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+import pytest
+import torch
+from tiny import Call, ones, traced
+from torch import nn
+
+from profilerkit_torch import Cost, register_op_cost
+from profilerkit_torch.costs import scoped_costs
+
+IN, OUT = 64, 32
+WEIGHTS = IN * OUT
+MACS = 2 * WEIGHTS  # for two samples
+OLD_QUANTISATION = pytest.mark.filterwarnings(
+    "ignore:.*torch.ao.quantization", "ignore:.*torch.jit", "ignore:torch.quantize_per_tensor", "ignore:TypedStorage"
+)
+
+
+def x() -> torch.Tensor:
+    return ones(2, IN)
+
+
+class Params4bit(nn.Parameter):
+    """As bitsandbytes has it: two numbers in a byte, in one column; shape and scales beside them."""
+
+    def __new__(cls, storage: torch.dtype = torch.uint8) -> Any:
+        data = torch.zeros(WEIGHTS // 2, dtype=torch.uint8).view(storage).unsqueeze(1)
+        return torch.Tensor._make_subclass(cls, data, False)
+
+    def __init__(self, storage: torch.dtype = torch.uint8) -> None:
+        nested = types.SimpleNamespace(absmax=ones(1), code=ones(256))
+        self.quant_state = types.SimpleNamespace(
+            shape=torch.Size((OUT, IN)),
+            absmax=torch.zeros(WEIGHTS // 64, dtype=torch.uint8),
+            code=ones(16),
+            offset=torch.tensor(0.5),
+            state2=nested,
+            nested=True,
+        )
+
+
+#: A byte for a block of 64, the 16 values of a 4-bit number, an offset, and the same again for the blocks' scales.
+STATE = WEIGHTS // 64 + 16 * 4 + 4 + 1 * 4 + 256 * 4
+
+
+class Linear4bit(nn.Linear):
+    """Makes the weight for each call anew."""
+
+    def __init__(self, storage: torch.dtype = torch.uint8) -> None:
+        super().__init__(IN, OUT)
+        self.weight = Params4bit(storage)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        shape = self.weight.quant_state.shape  # type: ignore[attr-defined]
+        halves = self.weight.flatten().view(torch.uint8).repeat(2).reshape(shape)
+        return nn.functional.linear(x, halves.to(x.dtype), self.bias)
+
+
+@pytest.mark.parametrize("storage", [torch.uint8, torch.bfloat16])
+def test_4_bit_parameters_count_as_what_they_stand_for(storage: torch.dtype) -> None:
+    found = traced(Linear4bit(storage), x())
+    assert found.total_params == WEIGHTS + OUT
+    assert found.size_bytes == WEIGHTS // 2 + OUT * 4 + STATE
+    assert found.memory.weight_bytes == found.size_bytes
+    assert (found.macs, found.notes) == (MACS, ())
+
+
+def test_a_kernel_on_packed_weights_counts_by_its_formula() -> None:
+    """As bitsandbytes' gemv_4bit: one sample and the packed weight with its shape."""
+
+    def gemv(x: torch.Tensor, packed: torch.Tensor, shape: list[int]) -> torch.Tensor:
+        return x.new_empty(*x.shape[:-1], shape[0])
+
+    library = torch.library.Library("packedkit", "DEF")
+    library.define("gemv_4bit(Tensor x, Tensor packed, int[] shape) -> Tensor")
+    library.impl("gemv_4bit", gemv, "CompositeExplicitAutograd")
+
+    class Kernel(Linear4bit):
+        def forward(self, x: torch.Tensor) -> Any:
+            shape = self.weight.quant_state.shape  # type: ignore[attr-defined]
+            return torch.ops.packedkit.gemv_4bit(x, self.weight, list(shape))
+
+    with scoped_costs():
+        register_op_cost("packedkit::gemv_4bit", lambda x, packed, shape, *, out: Cost.of_macs(x.numel * shape[0]))
+        assert traced(Kernel(), x()).macs == MACS
+
+
+def test_8_bit_parameters_keep_a_scale_for_each_row() -> None:
+    layer = nn.Linear(IN, OUT, bias=False)
+    layer.weight = nn.Parameter(torch.zeros(OUT, IN, dtype=torch.int8), requires_grad=False)
+    layer.weight.__dict__.update(CB=layer.weight.data, SCB=ones(OUT))
+    found = traced(Call(lambda self, x: x @ self.layer.weight.to(x.dtype).t(), layer=layer), x())
+    assert (found.total_params, found.trainable_params) == (WEIGHTS, 0)
+    assert found.size_bytes == WEIGHTS + OUT * 4  # CB is the weight itself
+    assert found.macs == MACS
+
+
+class PackedLinear(nn.Module):
+    """As GPTQ and AWQ have it: eight numbers in an int32, scales and zeros for each group, all of them buffers."""
+
+    def __init__(self, features: tuple[str, str], bias: bool) -> None:
+        super().__init__()
+        setattr(self, features[0], IN)
+        setattr(self, features[1], OUT)
+        self.bits, self.group_size = 4, 32
+        self.register_buffer("qweight", torch.zeros(IN // 8, OUT, dtype=torch.int32))
+        self.register_buffer("qzeros", torch.zeros(IN // 32, OUT // 8, dtype=torch.int32))
+        self.register_buffer("scales", torch.zeros(IN // 32, OUT, dtype=torch.float16))
+        self.register_buffer("bias", torch.zeros(OUT, dtype=torch.float16) if bias else None)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        weight: Any = self.qweight
+        shifts = torch.arange(0, 32, 4, dtype=torch.int32)
+        unpacked = weight.unsqueeze(1).bitwise_right_shift(shifts.reshape(1, 8, 1)).bitwise_and(15).reshape(IN, OUT)
+        return x @ unpacked.to(x.dtype)
+
+
+@pytest.mark.parametrize("features", [("in_features", "out_features"), ("infeatures", "outfeatures")])
+@pytest.mark.parametrize("bias", [True, False])
+def test_buffers_that_stand_for_a_weight_are_parameters(features: tuple[str, str], bias: bool) -> None:
+    found = traced(PackedLinear(features, bias), x())
+    assert (found.total_params, found.trainable_params) == (WEIGHTS + bias * OUT, 0)
+    beside = (IN // 32) * (OUT // 8) * 4 + (IN // 32) * OUT * 2
+    assert found.size_bytes == WEIGHTS // 2 + beside + bias * OUT * 2
+    assert (found.macs, found.notes) == (MACS, ())
+    assert {weight.name for weight in found.buffers} == {"qzeros", "scales"}
+
+
+def test_buffers_of_layers_that_say_no_sizes_stay_buffers() -> None:
+    layer = nn.Module()
+    layer.register_buffer("qweight", torch.zeros(4, 4, dtype=torch.int32))
+    found = traced(Call(lambda self, x: x, layer=layer), x())
+    assert (found.total_params, found.size_bytes) == (0, 64)
+
+
+class Scaled(torch.Tensor):
+    """As torchao's tensors: a shape of its own, integers and scales inside, a product that makes the weight anew."""
+
+    @staticmethod
+    def __new__(cls, data: torch.Tensor, scale: torch.Tensor) -> Any:
+        return torch.Tensor._make_wrapper_subclass(cls, (OUT, IN), dtype=torch.float32)
+
+    def __init__(self, data: torch.Tensor, scale: torch.Tensor) -> None:
+        self.data_, self.scale = data, scale
+
+    def __tensor_flatten__(self) -> Any:
+        return ["data_", "scale"], None
+
+    @classmethod
+    def __tensor_unflatten__(cls, inner: Any, *_: Any) -> Any:
+        return cls(inner["data_"], inner["scale"])
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is nn.functional.linear:
+            given, weight, *bias = args
+            values = weight.data_.repeat(1, IN // weight.data_.shape[1]) * weight.scale
+            return nn.functional.linear(given, values, *bias)
+        with torch._C.DisableTorchFunctionSubclass():
+            return func(*args, **(kwargs or {}))
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # type: ignore[override]
+        if func is torch.ops.aten.detach.default:
+            return cls(args[0].data_, args[0].scale)
+        raise NotImplementedError(f"{func}")
+
+
+@pytest.mark.parametrize(("columns", "dtype"), [(IN, torch.int8), (IN // 2, torch.uint8), (IN, torch.float8_e4m3fn)])
+def test_tensors_that_wrap_others_have_their_own_count_and_the_others_bytes(columns: int, dtype: torch.dtype) -> None:
+    layer = nn.Linear(IN, OUT)
+    wrapped = Scaled(torch.zeros(OUT, columns, dtype=dtype), ones(OUT, 1))
+    layer.weight = nn.Parameter(wrapped, requires_grad=False)
+    if dtype.is_floating_point:  # which torch cannot multiply by floats
+        layer.forward = lambda input: input @ ones(IN, OUT) + layer.bias  # type: ignore[method-assign]
+    found = traced(layer, x())
+    assert found.total_params == WEIGHTS + OUT
+    assert found.size_bytes == OUT * columns + OUT * 4 + OUT * 4
+    assert found.macs == MACS
+
+
+def test_narrow_floats_take_their_bytes_and_two_may_share_one() -> None:
+    layer = nn.Module()
+    for name, dtype in {"a": torch.bfloat16, "b": torch.float8_e4m3fn, "c": torch.float64}.items():
+        setattr(layer, name, nn.Parameter(torch.zeros(10, dtype=dtype), requires_grad=False))
+    pairs = torch.empty(10, dtype=torch.float4_e2m1fn_x2)
+    layer.pairs = nn.Parameter(pairs, requires_grad=False)
+    found = traced(Call(lambda self, x: x, layer=layer), x())
+    assert found.total_params == 10 + 10 + 10 + 20
+    assert found.size_bytes == 10 * 2 + 10 * 1 + 10 * 8 + 10
+
+
+@OLD_QUANTISATION
+def test_layers_that_torch_quantises_keep_their_counts() -> None:
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Flatten(), nn.Linear(8 * 4, 5)).eval()
+    model = nn.Sequential(torch.ao.quantization.QuantStub(), model, torch.ao.quantization.DeQuantStub())
+    model.qconfig = torch.ao.quantization.default_qconfig  # type: ignore[assignment]
+    prepared = torch.ao.quantization.prepare(model)
+    prepared(ones(1, 3, 4, 4))
+    found = traced(torch.ao.quantization.convert(prepared), ones(1, 3, 4, 4))
+    weights, biases = 8 * 3 * 9 + 5 * 32, 8 + 5
+    assert found.total_params == weights + biases
+    settings = 4 * 4 + 4 * 8  # scale and zero point of the stub (float, int64) and of the two layers, as numbers
+    assert weights + 4 * biases <= found.size_bytes <= weights + 4 * biases + settings
+    assert found.macs == 4 * 8 * 27 + 5 * 32
+
+
+@OLD_QUANTISATION
+def test_recurrent_layers_that_torch_quantises_keep_their_counts() -> None:
+    layer = torch.ao.quantization.quantize_dynamic(nn.Sequential(nn.LSTM(6, 4)), {nn.LSTM})
+    found = traced(Call(lambda self, x: self.layer(x)[0], layer=layer), ones(3, 2, 6))
+    weights, biases = 4 * 4 * (6 + 4), 2 * 4 * 4
+    assert found.total_params == weights + biases
+    assert found.size_bytes == weights + 4 * biases
+    assert found.macs == 3 * 2 * weights

@@ -1,0 +1,137 @@
+"""Sparse products cost by what is stored, nested tensors by each sample's own length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from tiny import Call, cost, ones, traced
+from torch import nn
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Sparse .* tensor support is in beta state",
+    "ignore:The PyTorch API of nested tensors is in prototype stage",
+)
+
+LAYOUTS = {"coo": torch.sparse_coo, "csr": torch.sparse_csr, "csc": torch.sparse_csc}
+
+#: Four of sixteen elements.
+STORED = 4
+
+
+def matrix(layout: torch.layout) -> torch.Tensor:
+    return torch.eye(4).to_sparse(layout=layout)
+
+
+# MACs, and FLOPs beyond two for each.
+PRODUCTS: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...], int, int]] = {
+    "sparse @ dense": (lambda w, x: w @ x, (ones(4, 3),), STORED * 3, 0),
+    "dense @ sparse": (lambda w, x: x @ w, (ones(3, 4),), STORED * 3, 0),
+    "sparse @ vector": (lambda w, x: w @ x, (ones(4),), STORED, 0),
+    "sparse @ sparse": (lambda w: w @ w, (), STORED, 0),  # each stored element meets a row of one
+    "torch.sparse.addmm": (lambda w, x: torch.sparse.addmm(x, w, x), (ones(4, 4),), STORED * 4, 16),
+    "linear": (lambda w, x: F.linear(x, w), (ones(3, 4),), STORED * 3, 0),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("case", PRODUCTS)
+def test_a_sparse_product_costs_by_what_is_stored(case: str, layout: str) -> None:
+    function, inputs, macs, further = PRODUCTS[case]
+    assert cost(function, matrix(LAYOUTS[layout]), *inputs) == (macs, 2 * macs + further)
+
+
+def test_a_sparse_weight_counts_as_a_sparse_input_does() -> None:
+    model = Call(lambda self, x: self.weight @ x)
+    model.register_buffer("weight", matrix(torch.sparse_csr))
+    found = traced(model, ones(4, 3))
+    assert found.macs == STORED * 3
+    assert found.method == "a real run"
+    assert "the shape of a sparse tensor does not tell how many elements it stores" in found.notes[-1]
+
+
+def test_blocks_count_in_full() -> None:
+    blocks = torch.eye(4).to_sparse_bsr((2, 2))  # two blocks of four
+    assert cost(lambda w, x: w @ x, blocks, ones(4, 3)) == (8 * 3, 2 * 8 * 3)
+
+
+def test_a_sampled_product_costs_by_the_elements_of_its_mask() -> None:
+    found = cost(lambda m, x: torch.sparse.sampled_addmm(m, x, x.t()), matrix(torch.sparse_csr), ones(4, 3))
+    assert found == (STORED * 3, 2 * STORED * 3 + STORED)
+
+
+@pytest.mark.parametrize(
+    ("function", "per_element"), [(torch.relu, 1), (lambda w: torch.sparse.softmax(w, 1), 5), (torch.sparse.sum, 1)]
+)
+def test_element_wise_work_costs_by_what_is_stored(function: Callable[..., Any], per_element: int) -> None:
+    assert cost(function, matrix(torch.sparse_coo)) == (0, per_element * STORED)
+
+
+def test_a_matrix_made_inside_the_model_counts_too() -> None:
+    def convolve(self: Any, edges: torch.Tensor, weights: torch.Tensor, x: torch.Tensor) -> Any:
+        return torch.sparse_coo_tensor(edges, weights, (4, 4)) @ self.layer(x)
+
+    model = Call(convolve, layer=nn.Linear(4, 3, bias=False))
+    found = traced(model, torch.tensor([[0, 1], [1, 2]]), ones(2), ones(4, 4))
+    assert found.macs == 4 * 4 * 3 + 2 * 3
+
+
+def test_half_a_weight_is_half_the_work() -> None:
+    from profilerkit_torch.costs import Shape
+    from profilerkit_torch.costs.sparse import semi_structured_linear
+
+    found = semi_structured_linear(Shape((8, 16)), Shape((32, 8)), None, bias=Shape((32,)), out=Shape((8, 32)))
+    assert found == (8 * 32 * 16 // 2, 8 * 32 * 16 + 8 * 32)
+
+
+NESTED = {"strided": torch.strided, "jagged": torch.jagged}
+
+
+def nested(layout: str) -> torch.Tensor:
+    """Two samples of three and five rows."""
+    made: torch.Tensor = torch.nested.nested_tensor([ones(3, 4), ones(5, 4)], layout=NESTED[layout])
+    return made
+
+
+def heads(x: torch.Tensor) -> torch.Tensor:
+    """Two heads of two."""
+    if x.layout is torch.jagged:
+        jagged: torch.Tensor = x.unflatten(-1, (2, 2)).transpose(1, 2)
+        return jagged
+    split: torch.Tensor = x.view(2, -1, 2, 2).transpose(1, 2).contiguous()
+    return split
+
+
+@pytest.mark.parametrize("layout", NESTED)
+@pytest.mark.parametrize(
+    ("function", "flops"),
+    [(torch.relu, 32), (lambda x: x.softmax(-1), 5 * 32), (lambda x: x * 2 + x, 2 * 32)],
+    ids=["relu", "softmax", "arithmetic"],
+)
+def test_a_nested_tensor_counts_the_elements_that_are_there(
+    layout: str, function: Callable[..., Any], flops: int
+) -> None:
+    assert cost(function, nested(layout)) == (0, flops)
+
+
+@pytest.mark.parametrize("layout", NESTED)
+def test_a_linear_layer_counts_the_rows_that_are_there(layout: str) -> None:
+    found = traced(nn.Linear(4, 6), nested(layout))
+    assert (found.macs, found.flops) == (8 * 4 * 6, 2 * 8 * 4 * 6 + 8 * 6)
+
+
+@pytest.mark.parametrize("layout", NESTED)
+def test_attention_counts_each_sample_by_its_own_length(layout: str) -> None:
+    found = cost(lambda x: F.scaled_dot_product_attention(*(heads(x),) * 3), nested(layout))
+    scores = 2 * (3 * 3 + 5 * 5)
+    assert found[0] == scores * (2 + 2)
+
+
+def test_a_nested_tensor_made_inside_the_model_counts_too() -> None:
+    def pack(self: Any, x: torch.Tensor) -> Any:
+        return torch.nested.to_padded_tensor(self.layer(torch.nested.as_nested_tensor([x, x[:2]])), 0.0)
+
+    assert traced(Call(pack, layer=nn.Linear(4, 6, bias=False)), ones(3, 4)).macs == (3 + 2) * 4 * 6

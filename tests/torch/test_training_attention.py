@@ -1,0 +1,70 @@
+"""On meta tensors attention runs in a training step as it does on the model's device: by one kernel, or spelt out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from tiny import BACKEND, Call, ones
+from torch import nn
+
+from profilerkit import ModelInputs
+
+SHAPE = (2, 4, 16, 8)
+
+
+def largest(device: str = "cpu", inputs: tuple[torch.Tensor, ...] = (), **options: Any) -> int:
+    """Return the most elements that one tensor of the attention has in a training step."""
+
+    def attend(self: Any, *masks: torch.Tensor) -> torch.Tensor:
+        heads = self.weight.expand(SHAPE) * 1
+        given = {**options, "attn_mask": masks[0]} if masks else options
+        return nn.functional.scaled_dot_product_attention(heads, heads, heads, **given)
+
+    model = Call(attend)
+    model.weight = nn.Parameter(torch.ones(8, device=device))
+    found = BACKEND.trace_training(model, ModelInputs(*inputs))
+    assert found.failure is None
+    assert found.method == "meta tensors"
+    sizes = [torch.Size(info.shape).numel() for op in found.operators for info in op.outputs]
+    return max(sizes)
+
+
+HEADS, SCORES = 2 * 4 * 16 * 8, 2 * 4 * 16 * 16
+MASK = torch.ones(2, 1, 16, 16, dtype=torch.bool)
+
+
+@pytest.mark.parametrize(
+    ("options", "inputs"),
+    [({}, ()), ({"is_causal": True}, ()), ({"scale": 0.5}, ()), ({}, (MASK,)), ({}, (MASK.float(),))],
+)
+def test_one_kernel_keeps_no_scores(options: dict[str, Any], inputs: tuple[torch.Tensor, ...]) -> None:
+    assert largest(inputs=inputs, **options) == HEADS
+
+
+def test_dropout_is_spelt_out_on_the_cpu_alone() -> None:
+    """The CPU has no kernel that drops out; a model on the meta device is taken to be trained on an accelerator."""
+    assert largest(dropout_p=0.1) == SCORES
+    assert largest("meta", dropout_p=0.1) == HEADS
+
+
+def test_a_mask_that_is_trained_needs_the_scores() -> None:
+    assert largest(inputs=(MASK.float().requires_grad_(),)) == SCORES
+
+
+@pytest.mark.parametrize("batch_first", [True, False])
+def test_multi_head_attention_goes_the_same_way(batch_first: bool) -> None:
+    layer = nn.MultiheadAttention(16, 2, batch_first=batch_first)
+    model = Call(lambda self, x: self.attention(x, x, x, need_weights=False)[0], attention=layer)
+    found = BACKEND.trace_training(model, ModelInputs(ones(3, 9, 16)))
+    kernels = [op.operator for op in found.operators if "flash_attention" in op.operator]
+    assert len(kernels) == 2, "one forward, one backward"
+
+
+def test_torchs_functions_are_as_they_were() -> None:
+    before = (nn.functional.scaled_dot_product_attention, nn.functional.multi_head_attention_forward)
+    names = dict(vars(nn.functional))
+    largest()
+    assert before == (nn.functional.scaled_dot_product_attention, nn.functional.multi_head_attention_forward)
+    assert vars(nn.functional) == names

@@ -1,0 +1,261 @@
+"""The bytes alive in a training step, worked out by hand and measured; and what optimizers keep."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from tiny import BACKEND, Call, ones
+from torch import nn
+from torch.profiler import ProfilerActivity
+from torch.profiler import profile as torch_profile
+from torch.utils.checkpoint import checkpoint
+
+from profilerkit import ModelInputs, ModelTrace, profile
+from profilerkit.optimizers import OptimizerBytes
+from profilerkit.optimizers import optimizer_bytes as bytes_by_name
+from profilerkit_torch.training_optimizers import optimizer_bytes
+
+WIDTH = 8
+WEIGHT = WIDTH * WIDTH * 4
+
+
+def step(model: nn.Module, *args: Any) -> ModelTrace:
+    found = BACKEND.trace_training(model, ModelInputs(*args))
+    assert found.failure is None, found.failure
+    return found
+
+
+def two_layers() -> nn.Sequential:
+    return nn.Sequential(nn.Linear(WIDTH, WIDTH, bias=False), nn.ReLU(), nn.Linear(WIDTH, WIDTH, bias=False))
+
+
+def test_a_large_batch_peaks_where_the_second_layer_has_both_its_gradients() -> None:
+    """There are then the input, the activation that is kept, the output, the gradients of these two, and a weight's."""
+    batch, found = 32 * WIDTH * 4, step(two_layers(), ones(32, WIDTH))
+    assert found.memory.peak_bytes(include_weights=False) == 5 * batch + WEIGHT
+    assert found.memory.weight_bytes == 2 * WEIGHT
+    assert found.memory.parts == {
+        "inputs": batch,
+        "activations": 2 * batch,
+        "gradients": 0,
+        "other": 2 * batch + WEIGHT,
+    }
+    peak = found.peak_operator
+    assert peak is not None
+    assert (peak.operator, peak.layer, peak.phase) == ("aten.mm.default", "2", "backward")
+
+
+def test_a_small_batch_peaks_at_the_last_gradient_of_a_weight() -> None:
+    """The second weight has its gradient, the first gets it; input, output and one gradient of an activation."""
+    batch, found = WIDTH * 4, step(two_layers(), ones(1, WIDTH))
+    assert found.memory.peak_bytes(include_weights=False) == 3 * batch + 2 * WEIGHT
+    assert found.memory.parts == {
+        "inputs": batch,
+        "activations": batch,
+        "gradients": WEIGHT,
+        "other": batch + WEIGHT,
+    }
+
+
+def test_the_parts_add_up_to_the_peak() -> None:
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(inplace=True), nn.MaxPool2d(2), nn.Flatten())
+    found = step(model, ones(4, 3, 10, 10))
+    assert sum(found.memory.parts.values()) == found.memory.peak_bytes(include_weights=False)
+    assert found.memory.parts["inputs"] == found.memory.input_bytes == 4 * 3 * 100 * 4
+
+
+def test_frozen_layers_keep_no_activations_and_get_no_gradients() -> None:
+    model = two_layers()
+    model[0].requires_grad_(False)
+    batch, found = 32 * WIDTH * 4, step(model, ones(32, WIDTH))
+    assert found.memory.peak_bytes(include_weights=False) == 4 * batch + WEIGHT, "no gradient of the activation"
+
+
+def test_a_checkpoint_keeps_its_input_alone() -> None:
+    """Of ten layers in two checkpoints the activations of five are alive at once, not those of ten."""
+    layers = nn.Sequential(*(nn.Sequential(nn.Linear(WIDTH, WIDTH, bias=False), nn.Tanh()) for _ in range(10)))
+
+    def in_two(self: Any, x: torch.Tensor) -> torch.Tensor:
+        for half in (layers[:5], layers[5:]):
+            x = checkpoint(half, x, use_reentrant=False)
+        return x
+
+    plain, halved = step(layers, ones(256, WIDTH)), step(Call(in_two, layers=layers), ones(256, WIDTH))
+    batch = 256 * WIDTH * 4
+    assert plain.memory.parts["activations"] == 10 * batch
+    assert halved.memory.parts["activations"] <= 2 * batch
+    assert halved.memory.peak_bytes() < plain.memory.peak_bytes() - 3 * batch
+
+
+class _Loss(torch.autograd.Function):
+    """A loss whose gradient is a tensor of the output's size."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        ctx.shape = x.shape
+        return x.new_zeros(())
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> torch.Tensor:
+        return torch.ones(ctx.shape)
+
+
+def measured(model: nn.Module, x: torch.Tensor) -> int:
+    """Return by how many bytes torch's own profiler sees a step raise what is allocated."""
+
+    def run() -> None:
+        model.zero_grad()
+        output = model(x)
+        _Loss.apply(output).backward()  # type: ignore[no-untyped-call]
+
+    run()
+    model.zero_grad()
+    with torch_profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+        run()
+    events = [event for event in profiler.profiler.kineto_results.events() if event.name() == "[memory]"]
+    alive = most = 0
+    for event in sorted(events, key=lambda event: int(event.start_ns())):
+        alive += event.nbytes()
+        most = max(most, alive)
+    return most
+
+
+ENCODER: dict[str, Any] = {"d_model": 64, "nhead": 2, "dim_feedforward": 128, "batch_first": True}
+MEASURED: dict[str, tuple[nn.Module, tuple[int, ...]]] = {
+    "mlp": (nn.Sequential(nn.Linear(64, 256), nn.GELU(), nn.LayerNorm(256), nn.Linear(256, 8)), (128, 64)),
+    "in place": (nn.Sequential(nn.Linear(64, 256), nn.ReLU(inplace=True), nn.Linear(256, 8)), (128, 64)),
+    "attention with dropout": (nn.TransformerEncoderLayer(**ENCODER), (8, 32, 64)),
+    "attention by one kernel": (nn.TransformerEncoderLayer(**ENCODER, dropout=0.0), (8, 32, 64)),
+    "norms and pools": (
+        nn.Sequential(nn.BatchNorm2d(8), nn.SiLU(), nn.AvgPool2d(2), nn.GroupNorm(2, 8)),
+        (4, 8, 32, 32),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_the_peak_is_what_the_allocator_sees(name: str) -> None:
+    """To 2 %: the tracer keeps nothing alive itself, and frees what torch does."""
+    model, shape = MEASURED[name]
+    x = torch.randn(shape)
+    predicted = step(model.train(), x).memory.peak_bytes(include_weights=False) - x.nbytes
+    assert predicted == pytest.approx(measured(model, x), rel=0.02)
+
+
+# Optimizers ---------------------------------------------------------------------------------------------------------
+
+
+def weighted() -> nn.Module:
+    """A model with a matrix, a filter, vectors, and a frozen weight."""
+    model = nn.Sequential(nn.Conv2d(3, 5, 2), nn.Flatten(), nn.Linear(20, 7), nn.Linear(7, 7).requires_grad_(False))
+    return model
+
+
+STEPPING = [
+    "SGD",
+    "Adam",
+    "AdamW",
+    "NAdam",
+    "RAdam",
+    "Adamax",
+    "Adagrad",
+    "Adadelta",
+    "RMSprop",
+    "Rprop",
+    "ASGD",
+    "Adafactor",
+]
+
+
+@pytest.mark.parametrize("name", STEPPING)
+def test_an_optimizer_is_counted_before_it_has_stepped_as_after(name: str) -> None:
+    """The oracle is the optimizer itself, after a step."""
+    model = weighted()
+    weights = BACKEND.trace(model, None).parameters
+    optimizer = getattr(torch.optim, name)([p for p in model.parameters() if p.requires_grad])
+    before = optimizer_bytes(optimizer, weights)
+    of_class = optimizer_bytes(type(optimizer), weights)
+    model(torch.ones(1, 3, 3, 3)).sum().backward()
+    optimizer.step()
+    values = [
+        value for state in optimizer.state.values() for value in state.values() if isinstance(value, torch.Tensor)
+    ]
+    after = optimizer_bytes(optimizer, weights)
+    assert isinstance(after, OptimizerBytes)
+    assert before == of_class == after
+    assert after.state == sum(value.nbytes for value in values)
+
+
+def test_settings_of_an_optimizer_count() -> None:
+    model, weights = nn.Linear(6, 5), BACKEND.trace(nn.Linear(6, 5), None).parameters
+    params = list(model.parameters())
+    assert optimizer_bytes(torch.optim.SGD(params, momentum=0.9), weights) == (35 * 4, 0)
+    with_largest = optimizer_bytes(torch.optim.Adam(params, amsgrad=True), weights)
+    assert with_largest[0] == 3 * 35 * 4 + 2 * 4, "two counters of steps"
+    assert optimizer_bytes(torch.optim.Muon([model.weight]), weights)[0] == 30 * 4
+
+
+def test_counting_an_optimizer_changes_nothing() -> None:
+    model = nn.Linear(6, 5)
+    optimizer = torch.optim.Adam(model.parameters())
+    called: list[Any] = []
+    optimizer.register_step_pre_hook(lambda *given: called.append(given))
+    values, random = [p.clone() for p in model.parameters()], torch.get_rng_state()
+    optimizer_bytes(optimizer, BACKEND.trace(model, None).parameters)
+    assert not optimizer.state
+    assert not called
+    assert torch.equal(random, torch.get_rng_state())
+    assert all(torch.equal(p, value) and p.grad is None for p, value in zip(model.parameters(), values, strict=True))
+
+
+def test_what_is_no_optimizer_and_what_cannot_step_is_said() -> None:
+    weights = BACKEND.trace(nn.Linear(6, 5), None).parameters
+    assert optimizer_bytes(3, weights) == (
+        "the state of int, which is no torch.optim.Optimizer; give one, or the name of one"
+    )
+    found = optimizer_bytes(torch.optim.LBFGS, weights)
+    assert isinstance(found, str)
+    assert found.startswith("the state of LBFGS, which did not step on meta tensors (TypeError: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "optimizer"), [("sgd", "SGD"), ("adam", "Adam"), ("adamw", "AdamW"), ("adafactor", "Adafactor")]
+)
+def test_names_mean_what_torchs_classes_do(name: str, optimizer: str) -> None:
+    """But for the counter of steps that torch keeps with each weight, four bytes."""
+    weights = BACKEND.trace(weighted(), None).parameters
+    counters = 0 if name == "sgd" else 4 * 4
+    by_name, by_class = bytes_by_name(name, weights), optimizer_bytes(getattr(torch.optim, optimizer), weights)
+    assert isinstance(by_name, OptimizerBytes)
+    assert isinstance(by_class, OptimizerBytes)
+    assert by_class.state == by_name.state + counters
+    assert by_class.update >= by_name.update - 64, "torch has what is left of the weight before as well"
+
+
+def test_the_state_is_added_to_the_peak() -> None:
+    x, bytes_of_weights = ones(1, WIDTH), 2 * WEIGHT
+    without = profile(two_layers(), x, metrics=["training_memory"])
+    keys = ["training_memory", "training_memory_parts"]
+    with_momentum = profile(two_layers(), x, metrics=keys, optimizer="momentum")
+    parts = with_momentum["training_memory_parts"]
+    assert with_momentum["training_memory"] - without["training_memory"] == bytes_of_weights
+    assert parts["optimizer_state"] == bytes_of_weights
+    assert sum(size for size in parts.values() if isinstance(size, int)) == with_momentum["training_memory"]
+    assert (parts["layer"], parts["phase"]) == ("0", "backward")
+
+
+def test_a_large_update_is_the_peak() -> None:
+    """Adam has two copies of a weight then, beside state and gradients; of a small batch next to nothing is left."""
+    keys, batch = ["training_memory", "training_memory_parts"], WIDTH * 4
+    report = profile(two_layers(), ones(1, WIDTH), metrics=keys, optimizer="adam")
+    parts = report["training_memory_parts"]
+    assert parts["phase"] == "update"
+    assert parts["gradients"] == parts["weights"] == 2 * WEIGHT
+    assert (parts["optimizer_state"], parts["other"]) == (4 * WEIGHT, 2 * WEIGHT)
+    assert sum(size for size in parts.values() if isinstance(size, int)) == report["training_memory"]
+    assert report["training_memory"] == 10 * WEIGHT + 2 * batch, "input and output are there still"
+    of_class = profile(two_layers(), ones(1, WIDTH), metrics=keys, optimizer=torch.optim.Adam)
+    left = WEIGHT  # of the weight before, since torch's loop lets go of it late
+    assert of_class["training_memory"] == pytest.approx(report["training_memory"] + left, abs=64)
