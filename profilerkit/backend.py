@@ -16,13 +16,10 @@ from typing import Any, ClassVar, TypeAlias, TypeVar
 from .data import DataLoader, ForwardPass, ModelInputs, TensorSpec
 from .errors import InputError, NotOfferedError
 from .layer_times import LayerTime, LayerTimer
-<<<<<<< HEAD
 from .operator_times import OperatorTimes
-from .trace import ModelTrace
-=======
 from .optimizers import OptimizerBytes
+from .steps import StepRecorder
 from .trace import ModelTrace, WeightRecord
->>>>>>> 783604530ea19f26628e03324b1c5322c120de6f
 
 __all__ = ["AS_IT_IS", "Backend", "BackendInfo", "Device", "DeviceLike", "RunOptions"]
 
@@ -251,7 +248,7 @@ class Backend(ABC):
         """
         raise NotOfferedError(f"the {self.name} backend does not time single layers")
 
-<<<<<<< HEAD
+    @offering("times of single operators")
     def operator_times(
         self,
         model: Any,
@@ -268,13 +265,11 @@ class Backend(ABC):
         """
         raise NotOfferedError(f"the {self.name} backend does not time single operators")
 
-=======
     def ranks(self, model: Any) -> int:
         """Return how many processes run the model together, and so must call it equally often."""
         return 1
 
     @offering("times of layers in the user's own code")
->>>>>>> 783604530ea19f26628e03324b1c5322c120de6f
     def timing_layers(self, model: Any) -> LayerTimer:
         """Return a context manager that times the layers of the model in what the caller's own code runs.
 
@@ -282,6 +277,7 @@ class Backend(ABC):
         """
         raise NotOfferedError(f"the {self.name} backend does not time layers while other code runs the model")
 
+    @offering("steps of training loops, watched")
     def watching_steps(self, model: Any, optimizer: Any = None) -> StepRecorder:
         """Return what measures single steps of a training loop that the caller's own code runs.
 

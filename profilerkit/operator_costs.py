@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from .layer_rows import parent_path
 from .operator_times import CalledOperator, OperatorTime, OperatorTimes, OperatorTimeTable, Work
 from .trace import ModelTrace, OpRecord
 

@@ -103,11 +103,11 @@ class Profiler:
 
         ``forward_pass`` says how a batch is taken apart, for all splits or by split; (inputs, targets) unless given.
         """
-        backend = cls.backend_class
-        return wrap_splits(data_splits, forward_pass, *_data_classes(backend))
+        backend = cls.backend_class or Backend
+        return wrap_splits(data_splits, forward_pass, backend.data_loader, backend.forward_pass)
 
     def _wrap(self, data_splits: Mapping[str, Any]) -> dict[str, DataLoader]:
-        return wrap_splits(data_splits, None, *_data_classes(type(self.backend)))
+        return wrap_splits(data_splits, None, self.backend.data_loader, self.backend.forward_pass)
 
     # Registration -----------------------------------------------------------------------------------------------
 
@@ -397,7 +397,3 @@ def compare_profilers(
     comparison = Comparison(first, tuple(rest))
     plugins.announce(comparison)
     return comparison
-
-
-def _data_classes(backend: type[Backend] | None) -> tuple[type[DataLoader], type[ForwardPass]]:
-    return (backend.data_loader, backend.forward_pass) if backend else (DataLoader, ForwardPass)

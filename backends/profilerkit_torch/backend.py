@@ -16,6 +16,7 @@ from profilerkit.keras_layers import is_shipped
 from profilerkit.layer_times import LayerTime, LayerTimer
 from profilerkit.operator_times import OperatorTimes
 from profilerkit.optimizers import OptimizerBytes
+from profilerkit.steps import StepRecorder
 from profilerkit.trace import WeightRecord
 
 from . import data, programs, pruning, timing

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -23,6 +23,7 @@ from profilerkit.measurement import collector_paused
 from profilerkit.operator_times import OperatorTimes
 
 from .costs import Kind, classify
+from .layer_unseen import unseen_layers
 from .layers import LayerStack
 from .operator_events import Event, OperatorLedger, Sort
 from .timing import running
@@ -112,15 +113,24 @@ def _timed(
         ledger = OperatorLedger(phase, on_device, _is_free)
         layers = LayerStack(model)
         done, at_once = 0, 1
-        with _ranges(layers):
+        is_compiled = any("torch.compile" in why for why in unseen_layers(model).values())
+
+        def in_one() -> None:
+            with record_function(_LAYER):
+                call()
+
+        run = in_one if is_compiled else call
+        with nullcontext() if is_compiled else _ranges(layers):  # hooks would have it compiled anew
             while done < passes:
                 number = min(at_once, passes - done)
-                events = _session(call, number, activities, ledger.add)
+                events = _session(run, number, activities, ledger.add)
                 at_once = max(1, _EVENTS_OF_A_SESSION * number // max(1, events))
                 done += number
             if export is not None:
-                _session(call, 1, activities, None, export)
+                _session(run, 1, activities, None, export)
     notes = [f"{name}, whose operators have no layer" for name in layers.elsewhere]
+    if is_compiled:
+        notes.append("which layers the operators are of: torch.compile has compiled the model, or a part of it")
     found = ledger.times()
     return replace(found, notes=tuple(notes), name_of=_profiled_name)
 

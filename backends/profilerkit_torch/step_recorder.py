@@ -12,13 +12,14 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 
 from profilerkit import InputError, ModelInputs
 from profilerkit.layer_times import LayerTime
-from profilerkit.watching import StepRecord, StepRecorder, Watch
+from profilerkit.steps import StepRecord, StepRecorder
+from profilerkit.watching import Watch
 
 from .layer_clocks import EventClock, HostClock, clock_for
 from .layer_timeline import Run, inclusive
 from .layer_timing import TorchLayerTimer
 from .modules import tensors_of
-from .passes import synchronize
+from .timed_passes import synchronize
 
 __all__ = ["TorchStepRecorder", "watch"]
 
@@ -63,6 +64,7 @@ class TorchStepRecorder(StepRecorder):
         if optimizer is not None and not hasattr(optimizer, "step"):
             raise InputError(f"optimizer={optimizer!r}: give what updates the weights, such as a torch.optim.Optimizer")
         self._model, self._optimizer = model, optimizer
+        self._seen: Any = None
         self._given_clock = clock
         self._timer: TorchLayerTimer | None = None
         self._active: ExitStack | None = None
@@ -131,13 +133,18 @@ class TorchStepRecorder(StepRecorder):
         return self._inputs
 
     @property
+    def optimizer(self) -> Any:
+        """The given optimizer, or the one that stepped last."""
+        return self._optimizer if self._optimizer is not None else self._seen
+
+    @property
     def reasons(self) -> Mapping[str, str]:
         """Why a part cannot be measured."""
         reasons = {
             "forward": "the model was not called in the steps that were measured",
             "backward": "no backward pass came through the model in the steps that were measured",
             "optimizer": "no optimizer made a step in the steps that were measured",
-            "memory": "the allocator of a CUDA device is asked; for others training_memory has what a static trace says",
+            "memory": "only a CUDA device's allocator is asked; training_memory has what a static trace says",
         }
         if self._optimizer is not None and not isinstance(self._optimizer, torch.optim.Optimizer):
             reasons["optimizer"] = _NO_HOOKS.format(type(self._optimizer).__name__)
@@ -167,6 +174,7 @@ class TorchStepRecorder(StepRecorder):
 
     def _update_begins(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         self._note_memory("backward")
+        self._seen = optimizer
         del self._updates[len(self._updates) // 2 * 2 :]  # one that began and raised
         self._updates.append(self._now())
 

@@ -16,13 +16,9 @@ from .execution_time import (
 )
 from .layer_times import ComputeLayerTimes, LayerTimes
 from .layerwise import ComputeLayerwiseSummary, LayerwiseData, LayerwiseSummary
-<<<<<<< HEAD
-from .memory import MemoryFootprint
-from .operator_table import ComputeOperatorTable, OperatorTable
-=======
 from .memory import ComputeMeasuredMemory, MeasuredMemory, MemoryFootprint
+from .operator_table import ComputeOperatorTable, OperatorTable
 from .pruning import ComputeEffectiveMacs, ComputeSparsity, EffectiveMacs, Sparsity
->>>>>>> 783604530ea19f26628e03324b1c5322c120de6f
 from .size import ComputeSize, ModelSize
 from .training import (
     ComputeTraining,
@@ -31,6 +27,15 @@ from .training import (
     TrainingMacs,
     TrainingMemory,
     TrainingMemoryParts,
+)
+from .watched_steps import (
+    BackwardTime,
+    ComputeWatchedSteps,
+    ForwardTime,
+    OptimizerTime,
+    OtherTime,
+    StepMemory,
+    StepTime,
 )
 
 __all__ = [

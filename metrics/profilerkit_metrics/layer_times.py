@@ -8,7 +8,7 @@ from profilerkit import Metric, NotOfferedError, Partial, ProfilerFunction, Unav
 from profilerkit.backend import Backend, DeviceLike
 from profilerkit.data import ModelInputs
 from profilerkit.layer_times import layer_time_table
-from profilerkit.watching import WatchedSteps
+from profilerkit.steps import WatchedSteps
 
 __all__ = ["ComputeLayerTimes", "LayerTimes"]
 

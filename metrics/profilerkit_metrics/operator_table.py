@@ -5,10 +5,20 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from profilerkit import Metric, NotOfferedError, Partial, ProfilerFunction, Unavailable, WithoutValuesError
+from profilerkit import (
+    Metric,
+    Noted,
+    NotOfferedError,
+    Partial,
+    ProfilerFunction,
+    Scale,
+    Unavailable,
+    WithoutValuesError,
+)
 from profilerkit.backend import Backend, DeviceLike
 from profilerkit.data import ModelInputs
 from profilerkit.operator_costs import operator_table
+from profilerkit.quantity import scale_value
 from profilerkit.trace import ModelTrace
 
 __all__ = ["ComputeOperatorTable", "OperatorTable"]
@@ -75,4 +85,8 @@ class ComputeOperatorTable(ProfilerFunction):
             except NotOfferedError as error:
                 traces["backward"] = f"not counted: {error}"
         table = operator_table(times, traces)
-        return Partial(table, times.notes) if times.notes else table
+        outside = [
+            f"{scale_value(seconds, 's', Scale.TIME)} {phase}" for phase, seconds in table.outside_seconds.items()
+        ]
+        note = f"outside operators, a pass under the profiler takes {' and '.join(outside)}"
+        return Noted(Partial(table, times.notes) if times.notes else table, note)

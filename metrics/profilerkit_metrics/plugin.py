@@ -12,12 +12,9 @@ from . import (
     ComputeExecutionTime,
     ComputeFirstCall,
     ComputeLayerTimes,
-<<<<<<< HEAD
-    ComputeOperatorTable,
-=======
     ComputeMeasuredMemory,
+    ComputeOperatorTable,
     ComputeSparsity,
->>>>>>> 783604530ea19f26628e03324b1c5322c120de6f
     ComputeTraining,
     ComputeTrainingTime,
     ComputeWatchedSteps,

@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 from profilerkit import Comparative, Measurement, Metric, Noted, ProfilerFunction, Scale, Unavailable
 from profilerkit.quantity import scale_value
-from profilerkit.watching import WatchedSteps
+from profilerkit.steps import WatchedSteps
 
 from .complexity import Flops, Macs
 from .layer_times import LayerTimes
-from .training import TrainingFlops, TrainingMacs, TrainingMemory
+from .training import TrainingFlops, TrainingMacs, TrainingMemory, TrainingMemoryParts
 
 __all__ = ["BackwardTime", "ComputeWatchedSteps", "ForwardTime", "OptimizerTime", "OtherTime", "StepMemory", "StepTime"]
 
@@ -69,7 +69,8 @@ class ComputeWatchedSteps(ProfilerFunction):
     ONLY_THROUGH_BACKEND = True
     REPORTED_OF_WATCHED_STEPS: ClassVar[tuple[str, ...]] = (
         *(StepTime.NAME, ForwardTime.NAME, BackwardTime.NAME, OptimizerTime.NAME, OtherTime.NAME, LayerTimes.NAME),
-        *(StepMemory.NAME, Macs.NAME, Flops.NAME, TrainingMacs.NAME, TrainingFlops.NAME, TrainingMemory.NAME),
+        *(StepMemory.NAME, Macs.NAME, Flops.NAME, TrainingMacs.NAME, TrainingFlops.NAME),
+        *(TrainingMemory.NAME, TrainingMemoryParts.NAME),
     )
 
     def get_bounded_status_keys(self) -> tuple[type[Metric], ...]:

@@ -14,13 +14,8 @@ from rich.text import Text
 
 from ..randomness import untouched_random
 from ..trace import LayerTable
-<<<<<<< HEAD
-from .operator_tables import operator_tables
-from .time_tables import environment_tables, measurement_table, sweep_tables
-=======
 from .content import layer_grid, measured_grid, parts
 from .grids import Grid, Notes, Part
->>>>>>> 783604530ea19f26628e03324b1c5322c120de6f
 
 if TYPE_CHECKING:
     from ..comparison import Comparison
@@ -55,39 +50,7 @@ def render(
 
 def report_table(report: Report, details: bool = False) -> RenderableType:
     """Return the table of one model: metric, value and completeness; ``details`` adds descriptions and layers."""
-<<<<<<< HEAD
-    table = _table(f"{report.name}  ({report.backend})")
-    table.add_column("Metric", overflow="fold", max_width=LONGEST_NAME)
-    table.add_column("Value", justify="right", no_wrap=True)
-    table.add_column("Unit", no_wrap=True)
-    table.add_column("Completeness")
-    for record in report.statuses.values():
-        value, unit = _value_and_unit(record)
-        table.add_row(escape(record.friendly_name), value, escape(unit), record.completeness.value)
-    notes = [_sentence(note) for note in _notes(report)]
-    parts: list[RenderableType] = [table if report.statuses else Text(f"\n{report.name}  ({report.backend})", "bold")]
-    parts.append(_footer([*notes, *_batch(report)]))
-    for record in report.statuses.values():
-        if isinstance(record.value, LayerTable):
-            parts.append(measured_table(record.friendly_name, record.value))
-    parts += sweep_tables([report])
-    parts += operator_tables([report])
-    if (
-        report.layers is not None
-        and not details
-        and any(isinstance(v, (LayerTable, str)) for v in report.data.values())
-    ):
-        parts.append(layer_table(report.layers))
-    if details:
-        parts.append(_descriptions(report.statuses.values()))
-        parts += filter(None, [measurement_table(report.statuses.values())])
-        parts += environment_tables([report])
-        if report.layers is not None:
-            parts.append(layer_table(report.layers))
-    return Group(*parts)
-=======
     return _drawn(parts(report, details))
->>>>>>> 783604530ea19f26628e03324b1c5322c120de6f
 
 
 def comparison_table(comparison: Comparison, details: bool = False) -> RenderableType:

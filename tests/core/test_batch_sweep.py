@@ -86,7 +86,7 @@ def test_a_report_of_several_batch_sizes() -> None:
     said = report.to_dict()["statuses"][-1]
     assert said["key"] == "batch_sweep"
     assert [row["batch_size"] for row in said["value"]["rows"]] == [1, 4, 8]
-    assert said["value"][0]["execution_time"]["samples"] == list(found[0]["execution_time"].samples)
+    assert said["value"]["rows"][0]["execution_time"]["samples"] == list(found[0]["execution_time"].samples)
 
 
 def test_one_batch_size_is_no_sweep() -> None:

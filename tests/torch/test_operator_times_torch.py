@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import pickle
 import random
 from collections import Counter
 from pathlib import Path
@@ -16,7 +17,7 @@ from torch import nn
 from torch.autograd.profiler_util import EventList, FunctionEvent
 from torch.utils.checkpoint import checkpoint
 
-from profilerkit import InputError, ModelFailedError, ModelInputs, NotOfferedError, ProfilerBusyError, profile
+from profilerkit import InputError, ModelFailedError, ModelInputs, NotOfferedError, ProfilerBusyError, Report, profile
 from profilerkit.operator_times import OperatorTimeTable
 from profilerkit_metrics import ComputeOperatorTable
 from profilerkit_torch import TorchBackend, TorchProfiler, operator_events
@@ -75,6 +76,24 @@ def test_backward_operators_belong_to_the_layers_whose_gradients_they_compute() 
     assert backward["torch::autograd::AccumulateGrad", "3"] == 2
     assert backward["torch::autograd::AccumulateGrad", "0"] == 2
     assert {layer for _, layer in backward} == {"0", "1", "2", "3"}
+
+
+def test_backward_rows_have_the_work_of_the_gradients() -> None:
+    """The products of the convolution's weight, and of weight and input of the linear layer; no more is a product."""
+    found = table_of(network(), X, backward=True)
+    work = {(row["operator"], row["layer"]): row["macs"] for row in found if row["phase"] == "backward"}
+    assert {key: macs for key, macs in work.items() if macs} == {
+        ("aten::convolution_backward", "0"): 4 * 8 * 64 * 27,
+        ("aten::mm", "3"): 2 * 4 * 10 * 512,
+    }
+    assert {row["missing"] for row in found} == {""}
+
+
+def test_a_saved_table_is_shown_as_before(tmp_path: Path) -> None:
+    report = profile(network(), X, metrics=["operator_table"], passes=1)
+    report.save(tmp_path / "report.json")
+    assert str(Report.load(tmp_path / "report.json")) == str(report)
+    assert len(pickle.loads(pickle.dumps(report["operator_table"]))) == len(report["operator_table"])
 
 
 def test_a_shared_layer_has_a_row_for_each_path_and_its_calls() -> None:
@@ -152,6 +171,18 @@ def test_backward_work_that_is_not_traced_says_why(monkeypatch: pytest.MonkeyPat
     assert said == {"not counted: no steps today"}
 
 
+def test_operators_of_a_compiled_model_are_its_own() -> None:
+    """Hooks would have it compiled anew: no layer is followed, and nothing warns of any."""
+    model = torch.compile(nn.Sequential(nn.Linear(3, 5)), backend="eager")
+    report = profile(model, torch.ones(2, 3), metrics=["operator_table"], passes=1)
+    record = report.statuses["operator_table"]
+    assert record.missing == (
+        "which layers the operators are of: torch.compile has compiled the model, or a part of it",
+    )
+    assert {row["layer"] for row in record.value} == {""}
+    assert next(row["macs"] for row in record.value.by("layer") if row["phase"] == "forward") == 30
+
+
 def test_nothing_to_train_is_said() -> None:
     model = nn.Linear(2, 2).requires_grad_(False)
     report = profile(model, torch.ones(1, 2), metrics=["operator_table"], passes=1)
@@ -173,6 +204,9 @@ def test_a_trace_file_of_a_model_without_gradients_is_that_of_a_forward_pass(tmp
     assert "aten::linear" in (tmp_path / "t").read_text()
 
 
+KINDS = (FunctionEvent, EventList, operator_events.Event, operator_events._Row)
+
+
 def test_many_passes_keep_no_events(monkeypatch: pytest.MonkeyPatch) -> None:
     """What stays after 100 passes is as much as after 10, but for the samples; and sessions hold few events."""
     held: list[int] = []
@@ -185,14 +219,16 @@ def test_many_passes_keep_no_events(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operator_events.OperatorLedger, "add", counted)
     monkeypatch.setattr("profilerkit_torch.operator_passes._EVENTS_OF_A_SESSION", 400)
     left = {}
+    gc.collect()
+    before = Counter(map(type, gc.get_objects()))
     for passes in (10, 100):
         times = times_of_operators(network(), ModelInputs(X), None, passes, False)
         gc.collect()
         every = Counter(map(type, gc.get_objects()))
-        left[passes] = [every[kind] for kind in (FunctionEvent, EventList, operator_events.Event, operator_events._Row)]
+        left[passes] = [every[kind] for kind in KINDS]
         assert len(times.operators[0].seconds) == passes
         assert sum(len(row.called) for row in times.operators) == 4
-    assert left[10] == left[100] == [0, 0, 0, 0]
+    assert left[10] == left[100] == [before[kind] for kind in KINDS]
     assert max(held) <= 400
 
 
@@ -273,7 +309,7 @@ def test_the_metric_is_computed_where_it_is_asked_for_and_shown() -> None:
     text = str(profiler.report())
     assert "4 operators" in text
     assert "aten::conv2d" in text
-    assert "Outside operators, in a pass" in text
+    assert "outside operators, a pass under the profiler takes" in text
 
 
 def test_a_model_without_values_has_no_table() -> None:
