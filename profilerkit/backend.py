@@ -10,12 +10,15 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import Enum
+from os import PathLike
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from .data import DataLoader, ForwardPass, ModelInputs, TensorSpec
 from .errors import InputError, NotOfferedError
 from .layer_times import LayerTime, LayerTimer
+from .operator_times import OperatorTimes
 from .optimizers import OptimizerBytes
+from .steps import StepRecorder
 from .trace import ModelTrace, WeightRecord
 
 __all__ = ["AS_IT_IS", "Backend", "BackendInfo", "Device", "DeviceLike", "RunOptions"]
@@ -245,6 +248,23 @@ class Backend(ABC):
         """
         raise NotOfferedError(f"the {self.name} backend does not time single layers")
 
+    @offering("times of single operators")
+    def operator_times(
+        self,
+        model: Any,
+        inputs: ModelInputs,
+        device: DeviceLike = None,
+        passes: int = 10,
+        backward: bool = True,
+        export: str | PathLike[str] | None = None,
+    ) -> OperatorTimes:
+        """Return the time of each operator in each layer, as the framework's own profiler has it.
+
+        With ``export`` the profiler's trace of one pass is written to a file. Raises `ProfilerBusyError` where the
+        profiler is in use, and `NotOfferedError` where the backend cannot.
+        """
+        raise NotOfferedError(f"the {self.name} backend does not time single operators")
+
     def ranks(self, model: Any) -> int:
         """Return how many processes run the model together, and so must call it equally often."""
         return 1
@@ -256,6 +276,15 @@ class Backend(ABC):
         Raises `NotOfferedError` where the backend cannot.
         """
         raise NotOfferedError(f"the {self.name} backend does not time layers while other code runs the model")
+
+    @offering("steps of training loops, watched")
+    def watching_steps(self, model: Any, optimizer: Any = None) -> StepRecorder:
+        """Return what measures single steps of a training loop that the caller's own code runs.
+
+        ``optimizer`` is what updates the model; None for every one that does while a step is measured. Raises
+        `NotOfferedError` where the backend cannot.
+        """
+        raise NotOfferedError(f"the {self.name} backend does not watch training loops")
 
     @abstractmethod
     def evaluate(self, model: Any, call: Callable[[], T], device: DeviceLike = None) -> T:

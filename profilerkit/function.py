@@ -48,6 +48,8 @@ class ProfilerFunction(ABC):
     ON_DEMAND: ClassVar[bool] = False
     #: Whether it uses the model through the backend's methods alone, which hand it back untouched themselves.
     ONLY_THROUGH_BACKEND: ClassVar[bool] = False
+    #: The status keys that the report of a watched training loop has on its account; see `Profiler.watch`.
+    REPORTED_OF_WATCHED_STEPS: ClassVar[tuple[str, ...]] = ()
 
     def get_bounded_status_keys(self) -> KeyLike | Iterable[KeyLike]:
         """Return the status keys this function computes: classes, or configured instances."""

@@ -8,15 +8,15 @@ and the layer as a whole has those of the trace.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from .layer_rows import parent_path
 from .operator_times import CalledOperator, OperatorTime, OperatorTimes, OperatorTimeTable, Work
 from .trace import ModelTrace, OpRecord
 
 __all__ = ["operator_table"]
 
-_OF_A_MODULE = "module::"
+_OF_A_LAYER = ("module::", "layer::")
 _NOT_TRACED = "the static trace has no such operator in this layer"
 
 
@@ -30,10 +30,10 @@ def operator_table(times: OperatorTimes, traces: Mapping[str, ModelTrace | str])
     work: list[Work | None] = [None] * len(times.operators)
     layer_work: dict[tuple[str, str], Work] = {}
     for phase in times.whole:
-        trace = traces.get(phase, "there is no static trace of it")
+        trace = _of_phase(traces.get(phase, "there is no static trace of it"), phase)
         indices = [index for index, each in enumerate(times.operators) if each.phase == phase]
         if isinstance(trace, ModelTrace) and trace.failure is None:
-            joined = _Joined(trace, phase, times.layers.get(phase, frozenset()))
+            joined = _Joined(trace, phase, times)
             works = joined.works([times.operators[index] for index in indices])
             for index, found in zip(indices, works, strict=True):
                 work[index] = found
@@ -43,6 +43,16 @@ def operator_table(times: OperatorTimes, traces: Mapping[str, ModelTrace | str])
             for index in indices:
                 work[index] = Work(None, None, why)
     return OperatorTimeTable(times, [found or Work(None, None) for found in work], layer_work)
+
+
+def _of_phase(trace: ModelTrace | str, phase: str) -> ModelTrace | str:
+    if isinstance(trace, str) or trace.failure is not None or any(_phase(op) == phase for op in trace.operators):
+        return trace
+    return f"not counted: the static trace does not say which operators are {phase}" if trace.operators else trace
+
+
+def _phase(op: OpRecord) -> str:
+    return str(getattr(op, "phase", "forward"))
 
 
 class _Row:
@@ -63,19 +73,20 @@ class _Row:
 class _Joined:
     """The records of one phase of a trace, by the layer that ran and their names."""
 
-    def __init__(self, trace: ModelTrace, phase: str, ran: Iterable[str]) -> None:
-        self._uncounted = trace.uncounted
-        self._ran = set(ran)
+    def __init__(self, trace: ModelTrace, phase: str, times: OperatorTimes) -> None:
+        self._uncounted = {times.name_of(name) for name in trace.uncounted}
+        self._ran = times.layers.get(phase, frozenset())
         self._records: dict[str, dict[str, list[OpRecord]]] = defaultdict(lambda: defaultdict(list))
         self._whole: dict[str, list[OpRecord]] = defaultdict(list)
         self._covered: dict[str, str] = {}
-        for op in trace.operators:
-            if getattr(op, "phase", "forward") != phase:
+        for traced in trace.operators:
+            if _phase(traced) != phase:
                 continue
+            op = replace(traced, operator=times.name_of(traced.operator))
             layer = self._that_ran(op.layer)
             self._whole[layer].append(op)
-            if op.operator.startswith(_OF_A_MODULE):
-                self._covered[op.layer] = op.operator.removeprefix(_OF_A_MODULE)
+            if op.operator.startswith(_OF_A_LAYER):
+                self._covered[op.layer] = op.operator.partition("::")[2]
             else:
                 self._records[layer][op.operator].append(op)
 
@@ -86,7 +97,7 @@ class _Joined:
     def layers(self) -> Iterator[tuple[str, Work]]:
         """Yield the work of each layer without the layers inside it."""
         for path, records in self._whole.items():
-            without = sorted({op.operator for op in records} & set(self._uncounted))
+            without = sorted({op.operator for op in records} & self._uncounted)
             why = self._why_covered(path) if path not in self._covered else ""
             why = why or (_no_formula(without) if without else "")
             if why:
@@ -116,53 +127,65 @@ class _Joined:
 
     def _join(self, records: Mapping[str, Sequence[OpRecord]], rows: Sequence[_Row]) -> None:
         """Give the records of a layer to the calls that were seen in it, in their order."""
-        seen: dict[str, list[_Row]] = defaultdict(list)
+        seen: dict[str, list[tuple[int, _Row]]] = defaultdict(list)
         unknown: list[_Row] = []
         in_order = sorted(
             ((order, row, called) for row in rows for order, called in row.time.called), key=lambda found: found[0]
         )
-        for _, row, called in in_order:
-            if not _find(called, row, records, seen) and row not in unknown:
+        for order, row, called in in_order:
+            if not _find(called, (order, row), records, seen) and row not in unknown:
                 unknown.append(row)
         for name, takers in seen.items():
-            said = ""
-            if name in self._uncounted:
-                said = _no_formula([name])
-            elif len(takers) != len(records[name]):
-                said = f"the static trace has {_times(records[name])} {name} in this layer, the profiler {_times(takers)}"
-            for place, row in enumerate(takers):
+            said = self._why_unjoined(name, records[name], takers)
+            for place, (_, row) in enumerate(takers):
                 if said:
                     row.missing[said] = None
                 else:
                     row.records.append(records[name][place])
         rest = [op for name, each in records.items() if name not in seen for op in each]
-        if len(unknown) == 1 and any(op.flops for op in rest) and not any(op.operator in self._uncounted for op in rest):
+        is_counted = all(op.operator not in self._uncounted for op in rest)
+        if len(unknown) == 1 and is_counted and any(op.flops for op in rest):
             unknown[0].records += rest  # one kernel has done what the trace has as several operators
             return
         for row in unknown:
             row.missing[_NOT_TRACED] = None
 
+    def _why_unjoined(self, name: str, records: Sequence[OpRecord], takers: Sequence[tuple[int, _Row]]) -> str:
+        if name in self._uncounted:
+            return _no_formula([name])
+        if len(takers) != len(records):
+            traced, found = _times(records), _times(takers)
+            return f"the static trace has {traced} of {name} in this layer, the profiler {found}"
+        of_one_row = len({id(row) for _, row in takers}) == 1
+        in_order = len({order for order, _ in takers}) == len(takers)
+        if of_one_row or in_order or len({(op.macs, op.flops) for op in records}) == 1:
+            return ""
+        return f"which of the {len(records)} calls of {name} in this layer is which is not known"
+
 
 def _find(
-    called: CalledOperator, row: _Row, records: Mapping[str, Sequence[OpRecord]], seen: dict[str, list[_Row]]
+    called: CalledOperator,
+    taker: tuple[int, _Row],
+    records: Mapping[str, Sequence[OpRecord]],
+    seen: dict[str, list[tuple[int, _Row]]],
 ) -> bool:
     """Note which calls of the trace a call is, itself or in what it called; say whether all of its work is known so."""
-    if called.name in records:
-        seen[called.name].append(row)
-        return True
     if called.is_free:
         return True
+    if called.name in records:
+        seen[called.name].append(taker)
+        return True
     before = sum(map(len, seen.values()))
-    inside = [_find(each, row, records, seen) for each in called.inside]
+    inside = [_find(each, taker, records, seen) for each in called.inside]
     return all(inside) and sum(map(len, seen.values())) > before
 
 
 def _around(path: str) -> Iterator[str]:
     """Yield a layer's path and those of the layers around it, the innermost first."""
-    layer: str | None = path
-    while layer is not None:
-        yield layer
-        layer = parent_path(layer)
+    yield path
+    while path:
+        path = path.rpartition(".")[0]
+        yield path
 
 
 def _no_formula(names: Sequence[str]) -> str:

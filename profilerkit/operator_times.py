@@ -6,16 +6,19 @@ The table's columns: ``operator``, ``layer``, ``phase``, ``calls``, ``seconds``,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
 from .errors import by_likeness
 from .measurement import Measurement
+from .table import Table
 
 __all__ = ["CalledOperator", "KernelTime", "OperatorTime", "OperatorTimeTable", "OperatorTimes"]
 
+#: The columns of the table as it is, by operator and layer.
+COLUMNS = ("operator", "layer", "phase", "calls", "seconds", "share", "macs", "flops", "flops_per_second", "missing")
 #: The views of the table: the columns that rows are put together by, beside their phase.
 VIEWS: Mapping[str, tuple[str, ...]] = {
     "operator": ("operator",),
@@ -51,7 +54,8 @@ class OperatorTime:
     """Seconds of an operator in one layer, in each of several passes: of all its calls, and of what they called.
 
     ``calls`` is how often the last pass called it; ``called`` are those calls with what each called inside, each with
-    its place in the order of the layer's calls. ``phase`` is "forward" or "backward".
+    its place in the order of the layer's calls (the same place where the order is not known). ``phase`` is "forward" or
+    "backward".
     """
 
     operator: str
@@ -68,12 +72,14 @@ class OperatorTimes:
     """What a backend's profiler found: the operators, and by phase the seconds of each pass as a whole.
 
     ``layers`` are the paths of the layers that ran, by phase. ``notes`` say what the times leave out, in words.
+    ``name_of`` returns what the profiler calls an operator of the backend's static traces.
     """
 
     operators: tuple[OperatorTime, ...]
     whole: Mapping[str, tuple[float, ...]]
     layers: Mapping[str, frozenset[str]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    name_of: Callable[[str], str] = field(default=str, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +91,7 @@ class Work:
     missing: str = ""
 
 
-class OperatorTimeTable(Sequence[Mapping[str, Any]]):
+class OperatorTimeTable(Table):
     """One row for each operator in each layer, the slowest first; the samples behind the medians are kept.
 
     Args:
@@ -114,7 +120,7 @@ class OperatorTimeTable(Sequence[Mapping[str, Any]]):
                 row["flops_per_second"] = row["flops"] / seconds if row["flops"] is not None and seconds else None
                 row["missing"] = row.pop("missing")  # the last column
             self._samples.append(samples)
-        self._rows: tuple[Mapping[str, Any], ...] = tuple(row for row, _ in rows)
+        super().__init__(row for row, _ in rows)
 
     def by(self, view: str) -> OperatorTimeTable:
         """Return the rows put together: by "operator", by "layer", by "both" as they are, or by "kernel".
@@ -191,19 +197,11 @@ class OperatorTimeTable(Sequence[Mapping[str, Any]]):
             raise ValueError(f"no column of numbers {by!r}; this view has: {', '.join(by_likeness(by, numbers))}")
         return sorted(self._rows, key=lambda row: (row[by] is None, -(row[by] or 0)))[:k]
 
-    def to_pandas(self) -> Any:
-        """Return the table as a pandas ``DataFrame``; needs the ``pandas`` extra."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("to_pandas() needs pandas; install profilerkit[pandas]") from error
-        return pd.DataFrame([dict(row) for row in self._rows])
-
     def __getitem__(self, index: Any) -> Any:
-        return self._rows[index]
+        return Table(self._rows[index]) if isinstance(index, slice) else self._rows[index]
 
-    def __len__(self) -> int:
-        return len(self._rows)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.times, self._work, self._layer_work, self.view)
 
     def __repr__(self) -> str:
         return f"OperatorTimeTable({len(self)} rows by {self.view})"
@@ -241,5 +239,3 @@ def _require_equal_passes(times: OperatorTimes) -> None:
                 f"the operators were timed {phase} in {', '.join(map(str, sorted(lengths)))} passes; all must have the "
                 "same number of them, and at least one"
             )
-
-

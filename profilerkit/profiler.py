@@ -22,6 +22,7 @@ from .layer_times import LayerTimer
 from .progress import track
 from .registry import Registry, warn_of_unknown_arguments
 from .status import Comparative, Completeness, Outcome, StatusKey
+from .watching import Watch
 
 if TYPE_CHECKING:
     from .comparison import Comparison
@@ -102,11 +103,11 @@ class Profiler:
 
         ``forward_pass`` says how a batch is taken apart, for all splits or by split; (inputs, targets) unless given.
         """
-        backend = cls.backend_class
-        return wrap_splits(data_splits, forward_pass, *_data_classes(backend))
+        backend = cls.backend_class or Backend
+        return wrap_splits(data_splits, forward_pass, backend.data_loader, backend.forward_pass)
 
     def _wrap(self, data_splits: Mapping[str, Any]) -> dict[str, DataLoader]:
-        return wrap_splits(data_splits, None, *_data_classes(type(self.backend)))
+        return wrap_splits(data_splits, None, self.backend.data_loader, self.backend.forward_pass)
 
     # Registration -----------------------------------------------------------------------------------------------
 
@@ -261,6 +262,10 @@ class Profiler:
         """
         return self.backend.timing_layers(self.model if model is None else model)
 
+    def watch(self, at_step: int | Iterable[int] | None = 5, *, model: Any = None, optimizer: Any = None) -> Watch:
+        """Return a `Watch`, which measures chosen steps of a training loop; `NotOfferedError` where none can."""
+        return Watch(self, self.backend.watching_steps(self.model if model is None else model, optimizer), at_step)
+
     def report(self, names: Iterable[str] | None = None) -> Report:
         """Return what is computed so far as plain data: all of it, or the named metrics; plugins are told of it."""
         report = self._report(names)
@@ -392,7 +397,3 @@ def compare_profilers(
     comparison = Comparison(first, tuple(rest))
     plugins.announce(comparison)
     return comparison
-
-
-def _data_classes(backend: type[Backend] | None) -> tuple[type[DataLoader], type[ForwardPass]]:
-    return (backend.data_loader, backend.forward_pass) if backend else (DataLoader, ForwardPass)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from os import PathLike
 from typing import Any, ClassVar, TypeVar
 
 import tensorflow as tf
@@ -12,6 +13,7 @@ import tensorflow as tf
 from profilerkit import Backend, ModelInputs, ModelTrace, TensorSpec
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
 from profilerkit.layer_times import LayerTime
+from profilerkit.operator_times import OperatorTimes
 
 from . import data, devices, layouts
 from .costs import register_layer_cost, register_op_cost, scoped_costs
@@ -20,6 +22,7 @@ from .files import opened
 from .kinds import is_function, is_layer, is_saved_model
 from .layer_timing import layer_times
 from .layers import type_name
+from .operator_passes import times_of_operators
 from .optimizers import optimizer_state_bytes
 from .preservation import preserved
 from .program import Program
@@ -137,6 +140,19 @@ class TFBackend(Backend):
         given = inputs.map(data.as_tensor)
         require_values(model, given)
         return layer_times(model, given, where, passes, backward, earlier)
+
+    def operator_times(
+        self,
+        model: Any,
+        inputs: ModelInputs,
+        device: DeviceLike = None,
+        passes: int = 10,
+        backward: bool = True,
+        export: str | PathLike[str] | None = None,
+    ) -> OperatorTimes:
+        """Return the time of each operator in each layer, as TensorFlow's profiler has it."""
+        where = None if device is None else devices.resolve_device(model, device)
+        return times_of_operators(model, inputs.map(data.as_tensor), where, passes, backward, export)
 
     def evaluate(self, model: Any, call: Callable[[], T], device: DeviceLike = None) -> T:
         """Return ``call()``, made on the device, with the model handed back as it was."""

@@ -62,7 +62,8 @@ class Body:
 class Placed:
     """Where a node belongs: its layer call, the body that it ran in, and whether it computes gradients.
 
-    ``merged`` are the other layers whose operators its kernel runs too. ``type`` is the traced operator's, or what ran.
+    ``merged`` are the other layers whose operators its kernel runs too, ``parts`` the types of those of its own layer.
+    ``type`` is the traced operator's, or what ran.
     """
 
     owner: Owner
@@ -70,6 +71,7 @@ class Placed:
     backward: bool
     type: str
     merged: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
 
 
 class NodeOwners:
@@ -113,8 +115,10 @@ class NodeOwners:
         kernel = kernel_operation(operator, executed_type, ran)
         owner = self.owner_of(kernel, body)
         parts = [*_between(operator, kernel), *_padding(kernel, executed_type)]
-        others = {self.owner_of(part, body).path for part in parts} - {owner.path}
-        return Placed(owner, body, body.is_gradient(kernel.name), kernel.type, tuple(sorted(others)))
+        paths = [self.owner_of(part, body).path for part in parts]
+        others = tuple(sorted(set(paths) - {owner.path}))
+        own = tuple(part.type for part, path in zip(parts, paths, strict=True) if path == owner.path)
+        return Placed(owner, body, body.is_gradient(kernel.name), kernel.type, others, own)
 
     def compiled(self) -> set[tuple[str, bool]]:
         """Return the layers that call what XLA compiles, whose nodes no profiler sees; and whether for a gradient."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .evaluation import EvalLossFunction, get_accuracy, get_missclass, get_topk
     from .layer_timing import layer_times
     from .profiler import TorchProfiler
+    from .step_recorder import watch
 
 __all__ = [
     "ComputeComplexity",
@@ -50,6 +51,7 @@ __all__ = [
     "layer_times",
     "register_module_cost",
     "register_op_cost",
+    "watch",
 ]
 
 #: Where each name comes from. A test holds this, the imports above and `__all__` together.
@@ -75,6 +77,7 @@ _MODULES = {
     "layer_times": ".layer_timing",
     "register_module_cost": ".costs",
     "register_op_cost": ".costs",
+    "watch": ".step_recorder",
 }
 
 __getattr__, __dir__ = lazy_names(__name__, _MODULES, "profilerkit[torch]")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from os import PathLike
 from typing import Any, ClassVar, TypeVar
 
 import torch
@@ -13,7 +14,9 @@ from profilerkit import Backend, ModelInputs, ModelTrace, TensorSpec
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
 from profilerkit.keras_layers import is_shipped
 from profilerkit.layer_times import LayerTime, LayerTimer
+from profilerkit.operator_times import OperatorTimes
 from profilerkit.optimizers import OptimizerBytes
+from profilerkit.steps import StepRecorder
 from profilerkit.trace import WeightRecord
 
 from . import data, programs, pruning, timing
@@ -23,8 +26,10 @@ from .layer_passes import times_of_layers
 from .layer_timing import layer_times
 from .measured_memory import measured_peak
 from .modules import modules_of, parameters_of, set_inference_flags
+from .operator_passes import times_of_operators
 from .preservation import preserved
 from .scripted import type_name
+from .step_recorder import TorchStepRecorder
 from .tracing import trace_model
 from .training import trace_training
 from .training_optimizers import optimizer_bytes
@@ -128,6 +133,18 @@ class TorchBackend(Backend):
         """Return the time of each layer, forward for inference and backward in training steps."""
         return times_of_layers(model, inputs.map(data.as_tensor), device, passes, backward)
 
+    def operator_times(
+        self,
+        model: torch.nn.Module,
+        inputs: ModelInputs,
+        device: DeviceLike = None,
+        passes: int = 10,
+        backward: bool = True,
+        export: str | PathLike[str] | None = None,
+    ) -> OperatorTimes:
+        """Return the time of each operator in each layer, as torch's profiler has it."""
+        return times_of_operators(model, inputs.map(data.as_tensor), device, passes, backward, export)
+
     def timing_layers(self, model: torch.nn.Module) -> LayerTimer:
         """Return a context manager that times the layers in what the caller's own code runs."""
         return layer_times(model)
@@ -136,6 +153,10 @@ class TorchBackend(Backend):
         """Return the processes of a model that is spread by DDP or FSDP."""
         share = rank_share(modules_of(model))
         return 1 if share is None else share.ranks
+
+    def watching_steps(self, model: torch.nn.Module, optimizer: Any = None) -> StepRecorder:
+        """Return what measures single steps of a training loop."""
+        return TorchStepRecorder(model, optimizer)
 
     def evaluate(self, model: torch.nn.Module, call: Callable[[], T], device: DeviceLike = None) -> T:
         """Return ``call()``, made with the model in inference mode, without gradients, on the device."""

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, NamedTuple, TypeAlias
 
-from profilerkit.layering import CallStack
 from profilerkit.layer_rows import parent_path
+from profilerkit.layering import CallStack
 
 __all__ = ["Accumulation", "Call", "Event", "Kind", "Node", "Overhead", "Run", "Span", "Timeline", "inclusive"]
 

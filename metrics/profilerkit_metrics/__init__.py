@@ -17,6 +17,7 @@ from .execution_time import (
 from .layer_times import ComputeLayerTimes, LayerTimes
 from .layerwise import ComputeLayerwiseSummary, LayerwiseData, LayerwiseSummary
 from .memory import ComputeMeasuredMemory, MeasuredMemory, MemoryFootprint
+from .operator_table import ComputeOperatorTable, OperatorTable
 from .pruning import ComputeEffectiveMacs, ComputeSparsity, EffectiveMacs, Sparsity
 from .size import ComputeSize, ModelSize
 from .training import (
@@ -27,8 +28,18 @@ from .training import (
     TrainingMemory,
     TrainingMemoryParts,
 )
+from .watched_steps import (
+    BackwardTime,
+    ComputeWatchedSteps,
+    ForwardTime,
+    OptimizerTime,
+    OtherTime,
+    StepMemory,
+    StepTime,
+)
 
 __all__ = [
+    "BackwardTime",
     "BatchSweep",
     "ComputeBatchSweep",
     "ComputeComplexity",
@@ -40,17 +51,20 @@ __all__ = [
     "ComputeLayerTimes",
     "ComputeLayerwiseSummary",
     "ComputeMeasuredMemory",
+    "ComputeOperatorTable",
     "ComputeParams",
     "ComputeSize",
     "ComputeSparsity",
     "ComputeTraining",
     "ComputeTrainingTime",
+    "ComputeWatchedSteps",
     "DynamicEvalMetric",
     "EffectiveMacs",
     "EvalMetric",
     "ExecutionTime",
     "FirstCallTime",
     "Flops",
+    "ForwardTime",
     "InferenceTime",
     "LayerTimes",
     "LayerwiseData",
@@ -59,7 +73,12 @@ __all__ = [
     "MeasuredMemory",
     "MemoryFootprint",
     "ModelSize",
+    "OperatorTable",
+    "OptimizerTime",
+    "OtherTime",
     "Sparsity",
+    "StepMemory",
+    "StepTime",
     "Throughput",
     "TotalParams",
     "TrainableParams",

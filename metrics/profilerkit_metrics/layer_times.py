@@ -8,6 +8,7 @@ from profilerkit import Metric, NotOfferedError, Partial, ProfilerFunction, Unav
 from profilerkit.backend import Backend, DeviceLike
 from profilerkit.data import ModelInputs
 from profilerkit.layer_times import layer_time_table
+from profilerkit.steps import WatchedSteps
 
 __all__ = ["ComputeLayerTimes", "LayerTimes"]
 
@@ -42,6 +43,7 @@ class ComputeLayerTimes(ProfilerFunction):
         device: DeviceLike = None,
         passes: int = 10,
         backward: bool = True,
+        watched: WatchedSteps | None = None,
     ) -> Any:
         """Return the table; unavailable where the backend does not time layers, and for a model without values.
 
@@ -56,7 +58,10 @@ class ComputeLayerTimes(ProfilerFunction):
             device: Where to run; where the model is unless given.
             passes: How often; the table has the medians, and the samples behind them.
             backward: Whether to time the backward pass too.
+            watched: Steps of a training loop that were measured; their times are returned then, and nothing is run.
         """
+        if watched is not None:
+            return layer_time_table(watched.layers) if watched.layers else Unavailable(watched.reasons["forward"])
         try:
             times = backend.layer_times(model, ModelInputs.of(inputs), device, passes, backward)
         except (NotOfferedError, WithoutValuesError) as error:

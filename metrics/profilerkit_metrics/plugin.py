@@ -13,9 +13,11 @@ from . import (
     ComputeFirstCall,
     ComputeLayerTimes,
     ComputeMeasuredMemory,
+    ComputeOperatorTable,
     ComputeSparsity,
     ComputeTraining,
     ComputeTrainingTime,
+    ComputeWatchedSteps,
 )
 
 
@@ -27,11 +29,13 @@ def profilerkit_profiler_functions(backend: Backend) -> list[ProfilerFunction]:
         ComputeExecutionTime(),
         ComputeFirstCall(),
         ComputeLayerTimes(),
+        ComputeOperatorTable(),
         ComputeTraining(),
         ComputeMeasuredMemory(),
         ComputeSparsity(),
         ComputeEffectiveMacs(),
         ComputeTrainingTime(),
+        ComputeWatchedSteps(),
         ComputeBatchSweep(),
     ]
 

@@ -18,6 +18,7 @@ from ..status import Comparative, Completeness
 from ..table import Table
 from ..trace import LayerTable
 from .grids import Grid, Notes, Part, visible
+from .operator_grids import operator_grids
 from .time_grids import environment_grids, measurement_grids, sweep_grids
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ def _report_parts(report: Report, details: bool, layers: _Layers) -> Iterator[Pa
             yield measured_grid(record.friendly_name, record.value)
     asked = any(isinstance(value, (LayerTable, str)) for value in report.data.values())
     yield from sweep_grids([report])
+    yield from operator_grids([report])
     if details:
         yield _descriptions(report.statuses.values())
         yield from measurement_grids([report])

@@ -129,6 +129,23 @@ class RunningChecks(BackendSubject):
         expect(seconds and min(seconds) >= 0, f"layer_times of {architecture.name} has no or negative times: {seconds}")
         expect(sum(seconds) > 0, f"all layers of {architecture.name} together take no time")
 
+    def test_times_of_operators_are_of_its_layers(self) -> None:
+        """Where the backend tells them: no layer that the trace lacks, and together no more than the whole pass."""
+        architecture = self.any_architecture()
+        model, inputs = self.built(architecture), self.inputs(architecture)
+        with self.handed_back(model, "operator_times()"):
+            try:
+                times = self.backend.operator_times(model, inputs, passes=PASSES, backward=False)
+            except NotOfferedError as error:
+                self.skip(str(error))
+        paths = {layer.path for layer in self.traced(architecture).layers}
+        strangers = sorted({time.layer for time in times.operators} - paths)
+        expect(not strangers, f"operator_times of {architecture.name} names {strangers}, no layers of its trace")
+        for index, whole in enumerate(times.whole["forward"]):
+            each = [time.seconds[index] for time in times.operators]
+            fits = each and min(each) >= 0 and 0 < sum(each) <= whole * (1 + 1e-9)
+            expect(fits, f"operator_times of {architecture.name} take {each} s in a pass of {whole} s")
+
     def test_steps_of_training_are_traced(self) -> None:
         """Where the backend does: the gradients of weights and activations are products as large as the forward's.
 

@@ -13,6 +13,7 @@ from broken_traces import BROKEN, with_operator, with_root, wrong
 
 from profilerkit import InputError, ModelInputs, ModelTrace, WithoutValuesError
 from profilerkit.layer_times import LayerTime
+from profilerkit.operator_times import OperatorTime, OperatorTimes
 from profilerkit.testing import FakeBackend, FakeModel, FakeTensor
 from profilerkit.trace import LayerCall
 
@@ -394,6 +395,11 @@ def layer_times_of(*seconds: float) -> Callable[..., list[LayerTime]]:
     return lambda self, *args, **options: [LayerTime("first", "linear", 1, seconds)]
 
 
+def operator_times_of(layer: str, seconds: float) -> Callable[..., OperatorTimes]:
+    times = OperatorTime("fake::op", layer, "forward", 1, (seconds,))
+    return lambda self, *args, **options: OperatorTimes((times,), {"forward": (0.5,)})
+
+
 def training_that_stays(self: FakeBackend, model: FakeModel, inputs: ModelInputs, **options: Any) -> Any:
     @contextmanager
     def running() -> Iterator[Callable[[], Any]]:
@@ -420,6 +426,8 @@ overriding("calls where nothing ran", trace=trace_with_calls)
 overriding("an evaluation made twice", evaluate=evaluate_twice)
 overriding("negative times of layers", layer_times=layer_times_of(-0.1))
 overriding("layers that take no time", layer_times=layer_times_of(0.0))
+overriding("operators of layers that are not there", operator_times=operator_times_of("nowhere", 0.1))
+overriding("operators that take longer than all", operator_times=operator_times_of("first", 0.75))
 overriding("a step of training that leaves something out", trace_training=training_that_leaves_out)
 overriding("zeros among other weights", zero_weights=lambda self, model: (0, 1))
 overriding("memory that nothing takes", measured_memory=lambda self, model, inputs, device=None: 0)

@@ -178,6 +178,14 @@ CAUGHT = {
     "an evaluation made twice": ("test_evaluate_returns_what_the_call_returns", "call) made: found 2, expected 1"),
     "negative times of layers": ("test_times_of_layers_are_of_its_layers", "has no or negative times: [-0.1]"),
     "layers that take no time": ("test_times_of_layers_are_of_its_layers", "all layers of mlp together take no time"),
+    "operators of layers that are not there": (
+        "test_times_of_operators_are_of_its_layers",
+        "operator_times of mlp names ['nowhere'], no layers of its trace",
+    ),
+    "operators that take longer than all": (
+        "test_times_of_operators_are_of_its_layers",
+        "operator_times of mlp take [0.75] s in a pass of 0.5 s",
+    ),
     "a step of training that leaves something out": ("test_steps_of_training_are_traced", "('fake::op (1 call)',)"),
     "training steps that change the model": (
         "test_steps_of_training_run",

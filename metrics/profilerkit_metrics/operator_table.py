@@ -1,0 +1,92 @@
+"""How long each operator takes in each layer, what it works, and how fast that is."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from profilerkit import (
+    Metric,
+    Noted,
+    NotOfferedError,
+    Partial,
+    ProfilerFunction,
+    Scale,
+    Unavailable,
+    WithoutValuesError,
+)
+from profilerkit.backend import Backend, DeviceLike
+from profilerkit.data import ModelInputs
+from profilerkit.operator_costs import operator_table
+from profilerkit.quantity import scale_value
+from profilerkit.trace import ModelTrace
+
+__all__ = ["ComputeOperatorTable", "OperatorTable"]
+
+
+class OperatorTable(Metric):
+    """Seconds, calls, MACs and achieved FLOP/s of each operator in each layer, as an `OperatorTimeTable`."""
+
+    NAME = "operator_table"
+
+    def show(self) -> str:
+        """Say how many operators there are; the table is the value."""
+        if self.value is None:
+            return ""
+        number = len({row["operator"] for row in self.value.by("operator")})
+        return f"{number} operator{'s' if number != 1 else ''}"
+
+
+class ComputeOperatorTable(ProfilerFunction):
+    """Times every operator of every layer by the framework's own profiler. Computed where it is asked for by name."""
+
+    ON_DEMAND = True
+    ONLY_THROUGH_BACKEND = True
+
+    def get_bounded_status_keys(self) -> type[Metric]:
+        """Return `OperatorTable`."""
+        return OperatorTable
+
+    def __call__(
+        self,
+        model: Any,
+        backend: Backend,
+        inputs: Any,
+        trace: ModelTrace,
+        device: DeviceLike = None,
+        passes: int = 10,
+        backward: bool = True,
+        export: str | os.PathLike[str] | None = None,
+    ) -> Any:
+        """Return the table; unavailable where the backend does not time operators, and for a model without values.
+
+        The columns are those of `profilerkit.operator_times`. What the times leave out makes the table partial; a row
+        whose work is not known has None, and ``missing`` says why.
+
+        Args:
+            model: The model; it is run in inference mode, and in training steps for the backward times.
+            backend: The model's backend.
+            inputs: What it is called with.
+            trace: The static trace, which has the MACs and FLOPs of the forward pass.
+            device: Where to run; where the model is unless given.
+            passes: How often; the table has the medians, and the samples behind them.
+            backward: Whether to time the backward pass too.
+            export: Where to write the framework's own trace file of one pass; none is written unless given.
+        """
+        given = ModelInputs.of(inputs)
+        try:
+            times = backend.operator_times(model, given, device, passes, backward, export)
+        except (NotOfferedError, WithoutValuesError) as error:
+            return Unavailable(str(error))
+        traces: dict[str, ModelTrace | str] = {"forward": trace}
+        if "backward" in times.whole:
+            try:
+                traces["backward"] = backend.trace_training(model, given)
+            except NotOfferedError as error:
+                traces["backward"] = f"not counted: {error}"
+        table = operator_table(times, traces)
+        outside = [
+            f"{scale_value(seconds, 's', Scale.TIME)} {phase}" for phase, seconds in table.outside_seconds.items()
+        ]
+        note = f"outside operators, a pass under the profiler takes {' and '.join(outside)}"
+        return Noted(Partial(table, times.notes) if times.notes else table, note)

@@ -1,0 +1,109 @@
+"""What the measured steps of a training loop took, part by part."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import Any, ClassVar
+
+from profilerkit import Comparative, Measurement, Metric, Noted, ProfilerFunction, Scale, Unavailable
+from profilerkit.quantity import scale_value
+from profilerkit.steps import WatchedSteps
+
+from .complexity import Flops, Macs
+from .layer_times import LayerTimes
+from .training import TrainingFlops, TrainingMacs, TrainingMemory, TrainingMemoryParts
+
+__all__ = ["BackwardTime", "ComputeWatchedSteps", "ForwardTime", "OptimizerTime", "OtherTime", "StepMemory", "StepTime"]
+
+
+class _StepSeconds(Metric):
+    UNIT = "s"
+    SCALE = Scale.TIME
+    COMPARATIVE = Comparative.RECIPROCAL
+
+
+class StepTime(_StepSeconds):
+    """Seconds of one step of a training loop, from its beginning to its end, while it was measured."""
+
+    NAME = "step_time"
+
+
+class ForwardTime(_StepSeconds):
+    """Seconds of a step that the calls of the model took."""
+
+    NAME = "forward_time"
+
+
+class BackwardTime(_StepSeconds):
+    """Seconds of a step that the gradients of the model's layers took."""
+
+    NAME = "backward_time"
+
+
+class OptimizerTime(_StepSeconds):
+    """Seconds of a step that the optimizer took for its updates."""
+
+    NAME = "optimizer_time"
+
+
+class OtherTime(_StepSeconds):
+    """Seconds of a step that are left: loading data, the loss and its gradient, the loop's own code, measuring."""
+
+    NAME = "other_time"
+
+
+class StepMemory(Metric):
+    """The most bytes that were allocated on the device at the end of a part of a step; by part in its mapping."""
+
+    NAME = "step_memory"
+
+    def show(self) -> str:
+        """Show the most."""
+        return str(scale_value(max(self.value.values()), "B", Scale.IEC)) if self.value else ""
+
+
+class ComputeWatchedSteps(ProfilerFunction):
+    """Tells the parts of the steps that `Profiler.watch` has measured. Computed where it is asked for by name."""
+
+    ON_DEMAND = True
+    ONLY_THROUGH_BACKEND = True
+    REPORTED_OF_WATCHED_STEPS: ClassVar[tuple[str, ...]] = (
+        *(StepTime.NAME, ForwardTime.NAME, BackwardTime.NAME, OptimizerTime.NAME, OtherTime.NAME, LayerTimes.NAME),
+        *(StepMemory.NAME, Macs.NAME, Flops.NAME, TrainingMacs.NAME, TrainingFlops.NAME),
+        *(TrainingMemory.NAME, TrainingMemoryParts.NAME),
+    )
+
+    def get_bounded_status_keys(self) -> tuple[type[Metric], ...]:
+        """Return `StepTime`, `ForwardTime`, `BackwardTime`, `OptimizerTime`, `OtherTime` and `StepMemory`."""
+        return StepTime, ForwardTime, BackwardTime, OptimizerTime, OtherTime, StepMemory
+
+    def __call__(self, watched: WatchedSteps | None = None) -> dict[str, Any]:
+        """Return the seconds as `Measurement`, a sample for each step; what was asked for and never came is noted.
+
+        A part that no measured step had is unavailable; one that some of them had has as many samples.
+        """
+        keys = [key.NAME for key in self.get_bounded_status_keys()]
+        if watched is None:
+            return dict.fromkeys(keys, Unavailable("no training loop was watched; see Profiler.watch"))
+        if not watched.steps:
+            return dict.fromkeys(keys, Unavailable(watched.missed or "no step was measured: call start() and stop()"))
+        steps = list(watched.steps.values())
+        found = {
+            StepTime.NAME: _noted([step.seconds for step in steps], watched),
+            OtherTime.NAME: Measurement(tuple(step.other for step in steps)),
+            StepMemory.NAME: dict(steps[-1].memory) or Unavailable(watched.reasons["memory"]),
+        }
+        for key, part in ((ForwardTime, "forward"), (BackwardTime, "backward"), (OptimizerTime, "optimizer")):
+            seconds = [getattr(step, part) for step in steps if getattr(step, part) is not None]
+            found[key.NAME] = Measurement(tuple(seconds)) if seconds else Unavailable(watched.reasons[part])
+        return found
+
+
+def _noted(seconds: list[float], watched: WatchedSteps) -> Any:
+    numbers = ", ".join(map(str, watched.steps))
+    notes = [f"of step{'s' if len(watched.steps) > 1 else ''} {numbers} of a loop of {watched.loop_steps}"]
+    if watched.unwatched:
+        usual = scale_value(median(watched.unwatched), "s", Scale.TIME)
+        notes.append(f"the steps that were not measured took {usual} (median of {len(watched.unwatched)})")
+    value = Measurement(tuple(seconds))
+    return Noted(value, "; ".join(filter(None, [*notes, watched.missed])))

@@ -1,0 +1,51 @@
+"""Grids of timed operators: the slowest, in which layer each is, and how fast it works."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from ..operator_times import COLUMNS
+from ..quantity import Scale, scale_value
+from ..table import Table
+from .grids import Grid
+
+if TYPE_CHECKING:
+    from ..report import Report
+
+__all__ = ["operator_grids"]
+
+#: So many rows are shown; the value has them all.
+SHOWN = 20
+
+
+def operator_grids(reports: Sequence[Report]) -> Iterator[Grid]:
+    """Yield the slowest rows of each table of operators, one that was saved and read again too."""
+    for report in reports:
+        for record in report.statuses.values():
+            if isinstance(record.value, Table) and record.value.columns == COLUMNS:
+                named = f" of {report.name}" if len(reports) > 1 else ""
+                yield _grid(f"{record.friendly_name}{named}", record.value)
+
+
+def _grid(title: str, table: Table) -> Grid:
+    rows = tuple(
+        (
+            row["operator"],
+            row["layer"] or "(model)",
+            row["phase"],
+            str(row["calls"]),
+            str(scale_value(row["seconds"], "s", Scale.TIME)),
+            f"{row['share']:.1%}",
+            _number(row["macs"]),
+            _number(row["flops_per_second"]),
+        )
+        for row in list(table)[:SHOWN]
+    )
+    titles = ("Operator", "Layer", "Phase", "Calls", "Time", "Share", "MACs", "FLOP/s")
+    more = f", the slowest {SHOWN} of {len(table)}" if len(table) > SHOWN else ""
+    return Grid(f"{title}{more}", titles, rows, frozenset(range(3, 8)), kind="operators")
+
+
+def _number(value: float | None) -> str:
+    return str(scale_value(value, scale=Scale.SI)) if value else "-"

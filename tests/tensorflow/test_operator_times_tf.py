@@ -1,0 +1,108 @@
+"""The operators of Keras models under TensorFlow's profiler: whose they are and what they work; no time is asserted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+tf = pytest.importorskip("tensorflow")
+import keras  # noqa: E402
+
+from profilerkit import InputError, ModelInputs, ProfilerBusyError, profile  # noqa: E402
+from profilerkit.operator_times import OperatorTimeTable  # noqa: E402
+from profilerkit_tensorflow import operator_passes  # noqa: E402
+from profilerkit_tensorflow.op_times import _xplane_protobuf  # noqa: E402
+from profilerkit_tensorflow.operator_passes import times_of_operators  # noqa: E402
+
+L = keras.layers
+
+
+@pytest.fixture(autouse=True)
+def fresh_names() -> Iterator[None]:
+    keras.utils.clear_session(free_memory=False)
+    yield
+
+
+def network() -> Any:
+    layers = [L.Conv2D(8, 3, activation="relu", name="conv"), L.Flatten(name="flat"), L.Dense(10, name="dense")]
+    return keras.Sequential([keras.Input((8, 8, 3)), *layers])
+
+
+def table_of(model: Any, x: Any, **options: Any) -> OperatorTimeTable:
+    report = profile(model, x, metrics=["operator_table"], **{"passes": 2, "backward": False, **options})
+    found = report["operator_table"]
+    assert isinstance(found, OperatorTimeTable), report.statuses["operator_table"].missing
+    return found
+
+
+def test_fused_kernels_have_the_work_of_all_their_operators() -> None:
+    found = table_of(network(), tf.ones([4, 8, 8, 3]))
+    rows = {(row["operator"], row["layer"]): row for row in found}
+    convolution, outputs = 4 * 8 * 36 * 27, 4 * 8 * 36
+    linear = 4 * 10 * 8 * 36
+    assert rows["Conv2D", "conv"]["macs"] == convolution
+    assert rows["Conv2D", "conv"]["flops"] == 2 * convolution + 2 * outputs  # a bias and a ReLU
+    assert (rows["MatMul", "dense"]["macs"], rows["MatMul", "dense"]["flops"]) == (linear, 2 * linear + 40)
+    assert {row["missing"] for row in found} == {""}
+    assert sum(row["share"] for row in found) == pytest.approx(1)
+    assert {row["layer"]: row["macs"] for row in found.by("layer")} == {"conv": convolution, "dense": linear}
+
+
+def test_gradients_are_operators_of_their_layers() -> None:
+    found = table_of(network(), tf.ones([4, 8, 8, 3]), backward=True)
+    backward = {(row["operator"], row["layer"]): row for row in found if row["phase"] == "backward"}
+    assert {("Conv2DBackpropFilter", "conv"), ("MatMul", "dense")} <= backward.keys()
+    assert backward["MatMul", "dense"]["calls"] == 2
+    for row in backward.values():
+        assert row["macs"] is not None or row["missing"]
+
+
+def test_a_layer_that_is_counted_as_a_whole_says_so() -> None:
+    model = keras.Sequential([keras.Input((8,)), L.BatchNormalization(name="norm")])
+    found = table_of(model, tf.ones([4, 8]))
+    said = {row["missing"] for row in found if row["layer"] == "norm"}
+    assert said == {"counted with the whole of layer 'norm', by the formula of BatchNormalization"}
+    assert next(row["flops"] for row in found.by("layer") if row["layer"] == "norm") == 2 * 4 * 8
+
+
+def test_more_passes_than_a_session_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operator_passes, "MAX_PASSES", 2)
+    times = times_of_operators(network(), ModelInputs(tf.ones([1, 8, 8, 3])), passes=5, backward=False)
+    assert {len(row.seconds) for row in times.operators} == {5}
+    assert len(times.whole["forward"]) == 5
+    assert all(whole >= 0 for whole in times.whole["forward"])
+
+
+def test_the_profile_is_kept_where_it_is_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "profile.xplane.pb"
+    table_of(network(), tf.ones([1, 8, 8, 3]), export=path)
+    space = _xplane_protobuf().XSpace.FromString(path.read_bytes())
+    names = {metadata.name for plane in space.planes for metadata in plane.event_metadata.values()}
+    assert any(name.endswith("Conv2D") for name in names)
+
+
+def test_nothing_to_differentiate_is_said() -> None:
+    model = keras.Sequential([keras.Input((4,)), L.Lambda(lambda x: tf.argmax(x, -1))])
+    times = times_of_operators(model, ModelInputs(tf.ones([2, 4])), passes=1)
+    assert times.notes == ("there is no backward pass: none of the outputs is of a floating-point type",)
+    assert set(times.whole) == {"forward"}
+
+
+def test_mistakes_are_said() -> None:
+    given = ModelInputs(tf.ones([1, 8, 8, 3]))
+    with pytest.raises(InputError, match="passes=0: at least one pass is needed"):
+        times_of_operators(network(), given, passes=0)
+    with pytest.raises(InputError, match="there is no folder '.*nowhere'; give one that is there"):
+        times_of_operators(network(), given, export="nowhere/profile.pb")
+
+
+def test_a_running_session_is_left_alone(tmp_path: Path) -> None:
+    tf.profiler.experimental.start(str(tmp_path))
+    try:
+        with pytest.raises(ProfilerBusyError, match="one session per process"):
+            times_of_operators(network(), ModelInputs(tf.ones([1, 8, 8, 3])), passes=1)
+    finally:
+        tf.profiler.experimental.stop(save=False)
