@@ -101,7 +101,7 @@ class TorchBackend(Backend):
         return pruning.trace_of_nonzero(model, inputs.map(data.as_tensor))
 
     def measured_memory(self, model: torch.nn.Module, inputs: ModelInputs, device: DeviceLike = None) -> int:
-        """Return the allocator's peak in one forward pass: by torch's profiler on the CPU, by its own count elsewhere."""
+        """Return the allocator's peak in one forward pass: on the CPU as torch's profiler has it."""
         return measured_peak(model, inputs.map(data.as_tensor), device)
 
     def forward(
