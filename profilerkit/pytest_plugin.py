@@ -75,5 +75,5 @@ def _reports(
         return model, baseline
     if baseline is None or isinstance(baseline, Report):
         return profile(model, metrics=metrics, **arguments), baseline
-    comparison = compare(baseline, model, metrics=metrics, **arguments)
+    comparison = compare(baseline, model, metrics=metrics, names=("baseline", "model"), **arguments)
     return comparison.others[0], comparison.reference
