@@ -22,6 +22,8 @@ def with_times(layers: LayerTable | None, times: LayerTable | None) -> LayerTabl
     the forward pass over its seconds, with the layers inside, and ``achieved_own_flops_per_second``, without them. They
     are None where there is nothing to divide, or nothing to divide by.
     """
+    if layers and not times and not (_shares(layers[0], {}) or _achieved(layers[0])):
+        return layers
     timed = {row["path"]: row for row in times or ()}
     columns = dict.fromkeys([*(layers[0] if layers else ()), *(times[0] if times else ())])
     rows = [{**columns, **timed.pop(row["path"], {}), **row} for row in layers or ()]

@@ -179,10 +179,7 @@ _READERS: dict[str, Callable[[Mapping[str, Any], str], Any]] = {
     "measurement": _measurement,
     "table": _table,
     "layer_times": lambda value, where: LayerTimeTable(
-        [
-            layer_time(time, f"{where}.times[{place}]")
-            for place, time in enumerate(_field(value, "times", list, where))
-        ]
+        [layer_time(time, f"{where}.times[{place}]") for place, time in enumerate(_field(value, "times", list, where))]
     ),
     "batch_sweep": _sweep,
     "layers": lambda value, where: _table(value, where, LayerTable),
