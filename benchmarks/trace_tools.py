@@ -120,7 +120,7 @@ def _of_images(name: str) -> Callable[[], tuple[nn.Module, torch.Tensor]]:
 def _of_words(model: str, config: str, **settings: Any) -> Callable[[], tuple[nn.Module, torch.Tensor]]:
     def build() -> tuple[nn.Module, torch.Tensor]:
         transformers: Any = importlib.import_module("transformers")
-        configured = getattr(transformers, config)(use_cache=False, **settings)
+        configured = getattr(transformers, config)(**settings)
         return getattr(transformers, model)(configured), torch.randint(0, 30000, (1, 128))
 
     return build

@@ -74,6 +74,7 @@ def load_application(spec: str) -> Any:
     """
     name = spec.partition(":")[2]
     try:
+        import_module("keras")
         applications = import_module("keras.applications")
     except ImportError as error:
         raise InputError(

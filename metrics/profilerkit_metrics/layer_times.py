@@ -14,7 +14,7 @@ __all__ = ["ComputeLayerTimes", "LayerTimes"]
 
 
 class LayerTimes(Metric):
-    """Seconds of each layer, forward and backward, as a `LayerTimeTable`: medians over several passes, and samples."""
+    """Seconds of each layer, forward and backward, as a table: medians over several passes, and their samples."""
 
     NAME = "layer_times"
 
