@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from types import FrameType
 from typing import Any
 
 import torch
@@ -70,6 +72,8 @@ class TorchStepRecorder(StepRecorder):
         self._active: ExitStack | None = None
         self._inputs: ModelInputs | None = None
         self._updates: list[Any] = []
+        #: Where torch's step runs that is being timed: it calls the hooks again where it calls its base class's step.
+        self._update: FrameType | None = None
         self._memory: dict[str, int] = {}
         self._device: torch.device | None = None
 
@@ -120,6 +124,7 @@ class TorchStepRecorder(StepRecorder):
     def abandon(self) -> None:
         """Take all hooks away."""
         active, self._active = self._active, None
+        self._update = None
         if active is not None:
             active.close()
 
@@ -173,12 +178,19 @@ class TorchStepRecorder(StepRecorder):
         self._note_memory("forward")
 
     def _update_begins(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        caller = sys._getframe(1)
+        if self._update is not None and _is_inside(caller, self._update):
+            return
+        self._update = caller
         self._note_memory("backward")
         self._seen = optimizer
         del self._updates[len(self._updates) // 2 * 2 :]  # one that began and raised
         self._updates.append(self._now())
 
     def _update_ends(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        if sys._getframe(1) is not self._update:
+            return
+        self._update = None
         self._updates.append(self._now())
         self._note_memory("optimizer")
 
@@ -212,3 +224,10 @@ def _outermost(runs: Sequence[Run]) -> tuple[float, float]:
     """Return the seconds of all calls by the user's own code, forward and backward."""
     found = [(forward, backward) for run in runs for call, forward, backward in inclusive(run) if call.outer is None]
     return sum(forward for forward, _ in found), sum(backward for _, backward in found)
+
+
+def _is_inside(frame: FrameType | None, outer: FrameType) -> bool:
+    """Say whether a frame was called, directly or not, from another one that still runs."""
+    while frame is not None and frame is not outer:
+        frame = frame.f_back
+    return frame is outer
