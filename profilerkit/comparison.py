@@ -5,25 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from os import PathLike
-from typing import TYPE_CHECKING, Any
 
 from .alignment import aligned
 from .errors import UnknownStatusError
 from .measurement import Measurement, Ratio
-from .render import render, rich_tables
 from .report import Report
+from .result import Result
 from .status import Comparative, is_number
 from .table import Table
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 __all__ = ["Comparison", "told_apart"]
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Result):
     """Reports side by side; the first is the reference that the others are measured by."""
 
     reference: Report
@@ -103,48 +98,6 @@ class Comparison:
         Raises `ValueError` where one of the two reports holds no layers.
         """
         return aligned(self.reference, self.other(other))
-
-    def plot(self, kind: str, **options: Any) -> Any:
-        """Return a figure of matplotlib with all models side by side, as `Report.plot` does for one."""
-        from .figures import draw
-
-        return draw(self, kind, **options)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all reports as values that JSON can hold: what `save` writes."""
-        from .saved import comparison_to_dict
-
-        return comparison_to_dict(self)
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the comparison to a file, as JSON; `load` reads it."""
-        from .saved import save
-
-        save(self, path)
-
-    @classmethod
-    def load(cls, path: str | PathLike[str]) -> Comparison:
-        """Read a comparison that `save` wrote; raises `ReportFileError` for anything else, naming the field."""
-        from .saved import load_as
-
-        return load_as(cls, path)
-
-    def to_text(self, details: bool = False) -> str:
-        """Return the console table as text; ``details`` adds descriptions and the layers."""
-        return render(self, "console", details=details)
-
-    def __str__(self) -> str:
-        return self.to_text()
-
-    def __rich__(self) -> RenderableType:
-        table: RenderableType = rich_tables().comparison_table(self)
-        return table
-
-    def _repr_html_(self) -> str:
-        """Return the metrics and notes as a notebook shows them."""
-        from .render.html import fragment
-
-        return fragment(self)
 
 
 def told_apart(names: Iterable[str]) -> list[str]:

@@ -7,21 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .errors import UnknownStatusError
 from .layer_times import LayerTimeTable
 from .layer_view import with_times
 from .measurement import Measurement
 from .quantity import Scale
-from .render import render, rich_tables
+from .result import Result
 from .status import Comparative, Completeness, Metric, Outcome
 from .table import Table
 from .trace import LayerTable, MemoryTimeline
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 __all__ = ["Report", "StatusRecord"]
 
@@ -78,7 +74,7 @@ class StatusRecord:
 
 
 @dataclass(frozen=True)
-class Report:
+class Report(Result):
     """What is known about one model.
 
     ``report["macs"]`` is a value in base units, ``report.statuses["macs"]`` all about it, ``print(report)`` a table.
@@ -138,15 +134,6 @@ class Report:
         """
         return Table(_iterations(self))
 
-    def plot(self, kind: str, **options: Any) -> Any:
-        """Return a figure of matplotlib, of one of the `profilerkit.figures.KINDS`; needs the ``plot`` extra.
-
-        ``report.plot("icicle", by="macs")`` is ``profilerkit.figures.icicle(report, by="macs")``.
-        """
-        from .figures import draw
-
-        return draw(self, kind, **options)
-
     def to_pandas(self, table: str = "layers") -> Any:
         """Return "layers", "operators", "iterations" or "layerwise" as a pandas ``DataFrame``.
 
@@ -158,42 +145,6 @@ class Report:
         if found is None:
             raise ValueError(f"the report of {self.name} holds no {table}: the model was not traced")
         return found.to_pandas()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the report as values that JSON can hold: what `save` writes."""
-        from .saved import report_to_dict
-
-        return report_to_dict(self)
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the report to a file, as JSON; `load` reads it."""
-        from .saved import save
-
-        save(self, path)
-
-    @classmethod
-    def load(cls, path: str | PathLike[str]) -> Report:
-        """Read a report that `save` wrote; raises `ReportFileError` for anything else, naming the field."""
-        from .saved import load_as
-
-        return load_as(cls, path)
-
-    def to_text(self, details: bool = False) -> str:
-        """Return the console table as text; ``details`` adds descriptions and the layers."""
-        return render(self, "console", details=details)
-
-    def __str__(self) -> str:
-        return self.to_text()
-
-    def __rich__(self) -> RenderableType:
-        table: RenderableType = rich_tables().report_table(self)
-        return table
-
-    def _repr_html_(self) -> str:
-        """Return the metrics and notes as a notebook shows them."""
-        from .render.html import fragment
-
-        return fragment(self)
 
 
 #: What `Report.to_pandas` makes frames of.

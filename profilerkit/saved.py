@@ -23,16 +23,17 @@ from .files import write_text
 from .plain import from_plain, to_plain
 from .quantity import Scale
 from .report import Report, StatusRecord
+from .result import Result
 from .saved_earlier import COMPARISON, REPORT, brought_up_to_date
 from .status import Comparative, Completeness
 from .table import Table
 from .trace import LayerTable, MemoryTimeline
 
-__all__ = ["SCHEMA", "comparison_to_dict", "load", "load_as", "parse", "report_to_dict", "save", "to_json"]
+__all__ = ["SCHEMA", "load", "load_as", "parse", "save", "to_dict", "to_json"]
 
 #: The schema that is written. 1: without a format, a checksum, operators and memory.
 SCHEMA = 2
-R = TypeVar("R", Report, Comparison)
+R = TypeVar("R", bound=Result)
 _Bytes = Annotated[int, msgspec.Meta(ge=0)]
 
 
@@ -82,19 +83,19 @@ class _Report(msgspec.Struct, forbid_unknown_fields=True):
 # Writing --------------------------------------------------------------------------------------------------------------
 
 
-def report_to_dict(report: Report) -> dict[str, Any]:
-    """Return a report as values that JSON can hold, with its format, schema and checksum."""
-    return _sealed(REPORT, _body(report))
+def to_dict(result: Report | Comparison) -> dict[str, Any]:
+    """Return a report, or the reports of a comparison with the reference first, as values that JSON can hold.
 
-
-def comparison_to_dict(comparison: Comparison) -> dict[str, Any]:
-    """Return a comparison as values that JSON can hold, the reference first, with format, schema and checksum."""
-    return _sealed(COMPARISON, {"reports": [_body(report) for report in comparison.reports]})
+    Format, schema and checksum are among them.
+    """
+    if isinstance(result, Comparison):
+        return _sealed(COMPARISON, {"reports": [_body(report) for report in result.reports]})
+    return _sealed(REPORT, _body(result))
 
 
 def to_json(result: Report | Comparison) -> str:
     """Return the text of the file that `save` writes."""
-    return json.dumps(result.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
+    return json.dumps(to_dict(result), indent=1, ensure_ascii=False, allow_nan=False)
 
 
 def save(result: Report | Comparison, path: str | PathLike[str]) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..comparison import Comparison
     from ..report import Report
 
-__all__ = ["comparison_table", "layer_table", "measured_table", "render", "report_table", "to_text"]
+__all__ = ["layer_table", "measured_table", "render", "result_table", "to_text"]
 
 NARROWEST, WIDEST = 80, 160
 LONGEST_NAME = 36
@@ -50,14 +50,9 @@ def render(
     return to_text(_drawn(parts(result, details, depth, top, changes)))
 
 
-def report_table(report: Report, details: bool = False) -> RenderableType:
-    """Return the table of one model: metric, value and completeness; ``details`` adds descriptions and layers."""
-    return _drawn(parts(report, details))
-
-
-def comparison_table(comparison: Comparison, details: bool = False) -> RenderableType:
-    """Return the models side by side, with the enhancement of each over the first."""
-    return _drawn(parts(comparison, details))
+def result_table(result: Report | Comparison, details: bool = False) -> RenderableType:
+    """Return the table of one model, or of several side by side; ``details`` adds descriptions and the layers."""
+    return _drawn(parts(result, details))
 
 
 def layer_table(layers: LayerTable) -> RenderableType:

@@ -23,7 +23,7 @@ from profilerkit import (
     Report,
     UnknownStatusError,
 )
-from profilerkit.render.console import comparison_table, layer_table, measured_table, report_table, to_text
+from profilerkit.render.console import layer_table, measured_table, result_table, to_text
 from profilerkit.report import StatusRecord
 from profilerkit.status import Outcome
 from profilerkit.testing import FakeLayer, FakeModel
@@ -110,13 +110,13 @@ def test_a_report_is_plain_data(model: FakeModel, make_profiler: MakeProfiler) -
 
 def test_the_table_of_one_model() -> None:
     shown = replace(STUDENT, notes=("counted in a real run",))
-    assert to_text(report_table(shown), width=80) == golden("report.txt")
+    assert to_text(result_table(shown), width=80) == golden("report.txt")
 
 
 def test_the_table_of_a_comparison() -> None:
     comparison = Comparison(TEACHER, (STUDENT,))
-    assert str(comparison) == to_text(comparison_table(comparison))
-    assert to_text(comparison_table(comparison), width=100) == golden("comparison.txt")
+    assert str(comparison) == to_text(result_table(comparison))
+    assert to_text(result_table(comparison), width=100) == golden("comparison.txt")
 
 
 def test_no_real_difference_is_said() -> None:
@@ -215,7 +215,7 @@ def test_two_units_under_one_key_are_not_compared() -> None:
 def test_a_long_name_leaves_the_values_in_sight() -> None:
     long = replace(record("macs", 8, "8 MMACs", "MMACs"), friendly_name="multiply accumulates " * 5)
     one = report("Teacher", long)
-    for text in (to_text(report_table(one), 80), to_text(comparison_table(Comparison(one, (one,))), 80)):
+    for text in (to_text(result_table(one), 80), to_text(result_table(Comparison(one, (one,))), 80)):
         assert "8" in text
         assert "MMACs" in text
 
@@ -292,7 +292,7 @@ def test_what_must_be_said_of_a_value_is_said_with_its_name() -> None:
 def test_what_holds_for_all_reports_is_said_once_and_the_rest_by_name() -> None:
     both, alone = "times are noisy", "counted in a real run"
     reports = replace(TEACHER, notes=(both,)), replace(STUDENT, notes=(both, alone))
-    text = to_text(comparison_table(Comparison(reports[0], (reports[1],))), width=120)
+    text = to_text(result_table(Comparison(reports[0], (reports[1],))), width=120)
     assert text.count("Times are noisy") == 1
     assert f"{STUDENT.name}: {alone}" in text
 
@@ -317,7 +317,7 @@ def test_layers_that_were_asked_for_are_in_the_report(make_profiler: MakeProfile
     assert [row["path"] for row in shown["layerwise_data"]] == ["", "first", "second"]
     assert "second" in shown["layerwise_summary"]
     assert "layerwise_data" in shown
-    assert to_text(report_table(shown), width=100).count("second") == 1
+    assert to_text(result_table(shown), width=100).count("second") == 1
     assert not profiler.report().data
 
 

@@ -1,0 +1,72 @@
+"""What a report and a comparison can both be turned into: text, a figure, a page, a file."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from .render import render, rich_tables
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from .comparison import Comparison
+    from .report import Report
+
+__all__ = ["Result"]
+
+R = TypeVar("R", bound="Result")
+
+
+class Result:
+    """A report of one model, or several side by side: there are no others."""
+
+    @property
+    def _either(self) -> Report | Comparison:
+        return cast("Report | Comparison", self)
+
+    def plot(self, kind: str, **options: Any) -> Any:
+        """Return a figure of matplotlib, of one of the `profilerkit.figures.KINDS`; needs the ``plot`` extra.
+
+        ``report.plot("icicle", by="macs")`` is ``profilerkit.figures.icicle(report, by="macs")``. A comparison has all
+        models side by side.
+        """
+        from .figures import draw
+
+        return draw(self._either, kind, **options)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it as values that JSON can hold: what `save` writes."""
+        from .saved import to_dict
+
+        return to_dict(self._either)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write it to a file, as JSON; `load` reads it."""
+        from .saved import save
+
+        save(self._either, path)
+
+    @classmethod
+    def load(cls: type[R], path: str | PathLike[str]) -> R:
+        """Read what `save` wrote; raises `ReportFileError` for anything else, naming the field."""
+        from .saved import load_as
+
+        return load_as(cls, path)
+
+    def to_text(self, details: bool = False) -> str:
+        """Return the console table as text; ``details`` adds descriptions and the layers."""
+        return render(self._either, "console", details=details)
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def __rich__(self) -> RenderableType:
+        table: RenderableType = rich_tables().result_table(self._either)
+        return table
+
+    def _repr_html_(self) -> str:
+        """Return the metrics and notes as a notebook shows them."""
+        from .render.html import fragment
+
+        return fragment(self._either)
