@@ -22,26 +22,8 @@ def _by_channel(x: Shape, training: bool, wanted: tuple[bool, bool, bool] = (Tru
 
 
 @register_op_cost("aten::native_batch_norm_backward")
-def batch_norm(
-    dy: Shape,
-    x: Shape,
-    weight: Any,
-    mean: Any,
-    var: Any,
-    a: Any,
-    b: Any,
-    training: bool,
-    eps: Any,
-    wanted: Any,
-    *,
-    out: Any,
-) -> Cost:
-    """Nine operations for each element in training; with known statistics 1 for the input, 4 the weight, 1 the bias."""
-    return _by_channel(x, training, wanted)
-
-
 @register_op_cost("aten::batch_norm_backward")
-def batch_norm_of_any_kernel(
+def batch_norm(
     dy: Shape,
     x: Shape,
     weight: Any,
@@ -55,7 +37,7 @@ def batch_norm_of_any_kernel(
     *_: Any,
     out: Any,
 ) -> Cost:
-    """As `batch_norm`."""
+    """Nine operations for each element in training; with known statistics 1 for the input, 4 the weight, 1 the bias."""
     return _by_channel(x, training, wanted)
 
 
