@@ -157,7 +157,6 @@ class ComputeExecutionTime(JointFunction):
     def measure_together(self, calls: Sequence[Mapping[str, Any]]) -> Sequence[dict[str, Any]]:
         """Return the measurements of several models, taken in turn."""
         inputs = [ModelInputs.of(call["inputs"]) for call in calls]
-        _require_equal_calls(calls[0], max(call["backend"].ranks(call["model"]) for call in calls))
         try:
             measured = measured_in_turn(calls, inputs)
         except (NotOfferedError, WithoutValuesError) as error:
@@ -173,9 +172,9 @@ class ComputeExecutionTime(JointFunction):
         ]
 
 
-def _require_equal_calls(call: Mapping[str, Any], ranks: int) -> None:
+def _require_equal_calls(sampling: Sampling, ranks: int) -> None:
     """Raise `InputError` where several processes run a model and each would decide by itself how often."""
-    if ranks > 1 and (call["num_iters"] is None or call["warmup"] is None):
+    if ranks > 1 and (sampling.num_iters is None or sampling.warmup is None):
         raise InputError(
             f"the model runs in {ranks} processes, which must call it equally often, and not until each has seen "
             "enough: give num_iters= and warmup="
@@ -228,6 +227,7 @@ class ComputeTrainingTime(JointFunction):
 def measured_in_turn(calls: Sequence[Mapping[str, Any]], inputs: Sequence[ModelInputs]) -> list[Measurement]:
     """Return the time of each model, taken in turn; the arguments are those of `ComputeExecutionTime`."""
     sampling = sampling_of(calls[0])
+    _require_equal_calls(sampling, max(call["backend"].ranks(call["model"]) for call in calls))
     with ExitStack() as running:
         passes = [
             running.enter_context(
