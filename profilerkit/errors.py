@@ -151,6 +151,14 @@ def model_failed(error: Exception | None, inputs: object, hint: str = "do these 
     return failure
 
 
+def training_step_failed(error: BaseException) -> ModelFailedError:
+    """Return what is said of a model that runs, but whose training step raised an error."""
+    return ModelFailedError(
+        f"the model runs, but its training step raised {type(error).__name__}: {error_line(error)}; use backward=False "
+        "to have the forward times alone"
+    )
+
+
 def by_likeness(name: str, known: Iterable[str]) -> list[str]:
     """Return the known names, the ones most like ``name`` first."""
     import difflib  # only an error needs it

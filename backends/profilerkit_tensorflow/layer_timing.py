@@ -12,9 +12,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from profilerkit import ModelFailedError, ModelInputs
-from profilerkit.error_text import error_line
-from profilerkit.errors import ProfilerKitError
+from profilerkit import ModelInputs
+from profilerkit.errors import ProfilerKitError, training_step_failed
 from profilerkit.layer_times import LayerTime
 from profilerkit.layering import shown_layers
 
@@ -30,7 +29,7 @@ from .reach import running_operators
 from .running import require_values
 from .tracing import _BOOKKEEPING as BOOKKEEPING
 
-__all__ = ["layer_times"]
+__all__ = ["failing", "fresh_call", "has_gradient", "layer_times"]
 
 #: Below this part of the time of a pass the kernels that the profiler saw cannot be all that worked.
 _MUCH = 0.5
@@ -79,12 +78,12 @@ def layer_times(
         fed = inputs.map(lambda leaf: tf.identity(leaf) if tf.is_tensor(leaf) else leaf)
         synchronised = not target.startswith("/CPU")
         reusable = device is None and earlier is not None and earlier.fits(model, fed)
-        with _failing(lambda error: failed(model, error, inputs)):
+        with failing(lambda error: failed(model, error, inputs)):
             program = earlier if reusable and earlier is not None else traced_program(model, fed)
             forward = _timed(NodeOwners(program, training=False), program, fed, passes, synchronised)
         gradients = None
-        if backward and _has_gradient(program):
-            with _failing(_step_failed):
+        if backward and has_gradient(program):
+            with failing(training_step_failed):
                 step = traced_program(model, fed, training=True)
                 size = len(program.graph.get_operations()) - len(program.graph.outputs)
                 owners = NodeOwners(step, training=True, forward_operators=size)
@@ -92,7 +91,7 @@ def layer_times(
     return list(_layer_times(program, forward, gradients, backward))
 
 
-class _failing:
+class failing:
     """Says in our words what the model raises; our own errors are left as they are."""
 
     def __init__(self, said: Callable[[Exception], Exception]) -> None:
@@ -105,14 +104,7 @@ class _failing:
             raise self._said(error) from error
 
 
-def _step_failed(error: Exception) -> ModelFailedError:
-    return ModelFailedError(
-        f"the model runs, but its training step raised {type(error).__name__}: {error_line(error)}; use "
-        "backward=False to have the forward times alone"
-    )
-
-
-def _has_gradient(program: Program) -> bool:
+def has_gradient(program: Program) -> bool:
     """Say whether the model gives anything that a gradient can be taken of."""
     return any(tensor.dtype.is_floating for tensor in program.graph.outputs)
 
@@ -156,7 +148,8 @@ class _Timed:
         )
 
 
-def _timed(owners: NodeOwners, program: Program, inputs: ModelInputs, passes: int, synchronised: bool) -> _Timed:
+def fresh_call(program: Program, inputs: ModelInputs, synchronised: bool) -> Callable[[], None]:
+    """Return a call of a program, all of whose kernels TensorFlow's profiler will record."""
     tensors = [leaf for leaf in inputs.leaves() if tf.is_tensor(leaf)]
     # A new function knows no cheap kernels yet, which would not be recorded; a partial is no retracing to TensorFlow.
     function = tf.function(functools.partial(_called, program.concrete), autograph=False)
@@ -167,6 +160,11 @@ def _timed(owners: NodeOwners, program: Program, inputs: ModelInputs, passes: in
             tf.test.experimental.sync_devices()
 
     function.get_concrete_function(*tensors)
+    return call
+
+
+def _timed(owners: NodeOwners, program: Program, inputs: ModelInputs, passes: int, synchronised: bool) -> _Timed:
+    call = fresh_call(program, inputs, synchronised)
     timed = op_seconds(call, passes).passes
     placed: dict[str, Placed] = {}
     for times in timed:

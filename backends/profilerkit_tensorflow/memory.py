@@ -263,7 +263,6 @@ def _shared_input(kind: str, index: int, sources: Sequence[Tensor | None], outpu
         cut = sources[_CUTS[kind]]
         return _CUTS[kind] if cut is not None and _is_view(cut, output) else None
     return None
-    return None
 
 
 def _unchanged(kind: str, source: Tensor, output: Tensor) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -13,11 +12,12 @@ from typing import Any
 import tensorflow as tf
 
 from profilerkit import InputError, ModelInputs
+from profilerkit.errors import training_step_failed
 from profilerkit.operator_times import CalledOperator, KernelTime, OperatorTime, OperatorTimes
 
 from .devices import resolve_device
 from .failing import failed
-from .layer_timing import _called, _failing, _has_gradient, _step_failed
+from .layer_timing import failing, fresh_call, has_gradient
 from .node_owners import NodeOwners, Placed
 from .op_times import MAX_PASSES, PassTimes, op_seconds
 from .preservation import preserved
@@ -55,15 +55,15 @@ def times_of_operators(
     with preserved(model, variable_values=True), tf.device(target) if device is not None else nullcontext():
         fed = inputs.map(lambda leaf: tf.identity(leaf) if tf.is_tensor(leaf) else leaf)
         synchronised = not target.startswith("/CPU")
-        with _failing(lambda error: failed(model, error, inputs)):
+        with failing(lambda error: failed(model, error, inputs)):
             program = traced_program(model, fed)
             owners = NodeOwners(program, training=False)
             forward = _Ledger("forward")
             forward.time(owners, program, fed, passes, synchronised, export)
-        if not backward or not _has_gradient(program):
+        if not backward or not has_gradient(program):
             notes = ("there is no backward pass: none of the outputs is of a floating-point type",) if backward else ()
             return OperatorTimes(tuple(forward.times()), {"forward": tuple(forward.whole)}, forward.layers, notes)
-        with _failing(_step_failed):
+        with failing(training_step_failed):
             step = traced_program(model, fed, training=True)
             size = len(program.graph.get_operations()) - len(program.graph.outputs)
             owners = NodeOwners(step, training=True, forward_operators=size)
@@ -91,16 +91,7 @@ class _Ledger:
         self, owners: NodeOwners, program: Program, inputs: ModelInputs, passes: int, synchronised: bool, export: Any
     ) -> None:
         """Run a program so often, in sessions that hold so many passes as memory allows."""
-        tensors = [leaf for leaf in inputs.leaves() if tf.is_tensor(leaf)]
-        # A new function knows no cheap kernels yet, which would not be recorded; a partial is no retracing to it.
-        function = tf.function(functools.partial(_called, program.concrete), autograph=False)
-
-        def call() -> None:
-            function(*tensors)
-            if synchronised:
-                tf.test.experimental.sync_devices()
-
-        function.get_concrete_function(*tensors)
+        call = fresh_call(program, inputs, synchronised)
         while len(self.whole) < passes:
             number = min(MAX_PASSES, passes - len(self.whole))
             for times in op_seconds(call, number, export=export).passes:

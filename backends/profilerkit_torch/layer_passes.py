@@ -8,7 +8,7 @@ from torch import nn
 
 from profilerkit import InputError, ModelFailedError, ModelInputs
 from profilerkit.backend import DeviceLike, RunOptions
-from profilerkit.error_text import error_line
+from profilerkit.errors import training_step_failed
 from profilerkit.layer_times import LayerTime
 from profilerkit.measurement import collector_paused
 
@@ -45,10 +45,7 @@ def times_of_layers(
             why = ["it has no backward pass: none of its outputs needs a gradient"]
         except ModelFailedError as error:
             cause = error.__cause__ or error
-            raise ModelFailedError(
-                f"the model runs, but its training step raised {type(cause).__name__}: {error_line(cause)}; use "
-                "backward=False to have the forward times alone"
-            ) from cause
+            raise training_step_failed(cause) from cause
     said = timer.said(forward, gradients)
     said[""] += why
     return layer_times_of(timer.layers, forward, gradients, said, timer.overhead_is_known)

@@ -18,7 +18,7 @@ from torch.profiler import ProfilerActivity, profile, record_function
 
 from profilerkit import InputError, ModelFailedError, ModelInputs, NotOfferedError, ProfilerBusyError
 from profilerkit.backend import DeviceLike, RunOptions
-from profilerkit.error_text import error_line
+from profilerkit.errors import training_step_failed
 from profilerkit.measurement import collector_paused
 from profilerkit.operator_times import OperatorTimes
 
@@ -74,10 +74,7 @@ def times_of_operators(
         return replace(forward, notes=(*forward.notes, note))
     except ModelFailedError as error:
         cause = error.__cause__ or error
-        raise ModelFailedError(
-            f"the model runs, but its training step raised {type(cause).__name__}: {error_line(cause)}; use "
-            "backward=False to have the forward times alone"
-        ) from cause
+        raise training_step_failed(cause) from cause
     return replace(
         forward,
         operators=forward.operators + gradients.operators,
