@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 
 from .measuring import Asked, compared, end_with_failures
-from .options import input_options, measuring_options, output_options, strict_option
-from .output import emit
+from .options import input_options, measuring_options, output_options, picked, strict_option
+from .output import Shown
 
 __all__ = ["command"]
 
@@ -21,22 +20,13 @@ __all__ = ["command"]
 @measuring_options
 @output_options
 @strict_option
-def command(
-    reference: str,
-    others: tuple[str, ...],
-    layers: bool,
-    depth: int | None,
-    top: int | None,
-    form: str,
-    output: tuple[Path, ...],
-    **how: Any,
-) -> None:
+def command(reference: str, others: tuple[str, ...], **options: Any) -> None:
     """Profile models side by side; times are measured in turn.
 
     REFERENCE and each OTHER is a MODEL as 'profilerkit profile' takes it, or a report that was saved as JSON.
     """
-    asked = Asked(**how)
+    asked, shown = picked(Asked, options), picked(Shown, options)
     comparison, profilers = compared((reference, *others), asked)
-    emit(comparison, form, output, asked.quiet, details=layers, depth=depth, top=top)
-    for report in comparison.reports:
-        end_with_failures(report, next(iter(profilers), None))
+    shown.emit(comparison)
+    for report, profiler in zip(comparison.reports, profilers, strict=True):
+        end_with_failures(report, profiler)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 
 from .measuring import Asked, compared
-from .options import input_options, measuring_options, output_options, strict_option
-from .output import emit
+from .options import input_options, measuring_options, output_options, picked, strict_option
+from .output import Shown
 
 __all__ = ["command"]
 
@@ -21,20 +20,11 @@ __all__ = ["command"]
 @measuring_options
 @output_options
 @strict_option
-def command(
-    old: str,
-    new: str,
-    layers: bool,
-    depth: int | None,
-    top: int | None,
-    form: str,
-    output: tuple[Path, ...],
-    **how: Any,
-) -> None:
+def command(old: str, new: str, **options: Any) -> None:
     """Say what changed between OLD and NEW, metric by metric and layer by layer.
 
     Each is a report that was saved as JSON, or a MODEL as 'profilerkit profile' takes it.
     """
-    asked = Asked(**how)
+    asked, shown = picked(Asked, options), picked(Shown, options)
     comparison, _ = compared((old, new), asked)
-    emit(comparison, form, output, asked.quiet, details=layers, depth=depth, top=top, changes=not layers)
+    shown.emit(comparison, changes=not shown.layers)

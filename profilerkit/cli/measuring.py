@@ -103,10 +103,11 @@ def profiled(spec: str, asked: Asked) -> tuple[Report, Profiler]:
         return compute(profiler, asked.metric or None, strict=asked.strict, **asked.arguments), profiler
 
 
-def compared(specs: Sequence[str], asked: Asked, renamed: bool = True) -> tuple[Comparison, list[Profiler]]:
-    """Return models and saved reports side by side; those that are models are measured in turn.
+def compared(specs: Sequence[str], asked: Asked, renamed: bool = True) -> tuple[Comparison, list[Profiler | None]]:
+    """Return models and saved reports side by side, and their profilers; those that are models are measured in turn.
 
-    Those that are called alike get a number each, unless they are not to be ``renamed``.
+    A saved report has None for a profiler. Those that are called alike get a number each, unless they are not to be
+    ``renamed``.
     """
     from ..comparison import Comparison, told_apart
     from ..profiler import compare_profilers
@@ -128,7 +129,7 @@ def compared(specs: Sequence[str], asked: Asked, renamed: bool = True) -> tuple[
     names = [profilers[place].name if place in profilers else reports[place].name for place in range(len(specs))]
     named = told_apart(names) if renamed else names
     first, *rest = (replace(report, name=name) for report, name in zip(ordered, named, strict=True))
-    return Comparison(first, tuple(rest)), live
+    return Comparison(first, tuple(rest)), [profilers.get(place) for place in range(len(specs))]
 
 
 @contextmanager

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,11 +18,19 @@ __all__ = [
     "output_options",
     "parse_batch_sizes",
     "parse_shapes",
+    "picked",
     "require_writable",
     "strict_option",
 ]
 
 F = TypeVar("F", bound="Callable[..., Any]")
+T = TypeVar("T")
+
+
+def picked(kind: type[T], options: Mapping[str, Any]) -> T:
+    """Return a dataclass of those of a command's options that are its fields."""
+    known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    return kind(**{name: value for name, value in options.items() if name in known})
 
 
 def parse_shapes(values: tuple[str, ...]) -> tuple[Any, int | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..comparison import Comparison
     from ..report import Report
 
-__all__ = ["cannot_write", "emit", "form_of"]
+__all__ = ["Shown", "cannot_write", "form_of"]
 
 #: Suffixes that are not the name of their form.
 _SUFFIXES = {"txt": "console", "md": "markdown", "tex": "latex", "htm": "html"}
@@ -34,23 +34,33 @@ def form_of(path: Path) -> str:
     return form
 
 
-def emit(
-    result: Report | Comparison, form: str, output: Iterable[Path] = (), quiet: bool = False, **options: Any
-) -> None:
-    """Write the files, then print the result unless ``quiet``; ``options`` go to the renderer.
+@dataclass(frozen=True)
+class Shown:
+    """How and where a result is to be shown, as the options say."""
 
-    Where a file cannot be written the result is printed all the same, for it took its time.
-    """
-    unwritten = []
-    for path in output:
-        try:
-            write_text(path, _rendered(result, form_of(path), **{"details": True, **_given(options)}))
-        except OSError as error:
-            unwritten.append(error)
-    if not quiet:
-        click.echo(_rendered(result, form, **options).rstrip("\n"))
-    if unwritten:
-        cannot_write(unwritten[0])
+    layers: bool
+    depth: int | None
+    top: int | None
+    form: str
+    output: tuple[Path, ...]
+    quiet: bool
+
+    def emit(self, result: Report | Comparison, **further: Any) -> None:
+        """Write the files, then print the result unless ``quiet``; ``further`` options go to the renderer too.
+
+        Where a file cannot be written the result is printed all the same, for it took its time.
+        """
+        options = {"details": self.layers, "depth": self.depth, "top": self.top, **further}
+        unwritten = []
+        for path in self.output:
+            try:
+                write_text(path, _rendered(result, form_of(path), **{"details": True, **_given(options)}))
+            except OSError as error:
+                unwritten.append(error)
+        if not self.quiet:
+            click.echo(_rendered(result, self.form, **options).rstrip("\n"))
+        if unwritten:
+            cannot_write(unwritten[0])
 
 
 def cannot_write(error: OSError) -> NoReturn:

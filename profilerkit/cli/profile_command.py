@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 
 from .measuring import Asked, end_with_failures, profiled
-from .options import input_options, measuring_options, output_options, strict_option
-from .output import emit
+from .options import input_options, measuring_options, output_options, picked, strict_option
+from .output import Shown
 
 __all__ = ["command"]
 
@@ -20,21 +19,13 @@ __all__ = ["command"]
 @measuring_options
 @output_options
 @strict_option
-def command(
-    model: str,
-    layers: bool,
-    depth: int | None,
-    top: int | None,
-    form: str,
-    output: tuple[Path, ...],
-    **how: Any,
-) -> None:
+def command(model: str, **options: Any) -> None:
     """Profile a model and print its report.
 
     MODEL says where the model is; 'profilerkit list' names the ways: package.module:name, path/to/file.py:name, a saved
     file, or the name of a model in a library.
     """
-    asked = Asked(**how)
+    asked, shown = picked(Asked, options), picked(Shown, options)
     report, profiler = profiled(model, asked)
-    emit(report, form, output, asked.quiet, details=layers, depth=depth, top=top)
+    shown.emit(report)
     end_with_failures(report, profiler)
