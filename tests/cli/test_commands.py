@@ -294,3 +294,13 @@ def test_several_batch_sizes_are_read() -> None:
     with command.make_context("profile", ["x:y", "--batch-size", "8"]) as context:
         assert context.params["batch_size"] == 8
     assert read is not None
+
+
+def test_the_error_of_the_model_that_failed_is_shown(models: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The second one failed: what is traced is its error, not that there was none in the first."""
+    with pytest.raises(SystemExit) as caught:
+        main(["--traceback", "compare", f"{models}:teacher", f"{models}:Fails", *STATIC])
+    assert caught.value.code == 3
+    said = capsys.readouterr().err
+    assert "KeyError: 'half-way'" in said
+    assert "Traceback" in said
