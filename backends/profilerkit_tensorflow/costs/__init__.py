@@ -1,30 +1,10 @@
-"""Cost formulas by family of operators: one operator, one pure function of one call."""
+"""Adapters by family of operators: which operator's call goes to which formula of `profilerkit.costs`."""
 
 from __future__ import annotations
 
-from . import (
-    activation,
-    attention,
-    bookkeeping,
-    convolution,
-    data_input,
-    elementwise,
-    fourier,
-    fused,
-    layers,
-    linear_algebra,
-    loss,
-    matmul,
-    movement,
-    normalisation,
-    optimizer,
-    pooling,
-    quantisation,
-    random_numbers,
-    recurrent,
-    reduction,
-    resampling,
-)
+import pkgutil
+from importlib import import_module
+
 from .registry import (
     OpCall,
     Shapes,
@@ -37,11 +17,11 @@ from .registry import (
     scoped_costs,
 )
 
-#: The families, each a module of formulas.
-FAMILIES = (
-    *(activation, attention, bookkeeping, convolution, data_input, elementwise, fourier, fused, layers, linear_algebra),
-    *(loss, matmul, movement, normalisation, optimizer, pooling, quantisation, random_numbers, recurrent, reduction),
-    resampling,
+#: The families of operators, each a module of adapters: found, not listed.
+FAMILIES = tuple(
+    import_module(f"{__name__}.{module.name}")
+    for module in sorted(pkgutil.iter_modules(__path__), key=lambda module: module.name)
+    if module.name != "registry"
 )
 
 __all__ = [

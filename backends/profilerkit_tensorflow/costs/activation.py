@@ -1,22 +1,32 @@
-"""Activations and their gradients.
+"""Activations, softmax and their gradients: which operator goes to which formula.
 
-They count as what their definition is made of, each elementary function (exp, tanh, erf, ...) as one operation, so that
-a framework which spells them out comes to the same number. ReLU, sigmoid and tanh are one operation, and so are their
-gradients.
+Attention is made of products and a softmax here, and counts as these.
 """
 
 from __future__ import annotations
 
+from functools import partial
+
+from profilerkit.costs import activation
+
 from .registry import register_elementwise
 
-register_elementwise(1, "Relu", "Sigmoid", "Tanh")
-register_elementwise(2, "Relu6", "LeakyRelu", "ClipByValue")  # two comparisons; compare and multiply
-register_elementwise(2, "_MklSwish")  # x * sigmoid(x)
-register_elementwise(3, "Softplus", "Softsign")  # log(1 + exp(x)); x / (1 + abs(x))
-register_elementwise(4, "Elu", "Selu")  # compare, exp, subtract, multiply
-register_elementwise(5, "_MklFusedMish")  # x * tanh(softplus(x))
+register_elementwise(activation.relu, "Relu")
+register_elementwise(activation.sigmoid, "Sigmoid")
+register_elementwise(activation.tanh, "Tanh")
+register_elementwise(activation.clamp, "Relu6", "ClipByValue")
+register_elementwise(activation.leaky_relu, "LeakyRelu")
+register_elementwise(activation.silu, "_MklSwish")
+register_elementwise(activation.softplus, "Softplus")
+register_elementwise(activation.softsign, "Softsign")
+register_elementwise(activation.elu, "Elu", "Selu")
+register_elementwise(activation.mish, "_MklFusedMish")
+register_elementwise(activation.softmax, "Softmax", "SparseSoftmax")
+register_elementwise(partial(activation.softmax, log=True), "LogSoftmax")
 
-register_elementwise(1, "ReluGrad", "Relu6Grad", "LeakyReluGrad", "SigmoidGrad", "TanhGrad")
-register_elementwise(2, "EluGrad", "SeluGrad")  # dy * (y + c)
-register_elementwise(2, "SoftplusGrad")  # dy * sigmoid(x)
-register_elementwise(4, "SoftsignGrad")  # dy / (1 + abs(x)) ** 2
+register_elementwise(
+    activation.elementary_gradient, "ReluGrad", "Relu6Grad", "LeakyReluGrad", "SigmoidGrad", "TanhGrad"
+)
+register_elementwise(activation.elu_gradient, "EluGrad", "SeluGrad")
+register_elementwise(activation.softplus_gradient, "SoftplusGrad")
+register_elementwise(activation.softsign_gradient, "SoftsignGrad")

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .registry import Cost, OpCall, Shape, register_op_cost
+from profilerkit.costs import convolution
+
+from .registry import Cost, OpCall, Shape, register_op_cost, register_op_costs
 
 
 def one_filter(call: OpCall, filters: Shape) -> int:
@@ -26,34 +28,28 @@ def kernel_elements(filters: Shape) -> int:
     return Shape(filters[:-2]).numel
 
 
-@register_op_cost("Conv")
-@register_op_cost("Conv2D")
-@register_op_cost("Conv3D")
-@register_op_cost("_MklNativeConv2D")
-@register_op_cost("_MklNativeConv3D")
-@register_op_cost("_MklNativePadWithConv2D")
+@register_op_costs("Conv", "Conv2D", "Conv3D", "_MklNativeConv2D", "_MklNativeConv3D", "_MklNativePadWithConv2D")
 def conv(call: OpCall) -> Cost:
     """``out * (in_channels / groups) * kernel``."""
-    return Cost.of_macs(call.outputs[0].numel * one_filter(call, call.inputs[1]))
+    return convolution.convolution(call.outputs[0].numel, one_filter(call, call.inputs[1]))
 
 
 @register_op_cost("_MklNativeConv2DWithBias")
 def conv_with_bias(call: OpCall) -> Cost:
     """``out * (in_channels / groups) * kernel``, and an addition for each output element."""
-    return Cost.of_macs(conv(call).macs, call.outputs[0].numel)
+    return conv(call).plus(convolution.convolution(0, 0, call.outputs[0].numel))
 
 
 @register_op_cost("FusedPadConv2D")
 def padded_conv(call: OpCall) -> Cost:
     """Cost of the convolution; its filter is the third input."""
-    return Cost.of_macs(call.outputs[0].numel * one_filter(call, call.inputs[2]))
+    return convolution.convolution(call.outputs[0].numel, one_filter(call, call.inputs[2]))
 
 
-@register_op_cost("DepthwiseConv2dNative")
-@register_op_cost("_MklNativeDepthwiseConv2dNative")
+@register_op_costs("DepthwiseConv2dNative", "_MklNativeDepthwiseConv2dNative")
 def depthwise_conv(call: OpCall) -> Cost:
     """``out * kernel``: each output channel sees one input channel."""
-    return Cost.of_macs(call.outputs[0].numel * kernel_elements(call.inputs[1]))
+    return convolution.convolution(call.outputs[0].numel, kernel_elements(call.inputs[1]))
 
 
 Filter = Callable[[OpCall], Shape]
@@ -79,7 +75,7 @@ def _register_gradient(name: str, filters: Filter, depthwise: bool) -> None:
         """As many multiply-accumulates as the convolution whose gradient it is; also a transposed convolution."""
         shape = filters(call)
         each = kernel_elements(shape) if depthwise else one_filter(call, shape)
-        return Cost.of_macs(call.inputs[2].numel * each)
+        return convolution.convolution(call.inputs[2].numel, each)
 
 
 for _name in ("Conv2DBackpropInput", "Conv3DBackpropInput", "Conv3DBackpropInputV2", "Conv2DBackpropInputV2"):
@@ -99,4 +95,4 @@ _register_gradient("_MklNativeDepthwiseConv2dNativeBackpropFilter", _returned, d
 @register_op_cost("Dilation2D")
 def dilation(call: OpCall) -> Cost:
     """An addition and a comparison for each element of the window, which is the filter's first two dimensions."""
-    return Cost(0, 2 * call.outputs[0].numel * Shape(call.inputs[1][:2]).numel)
+    return convolution.dilation(call.outputs[0].numel, Shape(call.inputs[1][:2]).numel)

@@ -1,30 +1,41 @@
-"""Element-wise operators that are no activations: one operation for each output element, or as many as listed."""
+"""Element-wise operators that are no activations: which elementary function, or which formula, each of them is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from profilerkit.costs import elementwise
 
-from .registry import Cost, OpCall, UnknownShapeError, register_elementwise, register_op_cost
+from .registry import Cost, OpCall, UnknownShapeError, register_elementwise, register_op_cost, register_op_costs
 
-_ARITHMETIC = """
-    Abs Angle Atan2 Ceil ComplexAbs DivNoNan Floor FloorDiv FloorMod Inv Maximum Minimum Mod MulNoNan Neg NextAfter Pow
-    Reciprocal Rint Round Rsqrt Sign Sqrt Square TruncateDiv TruncateMod Xdivy Xlog1py Xlogy
-"""
-_FUNCTIONS = """
-    Acos Acosh Asin Asinh Atan Atanh Betainc BesselI0 BesselI0e BesselI1 BesselI1e BesselJ0 BesselJ1 BesselK0 BesselK0e
-    BesselK1 BesselK1e BesselY0 BesselY1 Cos Cosh Dawsn Digamma Erf Erfc Erfinv Exp Expint Expm1 FresnelCos FresnelSin
-    Igamma IgammaGradA Igammac Lgamma Log Log1p Ndtri Polygamma RandomGammaGrad Sin Sinh Spence Tan Zeta
-"""
-
-register_elementwise(1, *_ARITHMETIC.split(), *_FUNCTIONS.split())
-register_elementwise(2, "SquaredDifference")  # subtract, square
-register_elementwise(3, "Cross")  # two products and their difference
-
-register_elementwise(2, "SqrtGrad")  # 0.5 * dy / y
-register_elementwise(3, "RsqrtGrad")  # -0.5 * dy * y ** 3
-register_elementwise(3, "ReciprocalGrad", "InvGrad")  # -dy * y * y
-
-register_elementwise(1, "BiasAdd", "BiasAddV1")
+#: Operators, by the constant of the convention that each of them is.
+_FUNCTIONS = {
+    "ADD": "BiasAdd BiasAddV1",
+    "MULTIPLY": "MulNoNan",
+    "DIVIDE": "DivNoNan Inv Reciprocal Xdivy",
+    "NEGATE": "Neg",
+    "ABSOLUTE": "Abs ComplexAbs",
+    "COMPARE": "Maximum Minimum",
+    "SIGN": "Sign",
+    "ROUND": "Ceil Floor FloorDiv FloorMod Mod Rint Round TruncateDiv TruncateMod",
+    "POWER": "Pow Square",
+    "SQRT": "Sqrt",
+    "RSQRT": "Rsqrt",
+    "EXP": "Exp Expm1",
+    "LOG": "Log Log1p",
+    "ERF": "Erf Erfc",
+    "SINE": "Cos Sin",
+    "SPECIAL": """
+        Acos Acosh Angle Asin Asinh Atan Atan2 Atanh Betainc BesselI0 BesselI0e BesselI1 BesselI1e BesselJ0 BesselJ1
+        BesselK0 BesselK0e BesselK1 BesselK1e BesselY0 BesselY1 Cosh Dawsn Digamma Erfinv Expint FresnelCos FresnelSin
+        Igamma IgammaGradA Igammac Lgamma Ndtri NextAfter Polygamma RandomGammaGrad Sinh Spence Tan Xlog1py Xlogy Zeta
+    """,
+}
+for _constant, _names in _FUNCTIONS.items():
+    register_elementwise(elementwise.elementary(_constant), *_names.split())
+register_elementwise(elementwise.squared_difference, "SquaredDifference")
+register_elementwise(elementwise.cross, "Cross")
+register_elementwise(elementwise.sqrt_gradient, "SqrtGrad")
+register_elementwise(elementwise.rsqrt_gradient, "RsqrtGrad")
+register_elementwise(elementwise.reciprocal_gradient, "ReciprocalGrad", "InvGrad")
 
 
 def _is_constant(call: OpCall, index: int, number: int) -> bool:
@@ -37,7 +48,10 @@ def _is_constant(call: OpCall, index: int, number: int) -> bool:
     return value is not None and bool((value == number).all())
 
 
-def _unless_neutral(neutral: int, operands: tuple[int, ...]) -> Callable[[OpCall], Cost]:
+def _register_unless_neutral(constant: str, neutral: int, operands: tuple[int, ...], *names: str) -> None:
+    function = elementwise.elementary(constant)
+
+    @register_op_costs(*names)
     def formula(call: OpCall) -> Cost:
         """One operation for each output element, and none where an operand is known to leave the other as it is.
 
@@ -45,29 +59,22 @@ def _unless_neutral(neutral: int, operands: tuple[int, ...]) -> Callable[[OpCall
         """
         if not call.has_floats or any(_is_constant(call, operand, neutral) for operand in operands):
             return Cost(0, 0)
-        return Cost(0, call.outputs[0].numel)
-
-    return formula
+        return function(call.outputs[0].numel)
 
 
-for _names, _neutral, _operands in (
-    (("Add", "AddV2"), 0, (0, 1)),
-    (("Sub",), 0, (1,)),
-    (("Mul",), 1, (0, 1)),
-    (("Div", "RealDiv"), 1, (1,)),
-):
-    for _name in _names:
-        register_op_cost(_name, _unless_neutral(_neutral, _operands))
+_register_unless_neutral("ADD", 0, (0, 1), "Add", "AddV2")
+_register_unless_neutral("SUBTRACT", 0, (1,), "Sub")
+_register_unless_neutral("MULTIPLY", 1, (0, 1), "Mul")
+_register_unless_neutral("DIVIDE", 1, (1,), "Div", "RealDiv")
 
 
-@register_op_cost("AddN")
-@register_op_cost("AccumulateNV2")
+@register_op_costs("AddN", "AccumulateNV2")
 def add_all(call: OpCall) -> Cost:
     """``n - 1`` additions for each element of n summands."""
-    return Cost(0, (len(call.inputs) - 1) * call.outputs[0].numel if call.has_floats else 0)
+    return elementwise.sum_of(len(call.inputs), call.outputs[0].numel if call.has_floats else 0)
 
 
 @register_op_cost("TridiagonalMatMul")
 def tridiagonal_matmul(call: OpCall) -> Cost:
     """Three products and two additions for each output element."""
-    return Cost(0, 5 * call.outputs[0].numel)
+    return elementwise.tridiagonal_product(call.outputs[0].numel)

@@ -1,16 +1,17 @@
-"""Fourier transforms, by the customary count of the fast one: ``5 n log2(n)`` for n complex points, half for real."""
+"""Fourier transforms: which operator goes to which formula."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
-from .registry import Cost, OpCall, Shape, UnknownShapeError, register_op_cost
+from profilerkit.costs import fourier
+
+from .registry import Cost, OpCall, Shape, UnknownShapeError, register_op_cost, register_op_costs
 
 
-def _transform(points: Shape, axes: Sequence[int], per_point: float) -> Cost:
-    length = math.prod(points[axis] for axis in axes)
-    return Cost(0, round(per_point * points.numel * math.log2(length)) if length else 0)
+def _transform(points: Shape, axes: Sequence[int], real: bool) -> Cost:
+    return fourier.transform(points.numel, math.prod(points[axis] for axis in axes), real)
 
 
 def _padded(call: OpCall, axes: Sequence[int]) -> Shape:
@@ -36,16 +37,16 @@ def _register(name: str, dimensions: int) -> None:
     axes = tuple(range(-dimensions, 0))
 
     def complex_to_complex(call: OpCall) -> Cost:
-        """``5 n log2(n)`` for each transform of n points."""
-        return _transform(call.inputs[0], axes, 5)
+        """Return the cost of transforms of complex points."""
+        return _transform(call.inputs[0], axes, real=False)
 
     def real_to_complex(call: OpCall) -> Cost:
-        """``2.5 n log2(n)`` for each transform of n real points."""
-        return _transform(_padded(call, axes), axes, 2.5)
+        """Return the cost of transforms of real points."""
+        return _transform(_padded(call, axes), axes, real=True)
 
     def complex_to_real(call: OpCall) -> Cost:
-        """``2.5 n log2(n)`` for each transform to n real points."""
-        return _transform(call.outputs[0], axes, 2.5)
+        """Return the cost of transforms to real points."""
+        return _transform(call.outputs[0], axes, real=True)
 
     for spelling in (name, f"I{name}", f"Batch{name}", f"BatchI{name}"):
         register_op_cost(spelling, complex_to_complex)
@@ -57,17 +58,15 @@ for _dimensions, _suffix in ((1, ""), (2, "2D"), (3, "3D")):
     _register(f"FFT{_suffix}", _dimensions)
 
 
-@register_op_cost("FFTND")
-@register_op_cost("IFFTND")
+@register_op_costs("FFTND", "IFFTND")
 def over_axes(call: OpCall) -> Cost:
-    """``5 n log2(n)`` for each transform of n points."""
+    """Return the cost of transforms of complex points."""
     axes = _axes(call)
-    return _transform(_padded(call, axes), axes, 5)
+    return _transform(_padded(call, axes), axes, real=False)
 
 
-@register_op_cost("RFFTND")
-@register_op_cost("IRFFTND")
+@register_op_costs("RFFTND", "IRFFTND")
 def real_over_axes(call: OpCall) -> Cost:
-    """``2.5 n log2(n)`` for each transform of, or to, n real points."""
+    """Return the cost of transforms of, or to, real points."""
     axes = _axes(call)
-    return _transform(_padded(call, axes), axes, 2.5)
+    return _transform(_padded(call, axes), axes, real=True)

@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+
+from profilerkit.costs import activation, elementwise, normalization
 
 from .convolution import conv, depthwise_conv
-from .matmul import batch_matmul, matmul
+from .matmul import batch_matmul, matrix_product
 from .registry import Cost, OpCall, UnknownCostError, register_op_cost
 
-#: Operations for each output element, by what is fused.
-_FUSED = {
-    **dict.fromkeys(("BiasAdd", "Add", "Mul", "Relu", "Sigmoid", "Tanh"), 1),
-    **dict.fromkeys(("Relu6", "LeakyRelu", "FusedBatchNorm", "_MklSwish"), 2),
-    "Elu": 4,
-    "GeluExact": 5,
-    "_FusedHardSwish": 5,
-    "_MklFusedMish": 5,
-    "GeluApproximate": 8,
-    "Identity": 0,
+#: The formula of what is fused, by the number of output elements.
+_FUSED: dict[str, Callable[[int], Cost]] = {
+    "BiasAdd": elementwise.elementary("ADD"),
+    "Add": elementwise.elementary("ADD"),
+    "Mul": elementwise.elementary("MULTIPLY"),
+    "Relu": activation.relu,
+    "Sigmoid": activation.sigmoid,
+    "Tanh": activation.tanh,
+    "Relu6": activation.clamp,
+    "LeakyRelu": activation.leaky_relu,
+    "FusedBatchNorm": normalization.normalize_with_known_statistics,
+    "_MklSwish": activation.silu,
+    "Elu": activation.elu,
+    "GeluExact": activation.gelu,
+    "GeluApproximate": partial(activation.gelu, approximate=True),
+    "_FusedHardSwish": activation.hard_swish,
+    "_MklFusedMish": activation.mish,
+    "Identity": lambda elements: Cost(0, 0),
 }
 _NAMES: dict[str, Callable[[OpCall], Cost]] = {
-    "_FusedMatMul": matmul,
-    "_MklNativeFusedMatMul": matmul,
+    "_FusedMatMul": matrix_product,
+    "_MklNativeFusedMatMul": matrix_product,
     "_MklFusedBatchMatMulV2": batch_matmul,
     "_FusedConv2D": conv,
     "_FusedConv3D": conv,
@@ -37,11 +48,13 @@ def _register(name: str, product: Callable[[OpCall], Cost]) -> None:
     @register_op_cost(name)
     def fused(call: OpCall) -> Cost:
         """The product, and what the attribute ``fused_ops`` names, for each output element."""
-        operations = [_FUSED.get(operator) for operator in call.attribute("fused_ops")]
-        known = [count for count in operations if count is not None]
-        if len(known) < len(operations):
-            raise UnknownCostError
-        return Cost.of_macs(product(call).macs, sum(known) * call.outputs[0].numel)
+        formulas = [_FUSED.get(operator) for operator in call.attribute("fused_ops")]
+        cost = product(call)
+        for formula in formulas:
+            if formula is None:
+                raise UnknownCostError
+            cost = cost.plus(formula(call.outputs[0].numel))
+        return cost
 
 
 for _name, _product in _NAMES.items():

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from profilerkit.costs import loss
+
 from .registry import Cost, OpCall, register_op_cost
 
 
 @register_op_cost("SoftmaxCrossEntropyWithLogits")
 def cross_entropy(call: OpCall) -> Cost:
-    """``-sum(t * log_softmax(x))``: 5 + 2 for each element; and ``softmax(x) - t``, which it returns too: 1."""
-    return Cost(0, 8 * call.outputs[1].numel)
+    """Return the cost of the loss and of its gradient, which it returns too."""
+    return loss.softmax_cross_entropy(call.outputs[1].numel)
 
 
 @register_op_cost("SparseSoftmaxCrossEntropyWithLogits")
 def sparse_cross_entropy(call: OpCall) -> Cost:
-    """``-log_softmax(x)[t]``: 5 for each element and 1 for each target.
-
-    The gradient, which it returns too, is the softmax less 1 at the target: one more for each target.
-    """
-    return Cost(0, 5 * call.inputs[0].numel + 2 * call.inputs[1].numel)
+    """Return the cost of the loss and of its gradient, which it returns too."""
+    return loss.sparse_softmax_cross_entropy(call.inputs[0].numel, call.inputs[1].numel)

@@ -1,29 +1,29 @@
-"""Matrix products: one multiply-accumulate for each output element and each element summed over."""
+"""Matrix products: which operator goes to which formula."""
 
 from __future__ import annotations
 
 import math
 
-from .registry import Cost, OpCall, Shape, register_op_cost
+from profilerkit.costs import matmul
+
+from .registry import Cost, OpCall, Shape, register_op_cost, register_op_costs
 
 
-@register_op_cost("MatMul")
-@register_op_cost("SparseMatMul")
-def matmul(call: OpCall) -> Cost:
+@register_op_costs("MatMul", "SparseMatMul")
+def matrix_product(call: OpCall) -> Cost:
     """``(m, k) @ (k, n)``: m * k * n."""
     a, b = call.inputs[0], call.inputs[1]
-    return Cost.of_macs(a.numel * b[0 if call.attribute("transpose_b") else 1])
+    return matmul.product(a.numel * b[0 if call.attribute("transpose_b") else 1])
 
 
-@register_op_cost("BatchMatMul")
-@register_op_cost("BatchMatMulV2")
-@register_op_cost("BatchMatMulV3")
+@register_op_costs("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3")
 def batch_matmul(call: OpCall) -> Cost:
     """``(..., m, k) @ (..., k, n)``, whose leading dimensions broadcast: batch * m * k * n."""
     a, b = call.inputs[0], call.inputs[1]
     rows, summed = (a[-1], a[-2]) if call.attribute("adj_x") else (a[-2], a[-1])
     columns = b[-2] if call.attribute("adj_y") else b[-1]
-    return Cost.of_macs(_broadcast(Shape(a[:-2]), Shape(b[:-2])).numel * rows * summed * columns)
+    batch = _broadcast(Shape(a[:-2]), Shape(b[:-2])).numel
+    return matmul.matrix_product(rows, summed, columns, batch=batch)
 
 
 def _broadcast(a: Shape, b: Shape) -> Shape:
@@ -32,9 +32,7 @@ def _broadcast(a: Shape, b: Shape) -> Shape:
     return Shape(y if x == 1 else x for x, y in zip(*padded, strict=True))
 
 
-@register_op_cost("Einsum")
-@register_op_cost("XlaEinsum")
-@register_op_cost("_MklEinsum")
+@register_op_costs("Einsum", "XlaEinsum", "_MklEinsum")
 def einsum(call: OpCall) -> Cost:
     """Of two operands: the product of the sizes of all labels. Of one: an addition for each element summed over.
 
@@ -44,10 +42,8 @@ def einsum(call: OpCall) -> Cost:
     sizes: dict[str, int] = {}
     labels = [_sized(sizes, term, shape) for term, shape in zip(operands.split(","), call.inputs, strict=True)]
     ranged = math.prod(sizes.values())
-    if len(labels) > 1:
-        return Cost.of_macs(ranged)
     summed = any(label not in result for label in labels[0] if len(label) == 1)
-    return Cost(0, ranged if summed else 0)
+    return matmul.einsum(ranged, len(labels), summed)
 
 
 def _sized(sizes: dict[str, int], term: str, shape: Shape) -> list[str]:
@@ -64,4 +60,4 @@ def _sized(sizes: dict[str, int], term: str, shape: Shape) -> list[str]:
 def sparse_dense_matmul(call: OpCall) -> Cost:
     """A multiply-accumulate for each value that the sparse matrix holds and each column of the dense one."""
     values, dense = call.inputs[1], call.inputs[3]
-    return Cost.of_macs(values.numel * dense[0 if call.attribute("adjoint_b") else 1])
+    return matmul.product(values.numel * dense[0 if call.attribute("adjoint_b") else 1])

@@ -1,37 +1,46 @@
-"""Reductions, cumulative ones, and sums over the places that indices name."""
+"""Reductions, cumulative ones, and sums over the places that indices name: which goes to which formula."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+
+from profilerkit.costs import elementwise, reduction
 
 from .registry import Cost, OpCall, Shape, register_op_cost, register_reduction
 
 
-def _register_over_axes(name: str, operations: int) -> None:
+def _register_over_axes(name: str, formula: Callable[[int], Cost]) -> None:
     @register_op_cost(name)
-    def reduction(call: OpCall) -> Cost:
-        """Return the operations for each input element; none where no axis is to be reduced.
+    def over_axes(call: OpCall) -> Cost:
+        """Return the cost for each input element; none where no axis is to be reduced.
 
         Gradients of operators that broadcast sum over the axes that were broadcast, often none.
         """
         axes = call.value(1) if call.has_floats else None
         reduces = call.has_floats and (axes is None or axes.size > 0)
-        return Cost(0, operations * call.inputs[0].numel if reduces else 0)
+        return formula(call.inputs[0].numel if reduces else 0)
 
 
-_SEGMENTS = """
-    SegmentMax SegmentMaxV2 SegmentMean SegmentMin SegmentMinV2 SegmentProd SegmentProdV2 SegmentSum SegmentSumV2
-    UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum
-"""
+_OVER_AXES: tuple[tuple[str, Callable[[int], Cost]], ...] = (
+    *(("Sum", reduction.total), ("Mean", reduction.total), ("Max", reduction.extreme), ("Min", reduction.extreme)),
+    *(("Prod", reduction.multiplied), ("EuclideanNorm", reduction.norm)),
+)
+for _name, _formula in _OVER_AXES:
+    _register_over_axes(_name, _formula)
 
-for _name in ("Sum", "Mean", "Max", "Min", "Prod"):
-    _register_over_axes(_name, 1)
-_register_over_axes("EuclideanNorm", 2)  # square, add
-
-register_reduction(1, "BiasAddGrad", "Cumprod", "Cumsum")
-register_reduction(1, "MirrorPadGrad", "TileGrad")  # what was copied adds up
-register_reduction(2, "L2Loss")  # square, add
-register_reduction(4, "CumulativeLogsumexp")  # maximum, subtract, exp, add
-register_reduction(1, *_SEGMENTS.split())
-register_reduction(4, "AdjustContrast", "AdjustContrastv2")  # mean; subtract, multiply, add
+register_reduction(reduction.total, "BiasAddGrad", "Cumsum")
+register_reduction(reduction.multiplied, "Cumprod")
+register_reduction(reduction.total, "MirrorPadGrad", "TileGrad")  # what was copied adds up
+register_reduction(reduction.norm, "L2Loss")
+register_reduction(reduction.log_sum_exp, "CumulativeLogsumexp")
+register_reduction(elementwise.adjust_contrast, "AdjustContrast", "AdjustContrastv2")
+_SEGMENT: dict[Callable[[int], Cost], str] = {
+    reduction.extreme: "SegmentMax SegmentMaxV2 SegmentMin SegmentMinV2 UnsortedSegmentMax UnsortedSegmentMin",
+    reduction.multiplied: "SegmentProd SegmentProdV2 UnsortedSegmentProd",
+    reduction.total: "SegmentMean SegmentSum SegmentSumV2 UnsortedSegmentSum",
+}
+for _segment, _names in _SEGMENT.items():
+    register_reduction(_segment, *_names.split())
 
 #: One operation for each value that the sparse tensor holds.
 _SPARSE = """
@@ -50,7 +59,7 @@ def _register_scattering(name: str, updates: int) -> None:
     @register_op_cost(name)
     def scattering(call: OpCall) -> Cost:
         """One addition, product or comparison for each element that is brought in."""
-        return Cost(0, call.inputs[updates].numel if call.has_floats else 0)
+        return reduction.scattered(call.inputs[updates].numel if call.has_floats else 0)
 
 
 for _name in _SCATTERED.split():
@@ -71,7 +80,7 @@ def _register_segments(name: str) -> None:
     def segments(call: OpCall) -> Cost:
         """One addition for each element of each row that is looked up."""
         data, indices = call.inputs[0], call.inputs[1]
-        return Cost(0, indices.numel * Shape(data[1:]).numel)
+        return reduction.scattered(indices.numel * Shape(data[1:]).numel)
 
 
 for _name in ("SparseSegmentMean", "SparseSegmentSqrtN", "SparseSegmentSum"):

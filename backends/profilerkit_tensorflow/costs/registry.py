@@ -1,8 +1,8 @@
 """Which formula gives the cost of which operator type or layer.
 
 A formula is a pure function of one call of an operator: the static shapes of its inputs and outputs, and its
-attributes. Operators that move or choose data are known zeros, element-wise operators cost one operation for each
-output element, reductions one for each input element. Whatever is left is reported as not counted, never as zero.
+attributes. Operators that move or choose data are known zeros, element-wise operators cost the same for each output
+element, reductions for each input element. Whatever is left is reported as not counted, never as zero.
 """
 
 from __future__ import annotations
@@ -10,11 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast, overload
+from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
 
-from profilerkit.cost import Cost, Formula, FormulaTable, Shape, evaluated
+from profilerkit.costs import Cost, CostRegistry, Formula, Shape, evaluated
+from profilerkit.error_text import shown
+from profilerkit.errors import ArgumentError
 
 __all__ = [
+    "COSTS",
     "Cost",
     "OpCall",
     "Shape",
@@ -27,18 +30,41 @@ __all__ = [
     "register_free",
     "register_layer_cost",
     "register_op_cost",
+    "register_op_costs",
     "register_reduction",
     "scoped_costs",
 ]
 
 F = TypeVar("F", bound="Callable[..., Cost]")
 LayerF = TypeVar("LayerF", bound="Callable[..., Cost | None]")
+#: The cost of an operator by the number of its elements.
+PerElements: TypeAlias = Callable[[int], Cost]
 
 _free: set[str] = set()
-_elementwise: dict[str, int] = {}
-_reductions: dict[str, int] = {}
-_operators = FormulaTable("operator")
-_layers = FormulaTable("layer")
+_elementwise: dict[str, PerElements] = {}
+_reductions: dict[str, PerElements] = {}
+
+
+def _is_kerass(key: Any) -> bool:
+    """Say whether a layer, by its class or as the name of one, comes with Keras."""
+    return isinstance(key, _Layer) and (isinstance(key.layer, str) or _ships(key.layer))
+
+
+def _ships(kind: type) -> bool:
+    return kind.__module__.partition(".")[0] in ("keras", "tf_keras")
+
+
+class _Layer(NamedTuple):
+    """The key of a layer: Keras has a layer, and TensorFlow an operator, that are both called Conv2D."""
+
+    layer: Any
+
+
+COSTS = CostRegistry(
+    "Keras",
+    shipped=_is_kerass,
+    called_with={"operator": (("call",), ()), "layer": (("layer", "inputs", "outputs", "training"), ())},
+)
 
 
 class UnknownShapeError(Exception):
@@ -127,12 +153,8 @@ def register_op_cost(op: str, formula: F | None = None, *, override: bool = Fals
     ...     return Cost.of_macs(2 * query.numel * key[-2])
     """
     if not isinstance(op, str) or not op:
-        raise TypeError(f"register_op_cost takes the type of an operator, such as 'Conv2D', not {op!r}")
-
-    def register(function: F) -> F:
-        return _operators.register(op, function, override)
-
-    return register if formula is None else register(formula)
+        raise ArgumentError(f"op={shown(op)}: give the type of an operator, such as 'Conv2D'")
+    return COSTS.register(op, formula, override=override)
 
 
 @overload
@@ -153,18 +175,14 @@ def register_layer_cost(layer_type: Any, formula: LayerF | None = None, *, overr
             ``"BatchNormalization"`` is that of Keras 3 and that of ``tf_keras``.
         formula: Called with the layer, the shapes of its input tensors, those of its outputs, and ``training``;
             returns a `Cost`, or None where the layer's operators are to be counted after all.
-        override: Replace a formula that is there already; without it that raises `RegistrationConflictError`.
+        override: Replace a formula that is there already, or count a layer that comes with Keras by a formula and not
+            by its operators; without it either raises `RegistrationConflictError`.
     """
     if not isinstance(layer_type, (type, str)):
-        raise TypeError(f"register_layer_cost takes a class or the name of one of Keras' layers, not {layer_type!r}")
+        raise ArgumentError(f"layer_type={shown(layer_type)}: give a class or the name of one of Keras' layers")
 
     name = layer_type if isinstance(layer_type, str) else layer_type.__name__
-
-    def register(function: LayerF) -> LayerF:
-        _layers.register(layer_type, cast(Formula, function), override, name)
-        return function
-
-    return register if formula is None else register(formula)
+    return COSTS.register(_Layer(layer_type), formula, override=override, kind="layer", name=name)
 
 
 def register_free(*types: str) -> None:
@@ -172,28 +190,39 @@ def register_free(*types: str) -> None:
     _free.update(types)
 
 
-def register_elementwise(operations: int, *types: str) -> None:
-    """Declare operators that take so many operations for each element of their first output."""
-    _elementwise.update(dict.fromkeys(types, operations))
+def register_elementwise(formula: PerElements, *types: str) -> None:
+    """Declare operators that cost so much by the number of elements of their first output."""
+    _elementwise.update(dict.fromkeys(types, formula))
 
 
-def register_reduction(operations: int, *types: str) -> None:
-    """Declare operators that take so many operations for each element of their first input."""
-    _reductions.update(dict.fromkeys(types, operations))
+def register_reduction(formula: PerElements, *types: str) -> None:
+    """Declare operators that cost so much by the number of elements of their first input."""
+    _reductions.update(dict.fromkeys(types, formula))
+
+
+def register_op_costs(*types: str) -> Callable[[F], F]:
+    """Give several operators one formula: a decorator."""
+
+    def register(function: F) -> F:
+        for op in types:
+            register_op_cost(op, function)
+        return function
+
+    return register
 
 
 @contextmanager
 def scoped_costs() -> Iterator[None]:
-    """Forget at the end whatever formulas were registered inside: for tests, and for trying one out."""
-    with _operators.scoped(), _layers.scoped():
+    """Forget at the end whatever formulas this context registered inside: for tests, and for trying one out."""
+    with COSTS.scoped():
         yield
 
 
 def layer_cost(layer: Any) -> Formula | None:
     """Return the formula for a layer, if its class has one."""
     kind = type(layer)
-    shipped = kind.__module__.partition(".")[0] in ("keras", "tf_keras")
-    return _layers.get(kind) or (_layers.get(kind.__name__) if shipped else None)
+    named = (_Layer(kind.__name__),) if _ships(kind) else ()
+    return COSTS.get(_Layer(kind), *named)
 
 
 def op_cost(call: OpCall) -> Cost | None:
@@ -201,7 +230,7 @@ def op_cost(call: OpCall) -> Cost | None:
 
     Raises `UnknownShapeError` where the cost follows from a shape that is not known.
     """
-    formula = _operators.get(call.type)
+    formula = COSTS.get(call.type)
     if formula is None:
         return _derived(call)
     try:
@@ -219,9 +248,7 @@ def _derived(call: OpCall) -> Cost | None:
     if call.type in _free:
         return Cost(0, 0)
     if call.type in _elementwise:
-        counted = is_float(call.output_dtypes[0])
-        return Cost(0, _elementwise[call.type] * call.outputs[0].numel if counted else 0)
+        return _elementwise[call.type](call.outputs[0].numel if is_float(call.output_dtypes[0]) else 0)
     if call.type in _reductions:
-        counted = is_float(call.input_dtypes[0])
-        return Cost(0, _reductions[call.type] * call.inputs[0].numel if counted else 0)
+        return _reductions[call.type](call.inputs[0].numel if is_float(call.input_dtypes[0]) else 0)
     return None

@@ -1,34 +1,10 @@
-"""Cost formulas by family of operators: one operator, one pure function of shapes."""
+"""Adapters by family of operators: which operator's arguments go to which formula of `profilerkit.costs`."""
 
 from __future__ import annotations
 
-from . import (
-    activation,
-    attention,
-    communication,
-    convolution,
-    foreach,
-    fourier,
-    gradients_elementwise,
-    gradients_normalisation,
-    gradients_places,
-    gradients_product,
-    gradients_recurrent,
-    linear_algebra,
-    loss,
-    low_precision,
-    matmul,
-    movement,
-    normalisation,
-    optimiser,
-    pooling,
-    quantisation,
-    quantised_layers,
-    recurrent,
-    reduction,
-    sparse,
-    vision,
-)
+import pkgutil
+from importlib import import_module
+
 from .classification import Kind, classify, has_nested_kernel
 from .pricing import op_cost
 from .registry import (
@@ -44,12 +20,14 @@ from .registry import (
 )
 from .shapes import SparseShape, require_plain, shapes_of
 
-#: The families, each a module of formulas.
-FAMILIES = (
-    *(activation, attention, communication, convolution, foreach, fourier, linear_algebra, loss, low_precision),
-    *(matmul, movement, normalisation, optimiser, pooling, quantisation, quantised_layers, recurrent, reduction),
-    *(sparse, vision),
-    *(gradients_elementwise, gradients_normalisation, gradients_places, gradients_product, gradients_recurrent),
+#: The modules here that are no families of operators.
+_NO_FAMILIES = ("classification", "pricing", "registry", "shapes")
+
+#: The families of operators, each a module of adapters: found, not listed.
+FAMILIES = tuple(
+    import_module(f"{__name__}.{module.name}")
+    for module in sorted(pkgutil.iter_modules(__path__), key=lambda module: module.name)
+    if module.name not in _NO_FAMILIES
 )
 
 __all__ = [

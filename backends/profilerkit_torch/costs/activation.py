@@ -1,94 +1,128 @@
-"""Activations that take more than one operation for each element.
-
-They count as what their definition is made of, each elementary function (exp, tanh, erf, ...) as one operation, so that
-a framework which spells them out comes to the same number. ReLU, sigmoid and tanh are one operation, as every
-element-wise operator that is not listed here.
-"""
+"""Activations, softmax and dropout: which operator goes to which formula, an in-place variant to the same."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import torch
 
+from profilerkit.costs import activation
+
 from .registry import Cost, Shape, register_op_cost, register_op_costs
+from .shapes import SparseShape
 
-#: Operations for each element, by operator; an in-place variant costs the same.
-_PER_ELEMENT = {
-    "hardtanh": 2,
-    "relu6": 2,
-    "leaky_relu": 2,  # compare, multiply
-    "_prelu_kernel": 2,
-    "threshold": 1,
-    "silu": 2,  # x * sigmoid(x)
-    "softplus": 3,  # log(1 + exp(x))
-    "mish": 5,  # x * tanh(softplus(x))
-    "hardsigmoid": 4,  # clip(x + 3, 0, 6) / 6
-    "hardswish": 5,  # x * hardsigmoid(x)
-    "elu": 4,  # compare, exp, subtract, multiply
-    "celu": 4,
-    "addcmul": 3,
-    "addcdiv": 3,
-    "lerp": 3,
-    "floor_divide": 1,
-    "rrelu_with_noise": 2,  # compare, multiply
-    "polar": 4,  # cosine, sine, two products
+#: The formula for each element of the output, by operator.
+_BY_OUTPUT: dict[str, Callable[[int], Cost]] = {
+    "hardtanh": activation.clamp,
+    "relu6": activation.clamp,
+    "leaky_relu": activation.leaky_relu,
+    "_prelu_kernel": activation.leaky_relu,
+    "rrelu_with_noise": activation.leaky_relu,
+    "rrelu_with_noise_functional": activation.leaky_relu,
+    "silu": activation.silu,
+    "softplus": activation.softplus,
+    "mish": activation.mish,
+    "hardsigmoid": activation.hard_sigmoid,
+    "hardswish": activation.hard_swish,
+    "elu": activation.elu,
+    "celu": activation.elu,
+    "glu": activation.glu,
+    "_masked_scale": activation.dropout,
 }
-#: Other names that torch has for such operators, in its kernels.
-_KERNELS = {"rrelu_with_noise_functional": 2, "_add_relu": 2, "_masked_scale": 2}
+#: The formula for each element of the input: these return more than the output.
+_BY_INPUT: dict[str, Callable[[int], Cost]] = {
+    "log_sigmoid_forward": activation.softplus,
+    "_fused_dropout": activation.dropout,
+    "native_dropout": activation.dropout,
+    "softmax": activation.softmax,
+    "_softmax": activation.softmax,
+    "_safe_softmax": activation.softmax,
+    "_masked_softmax": activation.softmax,
+    "_nested_tensor_softmax_with_shape": activation.softmax,
+    "log_softmax": partial(activation.softmax, log=True),
+    "_log_softmax": partial(activation.softmax, log=True),
+}
 
 
-def _register(name: str, operations: int) -> None:
+def _register(name: str, formula: Callable[[int], Cost], by_input: bool) -> None:
+    def cost(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
+        """Return the cost for each element."""
+        return formula(x.numel if by_input else out.numel)
+
     for variant in filter(partial(hasattr, torch.ops.aten), (name, f"{name}_")):
-
-        @register_op_cost(f"aten::{variant}")
-        def activation(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
-            """Return the operations of the definition for each element."""
-            return Cost(0, operations * out.numel)
+        register_op_cost(f"aten::{variant}", cost)
 
 
-for _name, _operations in {**_PER_ELEMENT, **_KERNELS}.items():
-    _register(_name, _operations)
+for _name, _formula in _BY_OUTPUT.items():
+    _register(_name, _formula, by_input=False)
+for _name, _formula in _BY_INPUT.items():
+    _register(_name, _formula, by_input=True)
 
 
-@register_op_cost("aten::clamp")
-@register_op_cost("aten::clamp_")
+@register_op_costs("aten::clamp", "aten::clamp_")
 def clamp(x: Shape, low: Any = None, high: Any = None, *, out: Shape) -> Cost:
     """One comparison for each element and bound."""
-    return Cost(0, out.numel * ((low is not None) + (high is not None)))
+    return activation.clamp(out.numel, (low is not None) + (high is not None))
 
 
-@register_op_cost("aten::gelu")
-@register_op_cost("aten::gelu_")
+@register_op_costs("aten::gelu", "aten::gelu_")
 def gelu(x: Shape, *, approximate: str = "none", out: Shape) -> Cost:
-    """``0.5 * x * (1 + erf(x / sqrt(2)))``: 5; ``0.5 * x * (1 + tanh(c * (x + 0.044715 * x**3)))``: 8."""
-    return Cost(0, (5 if approximate == "none" else 8) * out.numel)
+    """Return the cost by ``erf``, or by ``tanh``."""
+    return activation.gelu(out.numel, approximate=approximate != "none")
 
 
-@register_op_cost("aten::glu")
-def glu(x: Shape, *_: Any, out: Shape) -> Cost:
-    """``a * sigmoid(b)``: two operations for each output element."""
-    return Cost(0, 2 * out.numel)
+def _register_sparse_softmax(name: str, log: bool) -> None:
+    @register_op_cost(f"aten::_sparse_{name}")
+    def sparse_softmax(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
+        """As the dense one, for each stored element."""
+        return activation.softmax(stored(x), log=log)
+
+    @register_op_cost(f"aten::_sparse_{name}_backward_data")
+    def sparse_softmax_gradient(dy: Shape, y: Shape, *_: Any, out: Any) -> Cost:
+        """As the dense one's, for each stored element."""
+        return activation.softmax_gradient(stored(y), log=log)
 
 
-@register_op_cost("aten::log_sigmoid_forward")
-def log_sigmoid(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
-    """``-log(1 + exp(-x))``: three operations for each element, as softplus."""
-    return Cost(0, 3 * x.numel)
+def stored(x: Shape) -> int:
+    """Return the elements that a tensor keeps: all of them unless it is sparse."""
+    return x.stored if isinstance(x, SparseShape) else x.numel
 
 
-@register_op_cost("aten::_fused_dropout")
-@register_op_cost("aten::native_dropout")
-def dropout(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
-    """Mask and scale: two operations for each element, where a model keeps its dropout on."""
-    return Cost(0, 2 * x.numel)
+_register_sparse_softmax("softmax", log=False)
+_register_sparse_softmax("log_softmax", log=True)
+
+#: The formula of the gradient for each element of the gradient from above, ``dy``.
+_GRADIENTS: dict[str, Callable[[int], Cost]] = {
+    "hardtanh_backward": activation.elementary_gradient,
+    "leaky_relu_backward": activation.elementary_gradient,
+    "rrelu_with_noise_backward": activation.elementary_gradient,
+    "hardshrink_backward": activation.elementary_gradient,
+    "softshrink_backward": activation.elementary_gradient,
+    "_prelu_kernel_backward": activation.prelu_gradient,
+    "elu_backward": activation.elu_gradient,
+    "softplus_backward": activation.softplus_gradient,
+    "log_sigmoid_backward": activation.log_sigmoid_gradient,
+    "hardsigmoid_backward": activation.hard_sigmoid_gradient,
+    "hardswish_backward": activation.hard_swish_gradient,
+    "silu_backward": activation.silu_gradient,
+    "mish_backward": activation.mish_gradient,
+    "gelu_backward": activation.gelu_gradient,
+    "logit_backward": activation.logit_gradient,
+    "glu_backward": activation.glu_gradient,
+    "_softmax_backward_data": activation.softmax_gradient,
+    "_masked_softmax_backward": activation.softmax_gradient,
+    "_log_softmax_backward_data": partial(activation.softmax_gradient, log=True),
+}
 
 
-@register_op_costs(
-    *(f"prims::bessel_{name}" for name in ("i0", "i0e", "i1", "i1e", "j0", "j1")),
-    *(f"prims::{name}" for name in ("cbrt", "erf_inv", "erfcx", "ndtri", "spherical_bessel_j0", "zeta")),
-)
-def primitive(*_: Any, out: Shape, **__: Any) -> Cost:
-    """One operation for each element, as any other elementary function."""
-    return Cost(0, out.numel)
+def _register_gradient(name: str, formula: Callable[[int], Cost]) -> None:
+    @register_op_cost(f"aten::{name}")
+    def gradient(dy: Shape, *_: Any, out: Any, **__: Any) -> Cost:
+        """Return the cost of the derivative for each element."""
+        return formula(dy.numel)
+
+
+for _name, _formula in _GRADIENTS.items():
+    _register_gradient(_name, _formula)

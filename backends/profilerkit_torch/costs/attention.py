@@ -1,8 +1,14 @@
-"""Attention, in torch's own fused spelling; the others are made of products and softmax and count as these."""
+"""Attention in torch's own fused operators, and its gradients: which operator goes to which formula.
+
+Attention that is spelt otherwise is made of products and a softmax, and counts as these. The dense product is counted
+whatever the mask, causal ones included.
+"""
 
 from __future__ import annotations
 
 from typing import Any
+
+from profilerkit.costs import attention
 
 from .registry import Cost, Shape, register_free, register_op_cost, register_op_costs
 
@@ -11,13 +17,9 @@ from .registry import Cost, Shape, register_free, register_op_cost, register_op_
 def scaled_dot_product_attention(
     query: Shape, key: Shape, value: Shape, attn_mask: Shape | None = None, *_: Any, out: Shape, **__: Any
 ) -> Cost:
-    """``softmax(q @ k.T * scale + mask) @ v``: batch * heads * L * S * (E + Ev) multiply-accumulates.
-
-    Each of the batch * heads * L * S scores is scaled, masked where there is a mask, and goes through the softmax
-    (five operations). The dense product is counted whatever the mask, causal ones included.
-    """
+    """``softmax(q @ k.T * scale + mask) @ v``: batch * heads * L * S scores."""
     scores = Shape(out[:-1]).numel * key[-2]  # the output's dimensions: query and key may broadcast
-    return Cost.of_macs(scores * (query[-1] + value[-1]), scores * (6 + (attn_mask is not None)))
+    return attention.attention(scores, query[-1], value[-1], attn_mask is not None)
 
 
 @register_op_costs(
@@ -125,7 +127,7 @@ def _heads_last(
     else:
         batch, length, keys = starts[0] - 1, longest, longest_key
     scores = batch * length * keys * query[-2]
-    return Cost.of_macs(scores * (query[-1] + value[-1]), scores * (6 + masked))
+    return attention.attention(scores, query[-1], value[-1], masked)
 
 
 @register_op_costs("aten::_native_multi_head_attention", "aten::_triton_multi_head_attention")
@@ -142,21 +144,19 @@ def multi_head_attention(
     out: Any,
     **__: Any,
 ) -> Cost:
-    """Four projections with their biases, and attention; ``nn.MultiheadAttention`` without its fast path costs as much.
-
-    Where the weights are wanted too, it scales the queries in place of the scores, and averages over the heads.
-    """
+    """Return what ``nn.MultiheadAttention`` costs without its fast path: projections with biases, and attention."""
     given = (*weights[4:], *(mask, need_weights, average_attn_weights)[len(weights[4:]) :])
     mask, need_weights, average_attn_weights = given[:3]
-    batch, length, keys = query[0], query[1], key[1]
-    scores = batch * heads * length * keys
-    rows = batch * 2 * (length + keys)
-    macs = rows * width * width + 2 * scores * (width // heads)
-    if need_weights:
-        flops = scores * (5 + (mask is not None) + average_attn_weights) + query.numel
-    else:
-        flops = scores * (6 + (mask is not None))
-    return Cost.of_macs(macs, rows * width + flops)
+    return attention.multi_head_attention(
+        query[0],
+        query[1],
+        key[1],
+        width,
+        heads,
+        has_mask=mask is not None,
+        need_weights=bool(need_weights),
+        average_weights=bool(average_attn_weights),
+    )
 
 
 @register_op_cost("aten::_transformer_encoder_layer_fwd")
@@ -175,25 +175,98 @@ def transformer_encoder_layer(
     are, their epsilon, their four weights, the four of the linear layers, and the mask.
     """
     use_gelu, hidden, mask = weights[4], weights[11], weights[15] if len(weights) > 15 else mask
-    attention = multi_head_attention(x, x, x, width, heads, *weights[:4], mask, False, out=(out, None))
-    inner = Shape(x[:-1]).numel * hidden[0]
-    further = inner * (1 + (5 if use_gelu else 1)) + x.numel * (1 + 2 * 7 + 2)
-    return Cost(attention.macs + 2 * inner * width, attention.flops + 4 * inner * width + further)
+    return attention.transformer_encoder_layer(
+        x[0], x[1], width, heads, hidden[0], use_gelu=bool(use_gelu), has_mask=mask is not None
+    )
 
 
 @register_op_cost("aten::_transform_bias_rescale_qkv")
 def transform_bias_rescale_qkv(qkv: Shape, bias: Shape, heads: int, *, out: Any) -> Cost:
     """An addition for each element of the three projections, and the scale of the queries."""
-    return Cost(0, qkv.numel + qkv.numel // 3)
-
-
-@register_op_costs(
-    *("aten::softmax", "aten::_softmax", "aten::_safe_softmax", "aten::log_softmax", "aten::_log_softmax"),
-    *("aten::_masked_softmax", "aten::_nested_tensor_softmax_with_shape"),
-)
-def softmax(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
-    """Five operations for each element: maximum, subtraction, exponential, sum, division (or logarithm's)."""
-    return Cost(0, 5 * x.numel)
+    return attention.projected_queries(qkv.numel)
 
 
 register_free("aten::_fused_sdp_choice", "aten::_fill_mem_eff_dropout_mask_")
+
+# Gradients ------------------------------------------------------------------------------------------------------------
+
+
+@register_op_cost("aten::_scaled_dot_product_cudnn_attention_backward")
+@register_op_cost("aten::_scaled_dot_product_efficient_attention_backward")
+@register_op_cost("aten::_scaled_dot_product_flash_attention_backward")
+@register_op_cost("aten::_scaled_dot_product_flash_attention_for_cpu_backward")
+@register_op_cost("aten::_scaled_dot_product_fused_attention_overrideable_backward")
+def attention_gradient(dy: Shape, query: Shape, key: Shape, value: Shape, *_: Any, out: Any, **__: Any) -> Cost:
+    """Return the cost of the gradients by queries, keys and values, of batch * heads * L * S scores."""
+    return attention.attention_gradient(Shape(dy[:-1]).numel * key[-2], query[-1], value[-1])
+
+
+@register_op_cost("aten::_flash_attention_backward")
+def flash_attention_gradient(
+    dy: Shape,
+    query: Shape,
+    key: Shape,
+    value: Shape,
+    y: Any,
+    sums: Any,
+    starts: Shape | None,
+    starts_key: Any,
+    longest: int,
+    longest_key: int,
+    *_: Any,
+    out: Any,
+    **__: Any,
+) -> Cost:
+    """As `attention_gradient`, of ``(batch, L, heads, E)``."""
+    return _gradient_heads_last(query, key, value, starts, longest * longest_key)
+
+
+@register_op_cost("aten::_efficient_attention_backward")
+def efficient_attention_gradient(
+    dy: Shape,
+    query: Shape,
+    key: Shape,
+    value: Shape,
+    bias: Any,
+    y: Any,
+    starts: Shape | None,
+    starts_key: Any,
+    longest: int,
+    longest_key: int,
+    *_: Any,
+    out: Any,
+    **__: Any,
+) -> Cost:
+    """As `attention_gradient`, of ``(batch, L, heads, E)``."""
+    return _gradient_heads_last(query, key, value, starts, longest * longest_key)
+
+
+@register_op_cost("aten::_cudnn_attention_backward")
+def cudnn_attention_gradient(
+    dy: Shape,
+    query: Shape,
+    key: Shape,
+    value: Shape,
+    y: Any,
+    sums: Any,
+    seed: Any,
+    offset: Any,
+    bias: Any,
+    starts: Shape | None,
+    starts_key: Any,
+    longest: int,
+    longest_key: int,
+    *_: Any,
+    out: Any,
+    **__: Any,
+) -> Cost:
+    """As `attention_gradient`; packed sequences have their heads last."""
+    if starts is None:
+        return attention_gradient(dy, query, key, value, out=out)
+    return _gradient_heads_last(query, key, value, starts, longest * longest_key)
+
+
+def _gradient_heads_last(query: Shape, key: Shape, value: Shape, starts: Shape | None, longest: int) -> Cost:
+    """Packed sequences, which ``starts`` lays out, count as if all were as long as the longest: padding is data."""
+    scores = Shape(query[:-1]).numel * key[-3] if starts is None else (starts[0] - 1) * query[-2] * longest
+    return attention.attention_gradient(scores, query[-1], value[-1])

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from .registry import forget_what_was_derived, formula_of, is_free
+from .registry import COSTS, formula_of, is_free
 
 __all__ = ["Kind", "classify", "has_nested_kernel", "schema_name"]
 
@@ -35,8 +35,9 @@ _OF_NESTED = (
     torch._C.DispatchKey.CompositeImplicitAutogradNestedTensor,
     torch._C.DispatchKey.NestedTensorCPU,
 )
+#: What was found out, and the version of the formulas that it was found out with.
 _kinds: dict[Any, Kind] = {}
-forget_what_was_derived(_kinds.clear)
+_version: list[object] = [None]
 
 #: Operators that return their input where nothing is to be done, and sums of its elements elsewhere.
 _VIEWS_ONLY_AT_TIMES = ("aten::coalesce",)
@@ -48,6 +49,10 @@ _MOVES = frozenset((torch.Tag.inplace_view, torch.Tag.view_copy))
 
 def classify(func: Any) -> Kind:
     """Say what is known of an operator."""
+    version = COSTS.version
+    if version != _version[0]:
+        _kinds.clear()
+        _version[0] = version
     kind = _kinds.get(func)
     if kind is None:
         kind = _kinds[func] = _classified(func)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from profilerkit.costs import reduction as reductions
+
 from .registry import Cost, Shape, register_free, register_op_cost, register_op_costs
 
 
@@ -17,14 +19,14 @@ def _elements(shapes: Any) -> int:
 )
 def all_reduce(x: Any, *_: Any, out: Any, **__: Any) -> Cost:
     """One addition for each element: around a ring of n devices each one adds up n - 1 of n parts, rounded up."""
-    return Cost(0, _elements(x))
+    return reductions.all_reduce(_elements(x))
 
 
 @register_op_cost("_c10d_functional_autograd::reduce_scatter_tensor")
 @register_op_cost("_c10d_functional::reduce_scatter_tensor")
 def reduce_scatter(x: Shape, reduction: str, group_size: int, *_: Any, out: Shape, **__: Any) -> Cost:
     """``group_size - 1`` additions for each element that a device is left with."""
-    return Cost(0, (group_size - 1) * out.numel)
+    return reductions.all_reduce(out.numel, group_size)
 
 
 _MOVES = """

@@ -1,21 +1,22 @@
-"""Convolutions in one to three dimensions: grouped, depthwise, dilated, transposed.
+"""Convolutions in one to three dimensions and their gradients: which operator goes to which formula.
 
-A convolution multiplies each output element with one filter: ``out * (in_channels / groups) * kernel``. A transposed
-one does so with each input element: ``in * (out_channels / groups) * kernel``. Padding counts as if it were data.
+The filter of one output element (of one input element, if transposed) is all of a weight but its first dimension.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+from profilerkit.costs import activation, convention, convolution
 
 from .registry import Cost, Shape, register_op_cost, register_op_costs
 
 
 def cost_of_convolution(x: Shape, weight: Shape, bias: Shape | None, out: Shape, transposed: bool = False) -> Cost:
     """Return the cost of a convolution of either kind."""
-    one_filter = Shape(weight[1:]).numel
-    macs = (x.numel if transposed else out.numel) * one_filter
-    return Cost.of_macs(macs, out.numel if bias is not None else 0)
+    filtered = x if transposed else out
+    return convolution.convolution(filtered.numel, Shape(weight[1:]).numel, out.numel if bias is not None else 0)
 
 
 @register_op_costs(
@@ -40,7 +41,7 @@ def conv_transpose(x: Shape, weight: Shape, bias: Shape | None = None, *_: Any, 
 @register_op_cost("aten::convolution")
 @register_op_cost("aten::_convolution")
 @register_op_cost("aten::convolution_overrideable")
-def convolution(
+def either_convolution(
     x: Shape,
     weight: Shape,
     bias: Shape | None,
@@ -90,8 +91,7 @@ def cudnn_transposed(x: Shape, weight: Shape, *_: Any, out: Shape, **__: Any) ->
 @register_op_costs("aten::cudnn_convolution_relu", "aten::miopen_convolution_relu")
 def convolution_relu(x: Shape, weight: Shape, bias: Shape | None, *_: Any, out: Shape, **__: Any) -> Cost:
     """Cost of a convolution, and one operation for each output element."""
-    macs, flops = cost_of_convolution(x, weight, bias, out)
-    return Cost(macs, flops + out.numel)
+    return cost_of_convolution(x, weight, bias, out).plus(activation.relu(out.numel))
 
 
 @register_op_costs("aten::cudnn_convolution_add_relu", "aten::miopen_convolution_add_relu")
@@ -99,14 +99,14 @@ def convolution_add_relu(
     x: Shape, weight: Shape, other: Shape, alpha: Any, bias: Shape | None, *_: Any, out: Shape, **__: Any
 ) -> Cost:
     """Cost of a convolution, and two operations for each output element."""
-    macs, flops = cost_of_convolution(x, weight, bias, out)
-    return Cost(macs, flops + 2 * out.numel)
+    added = Cost(0, out.numel * convention.ADD)
+    return cost_of_convolution(x, weight, bias, out).plus(added).plus(activation.relu(out.numel))
 
 
 @register_op_cost("aten::conv_tbc")
 def convolution_of_time_first(x: Shape, weight: Shape, bias: Shape, *_: Any, out: Shape) -> Cost:
     """``out * in_channels * kernel`` of a weight ``(kernel, in, out)``, and an addition for each output element."""
-    return Cost.of_macs(out.numel * weight[0] * weight[1], out.numel)
+    return convolution.convolution(out.numel, weight[0] * weight[1], out.numel)
 
 
 @register_op_cost("aten::convolution_backward")
@@ -127,5 +127,52 @@ def convolution_backward(
     **__: Any,
 ) -> Cost:
     """As much as the forward pass for the input's gradient, and again for the weight's; the bias takes the sum."""
-    forward = cost_of_convolution(x, weight, None, gradient, transposed)
-    return Cost.of_macs(forward.macs * sum(wanted[:2]), gradient.numel if wanted[2] else 0)
+    return _gradient(x if transposed else gradient, gradient, weight, wanted)
+
+
+def _gradient(filtered: Shape, dy: Shape, weight: Shape, wanted: Sequence[bool]) -> Cost:
+    biased = dy.numel if wanted[2] else 0
+    return convolution.convolution_gradient(filtered.numel, Shape(weight[1:]).numel, sum(wanted[:2]), biased)
+
+
+@register_op_cost("aten::_slow_conv2d_backward.output_mask")
+def native_gradient(
+    dy: Shape, x: Shape, weight: Shape, kernel: Any, stride: Any, padding: Any, wanted: Any, *, out: Any
+) -> Cost:
+    """As ``convolution_backward``."""
+    return _gradient(dy, dy, weight, wanted)
+
+
+@register_op_cost("aten::mps_convolution_backward")
+def metal_gradient(
+    x: Shape, dy: Shape, weight: Shape, padding: Any, stride: Any, dilation: Any, groups: Any, wanted: Any, *, out: Any
+) -> Cost:
+    """As ``convolution_backward``."""
+    return _gradient(dy, dy, weight, wanted)
+
+
+@register_op_cost("aten::mps_convolution_transpose_backward")
+def metal_transposed_gradient(
+    x: Shape, dy: Shape, weight: Shape, p: Any, op: Any, s: Any, d: Any, g: Any, wanted: Any, *, out: Any
+) -> Cost:
+    """As ``convolution_backward`` of a transposed one; the bias' gradient is none of its."""
+    return _gradient(x, dy, weight, (*wanted, False))
+
+
+@register_op_cost("aten::convolution_backward_overrideable")
+def gradient_of_other_devices(
+    dy: Shape,
+    x: Shape,
+    weight: Shape,
+    s: Any,
+    p: Any,
+    d: Any,
+    transposed: bool,
+    op: Any,
+    g: Any,
+    wanted: Any,
+    *,
+    out: Any,
+) -> Cost:
+    """As ``convolution_backward``."""
+    return _gradient(x if transposed else dy, dy, weight, wanted)

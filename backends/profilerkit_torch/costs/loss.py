@@ -1,36 +1,36 @@
-"""Losses: what their definition is made of, for each element, and an addition where they are summed or averaged."""
+"""Losses and their gradients: which operator goes to which formula."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from profilerkit.costs import PerElement, loss
+
 from .registry import Cost, Shape, register_op_cost, register_op_costs
 
 
-@register_op_cost("aten::mse_loss")
-def mse_loss(x: Shape, target: Shape, reduction: int = 1, *, out: Shape) -> Cost:
-    """``(x - t) ** 2``: subtract, square; two operations for each element."""
-    return _loss(x, 2, reduction)
+def _register(name: str, formula: PerElement[[bool]]) -> None:
+    @register_op_cost(f"aten::{name}")
+    def cost(x: Shape, target: Shape, reduction: int = 1, *_: Any, out: Shape) -> Cost:
+        """Return the cost for each element; reduction 0 is none."""
+        return formula(x.numel, reduction != 0)
 
 
-@register_op_cost("aten::smooth_l1_loss")
-def smooth_l1_loss(x: Shape, target: Shape, reduction: int = 1, *_: Any, out: Shape) -> Cost:
-    """``0.5 * d * d / beta`` of ``d = abs(x - t)`` where it is below beta: subtract, abs, compare, and three."""
-    return _loss(x, 6, reduction)
-
-
-@register_op_cost("aten::huber_loss")
-def huber_loss(x: Shape, target: Shape, reduction: int = 1, *_: Any, out: Shape) -> Cost:
-    """``0.5 * d * d`` of ``d = abs(x - t)`` where it is below delta: subtract, abs, compare, two products."""
-    return _loss(x, 5, reduction)
+for _name, _formula in (
+    ("mse_loss", loss.mean_squared_error),
+    ("smooth_l1_loss", loss.smooth_l1),
+    ("huber_loss", loss.huber),
+    ("soft_margin_loss", loss.soft_margin),
+):
+    _register(_name, _formula)
 
 
 @register_op_cost("aten::binary_cross_entropy")
 def binary_cross_entropy(
     x: Shape, target: Shape, weight: Shape | None = None, reduction: int = 1, *, out: Shape
 ) -> Cost:
-    """``-(t * log(x) + (1 - t) * log(1 - x))``: 8 for each element, and one for the weight."""
-    return _loss(x, 8 + (weight is not None), reduction)
+    """Return the cost for each element."""
+    return loss.binary_cross_entropy(x.numel, weight is not None, reduction != 0)
 
 
 @register_op_cost("aten::binary_cross_entropy_with_logits")
@@ -43,49 +43,83 @@ def binary_cross_entropy_with_logits(
     *,
     out: Shape,
 ) -> Cost:
-    """``(1 - t) * x - p * log_sigmoid(x)``: 6 for each element, one for the weight.
-
-    With a weight of positives ``p = 1 + (pos_weight - 1) * t``: two more for each element and the product with it, and
-    a subtraction for each of its own.
-    """
-    extra = 0 if pos_weight is None else pos_weight.numel
-    loss = _loss(x, 6 + (weight is not None) + 3 * (pos_weight is not None), reduction)
-    return Cost(0, loss.flops + extra)
+    """Return the cost for each element, and for each weight of positives."""
+    positive = None if pos_weight is None else pos_weight.numel
+    return loss.binary_cross_entropy_with_logits(x.numel, weight is not None, positive, reduction != 0)
 
 
-@register_op_cost("aten::nll_loss_forward")
-@register_op_cost("aten::nll_loss2d_forward")
+@register_op_costs("aten::nll_loss_forward", "aten::nll_loss2d_forward")
 def nll_loss(x: Shape, target: Shape, *_: Any, out: Any, **__: Any) -> Cost:
-    """One addition for each target."""
-    return Cost(0, target.numel)
-
-
-@register_op_cost("aten::soft_margin_loss")
-def soft_margin_loss(x: Shape, target: Shape, reduction: int = 1, *, out: Shape) -> Cost:
-    """``log(1 + exp(-t * x))``: negate, multiply, exp, add, log; five operations for each element."""
-    return _loss(x, 5, reduction)
+    """Return the cost for each target."""
+    return loss.negative_log_likelihood(target.numel)
 
 
 @register_op_cost("aten::multi_margin_loss")
 def multi_margin_loss(
     x: Shape, target: Shape, p: Any = 1, margin: Any = 1, weight: Shape | None = None, reduction: int = 1, *, out: Shape
 ) -> Cost:
-    """``sum(max(0, margin - x[t] + x) ** p) / n``: subtract, add, compare, sum; a square, a product with the weight."""
-    return _loss(x, 4 + (p == 2) + (weight is not None), 0)
+    """Return the cost for each element."""
+    return loss.multi_margin(x.numel, p == 2, weight is not None)
 
 
 @register_op_costs("aten::_ctc_loss", "aten::_cudnn_ctc_loss", "aten::miopen_ctc_loss")
 def ctc_loss(log_probs: Shape, targets: Shape, *_: Any, out: Any, **__: Any) -> Cost:
-    """Add up the probabilities of all alignments (Graves and others 2006): 13 operations for each state and step.
-
-    A target of S labels has 2 * S + 1 states, blanks between them. Each is the logarithm of a sum of three: two
-    comparisons, three subtractions, three exponentials, two additions, a logarithm, and two additions of the maximum
-    and of the label's probability. Steps and labels count as padded to the longest.
-    """
-    steps, batch = log_probs[0], (log_probs[1] if len(log_probs) == 3 else 1)
-    states = 2 * targets.numel + batch
-    return Cost(0, 13 * steps * states)
+    """Return the cost for each state and step; a target of S labels has 2 * S + 1 states."""
+    batch = log_probs[1] if len(log_probs) == 3 else 1
+    return loss.connectionist_temporal(log_probs[0], 2 * targets.numel + batch)
 
 
-def _loss(x: Shape, operations: int, reduction: int) -> Cost:
-    return Cost(0, x.numel * (operations + (reduction != 0)))
+def _register_gradient(name: str, formula: PerElement[[]]) -> None:
+    @register_op_cost(f"aten::{name}")
+    def gradient(dy: Shape, x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+        """Return the cost for each element of the input."""
+        return formula(x.numel)
+
+
+#: The formula of the gradient for each element of the input, by operator.
+_GRADIENTS: dict[str, PerElement[[]]] = {
+    "mse_loss_backward": loss.mean_squared_error_gradient,
+    "smooth_l1_loss_backward": loss.smooth_l1_gradient,
+    "huber_loss_backward": loss.huber_gradient,
+    "soft_margin_loss_backward": loss.soft_margin_gradient,
+}
+for _name, _gradient in _GRADIENTS.items():
+    _register_gradient(_name, _gradient)
+
+
+@register_op_cost("aten::binary_cross_entropy_backward")
+def binary_cross_entropy_gradient(
+    dy: Shape, x: Shape, target: Shape, weight: Shape | None = None, *_: Any, out: Any
+) -> Cost:
+    """Return the cost for each element."""
+    return loss.binary_cross_entropy_gradient(x.numel, weight is not None)
+
+
+@register_op_costs("aten::nll_loss_backward", "aten::nll_loss2d_backward")
+def nll_loss_gradient(dy: Shape, x: Shape, target: Shape, *_: Any, out: Any) -> Cost:
+    """Return the cost for each target; elsewhere the gradient is zero."""
+    return loss.negative_log_likelihood_gradient(target.numel)
+
+
+@register_op_cost("aten::multi_margin_loss_backward")
+def multi_margin_gradient(
+    dy: Shape, x: Shape, target: Shape, p: int, margin: Any, weight: Shape | None = None, *_: Any, out: Any
+) -> Cost:
+    """Return the cost for each element."""
+    return loss.multi_margin_gradient(x.numel, p == 2, weight is not None)
+
+
+@register_op_cost("aten::_ctc_loss_backward")
+def ctc_loss_gradient(
+    dy: Shape,
+    log_probabilities: Shape,
+    targets: Shape,
+    input_lengths: Any,
+    target_lengths: Any,
+    value: Shape,
+    log_alpha: Shape,
+    *_: Any,
+    out: Shape,
+) -> Cost:
+    """Return the cost for each forward variable, and each probability."""
+    return loss.connectionist_temporal_gradient(log_alpha.numel, log_probabilities.numel)

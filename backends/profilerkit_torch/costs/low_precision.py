@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from profilerkit.costs import activation as activations
+from profilerkit.costs import matmul
+
 from .registry import Cost, Shape, register_op_cost, register_op_costs
 
 
 @register_op_cost("aten::_int_mm")
 def int_mm(a: Shape, b: Shape, *, out: Shape) -> Cost:
     """``(m, k) @ (k, n)``: m * k * n."""
-    return Cost.of_macs(a.numel * b[-1])
+    return matmul.product(a.numel * b[-1])
 
 
 @register_op_cost("aten::_scaled_mm")
@@ -42,7 +45,7 @@ def scaled_mm_v2(
 
 
 def _biased(a: Shape, b: Shape, bias: Shape | None) -> Cost:
-    return Cost.of_macs(a.numel * b[-1], a[0] * b[-1] if bias is not None else 0)
+    return matmul.product(a.numel * b[-1], a[0] * b[-1] if bias is not None else 0)
 
 
 @register_op_costs("aten::_grouped_mm", "aten::_scaled_grouped_mm", "aten::_scaled_grouped_mm_v2")
@@ -53,14 +56,14 @@ def grouped_mm(a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     g * m * k * n; and where the groups are of what is summed over, ``(m, k)`` with ``(k, n)``: m * k * n in all.
     """
     if len(a) == 3 and len(b) == 2:
-        return Cost.of_macs(b.numel * a[-2])
-    return Cost.of_macs(a.numel * b[-1])
+        return matmul.product(b.numel * a[-2])
+    return matmul.product(a.numel * b[-1])
 
 
 @register_op_cost("aten::_weight_int8pack_mm")
 def weight_int8pack_mm(x: Shape, weight: Shape, *_: Any, out: Shape) -> Cost:
     """``(m, k) @ (n, k).T``: m * k * n."""
-    return Cost.of_macs(x.numel * weight[0])
+    return matmul.product(x.numel * weight[0])
 
 
 @register_op_costs(
@@ -72,7 +75,7 @@ def weight_int8pack_mm(x: Shape, weight: Shape, *_: Any, out: Shape) -> Cost:
 )
 def weight_int4pack_mm(x: Shape, packed: Any, *_: Any, out: Shape) -> Cost:
     """``(m, k) @ (n, k).T``: m * k * n, n from what comes out; the packed weight has a shape of its own."""
-    return Cost.of_macs(x.numel * out[-1])
+    return matmul.product(x.numel * out[-1])
 
 
 @register_op_cost("aten::_mixed_dtypes_linear")
@@ -85,6 +88,6 @@ def mixed_dtypes_linear(
     activation: str | None = None,
     out: Shape,
 ) -> Cost:
-    """``activation(x @ weight + bias)``: out * in_features, one for each output where there is a bias, SiLU two."""
-    per_output = (bias is not None) + {"silu": 2, "relu": 1}.get(activation or "none", 0)
-    return Cost.of_macs(x.numel * out[-1], out.numel * per_output)
+    """``activation(x @ weight + bias)``: out * in_features, and an addition for each output where there is a bias."""
+    cost = matmul.product(x.numel * out[-1], out.numel if bias is not None else 0)
+    return activations.activated(cost, out.numel, None if activation in (None, "none") else activation)

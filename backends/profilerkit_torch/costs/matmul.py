@@ -1,8 +1,11 @@
-"""Matrix products: one multiply-accumulate for each output element and each element summed over."""
+"""Matrix products and their gradients: which operator goes to which formula."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+from profilerkit.costs import activation, matmul
 
 from .registry import Cost, Shape, register_op_cost, register_op_costs
 from .shapes import SparseShape
@@ -24,31 +27,32 @@ def bmm(a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
 @register_op_cost("aten::addmm")
 def addmm(bias: Shape, a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """``bias + a @ b``: m * k * n, and an addition for each output element."""
-    return Cost.of_macs(stored_product(a, b).macs, out.numel)
+    return matmul.product(stored_product(a, b).macs, out.numel)
 
 
 @register_op_cost("aten::baddbmm")
 def baddbmm(bias: Shape, a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """``bias + a @ b`` in batches: b * m * k * n, and an addition for each output element."""
-    return Cost.of_macs(a.numel * b[-1], out.numel)
+    return matmul.product(a.numel * b[-1], out.numel)
 
 
 @register_op_cost("aten::addbmm")
 def addbmm(bias: Shape, a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """``bias + sum of a @ b over the batch``: b * m * k * n, and an addition for each output element."""
-    return Cost.of_macs(a.numel * b[-1], out.numel)
+    return matmul.product(a.numel * b[-1], out.numel)
 
 
 @register_op_cost("aten::_foreach_mm")
 def foreach_mm(firsts: tuple[Shape, ...], seconds: tuple[Shape, ...], *, out: Any) -> Cost:
     """One product for each pair of matrices."""
-    return Cost.of_macs(sum(stored_product(a, b).macs for a, b in zip(firsts, seconds, strict=True)))
+    return matmul.product(sum(stored_product(a, b).macs for a, b in zip(firsts, seconds, strict=True)))
 
 
 @register_op_cost("aten::_addmm_activation")
 def addmm_activation(bias: Shape, a: Shape, b: Shape, *_: Any, use_gelu: bool = False, out: Shape, **__: Any) -> Cost:
-    """``activation(bias + a @ b)``: m * k * n, and for each output an addition and a GELU by tanh (8) or a ReLU (1)."""
-    return Cost.of_macs(a.numel * b[-1], out.numel * (1 + (8 if use_gelu else 1)))
+    """``activation(bias + a @ b)``: the product, and a GELU by tanh or a ReLU for each output element."""
+    after = activation.gelu(out.numel, approximate=True) if use_gelu else activation.relu(out.numel)
+    return matmul.product(a.numel * b[-1], out.numel).plus(after)
 
 
 @register_op_costs("aten::linear", "aten::mkldnn_linear", "onednn::linear_dynamic_fp16")
@@ -56,7 +60,7 @@ def linear(x: Shape, weight: Shape, bias: Shape | None = None, *, out: Shape) ->
     """``x @ weight.T + bias``: out * in_features, and an addition for each output element where there is a bias."""
     rows = weight[0] if len(weight) == 2 else 1
     macs = Shape(x[:-1]).numel * weight.stored if isinstance(weight, SparseShape) else x.numel * rows
-    return Cost.of_macs(macs, out.numel if bias is not None else 0)
+    return matmul.product(macs, out.numel if bias is not None else 0)
 
 
 @register_op_cost("aten::mv")
@@ -69,27 +73,27 @@ def mv(a: Shape, x: Shape, *, out: Shape) -> Cost:
 @register_op_cost("aten::vdot")
 def dot(x: Shape, y: Shape, *, out: Shape) -> Cost:
     """``(k,) . (k,)``: k."""
-    return Cost.of_macs(x.numel)
+    return matmul.product(x.numel)
 
 
 @register_op_cost("aten::addmv")
 def addmv(bias: Shape, a: Shape, x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """``bias + a @ x``: m * k, and an addition for each output element."""
-    return Cost.of_macs(a.numel, out.numel)
+    return matmul.product(a.numel, out.numel)
 
 
 @register_op_cost("aten::addr")
 def addr(bias: Shape, x: Shape, y: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """``bias + outer(x, y)``: one multiply-accumulate for each output element."""
-    return Cost.of_macs(out.numel)
+    return matmul.product(out.numel)
 
 
 @register_op_cost("aten::_cdist_forward")
 @register_op_cost("aten::_euclidean_dist")
 @register_op_cost("aten::_pdist_forward")
 def cdist(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
-    """Subtract, power and add for each pair of points and each of their coordinates."""
-    return Cost(0, 3 * out.numel * x[-1])
+    """Return the cost for each pair of points and each of their coordinates."""
+    return matmul.distances(out.numel, x[-1])
 
 
 @register_op_cost("aten::_trilinear")
@@ -100,8 +104,8 @@ def trilinear(a: Shape, b: Shape, c: Shape, ea: Any, eb: Any, ec: Any, sumdim: A
     multiplications again for the second factor.
     """
     ranged = _with_ones(a, ea), _with_ones(b, eb), _with_ones(c, ec)
-    macs = Shape(max(sizes) for sizes in zip(*ranged, strict=True)).numel
-    return Cost.of_macs(macs, macs)
+    macs = Shape(0 if 0 in sizes else max(sizes) for sizes in zip(*ranged, strict=True)).numel
+    return matmul.trilinear(macs)
 
 
 def _with_ones(shape: Shape, expanded: Any) -> list[int]:
@@ -111,13 +115,55 @@ def _with_ones(shape: Shape, expanded: Any) -> list[int]:
     return sizes
 
 
-@register_op_cost("aten::linalg_cross")
-def cross(a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
-    """Two products and a subtraction for each output element."""
-    return Cost(0, 3 * out.numel)
-
-
 @register_op_cost("aten::_compute_linear_combination")
 def linear_combination(x: Shape, coefficients: Shape, *, out: Shape) -> Cost:
     """``coefficients @ x``, over all else that x has: one multiply-accumulate for each coefficient and element."""
-    return Cost.of_macs(coefficients[0] * x.numel)
+    return matmul.product(coefficients[0] * x.numel)
+
+
+# Gradients ------------------------------------------------------------------------------------------------------------
+
+
+@register_op_costs("aten::linear_backward", "aten::mkldnn_linear_backward")
+def linear_gradient(x: Shape, dy: Shape, weight: Shape, wanted: Sequence[bool], *, out: Any) -> Cost:
+    """``dy @ weight`` and ``dy.T @ x``: dy * in_features each; the bias takes the sum of dy."""
+    return matmul.product_gradient(dy.numel * weight[-1], sum(wanted[:2]), dy.numel * wanted[2])
+
+
+@register_op_cost("aten::mkldnn_linear_backward_input")
+def linear_gradient_by_input(size: Any, dy: Shape, weight: Shape, *, out: Shape) -> Cost:
+    """``dy @ weight``: dy * in_features."""
+    return matmul.product(dy.numel * weight[-1])
+
+
+@register_op_cost("aten::mkldnn_linear_backward_weights")
+def linear_gradient_by_weight(dy: Shape, x: Shape, weight: Shape, bias: bool, *, out: Any) -> Cost:
+    """``dy.T @ x``: dy * in_features; the bias takes the sum of dy."""
+    return matmul.product(dy.numel * weight[-1], dy.numel * bias)
+
+
+@register_op_cost("aten::matmul_backward")
+def matmul_gradient(dy: Shape, a: Shape, b: Shape, wanted: Sequence[bool], *, out: Any) -> Cost:
+    """``dy @ b.T`` and ``a.T @ dy``: as many as the product, dy * (the elements summed over), each."""
+    return matmul.product_gradient(dy.numel * a[-1], sum(wanted))
+
+
+@register_op_cost("aten::_sparse_mm_reduce_impl_backward")
+def sparse_mm_gradient(
+    a: Shape, dy: Shape, b: Shape, reduce: Any, places: Any, wanted: Sequence[bool], *, out: Any
+) -> Cost:
+    """As many as the product for each factor: the stored elements of the sparse one, times the columns of the other."""
+    stored = a.stored if isinstance(a, SparseShape) else a.numel
+    return matmul.product_gradient(stored * b[-1], sum(wanted))
+
+
+@register_op_cost("aten::_cdist_backward")
+def cdist_gradient(dy: Shape, a: Shape, b: Shape, p: Any, distances: Shape, *, out: Shape) -> Cost:
+    """Return the cost for each pair of points and each of their coordinates."""
+    return matmul.distances_gradient(distances.numel, a[-1])
+
+
+@register_op_cost("aten::_pdist_backward")
+def pdist_gradient(dy: Shape, x: Shape, p: Any, distances: Shape, *, out: Shape) -> Cost:
+    """Return the cost for each pair of points among themselves and each of their coordinates."""
+    return matmul.distances_gradient(distances.numel, x[-1], among_themselves=True)

@@ -1,12 +1,15 @@
-"""Pooling and resampling: what goes into each output element."""
+"""Pooling, resampling and looking up, and their gradients: which operator goes to which formula."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
+
+from profilerkit.costs import pooling
 
 from .registry import Cost, Shape, register_free, register_op_cost, register_op_costs
 
@@ -22,91 +25,134 @@ def _first(out: Any) -> Shape:
     return first
 
 
-def _register_pooling(dimensions: int) -> None:
+def _covered(x: Shape, pooled: Shape, dimensions: int) -> int:
+    """Return the elements of all windows of an adaptive pooling."""
+    lengths = zip(x[-dimensions:], pooled[-dimensions:], strict=True)
+    return Shape(x[:-dimensions]).numel * pooling.adaptive_windows(lengths)
+
+
+def _register_pooling(kind: str, dimensions: int) -> None:
+    average = kind == "avg"
+
     def pool(x: Shape, kernel: Any, *_: Any, out: Any, **__: Any) -> Cost:
-        """One comparison or addition for each element of the window, the average's division included."""
-        return Cost(0, _first(out).numel * _window(kernel, dimensions))
+        """One comparison or addition for each element of the window."""
+        return pooling.pool(_first(out).numel, _window(kernel, dimensions), average)
 
     def adaptive_pool(x: Shape, size: Any, *_: Any, out: Any, **__: Any) -> Cost:
-        """One comparison or addition for each element of each window.
+        """One comparison or addition for each element of each window."""
+        return pooling.pool(_covered(x, _first(out), dimensions), 1, average)
 
-        Window i of n over a length covers ``floor(i * length / n)`` to ``ceil((i + 1) * length / n)``.
-        """
-        pooled = _first(out)
-        covered = math.prod(
-            sum(-(-(i + 1) * length // n) - i * length // n for i in range(n))
-            for length, n in zip(x[-dimensions:], pooled[-dimensions:], strict=True)
-        )
-        return Cost(0, Shape(x[:-dimensions]).numel * covered)
-
-    for name in (f"max_pool{dimensions}d", f"max_pool{dimensions}d_with_indices", f"avg_pool{dimensions}d"):
+    suffix = f"{kind}_pool{dimensions}d"
+    names = [suffix]
+    if not average:
+        names += [f"{suffix}_with_indices", f"quantized_{suffix}", f"mkldnn_{suffix}", f"fractional_{suffix}"]
+    for name in filter(partial(hasattr, torch.ops.aten), names):
         register_op_cost(f"aten::{name}", pool)
-    register_op_cost(f"aten::quantized_max_pool{dimensions}d", pool)
-    for name in (f"adaptive_avg_pool{dimensions}d", f"adaptive_max_pool{dimensions}d"):
+    adaptive = (f"adaptive_{suffix}", f"_adaptive_{suffix}", f"mkldnn_adaptive_{suffix}")
+    for name in filter(partial(hasattr, torch.ops.aten), adaptive):
         register_op_cost(f"aten::{name}", adaptive_pool)
-    if dimensions > 1:
-        register_op_cost(f"aten::_adaptive_avg_pool{dimensions}d", adaptive_pool)
-        register_op_cost(f"aten::fractional_max_pool{dimensions}d", pool)
-        register_op_cost(f"aten::mkldnn_max_pool{dimensions}d", pool)
-    if dimensions == 2:
-        register_op_cost("aten::mkldnn_adaptive_avg_pool2d", adaptive_pool)
 
 
-for _dimensions in (1, 2, 3):
-    _register_pooling(_dimensions)
+for _kind in ("avg", "max"):
+    for _dimensions in (1, 2, 3):
+        _register_pooling(_kind, _dimensions)
 
 
-def _register_resampling(name: str, per_output: int) -> None:
+#: The neighbours of an output element in each way of resampling.
+_NEIGHBOURS = {"linear1d": 2, "bilinear2d": 4, "trilinear3d": 8, "bicubic2d": 16}
+#: How many neighbours an antialiased resampling has in each dimension where it does not shrink.
+_REACH = {"bilinear": 2, "bicubic": 4, "lanczos": 6}
+
+
+def _register_resampling(name: str, neighbours: int) -> None:
+    @register_op_cost(f"aten::upsample_{name}")
+    def resample(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+        """A weighted sum of the neighbours."""
+        return pooling.resample(out.numel, neighbours)
+
+    @register_op_cost(f"aten::upsample_{name}_backward")
+    def gradient(dy: Shape, *_: Any, out: Shape) -> Cost:
+        """A product and an addition for each neighbour of each gradient."""
+        return pooling.resample_gradient(dy.numel, neighbours)
+
+
+for _name, _neighbours in _NEIGHBOURS.items():
+    _register_resampling(_name, _neighbours)
+
+
+def _register_smooth_resampling(name: str, reach: int) -> None:
     @register_op_cost(f"aten::{name}")
     def resample(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
-        """A weighted sum of the neighbours: as many products as there are, and one addition fewer."""
-        return Cost(0, per_output * out.numel)
+        """A weighted sum along the width, then one along the height."""
+        height, width = (pooling.smooth_reach(reach, x[axis], out[axis]) for axis in (-2, -1))
+        return pooling.smooth_resample(Shape((*x[:-1], out[-1])).numel, width, out.numel, height)
+
+    @register_op_cost(f"aten::{name}_backward")
+    def gradient(dy: Shape, size: Any, input_size: Sequence[int], *_: Any, out: Shape) -> Cost:
+        """A product and an addition for each neighbour, along the height of each gradient, then along the width."""
+        height, width = (pooling.smooth_reach(reach, input_size[axis], dy[axis]) for axis in (-2, -1))
+        along_height = Shape((*input_size[:-1], dy[-1])).numel
+        return pooling.smooth_resample_gradient(dy.numel, height, along_height, width)
 
 
-for _name, _neighbours in (("linear1d", 2), ("bilinear2d", 4), ("trilinear3d", 8), ("bicubic2d", 16)):
-    _register_resampling(f"upsample_{_name}", 2 * _neighbours - 1)
+for _name, _reach in _REACH.items():
+    if hasattr(torch.ops.aten, f"_upsample_{_name}2d_aa"):
+        _register_smooth_resampling(f"_upsample_{_name}2d_aa", _reach)
+
+#: The neighbours of a point in each dimension, by torch's number for linear, nearest and cubic.
+_SAMPLED = {0: 2, 1: 1, 2: 4}
+
+
+def _sampling_gradient(dy: Shape, dimensions: int, mode: int, by_input: bool, by_grid: bool) -> Cost:
+    return pooling.grid_sample_gradient(dy.numel, _SAMPLED[mode] ** dimensions, dimensions, by_input, by_grid)
 
 
 def _register_sampling(dimensions: int) -> None:
     @register_op_cost(f"aten::grid_sampler_{dimensions}d")
     def grid_sampler(x: Shape, grid: Shape, mode: int, *_: Any, out: Shape, **__: Any) -> Cost:
-        """A weighted sum of the neighbours: 2 in each dimension (linear), 4 (cubic); the nearest takes none."""
-        neighbours = {0: 2, 1: 1, 2: 4}[mode] ** dimensions
-        return Cost(0, (2 * neighbours - 1) * out.numel if neighbours > 1 else 0)
+        """A weighted sum of the neighbours."""
+        return pooling.resample(out.numel, _SAMPLED[mode] ** dimensions)
+
+    @register_op_cost(f"aten::grid_sampler_{dimensions}d_backward")
+    def gradient(
+        dy: Shape, x: Shape, grid: Shape, mode: int, padding: Any, corners: Any, wanted: Any, *, out: Any
+    ) -> Cost:
+        """Return the cost of the gradients that are wanted."""
+        return _sampling_gradient(dy, dimensions, mode, *wanted)
 
 
 for _dimensions in (2, 3):
     _register_sampling(_dimensions)
 
 
-def _register_smooth_resampling(name: str, reach: int) -> None:
-    @register_op_cost(f"aten::{name}")
-    def resample(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
-        """A weighted sum along the width, then one along the height; both reach further the more is made smaller.
-
-        The sum has ``reach * max(1, length / new length)`` products, rounded up, and one addition fewer.
-        """
-        height, width = (math.ceil(reach * max(1.0, x[place] / out[place])) for place in (-2, -1))
-        along_width = Shape((*x[:-1], out[-1])).numel
-        return Cost(0, along_width * (2 * width - 1) + out.numel * (2 * height - 1))
-
-
-for _name, _reach in (("bilinear", 2), ("bicubic", 4), ("lanczos", 6)):
-    if hasattr(torch.ops.aten, f"_upsample_{_name}2d_aa"):
-        _register_smooth_resampling(f"_upsample_{_name}2d_aa", _reach)
-
-
 @register_op_costs("aten::cudnn_grid_sampler", "aten::_grid_sampler_2d_cpu_fallback")
-def bilinear_grid_sampler(x: Shape, grid: Shape, mode: int = 0, *_: Any, out: Shape, **__: Any) -> Cost:
-    """A weighted sum of 4 neighbours (16, cubic): as many products, and an addition fewer; the nearest takes none."""
-    return Cost(0, {0: 7, 1: 0, 2: 31}[mode] * out.numel)
+def grid_sampler_of_images(x: Shape, grid: Shape, mode: int = 0, *_: Any, out: Shape, **__: Any) -> Cost:
+    """A weighted sum of the neighbours, linear unless said."""
+    return pooling.resample(out.numel, _SAMPLED[mode] ** 2)
 
 
-@register_op_cost("aten::cudnn_affine_grid_generator")
-@register_op_cost("aten::affine_grid_generator")
+@register_op_cost("aten::_grid_sampler_2d_cpu_fallback_backward")
+def grid_sampler_fallback_gradient(dy: Shape, x: Shape, grid: Shape, mode: int, *_: Any, out: Any) -> Cost:
+    """As the others; it returns both gradients always."""
+    return _sampling_gradient(dy, 2, mode, True, True)
+
+
+@register_op_cost("aten::cudnn_grid_sampler_backward")
+def cudnn_grid_sampler_gradient(x: Shape, grid: Shape, dy: Shape, *, out: Any) -> Cost:
+    """As the others; it is bilinear, and returns both gradients always."""
+    return _sampling_gradient(dy, 2, 0, True, True)
+
+
+@register_op_costs("aten::cudnn_affine_grid_generator", "aten::affine_grid_generator")
 def affine_grid(theta: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
-    """Each point of the grid, with a 1 added, by a ``(d, d + 1)`` matrix: d * (d + 1) multiply-accumulates."""
-    return Cost.of_macs(out.numel * theta[-1])
+    """Each point of the grid, with a 1 added, by a ``(d, d + 1)`` matrix."""
+    return pooling.affine_grid(out.numel, theta[-1])
+
+
+@register_op_cost("aten::cudnn_affine_grid_generator_backward")
+def affine_grid_gradient(dy: Shape, *_: Any, out: Shape) -> Cost:
+    """Each point of the grid, with a 1 added, by its gradient: as much as the forward pass."""
+    return pooling.affine_grid(dy.numel, out[-1])
 
 
 @register_op_costs("aten::_embedding_bag", "aten::_embedding_bag_forward_only")
@@ -122,8 +168,8 @@ def embedding_bag(
     out: Any,
     **__: Any,
 ) -> Cost:
-    """One addition (or comparison) for each element of each row that is looked up; with weights a product more."""
-    return Cost(0, indices.numel * weight[-1] * (1 + (per_sample_weights is not None)))
+    """Return the cost for each element of each row that is looked up; mode 2 is the maximum."""
+    return pooling.embedding_bag(indices.numel * weight[-1], per_sample_weights is not None, maximum=mode == 2)
 
 
 register_free(*(f"aten::{kind}{d}d" for kind in ("upsample_nearest", "_upsample_nearest_exact") for d in (1, 2, 3)))

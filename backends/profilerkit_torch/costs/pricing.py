@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from profilerkit.cost import Cost, Formula, Shape, evaluated
+from profilerkit.costs import Cost, Formula, Shape, evaluated
 
 from .classification import Kind, schema_name
+from .elementwise import operations_of
 from .registry import UNCOUNTED, formula_of
 from .shapes import has_floats, parts_of, shapes_of, stored_elements
 
@@ -36,9 +37,10 @@ def op_cost(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> Cost 
         return Cost(0, 0)
     if kind is Kind.POINTWISE:
         first = result[0] if isinstance(result, (tuple, list)) else result
-        return Cost(0, stored_elements(first) if has_floats(first) else 0)
+        return Cost(0, stored_elements(first) * operations_of(schema_name(func)) if has_floats(first) else 0)
     if kind is Kind.REDUCTION:
-        return Cost(0, stored_elements(args[0]) if has_floats(args[0]) or has_floats(result) else 0)
+        counted = has_floats(args[0]) or has_floats(result)
+        return Cost(0, stored_elements(args[0]) * operations_of(schema_name(func)) if counted else 0)
     formula = formula_of(func) or (_OF_NESTED.get(schema_name(func)) if kind is Kind.UNKNOWN else None)
     if formula is None:
         return None

@@ -1,35 +1,26 @@
-"""Recurrent layers, all layers and directions in one operator.
-
-Each weight matrix is applied once for each step and sample, so the multiply-accumulates are the elements of all
-matrices times steps times batch. The gates cost, for each hidden unit, layer, direction, step and sample:
-
-- LSTM: 4 additions of the two products, 5 sigmoids and tanhs, 3 products, 1 addition: 13.
-- GRU: 3 additions, 3 sigmoids and tanhs, and 5 for ``r * h`` and ``(1 - z) * n + z * h``: 11. A single cell of torch's
-  is ``(h - n) * z + n``, one less.
-- RNN: 1 addition, 1 tanh (or ReLU): 2.
-"""
+"""Recurrent layers, all layers and directions in one operator, and their gradients: which goes to which formula."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+from profilerkit.costs import recurrent
 
 from .registry import Cost, Formula, Shape, register_op_cost, register_op_costs
 
-#: Operations of the gates for each hidden unit, layer, direction, step and sample.
-UNIT_FLOPS = {"lstm": 13, "gru": 11, "rnn_tanh": 2, "rnn_relu": 2}
-#: The same of one step by a cell.
-CELL_FLOPS = {**UNIT_FLOPS, "gru": 10}
-_GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
+
+def _elements(weights: Sequence[Shape], dimensions: int) -> int:
+    return sum(weight.numel for weight in weights if len(weight) == dimensions)
 
 
-def _recurrent(parameters: tuple[Shape, ...], positions: int, kind: str) -> Cost:
+def _recurrent(parameters: Sequence[Shape], positions: int, kind: str) -> Cost:
     matrices = [shape for shape in parameters if len(shape) == 2]
-    biases = sum(shape.numel for shape in parameters if len(shape) == 1)
     # Every layer and direction has one input matrix of gates * hidden rows; projections have other numbers of rows.
     rows = max(shape[0] for shape in matrices)
     cells = sum(shape[0] == rows for shape in matrices) // 2
-    macs = sum(shape.numel for shape in matrices) * positions
-    return Cost.of_macs(macs, positions * (biases + cells * (rows // _GATES[kind]) * UNIT_FLOPS[kind]))
+    units = cells * (rows // recurrent.GATES[kind])
+    return recurrent.layers(kind, positions, _elements(parameters, 2), _elements(parameters, 1), units)
 
 
 def _input_formula(kind: str) -> Formula:
@@ -48,7 +39,7 @@ def _packed_formula(kind: str) -> Formula:
     return formula
 
 
-for _name in UNIT_FLOPS:
+for _name in recurrent.GATES:
     register_op_cost(f"aten::{_name}.input", _input_formula(_name))
     register_op_cost(f"aten::{_name}.data", _packed_formula(_name))
 
@@ -94,15 +85,158 @@ def lstm_mps(x: Shape, hx: Any, parameters: tuple[Shape, ...], *_: Any, out: Any
 
 @register_op_cost("aten::_thnn_fused_lstm_cell")
 def fused_lstm_cell(gates: Shape, hidden: Shape, cx: Shape, *biases: Shape | None, out: Any) -> Cost:
-    """One step after its products: 13 for each unit, and an addition for each gate and bias."""
+    """Return the cost of one step after its products."""
     return _cell(gates, cx, biases, "lstm")
 
 
 @register_op_cost("aten::_thnn_fused_gru_cell")
 def fused_gru_cell(gates: Shape, hidden: Shape, hx: Shape, *biases: Shape | None, out: Any) -> Cost:
-    """One step after its products: 10 for each unit, and an addition for each gate and bias."""
+    """Return the cost of one step after its products."""
     return _cell(gates, hx, biases, "gru")
 
 
 def _cell(gates: Shape, state: Shape, biases: tuple[Shape | None, ...], kind: str) -> Cost:
-    return Cost(0, CELL_FLOPS[kind] * state.numel + gates.numel * sum(bias is not None for bias in biases))
+    return recurrent.fused_cell(kind, state.numel, gates.numel * sum(bias is not None for bias in biases))
+
+
+# Gradients ------------------------------------------------------------------------------------------------------------
+
+
+def _gradient(
+    kind: str, weights: Sequence[Shape], positions: int, units: int, by_weights: bool = True, unwanted: int = 0
+) -> Cost:
+    matrices, biases = _elements(weights, 2), _elements(weights, 1)
+    return recurrent.layers_gradient(kind, positions, matrices, biases, units, by_weights, unwanted)
+
+
+@register_op_cost("aten::mkldnn_rnn_layer_backward")
+def onednn_layer_gradient(
+    x: Shape,
+    w1: Shape,
+    w2: Shape,
+    w3: Shape,
+    w4: Shape,
+    hx: Any,
+    cx: Any,
+    y: Any,
+    hy: Any,
+    cy: Any,
+    dy: Any,
+    dhy: Any,
+    dcy: Any,
+    reverse: Any,
+    mode: int,
+    units: int,
+    layers: int,
+    has_biases: bool,
+    *_: Any,
+    out: Any,
+) -> Cost:
+    """One layer in one direction: twice the forward pass, since this kernel returns every gradient always."""
+    positions = Shape(x[:-1]).numel
+    weights = (w1, w2, w3, w4) if has_biases else (w1, w2)
+    return _gradient(_MODES[mode], weights, positions, units)
+
+
+@register_op_cost("aten::_cudnn_rnn_backward")
+def cudnn_gradient(
+    x: Shape,
+    weights: Sequence[Shape],
+    each: int,
+    buffer: Any,
+    hx: Shape,
+    cx: Any,
+    y: Any,
+    dy: Any,
+    dhy: Any,
+    dcy: Any,
+    mode: int,
+    units: int,
+    projected: Any,
+    layers: int,
+    batch_first: Any,
+    dropout: Any,
+    train: Any,
+    both_ways: bool,
+    sizes: Any,
+    dropout_state: Any,
+    reserve: Any,
+    wanted: Sequence[bool],
+    *,
+    out: Any,
+) -> Cost:
+    """All layers and directions; each has ``each`` weights, the input's and the state's matrix first."""
+    return _stack(x, weights, each, hx, mode, units, 1 + both_ways, wanted)
+
+
+@register_op_cost("aten::miopen_rnn_backward")
+def miopen_gradient(
+    x: Shape,
+    weights: Sequence[Shape],
+    each: int,
+    buffer: Any,
+    hx: Shape,
+    cx: Any,
+    y: Any,
+    dy: Any,
+    dhy: Any,
+    dcy: Any,
+    mode: int,
+    units: int,
+    layers: int,
+    batch_first: Any,
+    dropout: Any,
+    train: Any,
+    both_ways: bool,
+    sizes: Any,
+    dropout_state: Any,
+    reserve: Any,
+    wanted: Sequence[bool],
+    *,
+    out: Any,
+) -> Cost:
+    """As `cudnn_gradient`."""
+    return _stack(x, weights, each, hx, mode, units, 1 + both_ways, wanted)
+
+
+def _stack(
+    x: Shape, weights: Sequence[Shape], each: int, hx: Shape, mode: int, units: int, ways: int, wanted: Sequence[bool]
+) -> Cost:
+    by_input, by_state, _, by_weights = wanted
+    positions, batch = Shape(x[:-1]).numel, hx[1]
+    unwanted = 0 if by_input else _elements(weights[: ways * each : each], 2) * positions
+    unwanted += 0 if by_state else _elements(weights[1::each], 2) * batch
+    cells = len(weights) // each
+    return _gradient(_MODES[mode], weights, positions, cells * units, bool(by_weights), unwanted)
+
+
+@register_op_cost("aten::lstm_mps_backward")
+def metal_gradient(
+    dy: Any,
+    dhy: Any,
+    dcy: Any,
+    z: Any,
+    states: Any,
+    x: Shape,
+    outputs: Any,
+    hx: Sequence[Shape],
+    weights: Sequence[Shape],
+    *_: Any,
+    out: Any,
+) -> Cost:
+    """All layers and directions of an LSTM: twice the forward pass, since it returns every gradient always."""
+    positions = Shape(x[:-1]).numel
+    cells, units = hx[1][0], hx[1][-1]
+    return _gradient("lstm", weights, positions, cells * units)
+
+
+@register_op_cost("aten::_thnn_fused_lstm_cell_backward_impl")
+def lstm_cell_gradient(dhy: Any, dcy: Any, cx: Shape, cy: Any, gates: Shape, has_bias: bool, *, out: Any) -> Cost:
+    """Return the cost of one step's gradients; the bias takes the sum of the gates'."""
+    return recurrent.lstm_cell_gradient(cx.numel, gates.numel * has_bias, dcy is not None)
+
+
+@register_op_cost("aten::_thnn_fused_gru_cell_backward")
+def gru_cell_gradient(dhy: Shape, gates: Any, has_bias: bool, *, out: Any) -> Cost:
+    """Return the cost of one step's gradients."""
+    return recurrent.gru_cell_gradient(dhy.numel, bool(has_bias))

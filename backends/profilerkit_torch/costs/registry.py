@@ -1,4 +1,4 @@
-"""Which formula gives the cost of which operator or module.
+"""Which formula gives the cost of which operator or module of torch's.
 
 A formula is a pure function of shapes. What is known of the operators that have none, see `classification`.
 """
@@ -12,16 +12,19 @@ from typing import Any, TypeVar, cast, overload
 import torch
 from torch import nn
 
-from profilerkit.cost import Cost, Formula, FormulaTable, Shape
-from profilerkit.keras_costs import KERAS_LAYER_COSTS
+from profilerkit.arguments import checked
+from profilerkit.costs import UNCOUNTED, Cost, CostRegistry, Formula, Shape
+from profilerkit.costs.keras_layers import KERAS_LAYER_COSTS
+from profilerkit.error_text import shown
+from profilerkit.errors import ArgumentError
 from profilerkit.keras_layers import is_shipped
 
 __all__ = [
+    "COSTS",
     "UNCOUNTED",
     "Cost",
     "Formula",
     "Shape",
-    "forget_what_was_derived",
     "formula_of",
     "is_free",
     "module_cost",
@@ -35,26 +38,19 @@ __all__ = [
 
 F = TypeVar("F", bound="Callable[..., Cost]")
 
-#: What a formula returns of a call whose arguments do not tell what it costs: the call is reported as not counted.
-UNCOUNTED = Cost(0, 0)
-
 _free: set[str] = set()
-_scopes: list[dict[Any, Formula]] = []
-_derived: list[Callable[[], None]] = []
 
 
-def _changed() -> None:
-    for forget in _derived:
-        forget()
+def _is_torchs(key: Any) -> bool:
+    """Say whether a class of modules comes with torch, or with Keras."""
+    return isinstance(key, type) and key.__module__.partition(".")[0] in ("torch", "keras")
 
 
-_operators = FormulaTable("operator", _changed)
-_modules = FormulaTable("module")
-
-
-def forget_what_was_derived(forget: Callable[[], None]) -> None:
-    """Have a function called whenever a formula is added or taken away."""
-    _derived.append(forget)
+COSTS = CostRegistry(
+    "torch",
+    shipped=_is_torchs,
+    called_with={"operator": ((), ("out",)), "module": (("module", "inputs", "outputs"), ())},
+)
 
 
 @overload
@@ -80,11 +76,7 @@ def register_op_cost(op: Any, formula: F | None = None, *, override: bool = Fals
     ... def attend(q, k, v, *, out):
     ...     return Cost.of_macs(2 * q.numel * k[-2])
     """
-
-    def register(function: F) -> F:
-        return _operators.register(_operator_name(op), function, override)
-
-    return register if formula is None else register(formula)
+    return COSTS.register(_operator_name(op), formula, override=override)
 
 
 @overload
@@ -103,25 +95,23 @@ def register_module_cost(module_type: type[nn.Module], formula: F | None = None,
     Args:
         module_type: The class; subclasses do not inherit the formula.
         formula: Called with the module, the shapes of its input tensors and those of its outputs; returns a `Cost`.
-        override: Replace a formula that is there already; without it that raises `RegistrationConflictError`.
+        override: Replace a formula that is there already, or count a class that comes with torch or Keras by a formula
+            and not by its operators; without it either raises `RegistrationConflictError`.
     """
-
-    def register(function: F) -> F:
-        return _modules.register(_module_class(module_type), function, override, module_type.__name__)
-
-    return register if formula is None else register(formula)
+    kind = _module_class(module_type)
+    return COSTS.register(kind, formula, override=override, kind="module", name=kind.__name__)
 
 
 @contextmanager
 def scoped_costs() -> Iterator[None]:
-    """Forget at the end whatever formulas were registered inside: for tests, and for trying one out."""
-    with _operators.scoped(), _modules.scoped():
+    """Forget at the end whatever formulas this context registered inside: for tests, and for trying one out."""
+    with COSTS.scoped():
         yield
 
 
 @contextmanager
 def override(formulas: Mapping[Any, Callable[..., Cost]]) -> Iterator[None]:
-    """Count by other formulas inside a ``with`` block; at its end those that were there are there again.
+    """Count by other formulas inside a ``with`` block, in this thread; at its end those that were there are again.
 
     Args:
         formulas: A formula for each operator (what `register_op_cost` takes) or class of modules (what
@@ -135,17 +125,10 @@ def override(formulas: Mapping[Any, Callable[..., Cost]]) -> Iterator[None]:
     >>> with costs.override({"aten::mm": lambda a, b, *, out: costs.Cost.of_macs(a.numel * b[-1] // 2)}):
     ...     pass
     """
-    scope = {(_module_class if isinstance(key, type) else _operator_name)(key): formulas[key] for key in formulas}
-    for key, formula in scope.items():
-        if not callable(formula):
-            raise TypeError(f"the formula for {key} is {formula!r}, which cannot be called")
-    _scopes.append(scope)
-    _changed()
-    try:
+    formulas = checked("formulas", formulas)
+    named = {(_module_class if isinstance(key, type) else _operator_name)(key): formulas[key] for key in formulas}
+    with COSTS.override(named, kind=lambda key: "module" if isinstance(key, type) else "operator"):
         yield
-    finally:
-        _scopes.pop()
-        _changed()
 
 
 def register_op_costs(*names: str) -> Callable[[F], F]:
@@ -176,30 +159,21 @@ def formula_of(func: Any) -> Formula | None:
     """
     name, overload_name = str(func._schema.name), func._schema.overload_name or "default"
     names = (name, name.removesuffix("_")) if name.startswith("aten::") else (name,)
-    return _found(tuple(key for form in names for key in (f"{form}.{overload_name}", form)), _operators)
+    return COSTS.get(*(key for form in names for key in (f"{form}.{overload_name}", form)))
 
 
 def module_cost(module: nn.Module) -> Formula | None:
     """Return the formula for a module, if its class has one: a layer that Keras ships has it by its name."""
-    registered = _found((type(module),), _modules)
+    registered = COSTS.get(type(module))
     formula = KERAS_LAYER_COSTS.get(type(module).__name__) if registered is None and is_shipped(module) else None
     if formula is None:
         return registered
     return lambda layer, inputs, outputs: cast(Cost, formula(layer, inputs, outputs, False))
 
 
-def _found(keys: tuple[Any, ...], table: FormulaTable) -> Formula | None:
-    for formulas in (*reversed(_scopes), table):
-        for key in keys:
-            formula: Formula | None = formulas.get(key)
-            if formula is not None:
-                return formula
-    return None
-
-
 def _module_class(module_type: Any) -> type[nn.Module]:
     if not (isinstance(module_type, type) and issubclass(module_type, nn.Module)):
-        raise TypeError(f"a formula for a module takes a subclass of torch.nn.Module, not {module_type!r}")
+        raise ArgumentError(f"module_type={shown(module_type)}: give a subclass of torch.nn.Module")
     return module_type
 
 
@@ -210,4 +184,6 @@ def _operator_name(op: Any) -> str:
         return str(op._qualified_op_name)
     if isinstance(op, str) and "::" in op:
         return op
-    raise TypeError(f"cannot tell which operator {op!r} is; give torch.ops.mylib.op, an overload of it, or 'mylib::op'")
+    raise ArgumentError(
+        f"op={shown(op)}: cannot tell which operator it is; give torch.ops.mylib.op, an overload of it, or 'mylib::op'"
+    )

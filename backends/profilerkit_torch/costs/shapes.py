@@ -6,11 +6,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import _disable_current_modes
 
-from profilerkit.cost import Shape
+from profilerkit.costs import Shape
 
 __all__ = ["NestedShape", "SparseShape", "has_floats", "parts_of", "require_plain", "shapes_of", "stored_elements"]
+
+
+_UNKNOWN_STORED = "the shape of a sparse tensor does not tell how many elements it stores"
 
 
 class SparseShape(Shape):
@@ -73,8 +77,12 @@ def _sample_sizes(tensor: torch.Tensor) -> list[tuple[int, ...]]:
 
 
 def _stored(tensor: torch.Tensor) -> int:
+    """Return the elements that a sparse tensor keeps; raises RuntimeError where its values would have to say."""
     values = tensor._values() if tensor.layout is torch.sparse_coo else tensor.values()
-    return values.numel()
+    stored = values.numel()
+    if stored == 0 and tensor.numel() and (tensor.is_meta or isinstance(tensor, FakeTensor)):
+        raise RuntimeError(_UNKNOWN_STORED)  # torch makes tensors without data as if they stored nothing
+    return stored
 
 
 def require_plain(tensor: torch.Tensor) -> None:
@@ -82,7 +90,7 @@ def require_plain(tensor: torch.Tensor) -> None:
     if tensor.is_nested:
         raise RuntimeError("the shape of a nested tensor does not tell how long its samples are")
     if tensor.layout is not torch.strided:
-        raise RuntimeError("the shape of a sparse tensor does not tell how many elements it stores")
+        raise RuntimeError(_UNKNOWN_STORED)
 
 
 def stored_elements(tensor: torch.Tensor) -> int:

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from profilerkit.costs import activation as activations
+from profilerkit.costs import matmul, reduction
+
 from .registry import UNCOUNTED, Cost, Shape, register_free, register_op_cost, register_op_costs
 from .shapes import SparseShape
 
@@ -18,10 +21,10 @@ def stored_product(a: Shape, b: Shape) -> Cost:
     Of two sparse matrices it is known on average alone: each stored element of a meets a row of b.
     """
     if isinstance(a, SparseShape) and isinstance(b, SparseShape):
-        return Cost.of_macs(a.stored * b.stored // max(b[-2], 1))
+        return matmul.product(a.stored * b.stored // max(b[-2], 1))
     if isinstance(b, SparseShape):
-        return Cost.of_macs(b.stored * a[-2])
-    return Cost.of_macs(a.stored * b[-1] if isinstance(a, SparseShape) else a.numel * b[-1])
+        return matmul.product(b.stored * a[-2])
+    return matmul.product(a.stored * b[-1] if isinstance(a, SparseShape) else a.numel * b[-1])
 
 
 @register_op_costs("aten::_sparse_sparse_matmul", "aten::hspmm", "aten::_sparse_mm_reduce_impl")
@@ -33,26 +36,26 @@ def sparse_mm(a: Shape, b: Shape, *_: Any, out: Any, **__: Any) -> Cost:
 @register_op_costs("aten::_sparse_addmm", "aten::sspaddmm")
 def sparse_addmm(bias: Shape, a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """``bias + a @ b``: as the product, and an addition for each output element."""
-    return Cost.of_macs(stored_product(a, b).macs, out.numel)
+    return matmul.product(stored_product(a, b).macs, out.numel)
 
 
 @register_op_cost("aten::sparse_sampled_addmm")
 def sampled_addmm(mask: Shape, a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """``mask + (a @ b)`` where the mask has elements: for each of them a product of k, and an addition."""
     stored = mask.stored if isinstance(mask, SparseShape) else mask.numel
-    return Cost.of_macs(stored * a[-1], stored)
+    return matmul.product(stored * a[-1], stored)
 
 
 @register_op_cost("aten::_sparse_semi_structured_mm")
 def semi_structured_mm(weight: Shape, places: Any, x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """``weight @ x``, half of the weight being kept: n * k / 2 stored elements times m columns."""
-    return Cost.of_macs(weight.numel * x[-1])
+    return matmul.product(weight.numel * x[-1])
 
 
 @register_op_cost("aten::_sparse_semi_structured_addmm")
 def semi_structured_addmm(bias: Shape, weight: Shape, places: Any, x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """``bias + weight @ x``, half of the weight being kept: n * k / 2 times m, and an addition for each output."""
-    return Cost.of_macs(weight.numel * x[-1], out.numel)
+    return matmul.product(weight.numel * x[-1], out.numel)
 
 
 @register_op_cost("aten::_sparse_semi_structured_linear")
@@ -67,8 +70,8 @@ def semi_structured_linear(
     **__: Any,
 ) -> Cost:
     """``activation(x @ weight.T + bias)``, half of the weight being kept: its stored elements for each row of x."""
-    per_output = (bias is not None) + {"silu": 2, "relu": 1}.get(activation or "none", 0)
-    return Cost.of_macs(Shape(x[:-1]).numel * weight.numel, out.numel * per_output)
+    cost = matmul.product(Shape(x[:-1]).numel * weight.numel, out.numel if bias is not None else 0)
+    return activations.activated(cost, out.numel, None if activation in (None, "none") else activation)
 
 
 @register_op_costs("aten::_cslt_sparse_mm", "aten::_spsolve")
@@ -80,19 +83,13 @@ def not_told(*_: Any, out: Any, **__: Any) -> Cost:
 @register_op_cost("aten::_coalesce")
 def coalesce(x: Shape, *_: Any, out: Any) -> Cost:
     """One addition for each stored element: those of one place are added up."""
-    return Cost(0, x.stored if isinstance(x, SparseShape) else 0)
+    return reduction.total(x.stored if isinstance(x, SparseShape) else 0)
 
 
 @register_op_costs("aten::_sparse_sum", "aten::_sparse_csr_sum", "aten::_sparse_csr_prod")
 def sparse_sum(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
     """One operation for each stored element."""
-    return Cost(0, x.stored if isinstance(x, SparseShape) else x.numel)
-
-
-@register_op_costs("aten::_sparse_softmax", "aten::_sparse_log_softmax")
-def sparse_softmax(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
-    """Five operations for each stored element, as the dense one."""
-    return Cost(0, 5 * (x.stored if isinstance(x, SparseShape) else x.numel))
+    return reduction.total(x.stored if isinstance(x, SparseShape) else x.numel)
 
 
 # making them, going between layouts, and asking what they have

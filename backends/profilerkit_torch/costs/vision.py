@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .registry import UNCOUNTED, Cost, Shape, register_op_cost
+from profilerkit.costs import convolution, detection
 
-#: A weighted sum of the four neighbours of a point.
-_BILINEAR = 7
+from .registry import UNCOUNTED, Cost, Shape, register_op_cost
 
 
 @register_op_cost("torchvision::deform_conv2d")
@@ -20,24 +19,17 @@ def deform_conv(
     *settings: Any,
     out: Shape,
 ) -> Cost:
-    """``out * (in_channels / groups) * kernel``, after each of the inputs was taken between its neighbours.
-
-    That takes 7 operations for each channel, place and element of the kernel, and one for the mask where it is used.
-    An addition for each output element: torchvision passes zeros where there is no bias.
-    """
+    """Return the cost of the sampling and of the convolution; torchvision passes zeros where there is no bias."""
     *_, uses_mask = settings
     sampled = out[0] * x[1] * Shape(weight[2:]).numel * Shape(out[2:]).numel
-    return Cost.of_macs(out.numel * Shape(weight[1:]).numel, out.numel + sampled * (_BILINEAR + bool(uses_mask)))
+    filter_elements = Shape(weight[1:]).numel
+    return convolution.deformable_convolution(out.numel, filter_elements, sampled, bool(uses_mask), out.numel)
 
 
 @register_op_cost("torchvision::nms")
 def nms(boxes: Shape, scores: Shape, *_: Any, out: Shape) -> Cost:
-    """12 operations for each pair of boxes: the overlap's corners (4), sides (4) and area, the union (2), the ratio.
-
-    All pairs are counted; those of a box that is dropped early are left out in a run. The areas take 3 for each box.
-    """
-    count = boxes[0]
-    return Cost(0, 12 * (count * (count - 1) // 2) + 3 * count)
+    """Return the cost for each pair of boxes and for each box."""
+    return detection.non_maximum_suppression(boxes[0])
 
 
 @register_op_cost("torchvision::roi_align")
@@ -57,7 +49,7 @@ def roi_align(
     """
     if sampling_ratio <= 0:
         return UNCOUNTED
-    return Cost(0, out.numel * sampling_ratio**2 * (_BILINEAR + 1))
+    return detection.roi_align(out.numel, sampling_ratio**2)
 
 
 @register_op_cost("torchvision::ps_roi_align")

@@ -1,4 +1,4 @@
-"""Layers of quantised integers: their products count as those of floats, other work on integers costs nothing.
+"""Layers of quantized integers: their products count as those of floats, other work on integers costs nothing.
 
 Weights come packed, with their bias; what is in a package is asked of it.
 """
@@ -10,8 +10,9 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
+from profilerkit.costs import convention, matmul, quantization, recurrent
+
 from .convolution import cost_of_convolution
-from .recurrent import CELL_FLOPS, UNIT_FLOPS
 from .registry import UNCOUNTED, Cost, Shape, register_free, register_op_cost, register_op_costs
 
 
@@ -39,7 +40,12 @@ def packed_linear(x: Shape, *arguments: Any, out: Shape, **__: Any) -> Cost:
     What follows it in the same operator works on integers.
     """
     _, bias = unpacked(_package(arguments))
-    return Cost.of_macs(x.numel * out[-1], out.numel if bias is not None else 0)
+    return matmul.product(x.numel * out[-1], out.numel if bias is not None else 0)
+
+
+def _one_more(out: Shape) -> Cost:
+    """Return the cost of an element-wise operator that is fused with a product, whichever it is."""
+    return Cost(0, out.numel * convention.ELEMENTWISE)
 
 
 def _package(arguments: tuple[Any, ...]) -> Any:
@@ -70,36 +76,36 @@ for _name in ("_quantized::conv_transpose1d", "_quantized::conv_transpose2d"):
 @register_op_cost("quantized::matmul")
 def quantized_matmul(a: Shape, b: Shape, *_: Any, out: Shape) -> Cost:
     """``(..., m, k) @ (..., k, n)``: out * k."""
-    return Cost.of_macs(out.numel * a[-1])
+    return matmul.product(out.numel * a[-1])
 
 
-def _register_cell(kind: str, per_unit: int) -> None:
+def _register_cell(kind: str) -> None:
     @register_op_cost(f"quantized::quantized_{kind}_cell_dynamic")
     def cell(x: Shape, hx: Any, input_weight: Any, hidden_weight: Any, *biases: Shape, out: Any) -> Cost:
-        """One step of the cell in `recurrent`: both products with their biases, and the gates."""
+        """One step: both products with their biases, and the gates."""
         state = hx if isinstance(hx, Shape) else hx[0]
-        rows = unpacked(input_weight)[0][0]
-        macs = (x.numel + state.numel) * rows
-        return Cost.of_macs(macs, 2 * Shape(x[:-1]).numel * rows + per_unit * state.numel)
+        rows, positions = unpacked(input_weight)[0][0], Shape(x[:-1]).numel
+        matrices = rows * (x[-1] + state[-1])
+        return recurrent.layers(kind, positions, matrices, 2 * rows, state[-1], cell=True)
 
 
-for _kind, _per_unit in CELL_FLOPS.items():
-    _register_cell(_kind, _per_unit)
+for _kind in recurrent.GATES:
+    _register_cell(_kind)
 
 
 def _register_layers(kind: str) -> None:
     def cost(positions: int, cells: Any) -> Cost:
-        macs = flops = 0
+        total = Cost(0, 0)
         for cell in cells:
             weights = [unpacked(weight)[0] for weight in cell.__getstate__()[0][4]]
             rows, hidden = weights[0][0], weights[1][1]
-            macs += positions * sum(weight.numel for weight in weights)
-            flops += positions * (2 * rows + UNIT_FLOPS[kind] * hidden)
-        return Cost.of_macs(macs, flops)
+            elements = sum(weight.numel for weight in weights)
+            total = total.plus(recurrent.layers(kind, positions, elements, 2 * rows, hidden))
+        return total
 
     @register_op_cost(f"aten::quantized_{kind}.input")
     def layers(x: Shape, hx: Any, cells: Any, *_: Any, out: Any, **__: Any) -> Cost:
-        """Steps and samples are the leading dimensions; all layers and directions, as in `recurrent`."""
+        """Steps and samples are the leading dimensions; all layers and directions."""
         return cost(Shape(x[:-1]).numel, cells)
 
     @register_op_cost(f"aten::quantized_{kind}.data")
@@ -117,8 +123,8 @@ _register_layers("gru")
     *(f"quantized::embedding_bag_{kind}_rowwise_offsets" for kind in ("byte", "4bit", "2bit")),
 )
 def packed_embedding_bag(weight: Any, indices: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
-    """Going back to floats (2), and an addition, for each element of each row that is looked up."""
-    return Cost(0, 3 * indices.numel * out[-1])
+    """Going back to floats, and an addition, for each element of each row that is looked up."""
+    return quantization.dequantize_and_add(indices.numel * out[-1])
 
 
 @register_op_costs("sparse::qlinear", "sparse::qlinear_dynamic", "sparse::qlinear_relu", "sparse::qlinear_relu_dynamic")
@@ -130,7 +136,7 @@ def packed_sparse_linear(*_: Any, out: Any, **__: Any) -> Cost:
 @register_op_costs("onednn::qlinear_pointwise", "onednn::linear_relu_dynamic_fp16", "mkldnn::_linear_pointwise")
 def pointwise_linear(x: Shape, *arguments: Any, out: Shape, **__: Any) -> Cost:
     """``x @ weight + bias`` and an element-wise operator: out * in_features, an addition, and one for each output."""
-    return Cost.of_macs(x.numel * out[-1], 2 * out.numel)
+    return matmul.product(x.numel * out[-1], out.numel).plus(_one_more(out))
 
 
 @register_op_costs(
@@ -139,28 +145,26 @@ def pointwise_linear(x: Shape, *arguments: Any, out: Shape, **__: Any) -> Cost:
 )
 def wrapped_linear(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """``x @ weight.T + bias``: out * in_features, and an addition for each output element."""
-    return Cost.of_macs(x.numel * out[-1], out.numel)
+    return matmul.product(x.numel * out[-1], out.numel)
 
 
 @register_op_cost("mkldnn::_convolution_pointwise")
 def pointwise_convolution(x: Shape, weight: Shape, bias: Shape | None, *_: Any, out: Shape, **__: Any) -> Cost:
     """Cost of the convolution, and of an element-wise operator: one for each output element."""
-    macs, flops = cost_of_convolution(x, weight, bias, out)
-    return Cost(macs, flops + out.numel)
+    return cost_of_convolution(x, weight, bias, out).plus(_one_more(out))
 
 
 @register_op_costs("mkldnn::_convolution_pointwise.binary", "mkldnn::_convolution_pointwise_.binary")
 def convolution_and_sum(x: Shape, y: Shape, weight: Shape, bias: Shape | None, *_: Any, out: Shape, **__: Any) -> Cost:
     """Cost of the convolution, and of a sum with what is there: one for each output element."""
-    macs, flops = cost_of_convolution(x, weight, bias, out)
-    return Cost(macs, flops + out.numel)
+    return cost_of_convolution(x, weight, bias, out).plus(_one_more(out))
 
 
 @register_op_costs(
     *(f"onednn::qconv{d}d_pointwise" for d in (1, 2, 3)),
     "onednn::qconv_pointwise",
 )
-def quantised_pointwise_convolution(
+def quantized_pointwise_convolution(
     x: Shape, scale: Any, zero: Any, weight: Shape, *further: Any, out: Shape, **__: Any
 ) -> Cost:
     """Cost of the convolution and its bias; what follows it in the same operator works on integers."""
@@ -170,7 +174,7 @@ def quantised_pointwise_convolution(
 @register_op_cost("mkl::_mkl_linear")
 def mkl_linear(x: Shape, packed: Any, weight: Shape, bias: Shape | None, *_: Any, out: Shape) -> Cost:
     """``x @ weight.T + bias``: out * in_features, and an addition for each output element where there is a bias."""
-    return Cost.of_macs(x.numel * weight[0], out.numel if bias is not None else 0)
+    return matmul.product(x.numel * weight[0], out.numel if bias is not None else 0)
 
 
 _SETTINGS = ("stride", "padding", "output_padding", "dilation", "groups", "transpose")

@@ -1,8 +1,10 @@
-"""Going to quantised integers and back."""
+"""Going to quantized integers and back: which operator goes to which formula."""
 
 from __future__ import annotations
 
 from typing import Any
+
+from profilerkit.costs import quantization
 
 from .registry import Cost, Shape, register_op_cost, register_op_costs
 
@@ -17,14 +19,14 @@ def _elements(shapes: Any) -> int:
     *("quantized_decomposed::quantize_per_token", "torchao::quantize_affine"),
 )
 def quantize(x: Any, *_: Any, out: Any) -> Cost:
-    """``clamp(round(x / scale) + zero_point)``: scale, round and two comparisons for each element."""
-    return Cost(0, 4 * _elements(out))
+    """Return the cost for each element."""
+    return quantization.quantize(_elements(out))
 
 
 @register_op_cost("aten::quantize_per_tensor_dynamic")
 def quantize_dynamic(x: Shape, *_: Any, out: Shape) -> Cost:
-    """Two comparisons for each element to find the range, and then as with a scale that is given."""
-    return Cost(0, 6 * out.numel)
+    """Return the cost for each element, of finding the range too."""
+    return quantization.quantize(out.numel, finds_range=True)
 
 
 @register_op_costs(
@@ -33,8 +35,8 @@ def quantize_dynamic(x: Shape, *_: Any, out: Shape) -> Cost:
     *("quantized_decomposed::dequantize_per_token", "quantized::embedding_byte", "quantized::embedding_4bit"),
 )
 def dequantize(x: Any, *, out: Any) -> Cost:
-    """``(x - zero_point) * scale``: two operations for each element."""
-    return Cost(0, 2 * _elements(out))
+    """Return the cost for each element."""
+    return quantization.dequantize(_elements(out))
 
 
 @register_op_costs(
@@ -42,8 +44,8 @@ def dequantize(x: Any, *, out: Any) -> Cost:
     *("quantized_decomposed::choose_qparams_per_token", "torchao::choose_qparams_affine"),
 )
 def choose_parameters(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
-    """Two comparisons for each element, to find the range."""
-    return Cost(0, 2 * x.numel)
+    """Return the cost of finding the range."""
+    return quantization.find_range(x.numel)
 
 
 @register_op_costs(
@@ -53,19 +55,11 @@ def choose_parameters(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
     *("aten::_fake_quantize_learnable_per_tensor_affine", "aten::_fake_quantize_learnable_per_channel_affine"),
 )
 def fake_quantize(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
-    """Quantise and go back: six operations for each element."""
-    return Cost(0, 6 * x.numel)
+    """Return the cost of going there and back."""
+    return quantization.fake_quantize(x.numel)
 
 
 @register_op_costs("aten::_fused_moving_avg_obs_fq_helper", "aten::_fused_moving_avg_obs_fq_helper_functional")
 def observe_and_fake_quantize(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
-    """Two comparisons for each element to find the range, and then as with one that is given."""
-    return Cost(0, 8 * x.numel)
-
-
-@register_op_cost("aten::normal.Tensor_float")
-@register_op_cost("aten::normal.float_Tensor")
-@register_op_cost("aten::normal.Tensor_Tensor")
-def normal(*_: Any, out: Shape, **__: Any) -> Cost:
-    """Random numbers are free, but not ``number * std + mean``: two operations for each element."""
-    return Cost(0, 2 * out.numel)
+    """Return the cost of finding the range, and of going there and back."""
+    return quantization.fake_quantize(x.numel, finds_range=True)

@@ -1,0 +1,65 @@
+"""Normalization and its gradient: which operator goes to which formula."""
+
+from __future__ import annotations
+
+from profilerkit.costs import activation, elementwise, normalization
+
+from .registry import Cost, OpCall, register_elementwise, register_op_cost, register_op_costs
+
+
+def _normalized(call: OpCall) -> Cost:
+    elements = call.inputs[0].numel
+    if call.attribute("is_training"):
+        return normalization.normalize(elements)
+    return normalization.normalize_with_known_statistics(elements)
+
+
+def _is_activated(call: OpCall) -> bool:
+    return call.attribute("activation_mode") not in (None, "Identity")
+
+
+@register_op_costs(
+    "FusedBatchNorm",
+    "FusedBatchNormV2",
+    "FusedBatchNormV3",
+    "_MklNativeFusedBatchNorm",
+    "_MklNativeFusedBatchNormV2",
+    "_MklNativeFusedBatchNormV3",
+)
+def fused_batch_norm(call: OpCall) -> Cost:
+    """Return the cost with known statistics, or in training with those of the batch."""
+    return _normalized(call)
+
+
+@register_op_costs("_FusedBatchNormEx", "_MklNativeFusedBatchNormEx")
+def batch_norm_with_activation(call: OpCall) -> Cost:
+    """As without; an addition for each element of a side input, and the activation (ReLU)."""
+    elements = call.inputs[0].numel
+    cost = _normalized(call).plus(elementwise.sum_of(1 + (call.attribute("num_side_inputs") or 0), elements))
+    return activation.activated(cost, elements, "relu" if _is_activated(call) else None)
+
+
+@register_op_costs(
+    "FusedBatchNormGrad",
+    "FusedBatchNormGradV2",
+    "FusedBatchNormGradV3",
+    "_FusedBatchNormGradEx",
+    "_MklNativeFusedBatchNormGrad",
+    "_MklNativeFusedBatchNormGradV2",
+    "_MklNativeFusedBatchNormGradV3",
+)
+def fused_batch_norm_gradient(call: OpCall) -> Cost:
+    """Return the cost of all three gradients, and of that of the ReLU that is fused with it."""
+    elements = call.inputs[0].numel
+    cost = normalization.batch_norm_gradient(elements, training=bool(call.attribute("is_training")))
+    return cost.plus(activation.elementary_gradient(elements if _is_activated(call) else 0))
+
+
+register_elementwise(normalization.normalize, "_MklFusedInstanceNorm", "_MklLayerNorm")
+register_elementwise(normalization.normalize_with_known_statistics, "BatchNormWithGlobalNormalization")
+
+
+@register_op_cost("LRN")
+def local_response_normalization(call: OpCall) -> Cost:
+    """Return the cost of a window of ``2 * depth_radius + 1`` channels."""
+    return normalization.local_response(call.outputs[0].numel, 2 * call.attribute("depth_radius") + 1)

@@ -1,0 +1,104 @@
+"""Quantized products, going to quantized integers and back.
+
+The multiply-accumulates of products over integers count as those over floats. What follows them (bias, ReLU,
+requantizing) is work on integers: none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from profilerkit.costs import convolution, matmul, quantization
+
+from .convolution import conv, depthwise_conv
+from .matmul import matrix_product
+from .registry import (
+    Cost,
+    OpCall,
+    Shape,
+    UnknownCostError,
+    register_elementwise,
+    register_free,
+    register_op_cost,
+    register_op_costs,
+)
+
+_CONVOLUTIONS = """
+    QuantizedConv2D QuantizedConv2DAndRelu QuantizedConv2DAndReluAndRequantize QuantizedConv2DAndRequantize
+    QuantizedConv2DPerChannel QuantizedConv2DWithBias QuantizedConv2DWithBiasAndRelu
+    QuantizedConv2DWithBiasAndReluAndRequantize QuantizedConv2DWithBiasAndRequantize
+    QuantizedConv2DWithBiasSignedSumAndReluAndRequantize QuantizedConv2DWithBiasSumAndRelu
+    QuantizedConv2DWithBiasSumAndReluAndRequantize _FusedQuantizedConv2D
+"""
+_DEPTHWISE = """
+    QuantizedDepthwiseConv2D QuantizedDepthwiseConv2DWithBias QuantizedDepthwiseConv2DWithBiasAndRelu
+    QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize _FusedQuantizedDepthwiseConv2D
+"""
+_PRODUCTS = """
+    QuantizedMatMul QuantizedMatMulWithBias QuantizedMatMulWithBiasAndDequantize QuantizedMatMulWithBiasAndRelu
+    QuantizedMatMulWithBiasAndReluAndRequantize QuantizedMatMulWithBiasAndRequantize _QuantizedMatMul
+"""
+_INTEGERS = """
+    QuantizeDownAndShrinkRange QuantizedAdd QuantizedAvgPool QuantizedBiasAdd QuantizedConcat QuantizedConcatV2
+    QuantizedMaxPool QuantizedMul QuantizedRelu QuantizedRelu6 QuantizedReluX QuantizedReshape RequantizationRange
+    RequantizationRangePerChannel Requantize RequantizePerChannel UniformQuantizedAdd UniformQuantizedClipByValue
+    UniformRequantize _QuantizedMaxPool3D
+"""
+
+
+def _register(name: str, product: Callable[[OpCall], Cost]) -> None:
+    @register_op_cost(name)
+    def quantized(call: OpCall) -> Cost:
+        """Return the multiply-accumulates of the product over floats."""
+        return product(call)
+
+
+for _names, _product in ((_CONVOLUTIONS, conv), (_DEPTHWISE, depthwise_conv), (_PRODUCTS, matrix_product)):
+    for _name in _names.split():
+        _register(_name, _product)
+
+
+@register_op_costs("UniformQuantizedDot", "UniformQuantizedDotHybrid")
+def uniform_dot(call: OpCall) -> Cost:
+    """``(m, k) @ (k, n)``: m * k * n."""
+    return matmul.product(call.inputs[0].numel * call.inputs[1][1])
+
+
+@register_op_costs("UniformQuantizedConvolution", "UniformQuantizedConvolutionHybrid")
+def uniform_convolution(call: OpCall) -> Cost:
+    """``out * (in_channels / groups) * kernel`` of a filter that starts with its output channels, as is the default."""
+    if call.attribute("dimension_numbers"):
+        raise UnknownCostError
+    return convolution.convolution(call.outputs[0].numel, Shape(call.inputs[1][1:]).numel)
+
+
+def _register_elements(formula: Callable[[int], Cost], *names: str) -> None:
+    @register_op_costs(*names)
+    def elements(call: OpCall) -> Cost:
+        """Return the cost for each element; the dtypes of quantized outputs are no floats, but the work on them is."""
+        return formula(call.outputs[0].numel)
+
+
+@register_op_costs(
+    "QuantizeAndDequantize", "QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3", "QuantizeAndDequantizeV4"
+)
+def quantize_and_dequantize(call: OpCall) -> Cost:
+    """Return the cost of going there and back, and of finding the range where it is not given."""
+    return quantization.fake_quantize(call.outputs[0].numel, finds_range=call.attribute("range_given") is False)
+
+
+_register_elements(quantization.quantize, "QuantizeV2", "UniformQuantize")
+_register_elements(quantization.dequantize, "Dequantize", "UniformDequantize", "XlaDequantize")
+_register_elements(
+    quantization.fake_quantize,
+    *("FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel"),
+)
+
+register_elementwise(quantization.fake_quantize_gradient, "FakeQuantWithMinMaxArgsGradient")
+register_elementwise(
+    partial(quantization.fake_quantize_gradient, by_bounds=True),
+    *("FakeQuantWithMinMaxVarsGradient", "FakeQuantWithMinMaxVarsPerChannelGradient", "QuantizeAndDequantizeV4Grad"),
+)
+
+register_free(*_INTEGERS.split())

@@ -1,0 +1,151 @@
+"""Element-wise operators and reductions that torch tags as such: which elementary function each of them is.
+
+An operator that is not named here is `convention.ELEMENTWISE`.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import torch
+
+from profilerkit.costs import convention, elementwise, reduction
+
+from .registry import Cost, Shape, register_op_cost, register_op_costs
+
+#: Operators, by the constant of the convention that each of them is; one in place, and one over a list, is the same.
+_FUNCTIONS = {
+    "ADD": "add sum nansum mean nanmean",
+    "SUBTRACT": "sub rsub",
+    "MULTIPLY": "mul prod",
+    "DIVIDE": "div true_divide reciprocal",
+    "NEGATE": "neg",
+    "ABSOLUTE": "abs",
+    "COMPARE": """
+        relu threshold maximum minimum fmax fmin max min amax amin clamp_min clamp_max heaviside
+        special_relu
+    """,
+    "SIGN": "sign sgn",
+    "ROUND": "round floor ceil trunc frac fmod remainder floor_divide",
+    "POWER": "pow square float_power",
+    "SQRT": "sqrt",
+    "RSQRT": "rsqrt",
+    "EXP": "exp exp2 expm1",
+    "LOG": "log log1p log2 log10",
+    "TANH": "tanh",
+    "SIGMOID": "sigmoid",
+    "ERF": "erf erfc",
+    "SINE": "sin cos",
+    "ELEMENTARY_GRADIENT": "sigmoid_backward tanh_backward threshold_backward",
+    "SPECIAL": """
+        acos acosh asin asinh atan atan2 atanh tan sinh cosh angle cbrt digamma lgamma mvlgamma polygamma i0 igamma
+        igammac erfinv erf_inv erfcx ndtri hypot logaddexp logaddexp2 xlogy sinc nextafter copysign zeta
+        spherical_bessel_j0 bessel_i0 bessel_i0e bessel_i1 bessel_i1e bessel_j0 bessel_j1
+    """,
+}
+_CONSTANTS = {name: constant for constant, names in _FUNCTIONS.items() for name in names.split()}
+
+
+@cache
+def _constant(name: str) -> str:
+    """Return the name of the constant for an operator: ``aten::exp_`` and ``prims::exp`` are ``EXP``."""
+    plain = name.partition("::")[2]
+    for form in (plain, plain.rstrip("_"), plain.removeprefix("special_")):
+        if form in _CONSTANTS:
+            return _CONSTANTS[form]
+    return "SPECIAL" if plain.startswith("special_") else "ELEMENTWISE"
+
+
+def operations_of(name: str) -> int:
+    """Return what each element takes of an operator that torch tags as element-wise, or as a reduction."""
+    return int(vars(convention)[_constant(name)])
+
+
+#: Operators over lists that torch has for these; what each element takes.
+_LISTS = """
+    add sub mul div pow maximum minimum clamp_min clamp_max abs neg exp expm1 log log2 log10 log1p sqrt rsqrt reciprocal
+    sin cos tan sinh cosh tanh asin acos atan sigmoid erf erfc lgamma ceil floor round trunc frac sign max
+"""
+_LISTS_OF_SEVERAL = {
+    "addcmul": elementwise.multiply_and_add.operations,
+    "addcdiv": lambda: elementwise.multiply_and_add.operations(divides=True),
+    "lerp": elementwise.interpolate.operations,
+    "norm": reduction.norm.operations,
+    "powsum": reduction.norm.operations,
+}
+
+
+def _register_lists(name: str, operations: Any) -> None:
+    def over_lists(tensors: tuple[Shape, ...], *_: Any, out: Any, **__: Any) -> Cost:
+        """As the operator that it is called after, for each element of each tensor."""
+        return Cost(0, operations() * sum(shape.numel for shape in tensors))
+
+    for variant in (f"_foreach_{name}", f"_foreach_{name}_"):
+        if hasattr(torch.ops.aten, variant):
+            register_op_cost(f"aten::{variant}", over_lists)
+
+
+for _name in _LISTS.split():
+    _register_lists(_name, lambda name=_name: operations_of(f"aten::{name}"))
+for _name, _operations in _LISTS_OF_SEVERAL.items():
+    _register_lists(_name, _operations)
+
+
+@register_op_costs("aten::addcmul", "aten::addcmul_")
+def addcmul(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+    """``x + value * a * b``."""
+    return elementwise.multiply_and_add(out.numel)
+
+
+@register_op_costs("aten::addcdiv", "aten::addcdiv_")
+def addcdiv(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+    """``x + value * a / b``."""
+    return elementwise.multiply_and_add(out.numel, divides=True)
+
+
+@register_op_costs("aten::lerp", "aten::lerp_")
+def lerp(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+    """``start + weight * (end - start)``."""
+    return elementwise.interpolate(out.numel)
+
+
+@register_op_costs("aten::polar")
+def polar(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+    """``size * cos(angle)`` and ``size * sin(angle)``."""
+    return elementwise.polar(out.numel)
+
+
+def _register_untagged(name: str) -> None:
+    @register_op_cost(name)
+    def untagged(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+        """One elementary function for each element."""
+        return Cost(0, out.numel * operations_of(name))
+
+
+#: Elementary functions that torch does not tag.
+_UNTAGGED = (
+    *("aten::floor_divide", "aten::floor_divide_", "aten::threshold", "aten::threshold_"),
+    *(f"prims::bessel_{name}" for name in ("i0", "i0e", "i1", "i1e", "j0", "j1")),
+    *(f"prims::{name}" for name in ("cbrt", "erf_inv", "erfcx", "ndtri", "spherical_bessel_j0", "zeta")),
+)
+for _name in _UNTAGGED:
+    _register_untagged(_name)
+
+
+@register_op_costs("aten::_add_relu", "aten::_add_relu_")
+def add_and_relu(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+    """``max(x + y, 0)``."""
+    return Cost(0, out.numel * (convention.ADD + convention.COMPARE))
+
+
+@register_op_costs("aten::linalg_cross")
+def cross(a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+    """``a * b - c * d`` for each output element."""
+    return elementwise.cross(out.numel)
+
+
+@register_op_costs("aten::normal.Tensor_float", "aten::normal.float_Tensor", "aten::normal.Tensor_Tensor")
+def normal(*_: Any, out: Shape, **__: Any) -> Cost:
+    """Random numbers are free, but not ``number * std + mean``."""
+    return elementwise.scale_and_shift(out.numel)

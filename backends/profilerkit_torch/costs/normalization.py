@@ -1,0 +1,185 @@
+"""Normalization layers and their gradients: which operator goes to which formula."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from profilerkit.costs import normalization
+
+from .registry import Cost, Shape, register_op_cost, register_op_costs
+
+
+def _normalized(x: Shape, weight: Shape | None, bias: Shape | None) -> Cost:
+    return normalization.normalize(x.numel, weight is not None, bias is not None)
+
+
+@register_op_costs(
+    *("aten::batch_norm", "aten::native_batch_norm", "aten::_native_batch_norm_legit"),
+    *("aten::_native_batch_norm_legit_functional", "aten::cudnn_batch_norm", "aten::miopen_batch_norm"),
+)
+def batch_norm(
+    x: Shape,
+    weight: Shape | None,
+    bias: Shape | None,
+    mean: Any,
+    var: Any,
+    training: bool,
+    *_: Any,
+    out: Any,
+    **__: Any,
+) -> Cost:
+    """Return the cost with known statistics, or in training with those of the batch."""
+    return _normalized(x, weight, bias) if training else normalization.normalize_with_known_statistics(x.numel)
+
+
+@register_op_costs(
+    *("aten::_native_batch_norm_legit_no_training", "aten::_batch_norm_no_update", "aten::batch_norm_elemt"),
+    *("aten::quantized_batch_norm", "onednn::qbatch_norm2d"),
+)
+def batch_norm_no_training(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
+    """Return the cost with known statistics."""
+    return normalization.normalize_with_known_statistics(x.numel)
+
+
+@register_op_costs(
+    *("aten::_batch_norm_with_update", "aten::_batch_norm_with_update_functional"),
+    "aten::_native_batch_norm_legit.no_stats",
+)
+def batch_norm_of_batch(x: Shape, weight: Shape | None, bias: Shape | None, *_: Any, out: Any, **__: Any) -> Cost:
+    """Return the cost with the batch's own statistics."""
+    return _normalized(x, weight, bias)
+
+
+@register_op_costs("aten::batch_norm_stats", "aten::batch_norm_update_stats")
+def batch_norm_stats(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
+    """Return the cost of mean and variance; what is done for each channel is left out."""
+    return normalization.statistics(x.numel)
+
+
+@register_op_costs("aten::batch_norm_gather_stats", "aten::batch_norm_gather_stats_with_counts")
+def batch_norm_gather_stats(x: Shape, means: Shape, *_: Any, out: Any, **__: Any) -> Cost:
+    """Return the cost of making the means and variances of several devices one."""
+    return normalization.statistics(means.numel)
+
+
+@register_op_costs("aten::renorm", "aten::embedding_renorm")
+def renorm(x: Shape, choice: Any, *_: Any, out: Shape, **__: Any) -> Cost:
+    """Return the cost for each element; of an embedding, for those of the rows looked up."""
+    return normalization.limit_norm(choice.numel * x[-1] if isinstance(choice, Shape) else x.numel)
+
+
+@register_op_costs("aten::layer_norm", "aten::native_layer_norm", "aten::group_norm")
+def layer_norm(
+    x: Shape, shape_or_groups: Any, weight: Shape | None = None, bias: Shape | None = None, *_: Any, out: Any, **__: Any
+) -> Cost:
+    """Return the cost of the whole normalization."""
+    return _normalized(x, weight, bias)
+
+
+@register_op_cost("aten::native_group_norm")
+def native_group_norm(x: Shape, weight: Shape | None, bias: Shape | None, *_: Any, out: Any, **__: Any) -> Cost:
+    """Return the cost of the whole normalization."""
+    return _normalized(x, weight, bias)
+
+
+@register_op_cost("aten::_weight_norm_interface")
+def weight_norm(v: Shape, g: Shape, *_: Any, out: Any, **__: Any) -> Cost:
+    """Return the cost for each element of v and each norm."""
+    return normalization.weight_norm(v.numel, g.numel)
+
+
+@register_op_costs("aten::rms_norm", "aten::_fused_rms_norm")
+def rms_norm(x: Shape, shape: Any, weight: Shape | None = None, *_: Any, out: Any, **__: Any) -> Cost:
+    """Return the cost for each element, and for each mean over the last dimensions."""
+    means = Shape(x[: len(x) - len(shape)]).numel
+    return normalization.rms_norm(x.numel, means, weight is not None)
+
+
+# Gradients ------------------------------------------------------------------------------------------------------------
+
+
+@register_op_costs("aten::native_batch_norm_backward", "aten::batch_norm_backward")
+def batch_norm_gradient(
+    dy: Shape,
+    x: Shape,
+    weight: Any,
+    mean: Any,
+    var: Any,
+    a: Any,
+    b: Any,
+    training: bool,
+    eps: Any,
+    wanted: Any,
+    *_: Any,
+    out: Any,
+) -> Cost:
+    """Return the cost of the gradients that are wanted."""
+    return normalization.batch_norm_gradient(x.numel, bool(training), *wanted)
+
+
+@register_op_costs("aten::cudnn_batch_norm_backward", "aten::miopen_batch_norm_backward")
+def batch_norm_gradient_in_training(x: Shape, *_: Any, out: Any) -> Cost:
+    """Return the cost of all three gradients: these kernels run in training alone, and compute them always."""
+    return normalization.batch_norm_gradient(x.numel)
+
+
+@register_op_cost("aten::batch_norm_backward_reduce")
+def batch_norm_gradient_sums(dy: Shape, x: Shape, *_: Any, out: Any) -> Cost:
+    """Return the cost of the first part of a batch norm over several devices."""
+    return normalization.batch_norm_gradient_sums(x.numel)
+
+
+@register_op_cost("aten::batch_norm_backward_elemt")
+def batch_norm_gradient_rest(dy: Shape, x: Shape, *_: Any, out: Any) -> Cost:
+    """Return the cost of the second part."""
+    return normalization.batch_norm_gradient_rest(x.numel)
+
+
+@register_op_cost("aten::native_group_norm_backward")
+def group_norm_gradient(
+    dy: Shape,
+    x: Shape,
+    mean: Any,
+    deviation: Any,
+    weight: Any,
+    n: Any,
+    c: Any,
+    size: Any,
+    groups: Any,
+    wanted: Any,
+    *,
+    out: Any,
+) -> Cost:
+    """Return the cost of the gradients that are wanted."""
+    return normalization.batch_norm_gradient(x.numel, True, *wanted)
+
+
+@register_op_cost("aten::native_layer_norm_backward")
+def layer_norm_gradient(
+    dy: Shape,
+    x: Shape,
+    shape: Any,
+    mean: Any,
+    deviation: Any,
+    weight: Shape | None,
+    bias: Any,
+    wanted: Any,
+    *,
+    out: Any,
+) -> Cost:
+    """Return the cost of the gradients that are wanted."""
+    return normalization.layer_norm_gradient(x.numel, weight is not None, *wanted)
+
+
+@register_op_cost("aten::_fused_rms_norm_backward")
+def rms_norm_gradient(
+    dy: Shape, x: Shape, shape: Any, inverse: Shape, weight: Shape | None, wanted: Any, *, out: Any
+) -> Cost:
+    """Return the cost of the gradients that are wanted, in one kernel or spelt out by autograd."""
+    return normalization.rms_norm_gradient(x.numel, inverse.numel, weight is not None, *wanted)
+
+
+@register_op_cost("aten::_weight_norm_interface_backward")
+def weight_norm_gradient(dw: Shape, v: Shape, g: Shape, *_: Any, out: Any) -> Cost:
+    """Return the cost for each element of v and each norm."""
+    return normalization.weight_norm_gradient(v.numel, g.numel)

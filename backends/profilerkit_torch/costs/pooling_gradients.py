@@ -1,0 +1,138 @@
+"""Gradients of pooling, padding, slicing and looking up: what was taken from one place several times adds up there.
+
+What was taken once is moved back, which is free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from profilerkit.costs import pooling, quantization, reduction
+
+from .pooling import _covered, _window
+from .registry import Cost, Shape, register_free, register_op_cost
+
+register_free(
+    "aten::select_backward",
+    "aten::slice_backward",
+    "aten::diagonal_backward",
+    "aten::_nested_select_backward",
+    "aten::masked_scatter_backward",
+    "aten::_nested_sum_backward",
+    "aten::_sparse_sum_backward",
+)
+
+
+def _adds_up(dy: Shape, *_: Any, out: Any, **__: Any) -> Cost:
+    """One addition for each element of the gradient."""
+    return pooling.pool_gradient(dy.numel)
+
+
+#: Places that are hit more than once: the maximum of several windows, a border that is repeated, a pixel.
+_ADDED_UP = (
+    *(f"max_pool{d}d_with_indices_backward" for d in (2, 3)),
+    *(f"adaptive_max_pool{d}d_backward" for d in (2, 3)),
+    *(f"fractional_max_pool{d}d_backward" for d in (2, 3)),
+    *("max_pool2d_backward", "mkldnn_max_pool2d_backward", "mkldnn_max_pool3d_backward"),
+    *(f"{kind}_pad{d}d_backward" for kind in ("reflection", "replication") for d in (1, 2, 3)),
+    *(f"{kind}{d}d_backward" for kind in ("upsample_nearest", "_upsample_nearest_exact") for d in (1, 2, 3)),
+    "unfold_backward",
+)
+for _name in _ADDED_UP:
+    register_op_cost(f"aten::{_name}", _adds_up)
+
+
+def _register_average_gradient(dimensions: int) -> None:
+    @register_op_cost(f"aten::avg_pool{dimensions}d_backward")
+    def average(dy: Shape, x: Shape, kernel: int | Sequence[int], *_: Any, out: Shape) -> Cost:
+        """One addition for each element of the window of each gradient."""
+        return pooling.pool_gradient(dy.numel * _window(kernel, dimensions))
+
+    def adaptive_average(dy: Shape, x: Shape, *, out: Shape) -> Cost:
+        """One addition for each element of each window."""
+        return pooling.pool_gradient(_covered(x, dy, dimensions))
+
+    register_op_cost(f"aten::_adaptive_avg_pool{dimensions}d_backward", adaptive_average)
+    if dimensions == 2:
+        register_op_cost("aten::mkldnn_adaptive_avg_pool2d_backward", adaptive_average)
+
+
+for _dimensions in (2, 3):
+    _register_average_gradient(_dimensions)
+
+
+@register_op_cost("aten::embedding_dense_backward")
+def embedding_gradient(dy: Shape, indices: Shape, rows: Any, padding: Any, scaled: bool, *, out: Shape) -> Cost:
+    """One addition for each element of the gradient, and a division where rows are scaled by how often they come."""
+    return pooling.embedding_gradient(dy.numel, bool(scaled))
+
+
+@register_op_cost("aten::_embedding_bag_backward")
+def embedding_bag_gradient(
+    dy: Shape,
+    indices: Shape,
+    offsets: Any,
+    bag: Any,
+    size: Any,
+    maxima: Any,
+    rows: Any,
+    scaled: bool,
+    mode: int,
+    sparse: Any,
+    weights: Shape | None = None,
+    *_: Any,
+    out: Any,
+) -> Cost:
+    """One addition for each element of each row that was looked up, and a product where it was weighted.
+
+    Where the bag took the maximum (mode 2), one addition for each element of the gradient.
+    """
+    return _bag(dy, indices, scaled, mode, weights)
+
+
+@register_op_cost("aten::_embedding_bag_dense_backward")
+def embedding_bag_dense_gradient(
+    dy: Shape,
+    indices: Shape,
+    bag: Any,
+    size: Any,
+    maxima: Any,
+    rows: Any,
+    scaled: bool,
+    mode: int,
+    weights: Shape | None = None,
+    *_: Any,
+    out: Any,
+) -> Cost:
+    """As `embedding_bag_gradient`."""
+    return _bag(dy, indices, scaled, mode, weights)
+
+
+def _bag(dy: Shape, indices: Shape, scaled: bool, mode: int, weights: Shape | None) -> Cost:
+    if mode == 2:
+        return pooling.embedding_gradient(dy.numel)
+    return pooling.embedding_gradient(indices.numel * dy[-1], bool(scaled), weights is not None)
+
+
+@register_op_cost("aten::_segment_reduce_backward")
+def segments_gradient(dy: Shape, y: Shape, x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+    """One operation for each element that was reduced: a division, comparison or product."""
+    return reduction.scattered(x.numel)
+
+
+@register_op_cost("aten::_embedding_bag_per_sample_weights_backward")
+def embedding_bag_weights_gradient(dy: Shape, rows: Shape, indices: Shape, *_: Any, out: Shape) -> Cost:
+    """The product of each row that was looked up with its bag's gradient, and their sum: two for each element."""
+    return pooling.bag_weights_gradient(indices.numel * dy[-1])
+
+
+def _register_fake_quantization(kind: str) -> None:
+    @register_op_cost(f"aten::_fake_quantize_learnable_per_{kind}_affine_backward")
+    def fake_quantization(dy: Shape, *_: Any, out: Any) -> Cost:
+        """Return the cost of the gradients by input, scale and zero point."""
+        return quantization.learned_quantization_gradient(dy.numel)
+
+
+for _name in ("tensor", "channel"):
+    _register_fake_quantization(_name)

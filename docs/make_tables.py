@@ -1,0 +1,217 @@
+"""Write the tables of costs into the pages, from the formulas themselves: ``python docs/make_tables.py``.
+
+A table stands between two comments, ``.. table of NAME: begin`` and ``.. table of NAME: end``. With ``--check`` nothing
+is written, and the exit code is 1 where a page is not up to date; a test does that too.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from profilerkit.costs import Cost, convention, loss, quantization, recurrent
+
+DOCS = Path(__file__).parent
+PerElements = Callable[[int], Cost]
+Row = tuple[str, ...]
+
+
+def constants() -> dict[str, int]:
+    return {name: value for name, value in vars(convention).items() if name.isupper()}
+
+
+def made_of(operations: Callable[[], int]) -> str:
+    """Return which elementary functions a number is the sum of, found by changing each of them by one."""
+    parts = []
+    before = operations()
+    for name, value in constants().items():
+        setattr(convention, name, value + 1)
+        try:
+            taken = operations() - before
+        finally:
+            setattr(convention, name, value)
+        if taken:
+            parts.append(f"{taken} {name.lower()}" if taken > 1 else name.lower())
+    return ", ".join(parts).replace("_", " ")
+
+
+def summary(formula: Any) -> str:
+    """Return the formula that a docstring starts with, or the second one in it for a formula with an option set."""
+    has_option = isinstance(formula, partial)
+    doc = (formula.func if has_option else formula).__doc__ or ""
+    found = re.findall(r"``.+?``", doc.partition("\n\n")[0].replace("\n", " ")) if doc.startswith("``") else []
+    return found[has_option] if len(found) > has_option else "\\ "
+
+
+def table(headers: Row, rows: Iterable[Row]) -> str:
+    """Return a table in reStructuredText."""
+    cells = [headers, *rows]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(headers))]
+    rule = "  ".join("=" * width for width in widths)
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+    return "\n".join((rule, lines[0], rule, *lines[1:], rule))
+
+
+def of_operators(formulas: Iterable[tuple[str, PerElements]]) -> str:
+    """Return the table of operators and what each of their elements takes; one row for those that are alike."""
+    alike: dict[tuple[str, str, str], list[str]] = {}
+    for name, formula in formulas:
+        flops = partial(_flops, formula)
+        alike.setdefault((str(flops()), made_of(flops), summary(formula)), []).append(f"``{name}``")
+    rows = [(", ".join(names), *facts) for facts, names in alike.items()]
+    return table(("operator", "FLOPs", "made of", "formula"), _folded(rows))
+
+
+def _flops(formula: PerElements) -> int:
+    return formula(1).flops
+
+
+def _folded(rows: Iterable[Row], width: int = 44) -> Iterator[Row]:
+    """Yield the rows with the names in lines of a width at most; a line without a count continues the one above."""
+    for names, *facts in rows:
+        lines = [""]
+        for name in names.split(", "):
+            if lines[-1] and len(lines[-1]) + len(name) + 2 > width:
+                lines.append("")
+            lines[-1] += f", {name}" if lines[-1] else name
+        yield (lines[0] + ("," if len(lines) > 1 else ""), *facts)
+        for place, line in enumerate(lines[1:], 2):
+            yield (f"{line}{',' if place < len(lines) else ''}", *(r"\ " for _ in facts))
+
+
+def elementary() -> str:
+    """Return the table of the constants, each with the comment that stands above it."""
+    source = Path(convention.__file__ or "").read_text(encoding="utf-8")
+    rows = []
+    for comment, name in re.findall(r"((?:^#: .*\n)+)(\w+) = \d+", source, re.MULTILINE):
+        text = " ".join(line.removeprefix("#: ") for line in comment.splitlines())
+        rows.append((f"``{name}``", str(constants()[name]), text))
+    return table(("name", "FLOPs", "what it is"), rows)
+
+
+def recurrent_gates() -> str:
+    rows = []
+    for kind in recurrent.GATES:
+        forward, backward = partial(recurrent.gates, kind), partial(recurrent.gates_gradient, kind)
+        rows.append((f"``{kind}``", str(forward()), made_of(forward), str(backward()), made_of(backward)))
+    headers = ("layer", "FLOPs", "made of", "gradient", "made of")
+    return table(headers, rows)
+
+
+def torch_activations() -> str:
+    from profilerkit_torch.costs import activation
+
+    return of_operators({**activation._BY_OUTPUT, **activation._BY_INPUT}.items())
+
+
+def torch_gelu() -> str:
+    from profilerkit.costs import activation
+
+    return of_operators(
+        [("gelu", activation.gelu), ("gelu(approximate='tanh')", partial(activation.gelu, approximate=True))]
+    )
+
+
+def torch_gradients() -> str:
+    from profilerkit_torch.costs import activation
+    from profilerkit_torch.costs import loss as torch_loss
+
+    return of_operators({**activation._GRADIENTS, **torch_loss._GRADIENTS}.items())
+
+
+def torch_reductions() -> str:
+    from profilerkit_torch.costs import reduction
+
+    return of_operators(reduction._BY_INPUT.items())
+
+
+def losses() -> str:
+    return of_operators(
+        [
+            ("mse_loss", loss.mean_squared_error),
+            ("huber_loss", loss.huber),
+            ("smooth_l1_loss", loss.smooth_l1),
+            ("binary_cross_entropy", loss.binary_cross_entropy),
+            ("binary_cross_entropy_with_logits", loss.binary_cross_entropy_with_logits),
+            ("nll_loss", loss.negative_log_likelihood),
+            ("soft_margin_loss", loss.soft_margin),
+            ("multi_margin_loss", loss.multi_margin),
+            ("ctc_loss", lambda elements: loss.connectionist_temporal(elements, 1)),
+        ]
+    )
+
+
+def quantized() -> str:
+    return of_operators(
+        [
+            ("quantize_per_tensor", quantization.quantize),
+            ("quantize_per_channel", quantization.quantize),
+            ("quantize_per_tensor_dynamic", partial(quantization.quantize, finds_range=True)),
+            ("fake_quantize", quantization.fake_quantize),
+            ("dequantize", quantization.dequantize),
+        ]
+    )
+
+
+def tensorflow_elementwise() -> str:
+    from profilerkit_tensorflow.costs import registry
+
+    return of_operators(_not_one(registry._elementwise.items()))
+
+
+def tensorflow_reductions() -> str:
+    from profilerkit_tensorflow.costs import registry
+
+    return of_operators(_not_one(registry._reductions.items()))
+
+
+def _not_one(formulas: Iterable[tuple[str, PerElements]]) -> Iterator[tuple[str, PerElements]]:
+    """Yield what is more than one elementary function, internal names left out."""
+    for name, formula in formulas:
+        if not name.startswith("_") and ("," in (parts := made_of(partial(_flops, formula))) or parts[:1].isdigit()):
+            yield name, formula
+
+
+#: Each page, the names of its tables, and what makes them.
+PAGES: dict[str, dict[str, Callable[[], str]]] = {
+    "metrics.rst": {
+        "elementary functions": elementary,
+        "recurrent gates": recurrent_gates,
+        "activations": torch_activations,
+        "gelu": torch_gelu,
+        "reductions": torch_reductions,
+        "losses": losses,
+        "quantization": quantized,
+        "TensorFlow's element-wise operators": tensorflow_elementwise,
+        "TensorFlow's reductions": tensorflow_reductions,
+    },
+    "conventions.rst": {"gradients": torch_gradients},
+}
+
+
+def page_with_tables(page: str) -> str:
+    """Return the text of a page with its tables made anew."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    for name, make in PAGES[page].items():
+        begin, end = f".. table of {name}: begin", f".. table of {name}: end"
+        if text.count(begin) != 1 or text.count(end) != 1:
+            raise SystemExit(f"docs/{page} has no place for the table of {name}: {begin!r} and {end!r}")
+        before, rest = text.split(begin)
+        text = f"{before}{begin}\n\n{make()}\n\n{end}{rest.split(end)[1]}"
+    return text
+
+
+def main() -> None:
+    stale = [page for page in PAGES if page_with_tables(page) != (DOCS / page).read_text(encoding="utf-8")]
+    if "--check" in sys.argv:
+        sys.exit(f"tables of {', '.join(stale)} are not up to date: run python docs/make_tables.py" if stale else 0)
+    for page in stale:
+        (DOCS / page).write_text(page_with_tables(page), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,254 @@
+"""Scores of classifiers and losses over a data split, once for every backend: over numpy arrays.
+
+A backend runs the model and yields `ScoredBatch` after `ScoredBatch`; what is right and what is wrong is decided here,
+so that one model on one data set scores the same whichever framework it runs on. Everything is weighted by samples: a
+short last batch counts for what it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from profilerkit import InputError
+from profilerkit.arguments import checked
+from profilerkit.backend import DeviceLike
+
+from .scoring_notes import note
+
+__all__ = [
+    "Batches",
+    "EvaluationFunctions",
+    "ScoredBatch",
+    "accuracy",
+    "mean_loss",
+    "missclass",
+    "topk_hits",
+]
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+Transform: TypeAlias = "Callable[[Any, Any], tuple[Any, Any]]"
+
+
+@dataclass(frozen=True)
+class ScoredBatch:
+    """What one batch came to.
+
+    Attributes:
+        output: What the model returned, in the framework's own types.
+        target: The targets, in the framework's own types.
+        samples: How many samples the batch has.
+        scores: Returns the scores as an array with the classes last: ``(batch, ..., classes)``, or ``(batch,)``.
+        targets: Returns the targets as an array: class indices, or one-hot in the shape of the scores.
+        probabilities: Whether the scores are probabilities (a sigmoid's result); None where that is not known.
+    """
+
+    output: Any
+    target: Any
+    samples: int
+    scores: Callable[[], Array]
+    targets: Callable[[], Array]
+    probabilities: bool | None = None
+
+
+#: Runs a model over a loader: called with the model, the loader, a device and a transform; inside the block the model
+#: is in inference mode, and at its end as it was.
+Batches: TypeAlias = (
+    "Callable[[Any, Iterable[Any], DeviceLike, Transform | None], AbstractContextManager[Iterable[ScoredBatch]]]"
+)
+
+
+def missclass(batches: Iterable[ScoredBatch], threshold: float | None = None) -> float:
+    """Return the per cent of samples whose predicted class is not the target.
+
+    With several classes the highest score is the prediction. A single score is class 1 above the threshold: 0.5 for
+    probabilities, 0 for logits. Where it is not known which of both they are, it is 0.5 if all scores of the split
+    lie from 0 to 1, which a warning says, and 0 elsewhere.
+    """
+    count = _Misses(threshold)
+    for batch in batches:
+        count.add(batch)
+    return count.per_cent()
+
+
+def accuracy(batches: Iterable[ScoredBatch], threshold: float | None = None) -> float:
+    """Return the per cent of samples whose predicted class is the target; see `missclass`."""
+    return 100.0 - missclass(batches, threshold)
+
+
+class _Misses:
+    """Counts wrong predictions, by both thresholds as long as it is not known which one is right."""
+
+    def __init__(self, threshold: float | None) -> None:
+        self._threshold: float | None = checked("threshold", threshold)
+        self._total = 0
+        self._wrong = 0
+        #: Of single scores that are not known to be probabilities or logits: wrong ones above 0.5, and above 0.
+        self._unsure = np.zeros(2, int)
+        self._are_unsure = False
+        self._in_unit_range = True
+
+    def add(self, batch: ScoredBatch) -> None:
+        scores = np.asarray(batch.scores())
+        single = _is_single(scores)
+        expected = _class_indices(np.asarray(batch.targets()), scores)
+        self._total += expected.size
+        if not single:
+            self._wrong += int((scores.argmax(-1) != expected).sum())
+            return
+        values = scores if scores.ndim == 1 else scores[..., 0]
+        threshold = self._threshold
+        if threshold is None and batch.probabilities is not None:
+            threshold = 0.5 if batch.probabilities else 0.0
+        if threshold is not None:
+            self._wrong += int(((values > threshold) != expected).sum())
+            return
+        self._are_unsure = True
+        self._in_unit_range &= bool(((values >= 0) & (values <= 1)).all())
+        self._unsure += [int(((values > each) != expected).sum()) for each in (0.5, 0.0)]
+
+    def per_cent(self) -> float:
+        wrong = self._wrong
+        if self._are_unsure:
+            taken, other = (0.5, 0.0) if self._in_unit_range else (0.0, 0.5)
+            wrong += int(self._unsure[0 if self._in_unit_range else 1])
+            if self._in_unit_range:
+                note(
+                    "it is not known whether the model's scores are probabilities or logits; all of them lie from 0 to "
+                    f"1, so a score above {taken} counts as class 1; pass threshold={other:g} if they are logits, "
+                    f"threshold={taken} to say that they are not"
+                )
+        return 100.0 * wrong / _counted(self._total)
+
+
+def topk_hits(batches: Iterable[ScoredBatch], topk: Sequence[int]) -> dict[str, float]:
+    """Return the per cent of samples whose target is among the k highest scores, by name: ``{"top-1": ...}``.
+
+    Raises `ValueError` for scores that are not of shape ``(batch, classes)``, or of fewer classes than the largest k.
+    """
+    hits, total, guesses = dict.fromkeys(topk, 0), 0, max(topk)
+    for batch in batches:
+        scores = np.asarray(batch.scores())
+        if scores.ndim != 2:
+            raise ValueError(f"top-k needs scores of shape (batch, classes), but the model gives {scores.shape}")
+        if scores.shape[1] < guesses:
+            raise ValueError(f"topk: top-{guesses} needs as many classes, but the model gives {scores.shape[1]}")
+        ranked = np.argsort(-scores, axis=1, kind="stable")[:, :guesses]
+        right = ranked == _class_indices(np.asarray(batch.targets()), scores)[:, None]
+        for k in hits:
+            hits[k] += int(right[:, :k].any(1).sum())
+        total += len(scores)
+    return {f"top-{k}": 100.0 * count / _counted(total) for k, count in hits.items()}
+
+
+def mean_loss(batches: Iterable[ScoredBatch], loss: Callable[[Any, Any], Any], mean: Callable[[Any], float]) -> float:
+    """Return the mean over samples of ``loss(output, target)``; a loss that is a dict of parts counts as their sum.
+
+    ``mean`` makes one number of what the loss returned, or of a part of it.
+    """
+    weighted, total = 0.0, 0
+    for batch in batches:
+        value = loss(batch.output, batch.target)
+        weighted += sum(map(mean, value.values() if isinstance(value, Mapping) else [value])) * batch.samples
+        total += batch.samples
+    return weighted / _counted(total)
+
+
+def _is_single(scores: Array) -> bool:
+    return scores.ndim == 1 or scores.shape[-1] == 1
+
+
+def _class_indices(targets: Array, scores: Array) -> Array:
+    """Return the class of each target, in the shape of the scores without their classes."""
+    samples = scores.shape if scores.ndim == 1 else scores.shape[:-1]
+    if not _is_single(scores) and targets.shape == scores.shape:
+        highest: Array = targets.argmax(-1)
+        return highest
+    if targets.size != int(np.prod(samples)):
+        raise InputError(
+            f"targets of shape {targets.shape} do not fit scores of shape {scores.shape}; give class indices of shape "
+            f"{samples}, or one-hot targets of the shape of the scores"
+        )
+    found: Array = targets.reshape(samples)
+    return found
+
+
+def _counted(total: int) -> int:
+    if total == 0:
+        raise InputError("the data split has no samples to evaluate on; give a data_loader with at least one batch")
+    return total
+
+
+class GetTopk:
+    """Callable with a model and a loader; called without, it returns itself for other values of k."""
+
+    __name__ = "get_topk"
+
+    def __init__(self, batches: Batches, topk: int | Sequence[int] = (1, 5)) -> None:
+        self._batches = batches
+        self.topk: tuple[int, ...] = checked("topk", topk)
+
+    def __call__(
+        self,
+        model: Any = None,
+        data_loader: Iterable[Any] | None = None,
+        device: DeviceLike = None,
+        topk: int | Sequence[int] | None = None,
+        transform: Transform | None = None,
+    ) -> Any:
+        """Return the per cent of samples whose target is among the k highest scores, by name: ``{"top-1": ...}``."""
+        requested = self if topk is None else GetTopk(self._batches, topk)
+        if model is None or data_loader is None:
+            return requested
+        with self._batches(model, data_loader, device, transform) as batches:
+            return topk_hits(batches, requested.topk)
+
+
+class EvaluationFunctions:
+    """The evaluation functions of one backend, made of the way it runs a model over a loader."""
+
+    def __init__(self, batches: Batches) -> None:
+        self.get_topk = GetTopk(batches)
+
+        def get_missclass(
+            model: Any,
+            data_loader: Iterable[Any],
+            device: DeviceLike = None,
+            transform: Transform | None = None,
+            threshold: float | None = None,
+        ) -> float:
+            """Return the per cent of samples whose predicted class is not the target.
+
+            The model runs in inference mode, and comes back as it was.
+
+            Args:
+                model: Gives scores of shape ``(batch, classes, ...)`` (PyTorch) or ``(batch, ..., classes)`` (Keras);
+                    with one class, or of shape ``(batch,)``, a score above the threshold is class 1.
+                data_loader: Batches of inputs and targets: class indices, of shape ``(batch, ...)`` or
+                    ``(batch, ..., 1)``, or one-hot in the shape of the scores.
+                device: Where the inputs go; where the model is unless given.
+                transform: Called with inputs and targets of each batch before the model is.
+                threshold: What a single score is compared with. Unless given, 0.5 if the model is seen to end in a
+                    sigmoid, 0 if it is seen not to; where neither is seen, 0.5 if all scores of the split lie from 0 to
+                    1, which a warning says, and 0 elsewhere.
+            """
+            with batches(model, data_loader, device, transform) as found:
+                return missclass(found, threshold)
+
+        def get_accuracy(
+            model: Any,
+            data_loader: Iterable[Any],
+            device: DeviceLike = None,
+            transform: Transform | None = None,
+            threshold: float | None = None,
+        ) -> float:
+            """Return the per cent of samples whose predicted class is the target; arguments as in ``get_missclass``."""
+            with batches(model, data_loader, device, transform) as found:
+                return accuracy(found, threshold)
+
+        self.get_missclass = get_missclass
+        self.get_accuracy = get_accuracy

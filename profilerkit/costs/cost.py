@@ -1,0 +1,94 @@
+"""What a cost formula is given and what it returns: the same for every backend."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Generic, NamedTuple, ParamSpec, TypeAlias
+
+from ..containment import blamed, said_of
+from ..errors import CostFormulaError
+from . import convention
+
+__all__ = ["UNCOUNTED", "Cost", "Formula", "PerElement", "Shape", "evaluated", "per_element"]
+
+P = ParamSpec("P")
+
+
+class Cost(NamedTuple):
+    """Multiply-accumulates and floating-point operations, two of them for each multiply-accumulate."""
+
+    macs: int
+    flops: int
+
+    @classmethod
+    def of_macs(cls, macs: int, further_flops: int = 0) -> Cost:
+        """Return the cost of that many multiply-accumulates, and further operations."""
+        return cls(macs, (convention.MULTIPLY + convention.ADD) * macs + further_flops)
+
+    def plus(self, other: Cost) -> Cost:
+        """Return the cost of both."""
+        return Cost(self.macs + other.macs, self.flops + other.flops)
+
+    def times(self, count: int) -> Cost:
+        """Return the cost of so many of them."""
+        return Cost(self.macs * count, self.flops * count)
+
+
+#: What a formula returns of a call whose arguments do not tell what it costs: the call is reported as not counted.
+UNCOUNTED = Cost(0, 0)
+
+
+class Shape(tuple[int, ...]):
+    """The shape of a tensor, as formulas get it; ``numel`` is the number of its elements."""
+
+    __slots__ = ()
+
+    @property
+    def numel(self) -> int:
+        """Return the number of elements: 1 for an empty shape, a scalar's."""
+        return math.prod(self)
+
+
+Formula: TypeAlias = "Callable[..., Cost]"
+
+
+class PerElement(Generic[P]):
+    """A formula of an element-wise operator: called with the number of elements, it returns their `Cost`.
+
+    ``operations`` is what one element takes.
+    """
+
+    def __init__(self, operations: Callable[P, int]) -> None:
+        self.operations = operations
+        self.__name__ = operations.__name__
+        self.__doc__ = operations.__doc__
+        self.__module__ = operations.__module__
+
+    def __call__(self, elements: int, *args: P.args, **kwargs: P.kwargs) -> Cost:
+        """Return the cost of so many elements."""
+        return Cost(0, elements * self.operations(*args, **kwargs))
+
+    def __repr__(self) -> str:
+        return f"{self.__module__}.{self.__name__}"
+
+
+def per_element(operations: Callable[P, int]) -> PerElement[P]:
+    """Make a formula of what one element takes: a decorator."""
+    return PerElement(operations)
+
+
+def evaluated(what: str, formula: Callable[[], Any], given: Callable[[], str]) -> Cost:
+    """Return what a formula returns; raises `CostFormulaError` where it raises, or that is no `Cost`."""
+    try:
+        cost = formula()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # one that would end the program is one that went wrong
+        blame = blamed(error)
+        raise CostFormulaError(
+            f"the cost formula of {what} raised {said_of(error)}; it was called with {given()}{blame and f'; {blame}'}"
+        ) from error
+    if not isinstance(cost, Cost):
+        raise CostFormulaError(f"the cost formula of {what} returned {cost!r}, which is no Cost")
+    return cost

@@ -1,0 +1,58 @@
+"""Matrix products: one multiply-accumulate for each output element and each element summed over.
+
+The gradient of a product by each of its two factors is a product of as many multiply-accumulates. A sparse factor
+counts by the elements that it stores.
+"""
+
+from __future__ import annotations
+
+from . import convention as c
+from .cost import Cost
+
+
+def product(macs: int, biased: int = 0) -> Cost:
+    """Return the cost of so many multiply-accumulates, and of an addition for each of ``biased`` output elements.
+
+    ``(m, k) @ (k, n) + bias`` takes m * k * n multiply-accumulates, and m * n additions.
+    """
+    return Cost.of_macs(macs, biased * c.ADD)
+
+
+def matrix_product(rows: int, summed: int, columns: int, has_bias: bool = False, batch: int = 1) -> Cost:
+    """``(b, m, k) @ (b, k, n)``: b * m * k * n, and an addition for each output element where there is a bias."""
+    outputs = batch * rows * columns
+    return product(outputs * summed, outputs * has_bias)
+
+
+def product_gradient(macs: int, by_factors: int, biased: int = 0) -> Cost:
+    """Return the cost of the gradients by one or both factors; the bias takes the sum of ``biased`` elements."""
+    return product(macs * by_factors, biased)
+
+
+def trilinear(macs: int) -> Cost:
+    """``sum(a * b * c)``: each product of a and b is multiplied with c and added up."""
+    return Cost.of_macs(macs, macs * c.MULTIPLY)
+
+
+def einsum(ranged: int, operands: int, sums: bool) -> Cost:
+    """Return the cost of an einsum whose labels range over so many combinations.
+
+    Of two operands one multiply-accumulate for each; of one an addition for each, where it sums over a label.
+    """
+    if operands > 1:
+        return Cost.of_macs(ranged)
+    return Cost(0, ranged * c.ADD if sums else 0)
+
+
+def distances(pairs: int, coordinates: int) -> Cost:
+    """``sum(abs(x - y) ** p)``: subtract, power and add for each pair of points and each of their coordinates."""
+    return Cost(0, pairs * coordinates * (c.SUBTRACT + c.POWER + c.ADD))
+
+
+def distances_gradient(pairs: int, coordinates: int, among_themselves: bool = False) -> Cost:
+    """``sum(dy / distance * (x - y))``: a division for each pair; subtract, multiply and add for each coordinate.
+
+    Of the distances of points among themselves, what one of a pair gains the other loses: a subtraction more.
+    """
+    each = c.SUBTRACT + c.MULTIPLY + c.ADD + among_themselves * c.SUBTRACT
+    return Cost(0, pairs * (coordinates * each + c.DIVIDE))

@@ -1,0 +1,228 @@
+"""Which formula gives the cost of what: one `CostRegistry` for each backend package, all of one class.
+
+What a backend registers while it is imported, and what plugins and users register afterwards, stands in the registry
+itself. What is registered inside `CostRegistry.scoped` and `CostRegistry.override` stands in the context of the code
+that runs there: another thread, or another task, does not see it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+from ..arguments import checked
+from ..error_text import shown
+from ..errors import ArgumentError, RegistrationConflictError
+from ..locks import undone_in_child
+from .cost import Cost, Formula
+
+__all__ = ["CostRegistry", "add_whole", "read_formulas"]
+
+
+def _never(key: Any) -> bool:
+    return False
+
+
+class _Scope(NamedTuple):
+    """The formulas of a block, and whether it also takes what is registered inside it."""
+
+    formulas: dict[Any, Formula]
+    takes: bool
+
+
+class CostRegistry:
+    """Formulas for the operators and layers of one framework, by key.
+
+    Args:
+        framework: The framework's name, for messages.
+        shipped: Says of a class of layers whether the framework ships it: a formula for one needs ``override=True``,
+            because it replaces the counts of the operators inside.
+        called_with: How formulas are called, by kind: names for the arguments by position, none where these differ from
+            formula to formula, and the names of those by keyword.
+
+    >>> registry = CostRegistry("example")
+    >>> @registry.register("mul")
+    ... def multiply(x, y, *, out):
+    ...     return Cost(0, out.numel)
+    >>> registry.get("mul") is multiply
+    True
+    """
+
+    def __init__(
+        self,
+        framework: str,
+        shipped: Callable[[Any], bool] = _never,
+        called_with: Mapping[str, tuple[Sequence[str], Sequence[str]]] | None = None,
+    ) -> None:
+        self.framework = framework
+        self._shipped = shipped
+        self._called_with = called_with or {}
+        self._formulas: dict[Any, Formula] = {}
+        self._replaced: dict[Any, list[Formula]] = {}
+        self._scopes: ContextVar[tuple[_Scope, ...]] = ContextVar(f"{framework}_cost_scopes", default=())
+        self._changes = 0
+
+    def register(
+        self, key: Any, formula: Any = None, *, override: bool = False, kind: str = "operator", name: str | None = None
+    ) -> Any:
+        """Add a formula for an operator or a class of layers and return it; usable as a decorator too.
+
+        Args:
+            key: What the formula is for: the name of an operator, a class, or the name of a class.
+            formula: Called by the backend's rules; returns a `Cost`.
+            override: Replace a formula that is there already, or the counts of a layer that the framework ships.
+            kind: What the key is, for messages: "operator" or "layer".
+            name: The key's name in messages.
+
+        Raises `RegistrationConflictError` where ``override`` is missing, `ArgumentError` for what is no function, and
+        for one that cannot be called as formulas are; then nothing is registered.
+        """
+        if formula is None:
+            return lambda function: self.register(key, function, override=override, kind=kind, name=name)
+        called = name or str(key)
+        self.require_formula(formula, kind, called)
+        override = checked("override", override)
+        earlier = self.get(key)
+        if not override and earlier is not None:
+            raise RegistrationConflictError(
+                f"{kind} {called} has a cost formula already; pass override=True to replace it"
+            )
+        if not override and earlier is None and kind != "operator" and self._shipped(key):
+            raise RegistrationConflictError(
+                f"{kind} {called} comes with {self.framework}, and its operators are counted; pass override=True to "
+                "count the whole of it by this formula instead"
+            )
+        self._put(key, formula)
+        return formula
+
+    def require_formula(self, formula: Any, kind: str, name: str) -> None:
+        """Raise `ArgumentError` for what is no formula for a key of that kind and name."""
+        if not callable(formula) or isinstance(formula, type):
+            raise ArgumentError(
+                f"formula={shown(formula)} for {kind} {name} is no function; give one that returns a Cost"
+            )
+        if kind not in self._called_with:
+            return
+        positional, keywords = self._called_with[kind]
+        try:
+            signature = inspect.signature(formula)
+        except ValueError:  # a function of C's, which does not tell
+            return
+        try:
+            (signature.bind if positional else signature.bind_partial)(*positional, **dict.fromkeys(keywords))
+        except TypeError as error:
+            asked = ", ".join([*positional, *(f"{each}=" for each in keywords)])
+            raise ArgumentError(
+                f"formula={shown(formula)} for {kind} {name} cannot be called as formulas are, with {asked}: {error}"
+            ) from None
+
+    def _put(self, key: Any, formula: Formula) -> None:
+        scope = self._taking()
+        if scope is not None:
+            scope[key] = formula
+        else:
+            if key in self._formulas:
+                self._replaced.setdefault(key, []).append(self._formulas[key])
+            self._formulas[key] = formula
+        self._changes += 1
+
+    def _taking(self) -> dict[Any, Formula] | None:
+        """Return where registrations of this context go: the innermost `scoped`; None for the registry itself."""
+        return next((scope.formulas for scope in reversed(self._scopes.get()) if scope.takes), None)
+
+    def undo(self, key: Any) -> None:
+        """Take the last formula that was registered for a key away; the one it replaced is there again.
+
+        Raises `KeyError` for a key that has none.
+        """
+        scope = self._taking()
+        if scope is not None and key in scope:
+            del scope[key]
+        elif self._replaced.get(key):
+            self._formulas[key] = self._replaced[key].pop()
+        else:
+            del self._formulas[key]
+        self._changes += 1
+
+    def get(self, *keys: Any) -> Formula | None:
+        """Return the formula for the first of the keys that has one, or None; a scope's stand before all others."""
+        scopes = self._scopes.get()
+        tables = (*(scope.formulas for scope in reversed(scopes)), self._formulas) if scopes else (self._formulas,)
+        for formulas in tables:
+            for key in keys:
+                formula: Formula | None = formulas.get(key)
+                if formula is not None:
+                    return formula
+        return None
+
+    def __iter__(self) -> Iterator[Any]:
+        """Iterate over the keys that have a formula outside of any scope."""
+        return iter(tuple(self._formulas))
+
+    def __contains__(self, key: Any) -> bool:
+        return self.get(key) is not None
+
+    @property
+    def version(self) -> object:
+        """What is equal as long as `get` returns the same, in this context: for what is derived from formulas."""
+        scopes = self._scopes.get()
+        return (self._changes, tuple(id(scope.formulas) for scope in scopes)) if scopes else self._changes
+
+    @contextmanager
+    def scoped(self) -> Iterator[None]:
+        """Forget at the end whatever formulas this context registered inside: for tests, and for trying one out."""
+        with self._within(_Scope({}, takes=True)):
+            yield
+
+    @contextmanager
+    def override(
+        self, formulas: Mapping[Any, Callable[..., Cost]], kind: Callable[[Any], str] = lambda key: "operator"
+    ) -> Iterator[None]:
+        """Count by other formulas inside a ``with`` block, in this context alone.
+
+        They stand before all others; of two blocks, one inside the other, the inner one's stand first. What is
+        registered inside is not the block's, and stays: a plugin may be loaded at any time. Raises `ArgumentError` for
+        a formula that is none; then nothing is changed.
+        """
+        for key, formula in formulas.items():
+            self.require_formula(formula, kind(key), str(key))
+        with self._within(_Scope(dict(formulas), takes=False)):
+            yield
+
+    @contextmanager
+    def _within(self, scope: _Scope) -> Iterator[None]:
+        token = self._scopes.set((*self._scopes.get(), scope))
+        self._changes += 1
+        try:
+            yield
+        finally:
+            self._scopes.reset(token)
+            self._changes += 1
+
+
+def add_whole(
+    add: Callable[[Mapping[Any, Formula]], None], formulas: Mapping[Any, Formula], done: Callable[[], object]
+) -> None:
+    """Add formulas; in a process that forks meanwhile the child adds those that it lacks, and calls ``done``."""
+
+    def add_rest() -> None:
+        for key, formula in formulas.items():
+            with suppress(RegistrationConflictError):
+                add({key: formula})
+        done()
+
+    with undone_in_child(add_rest):
+        add(formulas)
+
+
+def read_formulas(returned: Any) -> dict[Any, Formula]:
+    """Return what a plugin gives as formulas by operator; raises `TypeError` for what is none."""
+    costs: Any = {} if returned is None else returned
+    if not isinstance(costs, Mapping):
+        raise TypeError(f"it returned {returned!r}, which is no mapping of operators to formulas")
+    for op in (op for op, formula in costs.items() if not callable(formula)):
+        raise TypeError(f"the formula for {op} is {costs[op]!r}, which cannot be called")
+    return dict(costs)

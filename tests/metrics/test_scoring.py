@@ -1,0 +1,124 @@
+"""What is right and what is wrong, over arrays, by hand; and the same model on the same data in two frameworks."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from profilerkit import InputError, ProfilerKitWarning
+from profilerkit_metrics.scoring import ScoredBatch, accuracy, mean_loss, missclass, topk_hits
+from profilerkit_metrics.scoring_notes import notes_of_scoring
+
+
+def batch(scores: Any, targets: Any, probabilities: bool | None = None) -> ScoredBatch:
+    values, expected = np.asarray(scores), np.asarray(targets)
+    return ScoredBatch(values, expected, len(values), lambda: values, lambda: expected, probabilities)
+
+
+def test_batches_of_unequal_size_count_by_their_samples() -> None:
+    batches = [batch([[0, 1], [1, 0], [0, 1]], [1, 0, 0]), batch([[1, 0]], [1])]
+    assert accuracy(batches) == 50  # 2 of 4; a mean over batches would say a third
+    assert missclass(batches) == 50
+
+
+@pytest.mark.parametrize("shape", [(3,), (3, 1)])
+@pytest.mark.parametrize(
+    ("probabilities", "threshold", "expected"),
+    [(True, None, 2 / 3), (False, None, 1 / 3), (None, None, 2 / 3), (None, 0.0, 1 / 3), (True, 0.95, 1.0)],
+)
+def test_a_single_score_is_compared_with_what_suits_it(
+    shape: tuple[int, ...], probabilities: bool | None, threshold: float | None, expected: float
+) -> None:
+    """Of 0.9, 0.2 and 0.97 the first and the third are above a half, all above zero; the third alone is class 1."""
+    found = batch(np.reshape([0.9, 0.2, 0.97], shape), [0, 0, 1], probabilities)
+    with notes_of_scoring() as notes:
+        assert accuracy([found], threshold) == pytest.approx(100 * expected)
+    assert bool(notes) == (probabilities is None and threshold is None)
+
+
+def test_scores_that_are_not_known_are_logits_if_one_is_outside_of_the_unit_range() -> None:
+    """Whichever batch it is in: 0.2 of the first batch is class 1 then."""
+    first, second = batch([0.2], [1]), batch([-3.0], [0])
+    with notes_of_scoring() as notes:
+        assert accuracy([first, second]) == 100
+        assert accuracy([second, first]) == 100
+    assert notes == []
+    with pytest.warns(ProfilerKitWarning, match=r"so a score above 0\.5 counts as class 1; pass threshold=0"):
+        assert accuracy([first]) == 0
+
+
+def test_targets_may_be_one_hot() -> None:
+    """Of two samples, each with two pixels of three classes."""
+    scores = np.eye(3)[[[0, 1], [2, 0]]]
+    assert accuracy([batch(scores, np.eye(3)[[[0, 1], [2, 2]]])]) == 75
+    assert accuracy([batch(scores, [[0, 1], [2, 2]])]) == 75
+    assert topk_hits([batch(np.eye(3), np.eye(3)[[0, 2, 2]])], (1,)) == pytest.approx({"top-1": 200 / 3})
+    with pytest.raises(InputError, match=r"targets of shape \(3,\) do not fit scores of shape \(2, 2, 3\); give"):
+        accuracy([batch(scores, [0, 1, 2])])
+
+
+def test_the_highest_scores() -> None:
+    scores = [[0.1, 0.5, 0.4], [0.6, 0.3, 0.1]]
+    assert topk_hits([batch(scores, [2, 2])], (1, 2, 3)) == {"top-1": 0, "top-2": 50, "top-3": 100}
+    with pytest.raises(ValueError, match=r"top-4 needs as many classes, but the model gives 3"):
+        topk_hits([batch(scores, [2, 2])], (4,))
+    with pytest.raises(ValueError, match=r"top-k needs scores of shape \(batch, classes\), but the model gives \(2,\)"):
+        topk_hits([batch([0.1, 0.2], [0, 1])], (1,))
+
+
+def test_a_loss_is_weighted_by_samples() -> None:
+    """Losses of 5 for two samples and of 2 for one."""
+    batches = [batch([1, 3], [0, 0]), batch([2], [0])]
+
+    def loss(output: Any, target: Any) -> Any:
+        return {"a": 5.0 if len(output) == 2 else 2.0, "b": 1.0}
+
+    assert mean_loss(batches, loss, float) == pytest.approx((5 * 2 + 2) / 3 + 1)
+
+
+@pytest.mark.parametrize("score", [accuracy, missclass, lambda batches: topk_hits(batches, (1,))])
+def test_no_samples_are_an_error(score: Any) -> None:
+    with pytest.raises(InputError, match="the data split has no samples to evaluate on"):
+        score([])
+
+
+ON_KERAS = """
+import json, sys
+import numpy as np
+import keras
+from importlib import import_module
+from profilerkit import Profiler
+package = import_module(sys.argv[1])
+keras.utils.set_random_seed(0)
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, activation="sigmoid")])
+model.set_weights([np.array([[1.0], [-1.0], [0.5], [0.0]]), np.array([0.1])])
+x = np.random.default_rng(0).normal(size=(200, 4)).astype("float32")
+y = (x @ [1.0, -1.0, 0.5, 0.0] + 0.1 > 0).astype("int64")
+batches = [(x[:150], y[:150]), (x[150:], y[150:])]
+print(json.dumps([keras.backend.backend(), package.get_accuracy(model, batches)]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("engine", "package"), [("torch", "profilerkit_torch"), ("tensorflow", "profilerkit_tensorflow")]
+)
+def test_a_keras_classifier_scores_the_same_on_every_engine(engine: str, package: str) -> None:
+    """The targets are the model's own rule: 100 per cent. Its sigmoid is always above zero: with 0 it would be 46."""
+    pytest.importorskip("keras")
+    pytest.importorskip(engine)
+    environment = {**os.environ, "KERAS_BACKEND": engine, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    run = subprocess.run(
+        [sys.executable, "-c", ON_KERAS, f"profilerkit_{engine}"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(run.stdout.splitlines()[-1]) == [engine, 100.0]
