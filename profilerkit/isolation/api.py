@@ -1,0 +1,169 @@
+"""`isolated`: what `profilerkit.profile` does, in a process of its own; and several models so, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from .. import plugins
+from ..api import Names, arguments_given, functions_of
+from ..arguments import checked, checked_all
+from ..backend import Backend, DeviceLike
+from ..comparison import Comparison, told_apart
+from ..errors import ArgumentError
+from ..function import ProfilerFunction
+from ..report import Report
+from .conducting import conduct
+from .job import Job, names_of
+from .limits import Limits
+from .run import IsolatedRun, pump
+from .starting import require_possible
+
+__all__ = ["isolated", "isolated_comparison", "run_jobs"]
+
+
+def isolated(
+    model: Any,
+    inputs: Any = None,
+    *,
+    timeout: float | None = None,
+    memory: int | str | None = None,
+    max_threads: int | None = None,
+    start_method: str = "spawn",
+    preload: Iterable[str] = (),
+    input_shape: Any = None,
+    data_splits: Mapping[str, Any] | None = None,
+    functions: Iterable[ProfilerFunction] | ProfilerFunction = (),
+    metrics: Names = None,
+    leave_out: Names = (),
+    batch_size: int | Iterable[int] | None = None,
+    device: DeviceLike = None,
+    name: str | None = None,
+    backend: Backend | str | None = None,
+    strict: bool = False,
+    trust: bool = False,
+    **kwargs: Any,
+) -> Report:
+    """Profile a model in a process of its own, and return its `Report`, however that process ends.
+
+    A model that hangs, crashes, leaves the process or takes more than it may makes a report with what had been counted
+    before, and the reason on all that is missing. What `profile` raises for wrong arguments is raised here too.
+
+    Args:
+        model: Where the model is, as text for the command line (``"net.py:build"``); a class or a function that builds
+            it, called in the new process; or the model itself, of which the new process gets a copy. The last two are
+            pickled unless it is forked.
+        inputs: Example inputs, as in `profile`.
+        timeout: The most seconds that the process may take, from its start on.
+        memory: The most memory that the model's processes together may hold: bytes, or a text such as "4 GiB". That of
+            a GPU is not limited.
+        max_threads: The most threads of all its processes together; some thousand unless given.
+        start_method: "spawn" (a fresh interpreter), "forkserver" (a copy of an interpreter that has imported what
+            ``preload`` names, and is kept for the next) or "fork" (a copy of this process; nothing is pickled).
+        preload: Modules that the fork server imports once: ``["torch"]``.
+        input_shape: Shapes of one sample; this and what follows as in `profile`.
+        data_splits: Loaders by name.
+        functions: Further functions, which take precedence.
+        metrics: The names of the only metrics wanted.
+        leave_out: Names of status keys that no plugin is to compute.
+        batch_size: Samples in one forward pass, or several such numbers.
+        device: Where to run.
+        name: What the report calls the model.
+        backend: A backend or its name.
+        strict: Raise where a value fails or is not complete, and where the process ends before it is done.
+        trust: Load a file that may run code when it is loaded, as ``--trust`` does.
+        **kwargs: Arguments for the functions, by name.
+
+    Raises `InputError` for limits that are none, and for what cannot be sent to the process or must not be forked.
+    """
+    job = Job(
+        model,
+        {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits},
+        tuple(functions_of(functions)),
+        names_of("metrics", metrics),
+        names_of("leave_out", leave_out) or (),
+        checked("name", name),
+        checked("backend", backend),
+        checked("strict", strict),
+        checked_all({**kwargs, **arguments_given(batch_size=batch_size, device=device)}),
+        trust=checked("trust", trust),
+    )
+    limits = Limits.read(timeout, memory, max_threads)
+    report = run_jobs([job], limits, start_method, checked("preload", preload))[0]
+    plugins.announce(report)
+    return report
+
+
+def isolated_comparison(
+    *models: Any,
+    timeout: float | None = None,
+    memory: int | str | None = None,
+    max_threads: int | None = None,
+    start_method: str = "spawn",
+    preload: Iterable[str] = (),
+    names: Sequence[str] | None = None,
+    metrics: Names = None,
+    leave_out: Names = (),
+    functions: Iterable[ProfilerFunction] | ProfilerFunction = (),
+    inputs: Any = None,
+    input_shape: Any = None,
+    data_splits: Mapping[str, Any] | None = None,
+    backend: Backend | str | None = None,
+    batch_size: int | Iterable[int] | None = None,
+    device: DeviceLike = None,
+    strict: bool = False,
+    trust: bool = False,
+    **kwargs: Any,
+) -> Comparison:
+    """Profile models side by side, each in a process of its own; the first is the reference.
+
+    Their times are sampled in turn, as `profilerkit.compare` does it: while one runs, the others are stopped. Each
+    process has the limits for itself; while it waits for its turn its time stands. See `isolated` for the arguments.
+    """
+    if len(models) < 2:
+        raise TypeError("isolated_comparison() needs a reference and at least one other model")
+    names = checked("names", names)
+    if names is not None and len(names) != len(models):
+        raise ArgumentError(f"names has {len(names)} entries for {len(models)} models; give one for each")
+    own = {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits}
+    arguments = checked_all({**kwargs, **arguments_given(batch_size=batch_size, device=device)})
+    further = tuple(functions_of(functions))
+    asked = (names_of("metrics", metrics), names_of("leave_out", leave_out) or (), None, checked("backend", backend))
+    flags = {"strict": checked("strict", strict), "trust": checked("trust", trust)}
+    jobs = [Job(model, own, further, *asked, arguments=arguments, **flags) for model in models]
+    reports = run_jobs(jobs, Limits.read(timeout, memory, max_threads), start_method, checked("preload", preload))
+    comparison = compared(reports, names)
+    plugins.announce(comparison)
+    return comparison
+
+
+def compared(reports: Sequence[Report], names: Sequence[str] | None = None) -> Comparison:
+    """Return reports side by side, told apart where they have one name."""
+    shown = told_apart([report.name for report in reports] if names is None else names)
+    first, *rest = (replace(report, name=name) for report, name in zip(reports, shown, strict=True))
+    return Comparison(first, tuple(rest))
+
+
+def run_jobs(
+    jobs: Sequence[Job], limits: Limits, start_method: str = "spawn", preload: Sequence[str] = ()
+) -> list[Report]:
+    """Do jobs, each in a process of its own, and return their reports; of several the times are sampled in turn.
+
+    All processes have ended, and all that they started, when this returns or raises.
+    """
+    require_possible(start_method, limits, tuple(preload))
+    in_turn = len(jobs) > 1
+    alone = plugins.without_others()
+    runs: list[IsolatedRun] = []
+    try:
+        for job in jobs:
+            told = replace(job, in_turn=in_turn, own_plugins_alone=alone)
+            runs.append(IsolatedRun(told, limits, start_method, preload))
+            pump(runs, lambda: runs[-1].over or runs[-1].heard.waiting)
+            runs[-1].let(run=False)
+        conduct(runs)
+        return [run.result() for run in runs]
+    finally:
+        for run in runs:
+            run.close()

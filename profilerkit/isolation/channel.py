@@ -1,0 +1,115 @@
+"""What a child and its parent say to each other: messages in frames over a socket, which stray output cannot forge.
+
+A frame is ``pk`` and a version, the kind of message, the length and a checksum of what follows. A model that prints
+into the descriptor, closes it or floods it makes a `ChannelError` here, and no wrong number. Nothing is unpickled.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+from ..errors import ProfilerKitError
+
+__all__ = ["MESSAGE", "REPORT", "Channel", "ChannelError", "FrameReader", "frame"]
+
+#: Kinds of frames: a small message of JSON; a report as `profilerkit.saved` writes it.
+MESSAGE, REPORT = b"M", b"R"
+_HEAD = struct.Struct(">4sII")
+_MAGIC = b"pk1"
+#: The longest message and the most that one process may send. The report of 10,000 layers is some MiB.
+LONGEST = 64 * 2**20
+MOST = 1024 * 2**20
+_PIECE = 2**18
+
+
+class ChannelError(ProfilerKitError):
+    """What came over the channel is no message of profilerkit, or too much."""
+
+
+def frame(kind: bytes, content: bytes) -> bytes:
+    """Return a message as it is sent; raises `ChannelError` for one that is too long."""
+    if len(content) > LONGEST:
+        raise ChannelError(f"a message of {len(content)} bytes is longer than the {LONGEST} that are allowed")
+    return _HEAD.pack(_MAGIC + kind, len(content), zlib.crc32(content)) + content
+
+
+class FrameReader:
+    """Takes messages out of a stream of bytes, in whatever pieces it comes; raises `ChannelError` for anything else."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._received = 0
+
+    def feed(self, piece: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the kind and the content of each message that is complete with this piece."""
+        self._received += len(piece)
+        if self._received > MOST:
+            raise ChannelError(f"more than {MOST} bytes were sent as results")
+        self._buffer += piece
+        while (message := self._next()) is not None:
+            yield message
+
+    def _next(self) -> tuple[bytes, bytes] | None:
+        if self._buffer and not (_MAGIC.startswith(self._buffer[:3]) or self._buffer.startswith(_MAGIC)):
+            raise ChannelError(f"it begins with {bytes(self._buffer[:20])!r}")
+        if len(self._buffer) < _HEAD.size:
+            return None
+        magic, length, checksum = _HEAD.unpack_from(self._buffer)
+        if magic[3:] not in (MESSAGE, REPORT) or length > LONGEST:
+            raise ChannelError(f"it begins with {bytes(self._buffer[:20])!r}")
+        if len(self._buffer) < _HEAD.size + length:
+            return None
+        content = bytes(self._buffer[_HEAD.size : _HEAD.size + length])
+        if zlib.crc32(content) != checksum:
+            raise ChannelError("the checksum of a message does not fit")
+        del self._buffer[: _HEAD.size + length]
+        return magic[3:], content
+
+
+def decoded(content: bytes) -> dict[str, Any]:
+    """Return a small message; raises `ChannelError` for anything but a mapping of JSON."""
+    try:
+        message = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise ChannelError(f"a message is no JSON: {error}") from error
+    if not isinstance(message, dict):
+        raise ChannelError("a message is no mapping")
+    return message
+
+
+class Channel:
+    """One end of a socket: sends and receives messages, and waits until that is done."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self.socket = end
+        self._reader = FrameReader()
+        self._waiting: list[tuple[bytes, bytes]] = []
+        self._owner = os.getpid()
+
+    def say(self, **message: Any) -> None:
+        """Send a small message."""
+        self._send(MESSAGE, json.dumps(message).encode())
+
+    def report(self, content: bytes) -> None:
+        """Send a report as `profilerkit.saved` writes it."""
+        self._send(REPORT, content)
+
+    def _send(self, kind: bytes, content: bytes) -> None:
+        if os.getpid() != self._owner:  # the model forked, and the copy came back here: it must not say all that twice
+            os._exit(0)
+        self.socket.sendall(frame(kind, content))
+
+    def hear(self) -> dict[str, Any]:
+        """Wait for a small message and return it; raises `ChannelError` where there comes none any more."""
+        while not self._waiting:
+            piece = self.socket.recv(_PIECE)
+            if not piece:
+                raise ChannelError("the other end is closed")
+            self._waiting.extend(self._reader.feed(piece))
+        return decoded(self._waiting.pop(0)[1])

@@ -1,0 +1,289 @@
+"""What runs in the process of its own: it loads the model and profiles it, and says each result as soon as it is there.
+
+What needs no run of the model comes first: a model that hangs or crashes later has been counted by then.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import os
+import signal
+import socket
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InputError, ProfilerKitError, ProfilerKitWarning, UnknownStatusError
+from .channel import Channel
+from .job import Job, read_job
+from .turns import taking_turns
+
+if TYPE_CHECKING:
+    from ..profiler import Profiler
+    from ..registry import Binding
+    from ..report import Report, StatusRecord
+
+__all__ = ["NOT_REACHED", "run_job", "serve"]
+
+#: What is said of a metric whose turn has not come yet, until the caller knows why it never came.
+NOT_REACHED = "not reached"
+#: Arguments that say how a model is run: a function that takes one of them runs it.
+_RUN_OPTIONS = frozenset({"device", "num_iters", "mode"})
+#: More warnings than these are not handed over.
+_MOST_WARNINGS = 100
+
+
+def run_job(end: socket.socket, job: Job | int) -> None:
+    """Do a job, or the one that is written behind a descriptor, and end this process."""
+    code = 1
+    try:
+        faulthandler.enable(file=2)
+        with suppress(AttributeError, ValueError, OSError):
+            faulthandler.register(signal.SIGUSR2, file=2, all_threads=False)
+        channel = Channel(_out_of_the_way(end))
+        channel.say(stage="reading what to profile")
+        serve(channel, read_job(job) if isinstance(job, int) else job)
+        code = 0
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int) else 0 if error.code is None else 1
+        if isinstance(error.code, str):
+            sys.stderr.write(f"{error.code}\n")
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(Exception):
+                stream.flush()
+        os._exit(code & 0xFF)
+
+
+def _out_of_the_way(end: socket.socket) -> socket.socket:
+    """Return a socket under a number that programs which close everything in reach seldom reach."""
+    import fcntl
+
+    for least in (900, 200):
+        with suppress(OSError):
+            moved = fcntl.fcntl(end.fileno(), fcntl.F_DUPFD_CLOEXEC, least)
+            end.close()
+            return socket.socket(fileno=moved)
+    return end
+
+
+def serve(channel: Channel, job: Job) -> None:
+    """Do a job and say everything over the channel; errors that a caller of `profile` would meet are said too."""
+    try:
+        with ExitStack() as stack:
+            stack.enter_context(_warnings_said(channel))
+            if job.own_plugins_alone:
+                from ..plugins import own_alone
+
+                stack.enter_context(own_alone())
+            if job.in_turn:
+                stack.enter_context(taking_turns(channel))
+            _profile(channel, job)
+    except Exception as error:
+        if not isinstance(error, ProfilerKitError):
+            traceback.print_exc()
+        channel.say(error=said_error(error))
+    channel.say(done=True)
+
+
+def said_error(error: Exception) -> dict[str, Any]:
+    """Return an error as it is said: its type, its text, and what else its type is made of."""
+    said: dict[str, Any] = {"type": type(error).__name__, "text": str(error)[:20_000]}
+    if isinstance(error, UnknownStatusError):
+        said |= {"name": error.name, "known": list(error.known), "owner": error.owner}
+    return said
+
+
+@contextmanager
+def _warnings_said(channel: Channel) -> Iterator[None]:
+    """Hand profilerkit's own warnings to the caller; all others are printed, as ever."""
+    with warnings.catch_warnings():
+        others = warnings.showwarning
+        counted = 0
+
+        def show(message: Warning | str, category: type[Warning], *place: Any, **kwargs: Any) -> None:
+            nonlocal counted
+            if issubclass(category, ProfilerKitWarning) and counted < _MOST_WARNINGS:
+                counted += 1
+                channel.say(warning={"type": category.__name__, "text": str(message)[:5_000]})
+            else:
+                others(message, category, *place, **kwargs)
+
+        warnings.showwarning = show
+        warnings.simplefilter("always", ProfilerKitWarning)
+        yield
+
+
+def _profile(channel: Channel, job: Job) -> None:
+    from ..api import parameters_of, profile, profiler_of
+    from ..batch_sweep import with_sweep
+    from ..registry import read_arguments
+
+    channel.say(stage="loading the model")
+    loaded = job.loaded()
+    channel.say(stage="making its profiler")
+    made_with = {"inputs": loaded.inputs, "input_shape": loaded.input_shape, "data_splits": job.own.get("data_splits")}
+    profiler = profiler_of(
+        loaded.model,
+        functions=job.functions,
+        leave_out=job.leave_out,
+        name=job.name or loaded.name,
+        backend=job.backend,
+        **made_with,
+    )
+    own = parameters_of(profile)
+    job = replace(job, arguments=read_arguments(job.arguments, [profiler._registry], own, strict=job.strict))
+    asked = job.metrics
+    names = with_sweep(profiler.status_keys() if asked is None else asked, profiler._registry, job.arguments)
+    work = Work(channel, profiler, names, None if asked is None else names, job)
+    work.plan()
+    work.count_without_running()
+    work.compute()
+
+
+class Work:
+    """The status keys that one profiler is to compute, those that need no run of the model first."""
+
+    def __init__(
+        self, channel: Channel, profiler: Profiler, names: Sequence[str], wanted: Sequence[str] | None, job: Job
+    ) -> None:
+        self.channel = channel
+        self.profiler = profiler
+        self.wanted = wanted
+        self.job = job
+        bindings = [profiler._registry[name] for name in names]
+        self.order = in_order(bindings, profiler._registry)
+        self.groups = [
+            [binding.key.NAME for binding in group] for _, group in groupby(self.order, lambda each: id(each.function))
+        ]
+        #: What has been said already.
+        self.there: set[str] = set()
+
+    def plan(self) -> None:
+        """Say what is to be computed, none of which is there yet; and what of it several models measure in turn."""
+        self._say(self.profiler._report(self.wanted), self._missing())
+        joint = [self._joint(group) for group in self.groups]
+        self.channel.say(plan=[name for name in joint if name])
+
+    def _joint(self, group: Sequence[str]) -> str | None:
+        """Return what names a measurement that several models make in turn: its first key and its function."""
+        from ..function import JointFunction
+
+        function = self.profiler._registry[group[0]].function
+        return f"{group[0]} by {type(function).__qualname__}" if isinstance(function, JointFunction) else None
+
+    def count_without_running(self) -> None:
+        """Say what the layers alone tell: it is there also where the model cannot even be traced."""
+        from ..data import NoInputs
+        from ..status import Completeness
+
+        names = [name for group in self.groups for name in group if risk(name, self.profiler._registry) == 0]
+        twin = self.profiler.clone()
+        without = {**self.job.arguments, "inputs": NoInputs(InputError(NOT_REACHED))}
+        self.channel.say(stage="looking at its layers")
+        with suppress(Exception):
+            twin.compute(names, **without)
+            report = replace(twin._report(self.wanted), arguments={}, notes=(), inputs="", data={})
+            known = (Completeness.COMPLETE, Completeness.PARTIAL)
+            found = {key: record for key, record in report.statuses.items() if record.completeness in known}
+            self.there |= found.keys()
+            self._say(replace(report, statuses=found), self._missing())
+
+    def compute(self) -> None:
+        """Compute all of it, and say each function's results when they are there."""
+        names = [name for group in self.groups for name in group]
+        computing = self.profiler.compute_each(names, strict=self.job.strict, **self.job.arguments)
+        for group in self.groups:
+            self._begin(group)
+            for _ in group:
+                next(computing)
+            self.there |= set(group)
+            self._say(self.profiler._report(self.wanted), self._missing())
+        for _ in computing:
+            pass
+
+    def _missing(self) -> list[str]:
+        """Return what a report is to have and has not yet: metrics, and what else was asked for by name."""
+        from ..status import Metric
+
+        registry = self.profiler._registry
+        names = [name for group in self.groups for name in group if name not in self.there]
+        return [name for name in names if self.wanted is not None or isinstance(registry[name].key, Metric)]
+
+    def _begin(self, group: Sequence[str]) -> None:
+        """Say what is computed next; what runs the model waits for its turn where several take turns."""
+        missing = self._missing()
+        self.channel.say(doing=[name for name in group if name in missing])
+        if self.job.in_turn and risk(group[0], self.profiler._registry) == 2:
+            self.channel.say(turn=self._joint(group))
+            while not self.channel.hear().get("go"):
+                pass
+
+    def _say(self, report: Report, pending: Sequence[str]) -> None:
+        from ..saved import to_dict
+
+        records = {**report.statuses, **self._pending(pending)}
+        ordered = {name: records[name] for name in self._listed(records)}
+        content = json.dumps(to_dict(replace(report, statuses=ordered)), ensure_ascii=False, allow_nan=False)
+        self.channel.report(content.encode())
+        self.channel.say(pending=list(pending), doing=[])
+
+    def _listed(self, records: Mapping[str, StatusRecord]) -> list[str]:
+        known = [binding.key.NAME for binding in self.profiler._registry]
+        return [name for name in known if name in records]
+
+    def _pending(self, names: Sequence[str]) -> dict[str, StatusRecord]:
+        from ..report import StatusRecord
+        from ..status import Completeness, Metric, Outcome
+
+        outcome = Outcome(None, Completeness.UNAVAILABLE, (NOT_REACHED,))
+        keys = [self.profiler._registry[name].key for name in names]
+        return {key.NAME: StatusRecord.of(key.computed(outcome)) for key in keys if isinstance(key, Metric)}
+
+
+def in_order(bindings: Sequence[Binding], registry: Any) -> list[Binding]:
+    """Return bindings in the order in which they are computed, those of one function together.
+
+    First what follows from the trace and the layers alone, then what uses the model without running it, then what runs
+    it: of that what several models measure in turn first.
+    """
+    from ..function import JointFunction
+
+    first: dict[int, int] = {}
+    for place, binding in enumerate(bindings):
+        first.setdefault(id(binding.function), place)
+
+    def order(binding: Binding) -> tuple[int, bool, int]:
+        alone = not isinstance(binding.function, JointFunction)
+        return risk(binding.key.NAME, registry), alone, first[id(binding.function)]
+
+    return sorted(bindings, key=order)
+
+
+def risk(name: str, registry: Any) -> int:
+    """Return 0 for a key that needs the trace and the layers alone, 1 for one that uses the model, 2 if it runs it."""
+    return _risk(name, registry, frozenset())
+
+
+def _risk(name: str, registry: Any, above: frozenset[str]) -> int:
+    from ..function import JointFunction
+    from ..intrinsic import Inputs
+    from ..registry import PROVIDED
+    from ..trace import Trace
+
+    if name in (Inputs.NAME, Trace.NAME) or name in above or name not in registry:
+        return 0
+    function = registry[name].function
+    parameters = function.parameters().keys()
+    if isinstance(function, JointFunction) or not _RUN_OPTIONS.isdisjoint(parameters):
+        return 2
+    own = 0 if parameters.isdisjoint(PROVIDED) else 1
+    return max([own, *(_risk(needed, registry, above | {name}) for needed in parameters)])

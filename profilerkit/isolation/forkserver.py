@@ -1,0 +1,117 @@
+"""A warm interpreter that copies itself for each model: it has imported what takes long, and runs no model itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import sys
+from contextlib import suppress
+from importlib import import_module
+from typing import Any, NoReturn
+
+from ..errors import InputError
+from . import processes
+from .channel import Channel, ChannelError
+from .limits import Limits
+from .starting import redirect, require_forkable, run_forked
+from .supervisor import supervise
+
+__all__ = ["main"]
+
+#: Imported in any case: what every profile needs.
+USUAL = (
+    "profilerkit.api",
+    "profilerkit.isolation.child",
+    "profilerkit.loaders",
+    "profilerkit.plugins",
+    "profilerkit.reporting",
+    "profilerkit.saved",
+    "profilerkit_metrics.plugin",
+)
+#: Seconds between two looks at what is left of models whose supervisor was killed.
+LOOKING = 0.25
+
+
+def main() -> NoReturn:
+    """Run as a program of its own; its arguments are an inherited socket, and what to import."""
+    end = socket.socket(fileno=int(sys.argv[1]))
+    channel = Channel(end)
+    try:
+        for name in (*USUAL, *json.loads(sys.argv[2])):
+            import_module(name)
+        load_plugins()
+        require_forkable("the fork server")
+    except BaseException as error:
+        channel.say(error=str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}")
+        os._exit(1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    processes.adopt_orphans()
+    channel.say(ready=True)
+    supervisors: set[int] = set()
+    try:
+        while True:
+            _serve_one(end, channel, supervisors)
+    except (ChannelError, OSError, ValueError):  # whoever asked has ended
+        os._exit(0)
+
+
+def load_plugins() -> None:
+    """Load the plugins, and the backends of the frameworks that are imported."""
+    from ..plugins import backends, load
+
+    with suppress(Exception):  # whatever a plugin does wrong is said where it is used
+        for info in backends():
+            if not sys.modules.keys().isdisjoint(info.frameworks):
+                load(info)
+
+
+def _serve_one(end: socket.socket, channel: Channel, supervisors: set[int]) -> None:
+    while not select.select([end], [], [], LOOKING)[0]:
+        end_strays(supervisors)
+    _, descriptors, _, _ = socket.recv_fds(end, 1, 5)
+    if len(descriptors) != 5:
+        raise OSError("nobody is there any more")
+    request = channel.hear()
+    pid = os.fork()
+    if pid == 0:
+        _begin(end, request, descriptors)
+    supervisors.add(pid)
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+def end_strays(supervisors: set[int]) -> None:
+    """End what a supervisor left that was killed itself: it has become a child of this process."""
+    supervisors -= processes.reap().keys()
+
+    def strays() -> list[int]:
+        processes.reap()
+        mine = [pid for pid in processes.children_of(os.getpid()) if pid not in supervisors]
+        return [each for pid in mine for each in (pid, *processes.descendants(pid))]
+
+    processes.end_tree(strays)
+
+
+def _begin(end: socket.socket, request: dict[str, Any], descriptors: list[int]) -> NoReturn:
+    """Go on as the supervisor of a new process."""
+    try:
+        end.close()
+        os.setsid()
+        os.environ.clear()
+        os.environ.update(request["environ"])
+        os.chdir(request["dir"])
+        control, channel, job, output, errors = descriptors
+        redirect(output, errors)
+        limits = Limits(**request["limits"])
+        supervise(
+            socket.socket(fileno=control),
+            limits,
+            request["parent"],
+            lambda: run_forked(socket.socket(fileno=channel), job),
+            [channel, job],
+        )
+    finally:
+        os._exit(70)

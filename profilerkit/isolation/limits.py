@@ -1,0 +1,101 @@
+"""What a model in a process of its own may use: seconds, bytes of memory, threads. Read once, with clear errors."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+from ..arguments import checked
+from ..error_text import shown
+from ..errors import ArgumentError
+
+__all__ = ["Limits", "parse_memory", "parse_threads", "parse_timeout", "shown_bytes"]
+
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?|\.\d+)\s*(?:([kmgt])(i?)(b?)|(b|bytes?))?\s*", re.IGNORECASE)
+_POWERS = {"k": 1, "m": 2, "g": 3, "t": 4}
+#: No process of Python does anything in less.
+LEAST_MEMORY = 2**20
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The limits of one process and of all that it starts: seconds, bytes, and threads of all processes together.
+
+    None is no limit. `Limits.read` takes what users write.
+    """
+
+    timeout: float | None = None
+    memory: int | None = None
+    max_threads: int | None = None
+
+    @classmethod
+    def read(cls, timeout: Any = None, memory: Any = None, max_threads: Any = None) -> Limits:
+        """Return the limits; raises `InputError` for one that is none. Without ``max_threads`` it is a usual number."""
+        return cls(
+            None if timeout is None else parse_timeout(timeout),
+            None if memory is None else parse_memory(memory),
+            usual_threads() if max_threads is None else parse_threads(max_threads),
+        )
+
+
+def usual_threads() -> int:
+    """Return how many threads are too many for any framework: they start several pools of one thread for each core."""
+    return 1024 + 16 * (os.cpu_count() or 1)
+
+
+def parse_timeout(value: Any) -> float:
+    """Return a time limit in seconds; raises `InputError` for anything but a finite number above zero."""
+    return float(checked("timeout", value))
+
+
+def parse_memory(value: Any) -> int:
+    """Return a memory limit in bytes, for a number of bytes or a text such as "4 GiB"; `InputError` for others.
+
+    KiB, MiB, GiB and TiB are powers of 1,024, and so are K, M, G and T; kB, MB, GB and TB are powers of 1,000.
+
+    >>> parse_memory("1.5 GiB"), parse_memory("2 GB"), parse_memory(4096 * 1024)
+    (1610612736, 2000000000, 4194304)
+    """
+    size = _bytes_of(value)
+    if size is None:
+        raise ArgumentError(
+            f"memory={shown(value)}: give a number of bytes, or a text such as '4 GiB', '512 MiB' or '2 GB'"
+        )
+    if size < LEAST_MEMORY:
+        raise ArgumentError(
+            f"memory={shown(value)} is {size} bytes; a process needs 1 MiB at the least: did you mean GiB?"
+        )
+    return size
+
+
+def _bytes_of(value: Any) -> int | None:
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        return int(value)
+    found = _SIZE.fullmatch(value) if isinstance(value, str) and len(value) < 100 else None
+    if found is None:
+        return None
+    number, prefix, binary, unit, _ = found.groups()
+    factor = 1
+    if prefix:
+        factor = (1000 if unit and not binary else 1024) ** _POWERS[prefix.lower()]
+    return int(float(number) * factor)
+
+
+def parse_threads(value: Any) -> int:
+    """Return the most threads of all processes together; raises `InputError` for anything but a whole number from 1."""
+    return int(checked("max_threads", value))
+
+
+def shown_bytes(size: float) -> str:
+    """Write a number of bytes for people.
+
+    >>> shown_bytes(4 * 2**30), shown_bytes(700)
+    ('4 GiB', '700 B')
+    """
+    power = 0
+    while abs(size) >= 1000 and power < 4:
+        size, power = size / 1024, power + 1
+    return f"{size:.3g} {('B', 'KiB', 'MiB', 'GiB', 'TiB')[power]}"

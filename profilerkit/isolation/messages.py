@@ -1,0 +1,142 @@
+"""What a child says of its work, read with suspicion: it runs code that nobody here wrote."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from .. import errors
+from ..errors import ModelFailedError, ProfilerKitWarning, UnknownStatusError
+from ..measurement import Sampling
+from ..report import Report
+from ..saved import parse
+from .channel import REPORT, ChannelError, decoded
+from .job import NoModelError
+from .turns import plan_of
+
+__all__ = ["Heard"]
+
+_MOST_TEXT, _MOST_NAMES = 20_000, 10_000
+#: Errors that keep their type beside those of `profilerkit.errors`.
+_OTHER_ERRORS: dict[str, type[Exception]] = {
+    "NoModelError": NoModelError,
+    "TypeError": TypeError,
+    "ValueError": ValueError,
+}
+
+
+@dataclass
+class Heard:
+    """What came of a job so far, by what its process says.
+
+    ``report`` is the last one, with a record for every metric that is to come; ``pending`` are those that are not there
+    yet, ``doing`` those of them that are being computed. A process that takes turns with others says in ``joint`` what
+    it will measure with them; while ``waiting`` it wants its turn for ``turn``, and with a plan in ``ready`` it waits
+    for the word to take a sample. Everything that is no such message raises `ChannelError`.
+    """
+
+    report: Report | None = None
+    pending: list[str] = field(default_factory=list)
+    doing: list[str] = field(default_factory=list)
+    stage: str = "starting its process"
+    joint: list[str] = field(default_factory=list)
+    turn: str | None = None
+    waiting: bool = False
+    ready: Sampling | None = None
+    times_ready: int = 0
+    sample: float | None = None
+    error: Exception | None = None
+    done: bool = False
+
+    def take(self, kind: bytes, content: bytes) -> None:
+        """Take note of a message."""
+        if kind == REPORT:
+            self._take_report(content)
+            return
+        for name, value in decoded(content).items():
+            take = _TAKES.get(name)
+            if take is None:
+                raise ChannelError(f"a message says {name!r:.40}")
+            take(self, value)
+
+    def _take_report(self, content: bytes) -> None:
+        try:
+            report = parse(content, "what the process sent")
+        except errors.ReportFileError as error:
+            raise ChannelError(str(error)) from error
+        if not isinstance(report, Report):
+            raise ChannelError("what the process sent holds a comparison")
+        self.report = report
+
+    def _take_sample(self, value: Any) -> None:
+        if type(value) not in (int, float) or not 0 <= value < 1e9:
+            raise ChannelError(f"a sample is {value!r:.40}")
+        self.sample = float(value)
+
+    def _take_turn(self, value: Any) -> None:
+        self.turn = None if value is None else _text(value)
+        self.waiting, self.ready = True, None
+
+    def _take_ready(self, value: Any) -> None:
+        self.ready = plan_of(value)
+        self.times_ready += 1
+
+    def _take_error(self, value: Any) -> None:
+        self.error = _error_of(value)
+
+    def _take_done(self, value: Any) -> None:
+        self.done, self.doing = True, []
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ChannelError(f"a text is {value!r:.40}")
+    return value[:_MOST_TEXT]
+
+
+def _texts(value: Any) -> list[str]:
+    if not isinstance(value, list) or len(value) > _MOST_NAMES:
+        raise ChannelError(f"a list of names is {value!r:.40}")
+    return [_text(each) for each in value]
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ChannelError(f"a mapping is {value!r:.40}")
+    return value
+
+
+def _error_of(value: Any) -> Exception:
+    """Return an error that a child said: of its own type where that is one of profilerkit's, or a usual one."""
+    said = _mapping(value)
+    name, text = _text(said.get("type")), _text(said.get("text"))
+    if name == "UnknownStatusError":
+        return UnknownStatusError(_text(said.get("name")), _texts(said.get("known")), owner=_text(said.get("owner")))
+    kind = _OTHER_ERRORS.get(name) or (getattr(errors, name, None) if name in errors.__all__ else None)
+    if isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, Warning):
+        return kind(text)
+    return ModelFailedError(f"{name}: {text}" if text else name)
+
+
+def _warn(heard: Heard, value: Any) -> None:
+    said = _mapping(value)
+    name, text = _text(said.get("type")), _text(said.get("text"))
+    kind = getattr(errors, name, None) if name in errors.__all__ else None
+    known = isinstance(kind, type) and issubclass(kind, ProfilerKitWarning)
+    warnings.warn(text, kind if known and kind is not None else ProfilerKitWarning, stacklevel=2)
+
+
+_TAKES: dict[str, Callable[[Heard, Any], None]] = {
+    "stage": lambda heard, value: setattr(heard, "stage", _text(value)),
+    "pending": lambda heard, value: setattr(heard, "pending", _texts(value)),
+    "doing": lambda heard, value: setattr(heard, "doing", _texts(value)),
+    "plan": lambda heard, value: setattr(heard, "joint", _texts(value)),
+    "error": Heard._take_error,
+    "sample": Heard._take_sample,
+    "turn": Heard._take_turn,
+    "ready": Heard._take_ready,
+    "warning": _warn,
+    "done": Heard._take_done,
+}

@@ -1,0 +1,67 @@
+"""What a child prints, handed on to standard error within bounds: the first bytes at once, the last at the end."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+
+from .limits import shown_bytes
+
+__all__ = ["BoundedOutput"]
+
+#: Bytes of each stream that are shown as they come, and that are kept of its end.
+HEAD, TAIL = 2**16, 2**16
+
+
+class BoundedOutput:
+    """Shows the first bytes of a stream as they come; of a flood it keeps the last, and says how much was dropped."""
+
+    def __init__(self, name: str, head: int = HEAD, tail: int = TAIL) -> None:
+        self.name = name
+        self.received = 0
+        self._head, self._tail = head, tail
+        self._kept: deque[bytes] = deque()
+        self._kept_bytes = 0
+
+    def feed(self, piece: bytes) -> None:
+        """Take the next bytes."""
+        shown = piece[: max(0, self._head - self.received)]
+        self.received += len(piece)
+        if shown:
+            show(shown)
+        self._keep(piece)
+
+    def _keep(self, piece: bytes) -> None:
+        self._kept.append(piece)
+        self._kept_bytes += len(piece)
+        while self._kept_bytes - len(self._kept[0]) >= self._tail:
+            self._kept_bytes -= len(self._kept.popleft())
+
+    @property
+    def tail(self) -> bytes:
+        """The last bytes that came, at most as many as are kept."""
+        return b"".join(self._kept)[-self._tail :]
+
+    def finish(self) -> None:
+        """Show the last bytes of what was too much, and how much lies between."""
+        beyond = self.received - self._head
+        if beyond <= 0:
+            return
+        last = self.tail[-min(beyond, self._tail) :]
+        dropped = beyond - len(last)
+        if dropped:
+            note = f"\n[profilerkit: {shown_bytes(dropped)} of the model's {self.name} are left out here]\n"
+            show(note.encode())
+        show(last)
+
+
+def show(content: bytes) -> None:
+    """Write bytes of a child to standard error."""
+    stream = sys.stderr
+    if stream is None:  # a program without a console
+        return
+    try:
+        stream.write(content.decode("utf-8", "replace"))
+        stream.flush()
+    except (OSError, ValueError, UnicodeEncodeError):  # closed, or full: the results matter more
+        return

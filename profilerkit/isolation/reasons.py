@@ -1,0 +1,211 @@
+"""Why a process ended before it was done, in a sentence; and the report of what it had counted by then."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from ..status import Completeness, Metric, Outcome
+from .limits import Limits, shown_bytes
+from .supervisor import Ending
+
+if TYPE_CHECKING:
+    from ..report import Report, StatusRecord
+
+__all__ = ["Fate", "reason_of", "report_before", "with_reason"]
+
+_SIGNALS = {
+    "SIGSEGV": "segmentation fault",
+    "SIGBUS": "bus error",
+    "SIGABRT": "abort",
+    "SIGFPE": "floating-point exception",
+    "SIGILL": "illegal instruction",
+}
+#: Lines of the process's standard error that a reason quotes, and how long all of them may be.
+_LINES, _LENGTH = 3, 400
+#: So many of the metrics that were being computed are named.
+_NAMED = 4
+#: What faulthandler writes above the frames of a thread, the innermost first.
+_STACK = re.compile(r"most recent call first\):\n((?:  File .*\n?)+)")
+_FRAME = re.compile(r'  File "(?P<file>[^"\n]*)", line (?P<line>\d+) in (?P<name>\S+)')
+_NOT_THE_MODEL = re.compile(r"[\\/](profilerkit[\\/]|profilerkit_\w+[\\/]|site-packages[\\/]|lib[\\/]python3)")
+_OUT_OF_MEMORY = re.compile(r"MemoryError|bad_alloc|allocat|out of memory|cannot create.*map|OOM", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What is known of a process that ended before it was done.
+
+    ``kind`` is "timeout" where the caller's clock ran out, "channel" where the results' descriptor was closed or
+    written to (``said`` says how), "lost" where even the supervisor was killed, else None.
+    """
+
+    ending: Ending | None
+    limits: Limits
+    kind: str | None = None
+    said: str = ""
+    stage: str = ""
+    doing: tuple[str, ...] = ()
+    stderr: str = ""
+
+
+def reason_of(fate: Fate) -> str:
+    """Return the reason with what was being done, where in the code, and the last lines of standard error."""
+    where, lines = _place(fate.stderr), _last_lines(fate.stderr)
+    place = f", in {where}" if where else ""
+    quoted = f"; its standard error ends with: {lines}" if lines else ""
+    return f"{_cause(fate)} while {_work(fate)}{place}{quoted}"
+
+
+def _work(fate: Fate) -> str:
+    if not fate.doing:
+        return fate.stage or "starting"
+    more = len(fate.doing) - _NAMED
+    return f"computing {', '.join(fate.doing[:_NAMED])}{f' and {more} more' if more > 0 else ''}"
+
+
+def _cause(fate: Fate) -> str:
+    ending, limits = fate.ending or Ending(), fate.limits
+    if fate.kind == "timeout":
+        return f"the process was ended at its time limit of {limits.timeout:g} s"
+    if ending.why == "memory":
+        return _memory(ending, limits)
+    if ending.why == "threads":
+        seen = f", having {ending.threads:,}," if ending.threads else ""
+        return f"the process was ended at its limit of {limits.max_threads:,} threads{seen}"
+    if fate.kind == "channel":
+        return f"the model closed the descriptor that results go through, or wrote to it ({fate.said}),"
+    if fate.kind == "lost":
+        return "the process that watches over the model was killed"
+    return _own_end(ending, limits, fate.stderr)
+
+
+def _memory(ending: Ending, limits: Limits) -> str:
+    limit = limits.memory or 0
+    over = max(ending.held - limit, 0)
+    seen = (
+        f", holding {shown_bytes(ending.held)} ({shown_bytes(over)} over it)," if ending.memory_by == "watching" else ""
+    )
+    return f"the process was ended at its memory limit of {shown_bytes(limit)}{seen}"
+
+
+def _own_end(ending: Ending, limits: Limits, stderr: str) -> str:
+    if ending.signal is not None:
+        name = _name_of(ending.signal)
+        more = f" ({_SIGNALS[name]})" if name in _SIGNALS else ""
+        if name == "SIGKILL":
+            more = ", which was not sent from here: most often the system does that where memory runs out,"
+        said = f"the process was ended by {name}{more}"
+    elif ending.code is not None:
+        said = f"the process left by itself with exit code {ending.code}"
+    else:
+        said = "the process ended"
+    if limits.memory is not None and _OUT_OF_MEMORY.search(stderr[-4000:]):
+        return f"{said}, out of memory under its limit of {shown_bytes(limits.memory)},"
+    return said
+
+
+def _name_of(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _place(stderr: str) -> str:
+    """Return where in the code a process was, by what faulthandler wrote last: in the user's, where there is any."""
+    stacks = _STACK.findall(stderr)
+    frames = list(_FRAME.finditer(stacks[-1])) if stacks else []
+    own = [frame for frame in frames if not _NOT_THE_MODEL.search(frame["file"])]
+    chosen = (own or frames)[:1]
+    return "".join(f"{frame['name']} ({frame['file']}:{frame['line']})" for frame in chosen)
+
+
+def _last_lines(stderr: str) -> str:
+    """Return the last lines that people wrote: without the frames and lists that faulthandler wrote."""
+    before = re.split(
+        r"^(?:Fatal Python error: |Current thread |Thread 0x|Stack \(most recent)",
+        stderr,
+        maxsplit=1,
+        flags=re.MULTILINE,
+    )[0]
+    lines = [line.strip() for line in before.splitlines() if line.strip()][-_LINES:]
+    text = " | ".join(lines)
+    return text if len(text) <= _LENGTH else f"...{text[-_LENGTH:]}"
+
+
+# Reports --------------------------------------------------------------------------------------------------------------
+
+
+def with_reason(report: Report, pending: Sequence[str], doing: Sequence[str], reason: str) -> Report:
+    """Return a report whose missing metrics say why: what was being computed failed, and the rest was not reached.
+
+    Where nothing was being computed yet, nothing could be: all of it failed.
+    """
+    short = reason.partition("; its standard error")[0]
+    failing = set(doing) & set(pending) or set(pending)
+    records = dict(report.statuses)
+    for key in pending:
+        if key not in records:
+            continue
+        failed = key in failing
+        records[key] = replace(
+            records[key],
+            value=None,
+            completeness=Completeness.FAILED if failed else Completeness.UNAVAILABLE,
+            missing=(reason if failed else f"not reached: {short}",),
+        )
+    without_record = tuple(f"{key} failed: {reason}" for key in pending if key not in records)
+    note = () if pending else (f"after everything was computed {reason}",)
+    return replace(report, statuses=records, notes=(*report.notes, *without_record, *note))
+
+
+def report_before(name: str, metrics: Sequence[str] | None) -> tuple[Report, list[str]]:
+    """Return a report without any value, and its keys, for a process that ended before it said what it would compute.
+
+    Without ``metrics`` they are those that plugins offer for any backend.
+    """
+    from ..environment import machine
+    from ..report import Report
+
+    records = {record.key: record for record in _records(metrics)}
+    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    report = Report(name, "unknown", "unknown", records, environment=machine(), created=now)
+    return report, list(metrics) if metrics is not None else list(records)
+
+
+def _records(metrics: Sequence[str] | None) -> list[StatusRecord]:
+    from ..plugins import offered_status_keys
+    from ..report import StatusRecord
+
+    outcome = Outcome(None, Completeness.UNAVAILABLE, ("not reached",))
+    named = {offer.item.NAME: offer.item for offer in offered_status_keys() if issubclass(offer.item, Metric)}
+    names = _default_names() if metrics is None else metrics
+    return [StatusRecord.of(_template(named.get(name), name).computed(outcome)) for name in names]
+
+
+def _template(kind: type[Any] | None, name: str) -> Metric:
+    try:
+        return kind() if kind is not None else _unknown(name)
+    except Exception:  # a metric that is made with arguments
+        return _unknown(name)
+
+
+def _unknown(name: str) -> Metric:
+    unknown: Metric = type("Unknown", (Metric,), {"NAME": name, "__doc__": ""})()
+    return unknown
+
+
+def _default_names() -> list[str]:
+    """Return the metrics that a report has unless names are given: those that no plugin computes on demand alone."""
+    from ..backend import Backend
+    from ..plugins import functions_offered
+
+    stand_in: Any = type("UnknownBackend", (Backend,), {"name": "unknown"})
+    stand_in.__abstractmethods__ = frozenset()
+    functions = [offer.item for offer in functions_offered(stand_in()) if not offer.item.ON_DEMAND]
+    return [key.NAME for function in functions for key in function.bounded_keys() if isinstance(key, Metric)]

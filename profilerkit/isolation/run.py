@@ -1,0 +1,319 @@
+"""One model in a process of its own, as its caller sees it: what came of it so far, and how it ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import selectors
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import fields, replace
+from typing import Any
+
+from ..errors import ModelFailedError
+from ..report import Report, StatusRecord
+from ..status import Completeness
+from . import processes
+from .channel import MESSAGE, ChannelError, FrameReader, decoded, frame
+from .job import Job
+from .limits import Limits, shown_bytes
+from .messages import Heard
+from .output import BoundedOutput
+from .reasons import Fate, reason_of, report_before, with_reason
+from .starting import start
+from .supervisor import Ending
+
+__all__ = ["IsolatedRun", "pump"]
+
+#: How long a supervisor may take to end everything before that is left to this process.
+PATIENCE = 8.0
+#: How long a child's end, of which its closed channel is the first sign, may take to be known.
+SECOND_SIGN = 0.5
+_PIECE = 2**18
+_STDERR_READ = 20_000
+_NO_MEMORY = re.compile(r"MemoryError|bad_alloc|can't allocate|cannot allocate|unable to allocate|out of memory", re.I)
+_NO_THREAD = re.compile(r"can't start new thread|resource temporarily unavailable", re.I)
+
+
+class Clock:
+    """Seconds that a process had for itself: it stands while the process waits for its turn."""
+
+    def __init__(self) -> None:
+        self._spent = 0.0
+        self._since: float | None = None
+
+    def run(self) -> None:
+        """Let it run."""
+        if self._since is None:
+            self._since = time.monotonic()
+
+    def stand(self) -> None:
+        """Let it stand."""
+        self._spent, self._since = self.seconds, None
+
+    @property
+    def runs(self) -> bool:
+        """Whether it runs."""
+        return self._since is not None
+
+    @property
+    def seconds(self) -> float:
+        """The seconds so far."""
+        return self._spent + (0.0 if self._since is None else time.monotonic() - self._since)
+
+
+class IsolatedRun:
+    """A process that does one job: `pump` it until it is ``over``, then ask for its `result`.
+
+    It starts when it is made. ``heard`` is what it said so far.
+    """
+
+    def __init__(self, job: Job, limits: Limits, start_method: str = "spawn", preload: Sequence[str] = ()) -> None:
+        self.job = job
+        self.limits = limits
+        self.start_method = start_method
+        self.heard = Heard()
+        self.over = False
+        self.ending: Ending | None = None
+        self._kind: str | None = None
+        self._said = ""
+        self._memory_by = ""
+        self._session: int | None = None
+        self._pidfd: int | None = None
+        self._stopped = False
+        self._closed_until: float | None = None
+        self._patience_until: float | None = None
+        self._control_reader, self._channel_reader = FrameReader(), FrameReader()
+        self._outputs = [BoundedOutput("standard output"), BoundedOutput("standard error")]
+        self._clock = Clock()
+        self._started = start(start_method, job, limits, tuple(preload))
+        self._clock.run()  # the start of a fork server, which is kept, is not the model's
+
+    # What is read -----------------------------------------------------------------------------------------------
+
+    def sources(self) -> list[tuple[Any, Callable[[], bool]]]:
+        """Return what is to be waited for, with what reads it and says whether there may be more."""
+        if self.over:
+            return []
+        both = [(self._started.control, self._read_control), (self._started.channel, self._read_channel)]
+        printed = [
+            (file, lambda file=file, output=output: _read_output(file, output))
+            for file, output in zip(self._started.outputs, self._outputs, strict=True)
+        ]
+        return [(end, read) for end, read in both if end.fileno() >= 0] + [
+            (file, read) for file, read in printed if not file.closed
+        ]
+
+    def _read_control(self) -> bool:
+        piece = _received(self._started.control)
+        if piece is None:
+            return False
+        try:
+            for _, content in self._control_reader.feed(piece):
+                self._take_control(decoded(content))
+        except (ChannelError, TypeError, ValueError):  # nobody but the supervisor has this end
+            piece = b""
+        if not piece:
+            self._finish()
+        return bool(piece)
+
+    def _take_control(self, said: dict[str, Any]) -> None:
+        if "child" in said:
+            self._session, self._memory_by = int(said["child"]), str(said["memory_by"])
+            self._pidfd = processes.pidfd(self._session)
+        if "ended" in said:
+            known = {each.name for each in fields(Ending)}
+            self.ending = Ending(**{name: value for name, value in said["ended"].items() if name in known})
+
+    def _read_channel(self) -> bool:
+        piece = _received(self._started.channel)
+        if piece is None:
+            return False
+        try:
+            for kind, content in self._channel_reader.feed(piece):
+                self.heard.take(kind, content)
+        except ChannelError as error:
+            self._started.channel.close()
+            self._end_for("channel", str(error))
+            return False
+        if not piece:
+            self._started.channel.close()
+            self._closed_until = time.monotonic() + SECOND_SIGN
+        return bool(piece)
+
+    # What is said -----------------------------------------------------------------------------------------------
+
+    def say(self, **message: Any) -> None:
+        """Send the child a message; that it has ended is noticed elsewhere."""
+        channel = self._started.channel
+        if channel.fileno() >= 0:
+            with suppress(OSError):  # such a message is short: it fits, or nobody reads any more
+                channel.send(frame(MESSAGE, json.dumps(message).encode()))
+
+    def let(self, run: bool) -> None:
+        """Let the process run, or stop it: what its threads do meanwhile would show in the times of another."""
+        (self._clock.run if run else self._clock.stand)()
+        if self._pidfd is not None and run == self._stopped and not self.over:
+            processes.send_signal(self._pidfd, signal.SIGCONT if run else signal.SIGSTOP)
+            self._stopped = not run
+
+    def _end_for(self, kind: str, said: str = "") -> None:
+        """End the process, and keep why."""
+        if self._kind is None and self.ending is None:
+            self._kind, self._said = kind, said
+        if self._patience_until is None:
+            self._patience_until = time.monotonic() + PATIENCE
+            self._started.tell(end=True, dump=kind == "timeout")
+
+    # Time -------------------------------------------------------------------------------------------------------
+
+    def seconds_left(self) -> float | None:
+        """Return the seconds until `on_time` has something to do, None where that may be never."""
+        now = time.monotonic()
+        if self._patience_until is not None:
+            return max(0.0, self._patience_until - now)
+        ends = [] if self._closed_until is None else [self._closed_until - now]
+        if self.limits.timeout is not None and self._clock.runs:
+            ends.append(self.limits.timeout - self._clock.seconds)
+        return max(0.0, min(ends)) if ends else None
+
+    def on_time(self) -> None:
+        """End a process whose time is over, and do without a supervisor that comes to no end."""
+        if self.over or self.seconds_left() != 0.0:
+            return
+        if self._patience_until is not None:
+            self._finish()
+        elif self._closed_until is not None and self._closed_until <= time.monotonic():
+            self._end_for("channel", "it was closed")
+        else:
+            self.let(run=True)  # so that it can say where it is
+            self._end_for("timeout")
+
+    def _finish(self) -> None:
+        """Take note that all is over, when what is left in the pipes is read."""
+        if self.over:
+            return
+        left = [read for source, read in self.sources() if source is not self._started.control]
+        for read in left:
+            while read():
+                pass
+        self.over = True
+        for output in self._outputs:
+            output.finish()
+        if self.ending is None:
+            self._kind = self._kind or "lost"
+            processes.end_tree(lambda: processes.marked(self._started.marker, self._session))
+        self._started.close()
+        if self._pidfd is not None:
+            os.close(self._pidfd)
+            self._pidfd = None
+
+    def close(self) -> None:
+        """End the process if it still runs, and wait until all of it has ended."""
+        if not self.over:
+            self._end_for("asked")
+            pump([self], lambda: self.over)
+
+    # What came of it --------------------------------------------------------------------------------------------
+
+    def result(self) -> Report:
+        """Return the report; raises what the child raised on purpose, as `profilerkit.profile` would have."""
+        heard = self.heard
+        if heard.error is not None:
+            raise heard.error
+        if heard.done and not heard.pending and heard.report is not None:
+            return self._finished(heard.report)
+        reason = reason_of(self._fate())
+        if self.job.strict:
+            raise ModelFailedError(f"{self.job.called}: {reason}")
+        report, pending = heard.report, heard.pending
+        if report is None:
+            report, pending = report_before(self.job.called, self.job.metrics)
+        return self._finished(with_reason(report, pending, heard.doing, reason))
+
+    def _fate(self) -> Fate:
+        stderr = self._outputs[1].tail[-_STDERR_READ:].decode("utf-8", "replace")
+        doing = tuple(self.heard.doing)
+        return Fate(self.ending, self.limits, self._kind, self._said, self.heard.stage, doing, stderr)
+
+    def _finished(self, report: Report) -> Report:
+        ending = self.ending or Ending()
+        notes = list(report.notes)
+        if ending.left_behind:
+            notes.append(f"{ending.left_behind} processes that the model had started were ended when it was done")
+        if ending.survivors:
+            notes.append(f"{ending.survivors} processes that the model had started could not be ended")
+        records = {key: self._under_limit(record) for key, record in report.statuses.items()}
+        environment = {**report.environment, "isolation": self._described()}
+        return replace(report, statuses=records, notes=tuple(notes), environment=environment)
+
+    def _under_limit(self, record: StatusRecord) -> StatusRecord:
+        """Return a record that failed for want of memory or of a thread with the limits it failed under."""
+        if record.completeness is not Completeness.FAILED or not record.missing:
+            return record
+        first, *others = record.missing
+        limits = []
+        if self.limits.memory is not None and (_NO_MEMORY.search(first) or _NO_THREAD.search(first)):
+            limits.append(f"{shown_bytes(self.limits.memory)} of memory")
+        if self.limits.max_threads is not None and _NO_THREAD.search(first):
+            limits.append(f"{self.limits.max_threads:,} threads")
+        if not limits or "its limit of" in first or "memory limit of" in first:
+            return record
+        return replace(record, missing=(f"{first} (the process was limited to {' and '.join(limits)})", *others))
+
+    def _described(self) -> str:
+        parts = [f"a process of its own ({self.start_method})"]
+        if self.limits.timeout is not None:
+            parts.append(f"at most {self.limits.timeout:g} s")
+        if self.limits.memory is not None:
+            parts.append(f"at most {shown_bytes(self.limits.memory)} by {self._memory_by}, a GPU's memory not limited")
+        return ", ".join(parts)
+
+
+def _received(end: socket.socket) -> bytes | None:
+    """Return what came, nothing where the other end is closed, None where nothing came yet."""
+    if end.fileno() < 0:
+        return None
+    try:
+        return end.recv(_PIECE)
+    except BlockingIOError:
+        return None
+    except OSError:
+        return b""
+
+
+def _read_output(file: Any, output: BoundedOutput) -> bool:
+    if file.closed:
+        return False
+    try:
+        piece = file.read(_PIECE)
+    except OSError:
+        piece = b""
+    if piece is None:
+        return False
+    if piece:
+        output.feed(piece)
+    else:
+        file.close()
+    return bool(piece)
+
+
+def pump(runs: Iterable[IsolatedRun], until: Callable[[], bool]) -> None:
+    """Read what processes say, and hold them to their time, until something is so or all of them are over."""
+    everyone = list(runs)
+    while not until():
+        with selectors.DefaultSelector() as selector:
+            for run in everyone:
+                for source, read in run.sources():
+                    selector.register(source, selectors.EVENT_READ, read)
+            if not selector.get_map():
+                return
+            left = [seconds for run in everyone if (seconds := run.seconds_left()) is not None and not run.over]
+            for key, _ in selector.select(min(left, default=None)):
+                key.data()
+        for run in everyone:
+            run.on_time()

@@ -1,0 +1,350 @@
+"""How a model's process is started: ``spawn`` (a fresh interpreter), ``forkserver`` (a copy of a warm one), ``fork``.
+
+Each begins with a supervisor (`profilerkit.isolation.supervisor`), of which the model's process is the child.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import uuid
+import warnings
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import IO, Any, NoReturn
+
+from ..arguments import checked
+from ..error_text import shown
+from ..errors import ArgumentError, InputError, NotOfferedError, by_likeness
+from ..locks import Lock
+from . import processes
+from .channel import MESSAGE, Channel, ChannelError, frame
+from .job import Job, require_started, written
+from .limits import Limits
+from .supervisor import supervise
+
+__all__ = ["METHODS", "Started", "require_forkable", "require_possible", "start"]
+
+METHODS = ("spawn", "forkserver", "fork")
+#: What is never forked once it is imported: its threads and locks do not come along, and the copy waits for them.
+NEVER_FORKED = {"tensorflow": "TensorFlow", "jax": "JAX"}
+
+#: The ends of this process, which no forked child may keep: it would keep others from noticing that this one ended.
+_open_ends: weakref.WeakSet[Any] = weakref.WeakSet()
+
+#: How long a supervisor may take to end when all it watches has ended.
+SECONDS_TO_END = 5.0
+
+_BOOT = "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); from {0} import main; main()"
+
+
+@dataclass
+class Started:
+    """A process that was started: what its supervisor and the model's process say, and what they print."""
+
+    control: socket.socket
+    channel: socket.socket
+    outputs: tuple[IO[bytes], IO[bytes]]
+    marker: str
+    wait: Callable[[], None]
+    told: bool = False
+
+    def tell(self, **message: Any) -> None:
+        """Send the supervisor a message; it ends everything then."""
+        self.told = True
+        if self.control.fileno() >= 0:
+            with suppress(OSError):
+                self.control.sendall(frame(MESSAGE, json.dumps(message).encode()))
+
+    def close(self) -> None:
+        """Close what is open, which ends whatever still runs, and wait for the supervisor's end."""
+        for end in (self.control, self.channel, *self.outputs):
+            end.close()
+        self.wait()
+
+
+@dataclass
+class _Ends:
+    """The other ends: those that the started processes get."""
+
+    control: socket.socket
+    channel: socket.socket
+    outputs: tuple[int, int]
+    job: IO[bytes] | None = None
+    open: bool = field(default=True)
+
+    @property
+    def descriptors(self) -> list[int]:
+        """The numbers of all ends: control, channel, job, and where output and errors go."""
+        job = [] if self.job is None else [self.job.fileno()]
+        return [self.control.fileno(), self.channel.fileno(), *job, *self.outputs]
+
+    def close(self) -> None:
+        """Close all of them."""
+        if self.open:
+            self.open = False
+            self.control.close()
+            self.channel.close()
+            for descriptor in self.outputs:
+                os.close(descriptor)
+            if self.job is not None:
+                self.job.close()
+
+
+def require_possible(method: str, limits: Limits, preload: tuple[str, ...] = ()) -> None:
+    """Raise an error for a way to start that there is not, or for a limit that this system cannot hold."""
+    if checked("start_method", method) not in METHODS:
+        raise ArgumentError(
+            f"start_method={method!r}; there are, nearest first: {', '.join(by_likeness(method, METHODS))}"
+        )
+    if preload and method != "forkserver":
+        raise ArgumentError(f"preload={shown(preload)} is for start_method='forkserver', not for {method!r}")
+    if os.name != "posix":
+        raise NotOfferedError(f"isolation needs Linux, or another POSIX system; this is {sys.platform}")
+    if limits.memory is not None and not processes.LINUX:
+        raise NotOfferedError(f"a memory limit needs Linux; this is {sys.platform}, where only timeout= holds")
+    require_started()
+    if method == "fork":
+        require_forkable("this process")
+
+
+def require_forkable(who: str) -> None:
+    """Raise `InputError` where a process has imported or uses what does not survive a fork."""
+    for module, name in NEVER_FORKED.items():
+        if module in sys.modules:
+            raise InputError(
+                f"{who} has imported {name}, which must not be forked: the copy may wait for its threads for ever; "
+                "use start_method='spawn'"
+            )
+    if _uses_cuda():
+        raise InputError(f"{who} uses CUDA, which must not be forked; use start_method='spawn'")
+
+
+def _uses_cuda() -> bool:
+    torch = sys.modules.get("torch")
+    initialized = getattr(getattr(torch, "cuda", None), "is_initialized", None)
+    if initialized is not None and initialized():
+        return True
+    try:
+        return any(map(_is_gpu, Path("/proc/self/fd").iterdir()))
+    except OSError:
+        return False
+
+
+def _is_gpu(link: Path) -> bool:
+    try:
+        return str(link.readlink()).startswith(("/dev/nvidia", "/dev/kfd"))
+    except OSError:
+        return False
+
+
+def start(method: str, job: Job, limits: Limits, preload: tuple[str, ...] = ()) -> Started:
+    """Start a process for a job in one of the `METHODS`."""
+    require_possible(method, limits, preload)
+    marker = uuid.uuid4().hex
+    with _pairs() as (mine, theirs):
+        if method != "fork":
+            theirs.job = written(job)
+        begin = {"spawn": _spawn, "forkserver": _from_server, "fork": _fork}[method]
+        wait = begin(job, limits, theirs, marker, preload)
+        for end in mine[:2]:
+            end.setblocking(False)
+        for file in mine[2]:
+            os.set_blocking(file.fileno(), False)
+        return Started(*mine, marker, wait)
+
+
+@contextmanager
+def _pairs() -> Iterator[tuple[tuple[socket.socket, socket.socket, tuple[IO[bytes], IO[bytes]]], _Ends]]:
+    """Make both ends of everything; ours are closed where starting raises, the others in any case."""
+    control, their_control = socket.socketpair()
+    channel, their_channel = socket.socketpair()
+    pipes = [os.pipe(), os.pipe()]
+    files = tuple(os.fdopen(reading, "rb", buffering=0) for reading, _ in pipes)
+    theirs = _Ends(their_control, their_channel, (pipes[0][1], pipes[1][1]))
+    _open_ends.update((control, channel, *files))
+    try:
+        yield (control, channel, (files[0], files[1])), theirs
+    except BaseException:
+        for end in (control, channel):
+            end.close()
+        for file in files:
+            file.close()
+        raise
+    finally:
+        theirs.close()
+
+
+# A fresh interpreter ------------------------------------------------------------------------------------------------
+
+
+def program(main: str, *arguments: object) -> list[str]:
+    """Return the command line of an interpreter like this one that finds modules where this one does."""
+    flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+    path = json.dumps([str(Path(folder).absolute()) for folder in sys.path])
+    return [sys.executable, *flags, "-c", _BOOT.format(main), *map(str, arguments), path]
+
+
+def _spawn(job: Job, limits: Limits, theirs: _Ends, marker: str, preload: tuple[str, ...]) -> Callable[[], None]:
+    kept = theirs.descriptors[:3]
+    process = subprocess.Popen(
+        program("profilerkit.isolation.supervisor", *kept, os.getpid(), json.dumps(asdict(limits))),
+        stdin=subprocess.DEVNULL,
+        stdout=theirs.outputs[0],
+        stderr=theirs.outputs[1],
+        pass_fds=kept,
+        start_new_session=True,
+        env={**os.environ, processes.MARKER: marker},
+    )
+
+    def wait() -> None:
+        try:
+            process.wait(SECONDS_TO_END)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    return wait
+
+
+# A copy of this process ---------------------------------------------------------------------------------------------
+
+
+def _fork(job: Job, limits: Limits, theirs: _Ends, marker: str, preload: tuple[str, ...]) -> Callable[[], None]:
+    parent = os.getpid()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of threads, which the caller has weighed
+        pid = os.fork()
+    if pid == 0:
+        _become_supervisor(theirs, marker, limits, parent, job)
+
+    def wait() -> None:
+        deadline = time.monotonic() + SECONDS_TO_END
+        while os.waitpid(pid, os.WNOHANG)[0] == 0:
+            if time.monotonic() > deadline:
+                os.kill(pid, signal.SIGKILL)
+            time.sleep(0.001)
+
+    return wait
+
+
+def _become_supervisor(theirs: _Ends, marker: str, limits: Limits, parent: int, job: Job) -> NoReturn:
+    """Go on as the supervisor of a model that is in this memory already."""
+    try:
+        for end in list(_open_ends):
+            end.close()
+        os.setsid()
+        os.environ[processes.MARKER] = marker
+        redirect(*theirs.outputs)
+        supervise(theirs.control, limits, parent, lambda: run_forked(theirs.channel, job), [theirs.channel.fileno()])
+    finally:
+        os._exit(70)
+
+
+def run_forked(channel: socket.socket, job: Job | int) -> None:
+    """Do a job in the process of the model."""
+    from .child import run_job
+
+    run_job(channel, job)
+
+
+def redirect(output: int, errors: int) -> None:
+    """Let this process, and what it starts, read nothing and print into other descriptors."""
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for number, descriptor in enumerate((nothing, output, errors)):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+    for name, number in (("stdout", 1), ("stderr", 2)):
+        stream = open(number, "w", encoding="utf-8", errors="replace", closefd=False, buffering=1)  # noqa: SIM115
+        setattr(sys, name, stream)
+
+
+# A copy of a warm interpreter ---------------------------------------------------------------------------------------
+
+
+def _from_server(job: Job, limits: Limits, theirs: _Ends, marker: str, preload: tuple[str, ...]) -> Callable[[], None]:
+    request = {"limits": asdict(limits), "parent": os.getpid(), "dir": str(Path.cwd()), "environ": dict(os.environ)}
+    content = json.dumps(request).encode()
+    for attempt in (1, 2):
+        server = _server(preload)
+        try:
+            socket.send_fds(server, [b"+"], theirs.descriptors)
+            server.sendall(frame(MESSAGE, content))
+            break
+        except OSError:  # it was ended meanwhile
+            server.close()
+            if attempt == 2:
+                raise
+    return lambda: None
+
+
+_servers: dict[tuple[int, tuple[str, ...]], socket.socket] = {}
+_server_processes: list[subprocess.Popen[bytes]] = []
+_servers_lock = Lock()
+
+
+def _server(preload: tuple[str, ...]) -> socket.socket:
+    """Return the socket of a warm interpreter that has imported some modules; it is started when it is first needed."""
+    with _servers_lock:
+        key = (os.getpid(), preload)
+        server = _servers.get(key)
+        if server is None or server.fileno() < 0:
+            server = _servers[key] = _started_server(preload)
+        return server
+
+
+def _started_server(preload: tuple[str, ...]) -> socket.socket:
+    mine, theirs = socket.socketpair()
+    _open_ends.add(mine)
+    with theirs:
+        process = subprocess.Popen(
+            program("profilerkit.isolation.forkserver", theirs.fileno(), json.dumps(preload)),
+            stdin=subprocess.DEVNULL,
+            stdout=2,
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,
+        )
+    try:
+        said = Channel(mine).hear()
+    except ChannelError:
+        said = {"error": "it ended while it imported them"}
+    if "error" in said:
+        mine.close()
+        process.wait()
+        raise InputError(f"the fork server for preload={preload!r} could not be started: {said['error']}")
+    _server_processes.append(process)
+    return mine
+
+
+@atexit.register
+def _end_servers() -> None:
+    """End the warm interpreters with this one: they end when their socket is closed."""
+    for server in _servers.values():
+        server.close()
+    for process in _server_processes:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(1)
+
+
+def _forget_servers() -> None:
+    """Leave the warm interpreters to the process that this one was forked from."""
+    _servers.clear()
+    for process in _server_processes:
+        process.returncode = 0  # not ours to wait for
+    _server_processes.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_servers)

@@ -1,0 +1,285 @@
+"""The small process between the caller and the model's: it starts that one, holds it to its limits, and ends all of it.
+
+Whatever the model starts becomes a child of this process when it loses its own parent, sessions of their own or not.
+So nothing survives: neither the model's end, nor that of the caller, not even where the caller is killed. It imports
+no framework and takes next to no time: a glance at /proc every tenth of a second, or every fiftieth where memory is
+watched.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from typing import NoReturn
+
+from . import processes
+from .cgroups import ControlGroup, delegated
+from .channel import Channel, ChannelError
+from .limits import Limits
+
+__all__ = ["Ending", "Supervisor", "main", "supervise"]
+
+#: Seconds between two looks at the memory, where nobody else holds it to its limit, and at threads and processes.
+WATCHING_MEMORY, WATCHING = 0.02, 0.1
+#: How long a model whose time is over gets to write down where it is; it is ended all the same.
+LAST_WORDS = 0.1
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a process ended: by a signal or with an exit code, and ``why`` where the supervisor ended it.
+
+    ``why`` is "memory", "threads", "asked" (by the caller) or None. ``held`` and ``threads`` are what was seen then;
+    ``left_behind`` counts the processes that were still there when the model's own had ended, ``survivors`` those that
+    could not be ended.
+    """
+
+    signal: int | None = None
+    code: int | None = None
+    why: str | None = None
+    held: int = 0
+    threads: int = 0
+    left_behind: int = 0
+    survivors: int = 0
+    memory_by: str = ""
+
+
+def main() -> NoReturn:
+    """Run as a program of its own; its arguments are inherited descriptors, the caller's number, and the limits."""
+    control, channel, job, parent = map(int, sys.argv[1:5])
+    limits = Limits(**json.loads(sys.argv[5]))
+
+    def child() -> None:
+        from .child import run_job
+
+        run_job(socket.socket(fileno=channel), job)
+
+    supervise(socket.socket(fileno=control), limits, parent, child, [channel, job])
+
+
+def supervise(
+    control: socket.socket, limits: Limits, parent: int, child: Callable[[], None], for_child: list[int]
+) -> NoReturn:
+    """Start a child with limits, wait for its end, say how that was, and end this process: it never returns.
+
+    ``for_child`` are descriptors that the child alone may hold.
+    """
+    try:
+        gc.disable()  # what a forked process holds is not its own to finish
+        Supervisor(control, limits, parent).run(child, for_child)
+    except BaseException as error:
+        with suppress(Exception):
+            sys.stderr.write(f"profilerkit: the supervisor of an isolated model raised {error!r}\n")
+            sys.stderr.flush()
+    finally:
+        os._exit(0)
+
+
+@dataclass
+class Supervisor:
+    """Holds one child to its limits."""
+
+    control: socket.socket
+    limits: Limits
+    parent: int
+    group: ControlGroup | None = None
+    child: int = 0
+    _status: int | None = None
+    _why: str | None = None
+    _held: int = 0
+    _threads: int = 0
+    _base: int = 0
+    _tree: list[int] = field(default_factory=list)
+    _next_walk: float = 0.0
+
+    def run(self, child: Callable[[], None], for_child: list[int]) -> None:
+        """Start the child, watch it, and say how it ended."""
+        processes.adopt_orphans()
+        for number in (signal.SIGINT, signal.SIGCHLD):
+            signal.signal(number, signal.SIG_IGN if number == signal.SIGINT else signal.SIG_DFL)
+        self.group = ControlGroup.made(delegated(), f"profilerkit-{os.getpid()}", self.limits)
+        self._start(child)
+        for descriptor in (*for_child, 0, 1):
+            with suppress(OSError):
+                os.close(descriptor)
+        channel = Channel(self.control)
+        with suppress(OSError):
+            channel.say(child=self.child, memory_by=self.memory_by)
+        self._watch()
+        ending = self.end()
+        with suppress(OSError):
+            channel.say(ended=asdict(ending))
+
+    @property
+    def memory_by(self) -> str:
+        """What holds the memory to its limit."""
+        if self.limits.memory is None:
+            return ""
+        return "control group" if self.group is not None else "watching"
+
+    def _start(self, child: Callable[[], None]) -> None:
+        supervisor = os.getpid()
+        ready, go = os.pipe()  # the child begins when its base is known
+        self.child = os.fork()
+        if self.child == 0:
+            try:
+                os.close(go)
+                self.control.close()
+                self._confine(supervisor)
+                os.read(ready, 1)
+                os.close(ready)
+                child()
+            finally:
+                os._exit(70)
+        os.close(ready)
+        self._base = processes.held_bytes(self.child) if self.memory_by == "watching" else 0
+        os.close(go)
+
+    def _confine(self, supervisor: int) -> None:
+        """Put the calling process, which is the child, under its limits."""
+        processes.die_with_parent(supervisor)
+        os.setsid()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        if self.group is not None:
+            self.group.join()
+        limit_resources(self.limits, self.memory_by == "watching")
+
+    # Watching ---------------------------------------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        """Wait until the child ends, a limit is reached, or the caller says so or ends."""
+        watched = {self.control.fileno()}
+        descriptors = [processes.pidfd(self.parent), processes.pidfd(self.child)]
+        watched |= {descriptor for descriptor in descriptors if descriptor is not None}
+        poll = select.poll()
+        for descriptor in watched:
+            poll.register(descriptor, select.POLLIN)
+        interval = WATCHING_MEMORY if self.memory_by == "watching" else WATCHING
+        while self._status is None and self._why is None:
+            for descriptor, _ in poll.poll(interval * 1000):
+                if descriptor == self.control.fileno():
+                    self._hear()
+                elif descriptor == descriptors[0]:
+                    self._why = "asked"  # the caller has ended
+            self._look()
+
+    def _hear(self) -> None:
+        """Do what the caller says; where it has ended there is nobody left to do anything for."""
+        try:
+            said = Channel(self.control).hear()
+        except (ChannelError, OSError):
+            said = {}
+        if said.get("dump"):
+            with suppress(OSError):
+                os.kill(self.child, signal.SIGUSR2)
+            time.sleep(LAST_WORDS)
+        self._why = "asked"
+
+    def _look(self) -> None:
+        """See whether the child has ended, or has reached a limit."""
+        self._status = processes.reap().get(self.child, self._status)
+        start = time.monotonic()
+        if start >= self._next_walk:
+            self._tree = processes.descendants(os.getpid()) or [self.child]
+            self._look_at_threads()
+            spent = time.monotonic() - start  # with thousands of processes a look takes its time
+            self._next_walk = start + max(WATCHING, 3 * spent)
+        if self.memory_by == "watching":
+            self._look_at_memory()
+        elif self.group is not None and self.group.ran_out_of_memory:
+            self._why = "memory"
+
+    def _look_at_threads(self) -> None:
+        if self.limits.max_threads is None:
+            return
+        count = sum(map(processes.threads_of, self._tree))
+        if count > self.limits.max_threads or (self.group is not None and self.group.ran_out_of_threads):
+            self._why, self._threads = self._why or "threads", count
+
+    def _look_at_memory(self) -> None:
+        limit = self.limits.memory or 0
+        held = sum(map(processes.held_bytes, self._tree)) - self._base
+        if held > limit and len(self._tree) > 1:
+            held = sum(map(processes.held_exactly, self._tree)) - self._base
+        self._held = max(self._held, held)
+        if held > limit:
+            self._why = self._why or "memory"
+
+    # Ending -----------------------------------------------------------------------------------------------------
+
+    def end(self) -> Ending:
+        """End every process that is left, and return how the child ended."""
+        own = self._status is not None
+        left_behind = len(self._left()) if own else 0
+        survivors = processes.end_tree(self._left)
+        self._status = processes.reap().get(self.child, self._status)
+        if self.group is not None:
+            self._read_group(self.group)
+        status = self._status
+        ended = status is not None and os.WIFEXITED(status)
+        return Ending(
+            signal=os.WTERMSIG(status) if status is not None and os.WIFSIGNALED(status) else None,
+            code=os.WEXITSTATUS(status) if status is not None and ended else None,
+            why=self._why,
+            held=self._held,
+            threads=self._threads,
+            left_behind=left_behind,
+            survivors=survivors,
+            memory_by=self.memory_by,
+        )
+
+    def _read_group(self, group: ControlGroup) -> None:
+        if group.ran_out_of_memory:
+            self._why = "memory"
+        self._held = max(self._held, group.peak)
+        group.remove()
+
+    def _left(self) -> list[int]:
+        """Return the processes that are still there, the child first where it is among them."""
+        if self.group is not None:
+            self.group.kill()
+        self._status = processes.reap().get(self.child, self._status)
+        found = processes.descendants(os.getpid())
+        if not processes.LINUX and self._status is None:
+            with suppress(OSError):
+                os.killpg(self.child, signal.SIGKILL)
+            found = [self.child]
+        return found
+
+
+def limit_resources(limits: Limits, watched: bool) -> None:
+    """Set what the system holds each process to: no dump of memory, and data of the memory limit and a little more.
+
+    The resident memory of all processes is watched, and this is the wall behind: what a process asks for beyond it is
+    refused at once. Address space is not limited, of which frameworks reserve far more than they use. A tenth, half a
+    GiB, and for each core the stacks of eight threads are for what is reserved and not used.
+    """
+    import resource
+
+    def lower(kind: int, value: int) -> None:
+        hard = resource.getrlimit(kind)[1]
+        wanted = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        with suppress(OSError, ValueError):
+            resource.setrlimit(kind, (wanted, hard if kind == resource.RLIMIT_CORE else wanted))
+
+    lower(resource.RLIMIT_CORE, 1)  # not 0: with 1 a program that takes dumps is not started either
+    if limits.memory is not None and watched:
+        spare = limits.memory // 10 + 2**29 + 2**26 * (os.cpu_count() or 1)
+        lower(resource.RLIMIT_DATA, _data_bytes() + limits.memory + spare)
+
+
+def _data_bytes() -> int:
+    """Return the bytes of data that this process has already, as the system counts them for the limit."""
+    for line in processes._read("self", "status").splitlines():
+        if line.startswith(b"VmData:"):
+            return int(line.split()[1]) * 1024
+    return 0

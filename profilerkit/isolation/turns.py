@@ -1,0 +1,68 @@
+"""Times of several models, each in a process of its own, sampled in turn: who takes a sample is said by the caller.
+
+In a child `taking_turns` takes the place of sampling: the child gets ready, then runs its model once each time it is
+told to, and times that by its own clock. The caller goes through the samples as it does through those of its own
+models (`profilerkit.measurement.measure_interleaved`), so that their pairs, and the interval of their ratio, are the
+same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from ..collector import collector_paused
+from ..measurement import Measurement, Sampling, seconds_of
+from ..sampling_turns import conducted_by
+from .channel import Channel, ChannelError
+
+__all__ = ["plan_of", "taking_turns"]
+
+#: A call that takes less than this many seconds is made for so long before it is timed: between two turns the other
+#: process has had the caches.
+WARM_SECONDS = 0.002
+#: What a plan says, and of which types.
+_PLAN = {
+    **dict.fromkeys(("num_iters", "warmup", "min_samples"), (int,)),
+    **dict.fromkeys(("relative_precision", "max_seconds", "confidence"), (int, float)),
+}
+
+
+@contextmanager
+def taking_turns(channel: Channel) -> Iterator[None]:
+    """Let every measurement of this process go by the caller's word."""
+
+    def conduct(call: Callable[[], object], plan: Sampling) -> Measurement:
+        channel.say(ready={name: getattr(plan, name) for name in _PLAN})
+        with collector_paused():
+            last = WARM_SECONDS
+            while True:
+                said = channel.hear()
+                if "finish" in said:
+                    return Measurement(**said["finish"])
+                last = _sample(call, plan, last)
+                channel.say(sample=last)
+
+    with conducted_by(conduct):
+        yield
+
+
+def _sample(call: Callable[[], object], plan: Sampling, last: float) -> float:
+    """Return the seconds of a call; a short one is made some times before, until it runs as one after another does."""
+    spent = 0.0
+    while last < WARM_SECONDS and spent < WARM_SECONDS:
+        spent += max(seconds_of(call, plan.clock), 1e-7)
+    return seconds_of(call, plan.clock)
+
+
+def plan_of(said: Any) -> Sampling:
+    """Return how a child wants to be sampled; raises `ChannelError` for what no `Sampling` says."""
+    if not isinstance(said, Mapping) or set(said) != set(_PLAN):
+        raise ChannelError("a plan for sampling has other parts")
+    if not all(value is None or type(value) in _PLAN[name] for name, value in said.items()):
+        raise ChannelError("a plan for sampling holds something that is no number")
+    try:
+        return Sampling(**said)
+    except (TypeError, ValueError) as error:
+        raise ChannelError(f"a plan for sampling: {error}") from error

@@ -1,0 +1,253 @@
+"""What profilerkit says of a fuzzed module against what a real run of it does, and what the module is afterwards."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from fuzz_generator import load
+from fuzz_oracle import Counted, counted_run, counted_step
+from fuzz_snapshot import alike, caches, content, snapshot
+from torch import nn
+
+from profilerkit import ModelInputs, profile
+from profilerkit.api import compute
+from profilerkit.trace import ModelTrace, OpRecord
+
+__all__ = ["HARM", "Difference", "Truth", "differences", "truth_of"]
+
+#: Differences that hurt the user's model or process, not a number.
+HARM = {"state", "inputs", "output", "random", "settings", "cache"}
+
+#: Operators that are left out of the lists that are compared, with the reason. Their MACs are compared all the same.
+LEFT_OUT = {
+    "a copy or an allocation costs nothing, and whether one is made depends on the kernel": """
+        clone copy_ _to_copy contiguous reshape empty zeros empty_like empty_strided zeros_like new_zeros new_empty to
+        zero_ fill_ new_empty_strided resize_ empty_permuted flatten ravel _reshape_copy scalar_tensor full ones
+        new_full new_ones ones_like full_like arange resolve_conj resolve_neg set_ _conj_physical conj_physical
+        _unsafe_view detach lift_fresh alias sparse_coo_tensor _sparse_coo_tensor_with_dims_and_tensors""",
+    "a value that Python asks for: the shape pass keeps what it can answer without one": """
+        _local_scalar_dense item is_nonzero equal""",
+}
+#: Operators whose further outputs are what the gradient needs, of sizes that depend on the kernel.
+_WITH_SCRATCH = {"aten::_embedding_bag"}
+_QUIET = {f"aten::{name}" for names in LEFT_OUT.values() for name in names.split()}
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where the two disagree: ``kind`` is a word, ``detail`` has both sides."""
+
+    kind: str
+    detail: str
+
+
+@dataclass
+class Truth:
+    """What is true of a program: a run of it, the state that it leaves, and what a step of it does, if it has one."""
+
+    run: Counted
+    state: Any
+    caches: dict[str, Any]
+    output: Any
+    inputs: Any
+    params: tuple[int, int]
+    paths: dict[str, str]
+    shown: Counted | None = None
+    step: Counted | None = None
+    step_state: Any = None
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _built(source: str) -> tuple[dict[str, Any], nn.Module, tuple[Any, ...]]:
+    names = load(source)
+    model, inputs = names["build"](), names["inputs"]()
+    torch.manual_seed(11)
+    return names, model, inputs
+
+
+def truth_of(source: str, *, training: bool = False) -> Truth:
+    """Run a program for real, anew each time: as users do, showing its operators whole, and as a training step."""
+    with torch.random.fork_rng(), _quiet():
+        _, model, inputs = _built(source)
+        params, paths = _params(model), _first_paths(model)
+        run = counted_run(model, inputs)
+        names, model, inputs = _built(source)
+        with torch.no_grad():  # alone: under any dispatch mode torch 2.13 loses the conjugate bit in `pinv`
+            output = content(model.eval()(*inputs))
+        truth = Truth(run, content(model), caches(names), output, content(inputs), params, paths)
+        with suppress(Exception):  # a module may refuse inference mode
+            _, model, inputs = _built(source)
+            truth.shown = counted_run(model, inputs, shown=True)
+        if training:
+            with suppress(Exception):  # or gradients
+                _, model, inputs = _built(source)
+                truth.step = counted_step(model, inputs)
+    return truth
+
+
+def _params(model: nn.Module) -> tuple[int, int]:
+    """Elements of the distinct parameters, and of those that training changes; equal elements are one parameter."""
+    found = {}
+    for index, parameter in enumerate(model.parameters()):
+        key = (parameter.data_ptr(), parameter.numel()) if parameter.numel() else index
+        found[key] = parameter
+    return sum(p.numel() for p in found.values()), sum(p.numel() for p in found.values() if p.requires_grad)
+
+
+def _first_paths(model: nn.Module) -> dict[str, str]:
+    """The path of each module by every path that it has."""
+    first: dict[int, str] = {}
+    return {path: first.setdefault(id(m), path) for path, m in model.named_modules(remove_duplicate=False)}
+
+
+def differences(source: str, truth: Truth) -> tuple[list[Difference], str]:
+    """Return where profilerkit and the truth disagree, and how it counted: its method, or why it did not."""
+    found: list[Difference] = []
+    with torch.random.fork_rng(), _quiet():
+        names, model, inputs = _built(source)
+        before, empty = _surroundings(model, inputs), caches(names)
+        profiler = _profiler(model, inputs)
+        trace = profiler.compute_status("trace")
+        report = compute(profiler, ["macs", "flops", "total_params", "trainable_params"])
+        found += _counts(report, trace, truth)
+        found += _harm(before, _surroundings(model, inputs))
+        if truth.step is not None:
+            found += _training(model, inputs, truth.step)
+            found += _harm(before, _surroundings(model, inputs))
+        left = caches(names)
+        if left not in (empty, truth.caches):
+            found.append(Difference("cache", f"{empty} became {left}"[:300]))
+        found += _afterwards(model, inputs, truth)
+    return found, trace.method if trace.failure is None else f"failed: {trace.failure}"
+
+
+def _profiler(model: nn.Module, inputs: tuple[Any, ...]) -> Any:
+    from profilerkit_torch import TorchProfiler
+
+    return TorchProfiler(model, inputs=ModelInputs(*inputs)).register_defaults()
+
+
+def _afterwards(model: nn.Module, inputs: tuple[Any, ...], truth: Truth) -> Iterator[Difference]:
+    """Run the profiled model: it must do what it does where nobody has profiled it."""
+    torch.manual_seed(11)
+    try:
+        with torch.no_grad():
+            output = model.eval()(*inputs)
+    except Exception as error:
+        yield Difference("output", f"after profiling the model raises {type(error).__name__}: {error}"[:300])
+        return
+    for name, value, expected in (("output", output, truth.output), ("state", model, truth.state)):
+        if not alike(content(value), expected):
+            yield Difference("output", f"{name} of a run after profiling is not that of a run without it")
+            return
+
+
+def _surroundings(model: nn.Module, inputs: tuple[Any, ...]) -> dict[str, Any]:
+    settings = (
+        torch.is_grad_enabled(),
+        torch.get_default_dtype(),
+        torch.is_autocast_enabled("cpu"),
+        torch.get_num_threads(),
+    )
+    random_state = torch.get_rng_state().numpy().tobytes()
+    return {"state": snapshot(model), "inputs": content(inputs), "random": random_state, "settings": settings}
+
+
+def _harm(before: dict[str, Any], after: dict[str, Any]) -> Iterator[Difference]:
+    for kind, was in before.items():
+        if was != after[kind]:
+            yield Difference(kind, f"profiling changed it: {_first_change(was, after[kind])}")
+
+
+def _first_change(was: Any, now: Any) -> str:
+    if isinstance(was, dict):
+        changed = [key for key in {**was, **now} if was.get(key) != now.get(key)]
+        return f"{changed[0]}: {str(was.get(changed[0]))[:90]} became {str(now.get(changed[0]))[:90]}"
+    return f"{str(was)[:120]} became {str(now)[:120]}"
+
+
+def _counts(report: Any, trace: ModelTrace, truth: Truth) -> Iterator[Difference]:
+    params = report["total_params"], report["trainable_params"]
+    if params != truth.params:
+        yield Difference("params", f"{params}, by hand {truth.params}")
+    macs = report.status("macs")
+    if trace.failure is not None:
+        yield Difference(
+            "unavailable", f"the run works, the trace: {type(trace.failure).__name__}: {trace.failure}"[:300]
+        )
+        return
+    counted = truth.run.macs
+    if macs.completeness.value != "complete":
+        if macs.value is None or macs.value > counted:
+            yield Difference("bound", f"{macs.completeness.value} {macs.value} MACs, the run has {counted}")
+        return
+    if macs.value != counted:
+        yield Difference("macs", f"{macs.value} MACs, complete; the run has {counted}")
+        return
+    own: Counter[str] = Counter()
+    for op in trace.operators:
+        own[truth.paths.get(op.layer, op.layer)] += op.macs
+    if {layer: n for layer, n in own.items() if n} != truth.run.own_macs:
+        yield Difference("layers", f"{dict(own)}, the run has {truth.run.own_macs}")
+    if truth.shown is not None:
+        yield from _operators(trace, truth.shown)
+
+
+def _listed(operator: OpRecord) -> str:
+    name = operator.operator.replace("prims.", "aten.").split(".")  # torch takes some apart into its primitives
+    return f"{name[0]}::{name[1]}" if len(name) > 1 else operator.operator
+
+
+def _sized(name: str, sizes: tuple[tuple[int, ...], ...]) -> tuple[str, tuple[tuple[int, ...], ...]]:
+    """Return an operator with the sizes of its outputs, less those that a kernel makes for itself."""
+    return name, sizes[:1] if name in _WITH_SCRATCH else sizes
+
+
+def _operators(trace: ModelTrace, shown: Counted) -> Iterator[Difference]:
+    ours = Counter(_sized(_listed(op), tuple(o.shape for o in op.outputs)) for op in trace.operators)
+    theirs = Counter(_sized(call.operator, call.sizes) for call in shown.calls)
+    for listed in (ours, theirs):
+        for key in [key for key in listed if key[0] in _QUIET]:
+            del listed[key]
+    if ours == theirs:
+        yield from _flops(trace, shown)
+    else:
+        yield Difference(
+            "operators", f"only in the trace {dict(ours - theirs)}, only in the run {dict(theirs - ours)}"[:600]
+        )
+
+
+def _flops(trace: ModelTrace, shown: Counted) -> Iterator[Difference]:
+    """Compare the operations of each operator for which there is a rule for every call."""
+    ours: Counter[str] = Counter()
+    theirs: Counter[str] = Counter()
+    for op in trace.operators:
+        ours[_listed(op)] += op.flops
+    for call in shown.calls:
+        theirs[call.operator] += call.flops or 0
+    for name in theirs.keys() - {call.operator for call in shown.calls if call.flops is None}:
+        if ours[name] != theirs[name]:
+            yield Difference("flops", f"{name}: {ours[name]} FLOPs, by the definitions {theirs[name]}")
+
+
+def _training(model: nn.Module, inputs: tuple[Any, ...], step: Counted) -> Iterator[Difference]:
+    report = profile(model, ModelInputs(*inputs), metrics=["training_macs"])
+    macs = report.status("training_macs")
+    if macs.completeness.value == "complete" and macs.value != step.macs:
+        yield Difference("training", f"{macs.value} training MACs, complete; the step has {step.macs}")
+    elif macs.completeness.value == "partial" and (macs.value or 0) > step.macs:
+        yield Difference("training", f"at least {macs.value} training MACs; the step has {step.macs}")
+    elif macs.completeness.value in ("failed", "unavailable"):
+        yield Difference("unavailable", f"the step works, training_macs: {macs.missing or macs.note}"[:300])

@@ -1,0 +1,166 @@
+"""What the fuzzer has found: programs made small, each with what was wrong of it.
+
+An open one is a strict expected failure of ``test_fuzz.py``: its test says when it is mended; then it is closed here.
+Only differences of an open class are tolerated among the random programs. So a class that is closed stays closed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["KEPT", "OPEN_CLASSES", "Kept"]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A program that was counted wrongly, or hurt: its forward, what is wrong, and its class if it is still open."""
+
+    name: str
+    wrong: str
+    forward: str
+    open_class: str = ""
+    init: str = ""
+    inputs: str = "torch.randn(4, 3)"
+    before: str = ""
+    #: Whether it is compared as a training step too.
+    training: bool = False
+
+    @property
+    def source(self) -> str:
+        body = "".join(f"        {line}\n" for line in self.forward.strip().split("\n"))
+        init = "".join(f"        {line}\n" for line in self.init.strip().split("\n"))
+        return (
+            "import torch\nfrom torch import nn\nfrom torch.nn import functional as F\n"
+            f"{self.before}\n\nclass Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n{init}\n"
+            f"    def forward(self, x0):\n{body}\n\ndef build():\n    torch.manual_seed(1)\n    return Net()\n\n\n"
+            f"def inputs():\n    torch.manual_seed(2)\n    return ({self.inputs},)\n"
+        )
+
+
+def _asked(name: str, question: str, yes: bool = True) -> Kept:
+    """Return a program that multiplies where the answer is that of a real run, and adds where it is not."""
+    first, second = ("x0 @ x0.mT", "x0 + 1") if yes else ("x0 + 1", "x0 @ x0.mT")
+    return Kept(
+        name,
+        f"`{question}` is answered by what stands in for the tensor: no MACs for 48, complete",
+        f"if {question}:\n    return {first}\nreturn {second}",
+        "place",
+    )
+
+
+def _tried(name: str, question: str, inputs: str = "torch.ones(4, 3)") -> Kept:
+    """Return a program that asks for a value inside of a ``try``, and multiplies where it has got it."""
+    return Kept(
+        name,
+        f"`{question}` fails on shapes, and the model's own except takes it: no MACs for 48, complete",
+        f"try:\n    asked = bool({question})\nexcept Exception:\n    asked = False\n"
+        "if asked:\n    return x0 @ x0.mT\nreturn x0 + 1",
+        "try",
+        inputs=inputs,
+    )
+
+
+KEPT = (
+    _asked("device type", "x0.device.type == 'cpu'"),
+    _asked("device", "x0.device == torch.device('cpu')"),
+    _asked("device by name", "str(x0.device) == 'cpu'"),
+    _asked("device of a new tensor", "x0.device == torch.empty(0).device"),
+    _asked("device in a list", "x0.device in (torch.device('cpu'), torch.device('cuda', 0))"),
+    _asked("device of a storage", "x0.untyped_storage().device.type == 'cpu'"),
+    _asked("is_meta", "x0.is_meta", yes=False),
+    _asked("is_cpu", "x0.is_cpu"),
+    _asked("data_ptr of nothing", "x0.data_ptr() == 0", yes=False),
+    _asked("data_ptr of two", "x0.data_ptr() == (x0 * 2).data_ptr()", yes=False),
+    _asked("storages of two", "x0.untyped_storage().data_ptr() == (x0 * 2).untyped_storage().data_ptr()", yes=False),
+    _asked("type", "x0.type() == 'torch.FloatTensor'"),
+    _asked("repr", "'device=' in repr(x0)", yes=False),
+    _tried("bool", "x0.sum() > 0"),
+    _tried("item", "x0.sum().item() > 0"),
+    _tried("tolist", "x0.tolist()[0][0] > 0"),
+    _tried("numpy", "(x0.numpy() > 0).any()"),
+    _tried("nonzero", "len(x0.nonzero()) > 2"),
+    _tried("equal", "torch.equal(x0, x0 * 1)"),
+    _tried("allclose", "torch.allclose(x0, x0 * 1)"),
+    _tried("unique", "x0.unique().numel() == 1"),
+    Kept(
+        "work in a try",
+        "masking fails on shapes inside of the model's own try: 0 MACs for 144, complete",
+        "try:\n    y = x0[x0 > 0]\n    return torch.mm(y[:, None], y[None])\nexcept Exception:\n    return x0 + 1",
+        "try",
+        inputs="torch.ones(4, 3)",
+    ),
+    Kept(
+        "inference mode",
+        "the pass is in inference mode, a run without gradients is not: MACs for none, complete",
+        "if torch.is_inference_mode_enabled():\n    return x0 @ x0.mT\nreturn x0 + 1",
+        "mode",
+    ),
+    Kept(
+        "an inference tensor",
+        "what the pass makes are inference tensors: MACs for none, complete",
+        "y = x0 + 1\nif y.is_inference():\n    return y @ y.mT\nreturn y",
+        "mode",
+    ),
+    Kept(
+        "a mode for functions",
+        "the training trace has one of its own, so this is True there and False in a step: 432 MACs for 144, complete",
+        "y = self.weight * x0\nif torch.overrides.has_torch_function((y,)):\n    y = y @ y.mT @ y\nreturn y @ y.mT",
+        "mode",
+        init="self.weight = nn.Parameter(torch.ones(3))",
+        training=True,
+    ),
+    Kept(
+        "a view that a transform makes",
+        "in inference mode it does not know that it is a view: no MACs for 1728, complete",
+        "y = torch.func.hessian(lambda t: t.square().sum())(x0)\nif y._is_view():\n    return y @ y.mT\nreturn y + 1",
+        "mode",
+    ),
+    Kept(
+        "a bilinear product of nothing",
+        "an empty batch counted as one sample: 72 MACs for 0, complete",
+        "return F.bilinear(x0, x0, torch.ones(8, 3, 3))",
+        inputs="torch.randn(6, 0, 3)",
+    ),
+    Kept(
+        "torch.autograd.functional",
+        "in inference mode it computes no gradient, gives zeros and does not fail: 48 MACs for 144, complete",
+        "return torch.autograd.functional.jacobian(lambda t: (t @ t.mT).sum(), x0)",
+        "gradients",
+    ),
+    Kept(
+        "a cache of the file",
+        "it keeps the meta tensor that the pass has put there, and the model raises afterwards",
+        "if 'made' not in CACHE_0:\n    CACHE_0['made'] = x0.sum(0)\nreturn x0 * CACHE_0['made']",
+        before="CACHE_0 = {}",
+    ),
+    Kept(
+        "a buffer that a training step writes to",
+        "where the training trace is a real run, the buffer keeps requires_grad and a graph",
+        "y = self.weight * x0\nif y.sum() > 0:\n    y = y * 1\nself.b.copy_(y)\nreturn y",
+        init="self.weight = nn.Parameter(torch.ones(3))\nself.register_buffer('b', torch.zeros(4, 3))",
+        inputs="torch.ones(4, 3)",
+        training=True,
+    ),
+    Kept(
+        "a sparse product on fake tensors",
+        "torch makes a sparse tensor without data as if it stored nothing: 0 MACs for 36, complete",
+        "return torch.sparse.mm((x0 + 1).to_sparse(), x0.t())",
+        inputs="torch.ones(4, 3)",
+    ),
+    Kept(
+        "a sparse sum on meta tensors",
+        "the same on the meta device: a sum of sparse tensors stores nothing there",
+        "s = torch.sparse_coo_tensor(torch.tensor([[0, 1], [1, 2]]), x0[0, :2], (4, 4))\n"
+        "return torch.sparse.mm(s + s, x0)",
+    ),
+    Kept(
+        "a weight tied to its transpose",
+        "a parameter over the elements of another, in another order, counted twice: 18 parameters for 9",
+        "return self.decoder(self.encoder(x0))",
+        init="self.encoder = nn.Linear(3, 3, bias=False)\nself.decoder = nn.Linear(3, 3, bias=False)\n"
+        "self.decoder.weight = nn.Parameter(self.encoder.weight.data.t())",
+    ),
+)
+
+#: Classes of differences of which at least one program here is open.
+OPEN_CLASSES = {kept.open_class for kept in KEPT if kept.open_class}

@@ -1,0 +1,207 @@
+"""One case: a model, what is called with it, what goes wrong meanwhile, and what the caller is in the middle of."""
+
+from __future__ import annotations
+
+import io
+import logging
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import keras
+import tensorflow as tf
+import tf_keras
+from keras_calls import CALLS
+from keras_contexts import CONTEXTS, NO_CONTEXT
+from keras_faults import NO_FAULT, plant, pull
+from keras_fingerprint import Facts, Same, digest, look_at
+from keras_process import PROCESS, SURROUNDINGS, pristine, process_facts
+from keras_subjects import Subject, build
+
+__all__ = ["Case", "Difference", "differences_of", "error_of", "made", "quiet"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """What one test runs; its text is the test's id."""
+
+    model: str
+    call: str
+    fault: str = NO_FAULT
+    context: str = NO_CONTEXT
+
+    def __str__(self) -> str:
+        return f"{self.model}-{self.call}-{self.fault}-{self.context}".replace(" ", "_")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A fact that is another one after the call."""
+
+    fact: str
+    before: Any
+    after: Any
+
+    def __str__(self) -> str:
+        return f"{self.fact}: {_brief(self.before)} became {_brief(self.after)}"
+
+
+def _brief(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 160 else f"{text[:157]}..."
+
+
+_NOTHING = "nothing"
+
+
+def differing(before: Facts, after: Facts) -> Iterator[Difference]:
+    """Yield the facts that are no longer what they were."""
+    for name in {**before, **after}:
+        if before.get(name, _NOTHING) != after.get(name, _NOTHING):
+            yield Difference(name, before.get(name, _NOTHING), after.get(name, _NOTHING))
+
+
+def look(subject: Subject) -> Facts:
+    promised, around = process_facts()
+    return {**look_at(subject), **promised, **around}
+
+
+@dataclass
+class Plain:
+    """What the caller's own calls do to a twin that profilerkit has never seen, and what that twin gives."""
+
+    changed: Facts = field(default_factory=dict)
+    output: Any = None
+
+
+@contextmanager
+def made(name: str, fault: str) -> Iterator[Subject]:
+    """Build a model and plant a fault; what both did to the process is undone afterwards."""
+    with pristine():
+        warnings.simplefilter("ignore")
+        subject = build(name)
+        plant(fault)
+        try:
+            yield subject
+        finally:
+            pull()
+
+
+def output_of(subject: Subject) -> Any:
+    """Return the bits of what the model gives now, or the error that it raises."""
+    pull()
+    keras.utils.set_random_seed(3)
+    tf_keras.utils.set_random_seed(3)
+    try:
+        outputs = subject()
+    except Exception as error:
+        return type(error).__name__
+    return [digest(leaf) for leaf in tf.nest.flatten(outputs)]
+
+
+@cache
+def plain_of(model: str) -> Plain:
+    """Return what plain calls change around a model, and what it gives when nobody has profiled it."""
+    found = Plain()
+    with made(model, NO_FAULT) as subject:
+        found.output = output_of(subject)
+    with made(model, NO_FAULT) as subject:
+        before = look(subject)
+        with swallowed(), quiet():
+            subject()
+        found.changed = {each.fact: each.after for each in differing(before, look(subject)) if is_around(each.fact)}
+    return found
+
+
+def is_around(fact: str) -> bool:
+    """Say whether a fact is of the world around the model, which its own code may change."""
+    return fact.startswith("outside ") or fact.removeprefix("process ") in SURROUNDINGS
+
+
+def _is_excused(each: Difference, plain: Plain) -> bool:
+    """Say whether a plain call changes this as well, into the same or another of its kind."""
+    if each.fact not in plain.changed:
+        return False
+    usual = plain.changed[each.fact]
+    return bool(usual == each.after or (isinstance(usual, Same) and repr(usual) == repr(each.after)))
+
+
+@contextmanager
+def swallowed(kept: list[BaseException] | None = None) -> Iterator[None]:
+    """Let nothing through that a fault raises; the test runner's own interrupt comes at no other time."""
+    try:
+        yield
+    except BaseException as error:
+        error.__traceback__ = None  # the frames would keep alive what they hold
+        if kept is not None:
+            kept.append(error)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+            yield
+    finally:
+        logging.disable(before)
+
+
+def differences_of(case: Case, do: Callable[[Subject], Any] | None = None) -> list[Difference]:
+    """Run a case and return what differs afterwards without being the model's own doing; ``do`` replaces the call."""
+    call = do or CALLS[case.call]
+    warm_up(case.call)
+    plain = plain_of(case.model)
+    broken: list[BaseException] = []
+    with made(case.model, case.fault) as subject:
+        inner: list[Difference] = []
+        before = look(subject)
+
+        def inside() -> None:
+            first = process_facts()[0]
+            with swallowed():
+                call(subject)
+            inner.extend(differing(first, process_facts()[0]))
+
+        with swallowed(broken), quiet():
+            CONTEXTS[case.context](tf.autograph.experimental.do_not_convert(inside))
+        found = [*differing(before, look(subject)), *inner]
+        found = [each for each in found if not _is_excused(each, plain)]
+        found += [Difference("the caller's own code", "runs", repr(error)) for error in broken]
+        output = output_of(subject)
+        if output != plain.output:
+            found.append(Difference("output afterwards", plain.output, output))
+    if case.context != NO_CONTEXT:  # what building the caller's own surroundings made
+        found = [each for each in found if each in inner or not _is_of_names(each)]
+    return found
+
+
+def error_of(case: Case) -> BaseException | None:
+    """Run a case and return what its call raised, None where it raised nothing."""
+    raised: list[BaseException] = []
+    with made(case.model, case.fault) as subject:
+
+        def inside() -> None:
+            with swallowed(raised):
+                CALLS[case.call](subject)
+
+        with swallowed(), quiet():
+            CONTEXTS[case.context](tf.autograph.experimental.do_not_convert(inside))
+    return raised[0] if raised else None
+
+
+def _is_of_names(each: Difference) -> bool:
+    moved = ("process keras state", "process python random state", "process numpy random state")
+    return each.fact in (*moved, "process tensorflow random state") or each.fact.startswith("process strategy")
+
+
+@cache
+def warm_up(call: str) -> None:
+    """Run a call once on something harmless: what is imported and started once in a process is no difference."""
+    _ = PROCESS, SURROUNDINGS
+    with made("sequential", NO_FAULT) as subject, swallowed(), quiet():
+        CALLS[call](subject)

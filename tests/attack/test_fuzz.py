@@ -1,0 +1,170 @@
+"""Random small modules: profilerkit's trace against a real run under a plain counter, and the module afterwards.
+
+``make test`` takes a sample; ``make attack`` takes 10,000, in processes of their own, so that one that dies is named.
+``python tests/attack/fuzz_minimise.py SEED`` prints the smallest program that still fails like that seed's.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from attack_sampling import WHOLE, sample
+from fuzz_chunk import TRAINED
+from fuzz_classes import CLASSES, causes
+from fuzz_compare import Difference, Truth, differences, truth_of
+from fuzz_generator import program
+from fuzz_minimise import minimised
+from fuzz_seeds import KEPT, OPEN_CLASSES, Kept
+
+from profilerkit_torch import costs
+
+HERE = Path(__file__).parent
+SEEDS = range(10_000)
+CHUNK = 500
+#: How long a chunk may take before its last seed is taken to hang, in seconds.
+PATIENCE = 3600
+SAMPLED = sample(SEEDS, 60) if not WHOLE else []
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@cache
+def known(seed: int) -> tuple[str, Truth]:
+    """Return a seed's program and its truth."""
+    source = program(seed).source
+    return source, truth_of(source, training=seed % TRAINED == 0)
+
+
+@cache
+def compared(seed: int) -> tuple[tuple[Difference, ...], str]:
+    """Return how a seed's program differs, and how it was counted."""
+    found, method = differences(*known(seed))
+    return tuple(found), method
+
+
+def tolerated(cause: str) -> bool:
+    return bool(cause) and set(cause.split("+")) <= OPEN_CLASSES
+
+
+@pytest.mark.parametrize("seed", SAMPLED)
+def test_a_random_module_is_counted_as_it_runs(seed: int) -> None:
+    source, _ = known(seed)
+    found, method = compared(seed)
+    assert not found or tolerated(causes(source, found, seed % TRAINED == 0)), (found, method, source)
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        pytest.param(kept, id=kept.name, marks=[pytest.mark.xfail(reason=f"open: {kept.open_class}")])
+        if kept.open_class
+        else pytest.param(kept, id=kept.name)
+        for kept in KEPT
+    ],
+)
+def test_what_was_found_stays_mended(kept: Kept) -> None:
+    found, method = differences(kept.source, truth_of(kept.source, training=kept.training))
+    assert not found, (found, method)
+
+
+@pytest.mark.parametrize("kept", [kept for kept in KEPT if kept.open_class], ids=lambda kept: kept.name)
+def test_the_class_of_what_is_open_is_its_cause(kept: Kept) -> None:
+    """With the cause of the class taken away the difference is gone; with another it is not."""
+    assert kept.open_class in CLASSES
+    found, _ = differences(kept.source, truth_of(kept.source, training=kept.training))
+    assert causes(kept.source, found, kept.training) == kept.open_class
+
+
+def test_the_words_of_a_class_do_not_excuse_another_difference() -> None:
+    """Where a formula is wrong beside a question of the class, and beside a try, neither is the cause."""
+    forward = (
+        "try:\n    y = x0.relu()\nexcept Exception:\n    y = x0\nif y.is_cuda:\n    return y\nreturn torch.mm(y, y.T)"
+    )
+    source = Kept("", "", forward).source
+    truth = truth_of(source)
+    assert differences(source, truth)[0] == []
+    with costs.override({"aten::mm": lambda a, b, *, out: costs.Cost(1, 2)}):
+        found, _ = differences(source, truth)
+        assert [difference.kind for difference in found] == ["macs"]
+        assert not tolerated(causes(source, found))
+
+
+@pytest.mark.skipif(not WHOLE, reason="make attack")
+@pytest.mark.parametrize("first", range(0, len(SEEDS), CHUNK))
+def test_no_random_module_differs_for_an_unknown_reason(first: int) -> None:
+    command = [sys.executable, "-W", "ignore", str(HERE / "fuzz_chunk.py"), str(first), str(first + CHUNK)]
+    results, died = outcome(command)
+    assert not died, died
+    assert len(results) == CHUNK
+    assert sum("skipped" in result for result in results) <= CHUNK // 100
+    unknown = [result for result in results if result["differences"] and not tolerated(result["cause"])]
+    assert not unknown, unknown
+
+
+def outcome(command: Sequence[str], patience: float = PATIENCE) -> tuple[list[dict[str, Any]], str]:
+    """Run a chunk; return what it has found, and the seed that ended it, if one did."""
+    try:
+        run = subprocess.run(command, capture_output=True, timeout=patience, text=True, check=False)
+        output, ended = (
+            run.stdout,
+            f"ended with exit code {run.returncode}: {run.stderr[-2000:]}" if run.returncode else "",
+        )
+    except subprocess.TimeoutExpired as late:
+        output = late.stdout.decode() if isinstance(late.stdout, bytes) else late.stdout or ""
+        ended = f"had not ended after {patience} seconds"
+    lines = [json.loads(line) for line in output.splitlines() if line.endswith("}")]
+    began = [line["began"] for line in lines if "began" in line]
+    return [line for line in lines if "seed" in line], f"seed {began[-1] if began else '?'} {ended}" if ended else ""
+
+
+BEGUN = """{"began": 7}\n{"seed": 7}\n{"began": 8}\n"""
+
+
+@pytest.mark.parametrize(
+    ("dies", "message"),
+    [("import os; os.abort()", "seed 8 ended with exit code"), ("raise ValueError('no such thing')", "no such thing")],
+)
+def test_a_seed_that_ends_its_process_is_named(dies: str, message: str) -> None:
+    results, died = outcome([sys.executable, "-S", "-c", f"print({BEGUN!r}, flush=True); {dies}"])
+    assert results == [{"seed": 7}]
+    assert message in died
+
+
+def test_a_seed_that_hangs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(command: Sequence[str], timeout: float, **_: Any) -> None:
+        raise subprocess.TimeoutExpired(list(command), timeout, output=BEGUN.encode())
+
+    monkeypatch.setattr(subprocess, "run", run)
+    assert outcome(["chunk"], patience=3) == ([{"seed": 7}], "seed 8 had not ended after 3 seconds")
+
+
+def test_a_seed_makes_the_same_program_each_time() -> None:
+    assert program(3).source == program(3).source != program(4).source
+
+
+def test_a_failing_program_is_made_small() -> None:
+    """Of a program of many statements the one that fails is left, with what it needs."""
+    source = Kept(
+        "",
+        "",
+        "v1 = self.layer(x0)\nfor _ in range(2):\n    v1 = v1.relu()\nif v1.is_meta:\n    v2 = v1 @ v1.mT\nelse:\n"
+        "    v2 = torch.cdist(v1, v1)\nv3 = v2.softmax(-1)\nreturn (v3, v1)",
+        init="self.layer = nn.Linear(3, 3)\nself.other = nn.Linear(3, 3)",
+    ).source
+    small = minimised(source, lambda text: "cdist" in text and truth_of(text).run.calls != [])
+    assert "cdist" in small
+    assert not any(word in small for word in ("softmax", "relu", "range", "is_meta", "other", "self.layer(x0)"))

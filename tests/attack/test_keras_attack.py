@@ -1,0 +1,110 @@
+"""Every Keras model with every call; what can go wrong meanwhile; what the caller may be in the middle of.
+
+Slices are run with ``-k``: ``pytest tests/attack/test_keras_attack.py -k "caching and faults"``.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+from attack_sampling import WHOLE, sample
+
+pytest.importorskip("tensorflow")
+pytest.importorskip("tf_keras")
+from keras_allowed import ALLOWED, Allowed, surprises
+from keras_calls import CALLS, FEW
+from keras_contexts import CONTEXTS, NO_CONTEXT, REFUSED
+from keras_faults import FAULTS, NO_FAULT
+from keras_harness import Case, differences_of, error_of
+from keras_subjects import MODELS
+
+from profilerkit import TracingError
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # what the models themselves warn of
+
+#: One model of each kind.
+KINDS = ("functional", "restless", "caching", "module", "values_asked_for", "legacy_functional", "unbuilt")
+WITH_NOTHING_WRONG = [Case(model, call) for model in MODELS for call in CALLS]
+WITH_FAULTS = [
+    *(Case("functional", call, fault) for call in CALLS for fault in FAULTS),
+    *(Case(model, call, fault) for model in KINDS[1:] for call in FEW for fault in FAULTS),
+]
+_CONTEXTS = [context for context in CONTEXTS if context != NO_CONTEXT]
+WITH_CONTEXTS = [
+    *(Case("functional", call, NO_FAULT, context) for call in CALLS for context in _CONTEXTS),
+    *(Case(model, call, NO_FAULT, context) for model in KINDS[1:] for call in FEW for context in _CONTEXTS),
+    *(Case("functional", call, fault, context) for call in FEW[:2] for fault in FAULTS[::2] for context in _CONTEXTS),
+]
+#: What needs no pass, and no values, is to be had anywhere.
+ANYWHERE = ("profile_without_inputs", "metric_total_params", "metric_trainable_params", "metric_model_size")
+
+
+@pytest.mark.parametrize("case", sample(WITH_NOTHING_WRONG, 5), ids=str)
+def test_nothing_differs(case: Case) -> None:
+    assert not surprises(case)
+
+
+@pytest.mark.parametrize("case", sample(WITH_FAULTS, 3), ids=str)
+def test_nothing_differs_where_something_goes_wrong(case: Case) -> None:
+    assert not surprises(case)
+
+
+@pytest.mark.parametrize("case", sample(WITH_CONTEXTS, 3), ids=str)
+def test_nothing_differs_for_a_caller_in_the_middle_of_something(case: Case) -> None:
+    assert not surprises(case)
+
+
+_SOME = [Case("sequential", call, NO_FAULT, context) for call in FEW for context in sorted(REFUSED)]
+
+
+@pytest.mark.parametrize("case", sample(_SOME, 2), ids=str)
+def test_what_cannot_be_profiled_is_refused(case: Case) -> None:
+    assert isinstance(error_of(case), TracingError)
+
+
+@pytest.mark.parametrize("entry", sample(ALLOWED, 2), ids=lambda entry: str(entry.example))
+def test_what_is_allowed_still_differs(entry: Allowed) -> None:
+    assert any(entry.covers(entry.example, each) for each in differences_of(entry.example)), entry.reason
+
+
+in_a_process_of_its_own = pytest.mark.skipif(not WHOLE, reason="a process of its own; make attack runs it")
+
+
+@in_a_process_of_its_own
+def test_a_keras_model_on_torch_comes_back_too() -> None:
+    pytest.importorskip("torch")
+    code = """
+import keras, numpy as np
+from profilerkit import profile
+layers = [keras.layers.Dense(3), keras.layers.BatchNormalization(), keras.layers.Dropout(0.5)]
+model = keras.Sequential([keras.Input((4,)), *layers])
+x = np.ones((2, 4), "float32")
+first = np.array(model(x).detach())
+before, attributes = [np.array(w) for w in model.get_weights()], [dict(vars(l)) for l in model.layers]
+profile(model, x, num_iters=3)
+assert all((a == b).all() for a, b in zip(before, model.get_weights()))
+assert [set(vars(l)) for l in model.layers] == [set(a) for a in attributes]
+assert all(vars(l)[k] is v for l, a in zip(model.layers, attributes) for k, v in a.items() if k != "training")
+assert (np.array(model(x).detach()) == first).all()
+"""
+    environment = {**os.environ, "KERAS_BACKEND": "torch"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+@in_a_process_of_its_own
+def test_without_eager_execution_that_is_said() -> None:
+    code = """
+import tensorflow as tf
+tf.compat.v1.disable_eager_execution()
+from profilerkit import TracingError, profile
+try:
+    profile(tf.Module(), backend="tensorflow")
+except TracingError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "inside a tf.Graph, where TensorFlow runs nothing" in done.stdout, done.stderr[-2000:]

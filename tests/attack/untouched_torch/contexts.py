@@ -1,0 +1,255 @@
+"""What the caller is in the middle of when he asks."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+__all__ = ["ALONE", "CONTEXTS", "NO_CONTEXT"]
+
+Context = Callable[[Callable[[], Any]], Any]
+
+
+class Counting(TorchDispatchMode):
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
+class Watching(TorchFunctionMode):
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
+def _inside(make: Callable[[], AbstractContextManager[Any]]) -> Context:
+    def context(do: Callable[[], Any]) -> Any:
+        with make():
+            return do()
+
+    return context
+
+
+def _vmap(do: Callable[[], Any]) -> Any:
+    def function(row: torch.Tensor) -> torch.Tensor:
+        do()
+        return row * 2
+
+    torch.vmap(function, randomness="different")(torch.ones(3, 2))
+
+
+def _gradient(do: Callable[[], Any]) -> Any:
+    def function(row: torch.Tensor) -> torch.Tensor:
+        do()
+        return row.sum()
+
+    torch.func.grad(function)(torch.ones(3))
+
+
+def _jvp(do: Callable[[], Any]) -> Any:
+    def function(row: torch.Tensor) -> torch.Tensor:
+        do()
+        return row * 2
+
+    torch.func.jvp(function, (torch.ones(3),), (torch.ones(3),))
+
+
+def _functionalized(do: Callable[[], Any]) -> Any:
+    def function(row: torch.Tensor) -> torch.Tensor:
+        do()
+        return row * 2
+
+    torch.func.functionalize(function)(torch.ones(3))
+
+
+def _in_backward(do: Callable[[], Any]) -> Any:
+    """As a hook of the caller's own does it, in the thread of a backward pass."""
+    leaf = torch.ones(3, requires_grad=True)
+    out = leaf * 2
+    out.register_hook(lambda gradient: do() and None)
+    out.sum().backward()
+
+
+def _in_a_hook(do: Callable[[], Any]) -> Any:
+    layer = torch.nn.ReLU()
+    layer.register_forward_hook(lambda module, args, output: do() and None)
+    layer(torch.ones(1, 2))
+
+
+def _in_a_thread(do: Callable[[], Any]) -> Any:
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            do()
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    if raised:
+        raise raised[0]
+
+
+def _generator(do: Callable[[], Any]) -> Any:
+    """Left before its end, as by a loop that breaks."""
+
+    def steps() -> Any:
+        try:
+            yield 1
+            yield 2
+        finally:
+            do()
+
+    for _ in steps():
+        break
+
+
+def _profiled(do: Callable[[], Any]) -> Any:
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True):
+        do()
+
+
+def _double(do: Callable[[], Any]) -> Any:
+    held = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        do()
+    finally:
+        torch.set_default_dtype(held)
+
+
+def _one_thread(do: Callable[[], Any]) -> Any:
+    held = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        do()
+    finally:
+        torch.set_num_threads(held)
+
+
+def _flushing(do: Callable[[], Any]) -> Any:
+    torch.set_flush_denormal(True)
+    try:
+        do()
+    finally:
+        torch.set_flush_denormal(False)
+
+
+@contextmanager
+def _deterministic() -> Any:
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+@contextmanager
+def _errors() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def _compiled(do: Callable[[], Any]) -> Any:
+    """In code that is compiled, at a break of the graph."""
+
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
+    def call() -> None:
+        do()
+
+    def function(row: torch.Tensor) -> torch.Tensor:
+        row = row * 2
+        call()
+        return row + 1
+
+    torch._dynamo.reset()
+    torch.compile(function, backend="eager")(torch.ones(2))
+
+
+# Those that could end the process -----------------------------------------------------------------------------------
+
+
+class Calling(torch.nn.Module):
+    """A model whose forward asks for a profile of another one."""
+
+    def __init__(self, do: Callable[[], Any]) -> None:
+        super().__init__()
+        self.do = do
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x * 2
+        self.do()
+        return x + 1
+
+
+def _jit_traced(do: Callable[[], Any]) -> Any:
+    torch.jit.trace(Calling(do), torch.ones(2), check_trace=False)
+
+
+def _exported(do: Callable[[], Any]) -> Any:
+    torch.export.export(Calling(do), (torch.ones(2),), strict=False)
+
+
+def _inside_compiled(do: Callable[[], Any]) -> Any:
+    torch._dynamo.reset()
+    torch.compile(Calling(do), backend="eager")(torch.ones(2))
+
+
+def _made_fx(do: Callable[[], Any]) -> Any:
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    make_fx(Calling(do))(torch.ones(2))
+
+
+def _identity(tensor: Any) -> Any:
+    return tensor
+
+
+NO_CONTEXT = "none"
+CONTEXTS: dict[str, Context] = {
+    NO_CONTEXT: _inside(nullcontext),
+    "no_grad": _inside(torch.no_grad),
+    "inference_mode": _inside(torch.inference_mode),
+    "autocast": _inside(lambda: torch.autocast("cpu", dtype=torch.bfloat16)),
+    "fake": _inside(lambda: FakeTensorMode(allow_non_fake_inputs=True)),
+    "fake_strict": _inside(FakeTensorMode),
+    "meta": _inside(lambda: torch.device("meta")),
+    "vmap": _vmap,
+    "func_grad": _gradient,
+    "func_jvp": _jvp,
+    "functionalize": _functionalized,
+    "profiler": _profiled,
+    "save_on_cpu": _inside(torch.autograd.graph.save_on_cpu),
+    "saved_tensors_hooks": _inside(lambda: torch.autograd.graph.saved_tensors_hooks(_identity, _identity)),
+    "no_saved_tensors_hooks": _inside(lambda: torch.autograd.graph.disable_saved_tensors_hooks("not here")),
+    "anomaly": _inside(lambda: torch.autograd.set_detect_anomaly(True)),
+    "dispatch_mode": _inside(Counting),
+    "function_mode": _inside(Watching),
+    "deterministic": _inside(_deterministic),
+    "warnings_are_errors": _inside(_errors),
+    "double": _double,
+    "one_thread": _one_thread,
+    "flush_denormal": _flushing,
+    "single_threaded_backward": _inside(lambda: torch.autograd.set_multithreading_enabled(False)),
+    "force_eager": _inside(lambda: torch.compiler.set_stance("force_eager")),
+    "in_backward": _in_backward,
+    "in_a_hook": _in_a_hook,
+    "in_a_thread": _in_a_thread,
+    "in_a_closing_generator": _generator,
+    "compiled": _compiled,
+    "jit_trace": _jit_traced,
+    "export": _exported,
+    "inside_compiled": _inside_compiled,
+    "make_fx": _made_fx,
+}
+#: Cases with these run in a process of their own, which they could end.
+ALONE = ("jit_trace", "export", "inside_compiled", "make_fx")

@@ -1,0 +1,337 @@
+"""One case: a model, what is called with it, what goes wrong meanwhile, and what the caller is in the middle of."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import io
+import json
+import logging
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from .calls import CALLS, outputs_of
+from .contexts import ALONE, CONTEXTS, NO_CONTEXT
+from .facts import Address, Facts, Same, digest, inner_tensors, kinds_of, walk
+from .faults import CURRENT, NO_FAULT, Fault, Faulty
+from .process import SURROUNDINGS, pristine, process_facts
+from .subjects import SUBJECTS, Subject, build
+from .surroundings import classes_of, clean_code, files_of, outside_facts, promised_facts
+
+__all__ = ["Case", "Difference", "differences_of", "model_names"]
+
+for _name in ("parameters", "hooks", "state", "process", "programs"):
+    importlib.import_module(f"{__package__}.models_{_name}")
+
+
+def model_names() -> list[str]:
+    return list(SUBJECTS)
+
+
+@dataclass(frozen=True)
+class Case:
+    """What one test runs; its text is the test's id."""
+
+    model: str
+    call: str
+    fault: str = NO_FAULT
+    context: str = NO_CONTEXT
+
+    def __str__(self) -> str:
+        return f"{self.model}-{self.call}-{self.fault}-{self.context}"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A fact that is another one after the call."""
+
+    fact: str
+    before: Any
+    after: Any
+
+    def __str__(self) -> str:
+        return f"{self.fact}: {_brief(self.before)} became {_brief(self.after)}"
+
+
+def _brief(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 160 else f"{text[:157]}..."
+
+
+_NOTHING = "nothing"
+
+
+@dataclass
+class Look:
+    """All facts at one moment: those that profilerkit answers for, and those of the world around the model."""
+
+    promised: Facts
+    around: Facts
+
+    def changes(self, later: Look) -> Iterator[Difference]:
+        for before, after in ((self.promised, later.promised), (self.around, later.around)):
+            yield from differing(before, after)
+
+
+def differing(before: Facts, after: Facts) -> Iterator[Difference]:
+    """Yield the facts that are no longer what they were."""
+    for name in {**before, **after}:
+        if before.get(name, _NOTHING) != after.get(name, _NOTHING):
+            yield Difference(name, before.get(name, _NOTHING), after.get(name, _NOTHING))
+
+
+def look(subject: Subject, classes: list[type]) -> Look:
+    """Return all facts; nothing of the model is called for them."""
+    promised, around = process_facts()
+    met: set[int] = set()
+    walk("model", subject.model, promised, met)
+    for index, value in enumerate(subject.args):
+        walk(f"inputs[{index}]", value, promised, met)
+    walk("inputs by name", subject.kwargs, promised, met)
+    promised_facts(classes, promised, met)
+    for index, value in enumerate(subject.watched):
+        walk(f"outside watched {index}", value, around, met)
+        around[f"outside watched {index} kinds"] = kinds_of(value)
+    outside_facts(files_of(classes, modules_of(subject.model)), around, met)
+    return Look(promised, around)
+
+
+# The yardstick: what plain calls of a model that was built alike do ---------------------------------------------------
+
+
+@dataclass
+class Plain:
+    """What the caller's own calls change: of a twin that profilerkit has never seen."""
+
+    changed: dict[str, Any] = field(default_factory=dict)
+    output: list[Any] | None = None
+
+
+@contextmanager
+def made(name: str, fault: str) -> Iterator[tuple[Subject, Fault | None, list[type]]]:
+    """Build a model with a fault inside; what building and running it did to the process is undone afterwards."""
+    with ExitStack() as stack:
+        stack.enter_context(pristine())
+        warnings.simplefilter("ignore")
+        subject = build(name)
+        stack.callback(CURRENT.clear)
+        stack.callback(subject.close)
+        planted = None
+        if fault != NO_FAULT:
+            kind, _, at = fault.partition("@")
+            planted = Fault(kind, int(at))
+            subject.model = Faulty(subject.model, planted)
+        classes = classes_of(modules_of(subject.model))
+        stack.enter_context(clean_code(classes, files_of(classes, modules_of(subject.model))))
+        yield subject, planted, classes
+
+
+def modules_of(model: Any) -> list[nn.Module]:
+    return list(nn.Module.modules(model)) if isinstance(model, nn.Module) else []
+
+
+def output_of(subject: Subject) -> list[Any]:
+    """Return the bits of what the model returns now, or the error that it raises."""
+    torch.manual_seed(1)
+    try:
+        found = subject()
+    except Exception as error:
+        return [type(error).__name__]
+    return [
+        (
+            tuple(tensor.shape),
+            tensor.dtype,
+            tensor.device,
+            tensor.requires_grad,
+            *tuple(digest(part) for _, part in inner_tensors(tensor)),
+        )
+        for tensor in outputs_of(found)
+    ]
+
+
+@cache
+def plain_of(model: str, fault: str, call: str) -> Plain:
+    """Return what a plain call changes, and the model's output after it (or at first, where profilerkit runs it)."""
+    found = Plain()
+    own = CALLS[call].plain if call else None
+    with made(model, fault) as (subject, planted, classes):
+        before = look(subject, classes)
+        for _ in range(1 if own else 3):
+            with swallowed():
+                own(subject) if own else subject()
+        found.changed = {each.fact: each.after for each in before.changes(look(subject, classes))}
+        if own:
+            disarm(planted)
+            found.output = output_of(subject)
+    if not own:
+        with made(model, fault) as (subject, planted, _):
+            disarm(planted)
+            found.output = output_of(subject)
+    return found
+
+
+def disarm(planted: Fault | None) -> None:
+    if planted is not None:
+        planted.armed = False
+
+
+class swallowed:
+    """Let nothing through that a fault raises; the test runner's own interrupt comes at no other time.
+
+    A class: a generator would be thrown the error, and some of these errors break what throws them.
+    """
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> bool:
+        with suppress(Exception):
+            if error is not None:
+                error.__traceback__ = error.__context__ = None  # the frames would keep alive what they hold
+        return True
+
+
+# The case -------------------------------------------------------------------------------------------------------------
+
+
+def differences_of(case: Case, do: Callable[[Subject], Any] | None = None) -> list[Difference]:
+    """Run a case and return what differs afterwards without being the model's own doing; ``do`` replaces the call."""
+    if case.context in ALONE and do is None and __name__ != "__main__" and not os.environ.get(_IS_ALONE):
+        return differences_alone(case)
+    called = CALLS[case.call]
+    warm_up(case.call, case.context, case.model if case.model.startswith(_STARTS_THINGS) else "plain")
+    plain = plain_of(case.model, case.fault, case.call if called.plain else "")
+    with made(case.model, case.fault) as (subject, planted, classes):
+        inner: list[Difference] = []
+        before = look(subject, classes)
+
+        def inside() -> None:
+            first = process_facts()[0]
+            with swallowed():
+                (do or called.do)(subject)
+            inner.extend(each for each in differing(first, process_facts()[0]))
+
+        with swallowed(), quiet():
+            CONTEXTS[case.context](inside)
+        gc.collect(0)
+        after = look(subject, classes)
+        if before.around[_FILES] != after.around[_FILES]:  # the collector has not closed them yet
+            gc.collect()
+            after = look(subject, classes)
+        found = [*before.changes(after)]
+        found += [each for each in inner if each.fact not in {outer.fact for outer in found}]
+        judge = _unlike_plain if called.plain else _not_excused
+        found = [each for each in found if judge(each, plain)]
+        if called.plain:
+            missed = {fact for fact in plain.changed if not is_around(fact)}
+            missed -= {each.fact for each in before.changes(after)}
+            found += [Difference(fact, plain.changed[fact], "unchanged") for fact in sorted(missed)]
+        disarm(planted)
+        lost = any(each.fact.endswith(" address") and each.after == _NOTHING for each in found)
+        output = ["not asked for: the model has lost its values"] if lost else output_of(subject)
+        if output != plain.output and not _is_usual(output, case, "" if called.plain is None else case.call):
+            found.append(Difference("output afterwards", plain.output, output))
+    return found
+
+
+_IS_ALONE = "PROFILERKIT_ATTACK_ALONE"
+
+
+def differences_alone(case: Case) -> list[Difference]:
+    """Run a case in a process of its own, and return what differs there, or that the process came to its end."""
+    folder = Path(__file__).parents[1]
+    command = [sys.executable, "-m", f"{__package__}.alone", case.model, case.call, case.fault, case.context]
+    environment = {**os.environ, _IS_ALONE: "1", "PYTHONPATH": os.pathsep.join([str(folder), *filter(None, sys.path)])}
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=300, cwd=folder, env=environment, check=False
+    )
+    if done.returncode:
+        return [Difference("the process itself", "runs", f"{done.returncode}: {done.stderr[-500:]}")]
+    return [Difference(*each) for each in json.loads(done.stdout.splitlines()[-1])]
+
+
+def _is_usual(output: list[Any], case: Case, call: str) -> bool:
+    """Ask two more twins: the last bit of a matrix product may depend on where its memory happens to lie."""
+    return any(output == plain_of.__wrapped__(case.model, case.fault, call).output for _ in range(2))
+
+
+_FILES = "process open files"
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    held = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+            yield
+    finally:
+        logging.disable(held)
+
+
+def _identity(value: Any) -> bool:
+    if isinstance(value, (list, tuple, dict)) and not isinstance(value, Address):
+        return any(map(_identity, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, (Same, Address))
+
+
+def _not_excused(each: Difference, plain: Plain) -> bool:
+    """Say whether a change is profilerkit's: of the world around, what a plain call does not change as well."""
+    if each.fact.endswith(" kinds"):
+        usual = plain.changed.get(each.fact, set())
+        return isinstance(each.after, set) and bool(
+            each.after - (each.before if each.before != _NOTHING else set()) - usual
+        )
+    if is_around(each.fact):
+        return root_of(each.fact) not in {root_of(fact) for fact in plain.changed}
+    return not (each.fact.endswith(" version") and each.fact in plain.changed)
+
+
+def is_around(fact: str) -> bool:
+    """Say whether a fact is of the world around the model, which its own code may change."""
+    own = fact.removeprefix("process ")
+    return (
+        own in SURROUNDINGS or fact.startswith(("outside ", "globals ")) or " closure " in fact or " defaults" in fact
+    )
+
+
+def root_of(fact: str) -> str:
+    """Return what a fact of the world around is about: "outside CACHE['x'] version" is about "outside CACHE"."""
+    for word in (" closure ", "outside ", "globals ", " defaults"):
+        head, found, rest = fact.partition(word)
+        if found:
+            return head + found + rest.split("[")[0].split(" ")[0].split(".")[0]
+    return fact
+
+
+def _unlike_plain(each: Difference, plain: Plain) -> bool:
+    """Say whether the caller's own code alone changes this otherwise."""
+    if is_around(each.fact):
+        return _not_excused(each, plain)
+    if each.fact not in plain.changed:
+        return True
+    expected = plain.changed[each.fact]
+    return not (_identity(expected) or _identity(each.after)) and expected != each.after
+
+
+#: Models that have torch start something once in a process: workers of the compiler, a thread for bars of progress.
+_STARTS_THINGS = ("compiled", "exported")
+
+
+@cache
+def warm_up(call: str, context: str, model: str = "plain") -> None:
+    """Run a call once before it counts: what is imported and started once in a process is no difference."""
+    with made(model, NO_FAULT) as (subject, _, _), swallowed(), quiet():
+        CALLS[call].do(subject)
+    with made("plain", NO_FAULT) as (subject, _, _), swallowed(), quiet():
+        CONTEXTS[context](lambda: None)

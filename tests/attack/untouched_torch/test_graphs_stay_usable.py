@@ -1,0 +1,51 @@
+"""A forward pass that the caller has made before, and whose gradients he asks for afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from attack_sampling import sample
+
+from .allowed import is_allowed
+from .calls import CALLS, outputs_of
+from .cases import light
+from .facts import digest, inner_tensors
+from .faults import NO_FAULT
+from .harness import Case, Difference, made, model_names, quiet, swallowed, warm_up
+from .subjects import Subject
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # what the models themselves warn of
+
+CALLED = ("default_profile", "static_profile", "metric_training_time", "metric_training_macs", "evaluation")
+CASES = [Case(model, call, NO_FAULT, "outstanding") for model in model_names() for call in CALLED]
+
+
+def gradients(model: str, do: Callable[[Subject], Any]) -> Any:
+    """Return the bits of the gradients that come of a pass when something is done before the backward pass."""
+    with made(model, NO_FAULT) as (subject, _, _):
+        torch.manual_seed(1)
+        try:
+            outputs = [output for output in outputs_of(subject()) if output.requires_grad]
+        except Exception as error:
+            return type(error).__name__
+        with swallowed(), quiet():
+            do(subject)
+        held = [parameter for parameter in subject.model.parameters() if parameter.requires_grad and parameter.is_leaf]
+        try:
+            torch.set_grad_enabled(True)
+            torch.autograd.backward(outputs, [torch.ones_like(output) for output in outputs]) if outputs else None
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+        got = [parameter.grad for parameter in held]
+        return [None if each is None else [digest(part) for _, part in inner_tensors(each)] for each in got]
+
+
+@pytest.mark.parametrize("case", sample(light(CASES), 8), ids=str)
+def test_the_gradients_are_the_same(case: Case) -> None:
+    warm_up(case.call, "none")
+    plain, later = gradients(case.model, lambda subject: None), gradients(case.model, CALLS[case.call].do)
+    if plain != later:
+        assert is_allowed(case, Difference("gradients of a pass from before", plain, later)), (plain, later)

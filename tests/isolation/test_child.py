@@ -1,0 +1,288 @@
+"""What happens inside the process of a model, looked at in this one: in which order, and what is said when."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import planted
+import pytest
+
+from profilerkit import (
+    ArgumentWarning,
+    Completeness,
+    JointFunction,
+    LoadedModel,
+    Metric,
+    Profiler,
+    ProfilerFunction,
+    Report,
+)
+from profilerkit.isolation.channel import REPORT, Channel, FrameReader, decoded
+from profilerkit.isolation.child import NOT_REACHED, Work, in_order, risk, serve
+from profilerkit.isolation.job import Job
+from profilerkit.isolation.turns import taking_turns
+from profilerkit.measurement import Sampling, measure, measure_interleaved
+from profilerkit.saved import parse
+from profilerkit.testing import FakeBackend, FakeClock, FakeLayer, FakeModel, FakeTensor
+
+Said = list["dict[str, Any] | Report"]
+
+
+@contextmanager
+def listening() -> Iterator[tuple[Channel, Callable[[], Said]]]:
+    """Give a channel to speak into, and what returns all that was said so far."""
+    mine, theirs = socket.socketpair()
+    said: Said = []
+
+    def listen() -> None:
+        reader = FrameReader()
+        while piece := theirs.recv(2**16):
+            for kind, content in reader.feed(piece):
+                report = parse(content, "test") if kind == REPORT else None
+                said.append(report if isinstance(report, Report) else decoded(content))
+
+    listener = threading.Thread(target=listen)
+    listener.start()
+
+    def end() -> Said:
+        mine.shutdown(socket.SHUT_RDWR)
+        listener.join()
+        return said
+
+    try:
+        yield Channel(mine), end
+    finally:
+        mine.close()
+        listener.join()
+        theirs.close()
+
+
+def served(job: Job) -> Said:
+    with listening() as (channel, said):
+        serve(channel, job)
+        return said()
+
+
+def words(said: Said, name: str) -> list[Any]:
+    return [each[name] for each in said if isinstance(each, dict) and name in each]
+
+
+def test_what_needs_no_run_is_said_first_and_each_function_when_it_is_done() -> None:
+    said = served(Job(planted.fine, arguments={"num_iters": 2, "warmup": 1}))
+    reports = [each for each in said if isinstance(each, Report)]
+    complete = [
+        {key for key, record in report.statuses.items() if record.completeness is Completeness.COMPLETE}
+        for report in reports
+    ]
+    weights = {"total_params", "trainable_params", "model_size"}
+    static = weights | {"macs", "flops", "memory_footprint"}
+    assert complete == [set(), weights, static, static | {"execution_time", "throughput"}]
+    assert [list(report) for report in reports] == [list(reports[-1])] * 4, "each names all that is to come"
+    assert reports[0].status("macs").missing == (NOT_REACHED,)
+    assert words(said, "doing")[-1] == []
+    assert words(said, "doing") == [
+        [],
+        [],
+        ["macs", "flops", "memory_footprint"],
+        [],
+        ["execution_time", "throughput"],
+        [],
+    ]
+    assert words(said, "pending")[-1] == []
+    assert said[-1] == {"done": True}
+    assert words(said, "stage") == ["loading the model", "making its profiler", "looking at its layers"]
+
+
+def test_an_error_is_said_and_the_process_is_done() -> None:
+    said = served(Job(planted.cannot_be_built))
+    assert words(said, "error") == [{"type": "KeyError", "text": "'no such thing'"}]
+    assert said[-1] == {"done": True}
+    unknown = words(served(Job(planted.fine, metrics=("mac",))), "error")[0]
+    assert (unknown["type"], unknown["known"][0]) == ("UnknownStatusError", "macs")
+
+
+def test_warnings_of_ours_are_said_and_others_are_warnings_as_ever() -> None:
+    def build() -> LoadedModel:
+        warnings.warn("of the model's own", UserWarning, stacklevel=1)
+        return planted.fine()
+
+    with pytest.warns(UserWarning, match="^of the model's own$"):
+        said = served(Job(build, metrics=("macs",), arguments={"max_secnds": 1}))
+    assert [each["type"] for each in words(said, "warning")] == [ArgumentWarning.__name__]
+    assert "did you mean 'max_seconds'?" in words(said, "warning")[0]["text"]
+
+
+def test_keys_that_are_no_metrics_are_missed_only_where_they_were_asked_for() -> None:
+    assert "layerwise_data" not in words(served(Job(planted.fine, arguments={"num_iters": 1})), "pending")[0]
+    said = served(Job(planted.fine, metrics=("layerwise_data", "macs")))
+    assert words(said, "pending")[0] == ["macs", "layerwise_data"] or "layerwise_data" in words(said, "pending")[0]
+    reports = [each for each in said if isinstance(each, Report)]
+    assert len(reports[-1]["layerwise_data"]) == 4
+    assert list(reports[-1].statuses) == ["macs"]
+
+
+# The order ------------------------------------------------------------------------------------------------------------
+
+
+def key(name: str) -> type[Metric]:
+    return type(name.title(), (Metric,), {"NAME": name, "__doc__": f"{name}."})
+
+
+class Static(ProfilerFunction):
+    def get_bounded_status_keys(self) -> type[Metric]:
+        return key("static")
+
+    def __call__(self, trace: Any, factor: int = 1) -> int:
+        return 1
+
+
+class UsesTheModel(ProfilerFunction):
+    def get_bounded_status_keys(self) -> type[Metric]:
+        return key("uses")
+
+    def __call__(self, model: Any) -> int:
+        return 2
+
+
+class Runs(ProfilerFunction):
+    def get_bounded_status_keys(self) -> type[Metric]:
+        return key("runs")
+
+    def __call__(self, model: Any, device: Any = None) -> int:
+        return 3
+
+
+class Jointly(JointFunction):
+    def get_bounded_status_keys(self) -> type[Metric]:
+        return key("jointly")
+
+    def __call__(self, model: Any) -> int:
+        return 4
+
+    def measure_together(self, calls: Any) -> Any:
+        return [4 for _ in calls]
+
+
+class Derived(ProfilerFunction):
+    """Takes nothing but values, one of which takes a run."""
+
+    def get_bounded_status_keys(self) -> type[Metric]:
+        return key("derived")
+
+    def __call__(self, static: int, runs: int) -> int:
+        return static + runs
+
+
+def profiler_of(*functions: ProfilerFunction) -> Profiler:
+    profiler = Profiler(FakeModel([FakeLayer("a", params=1)]), inputs=FakeTensor((1, 3)), backend=FakeBackend())
+    for function in functions:
+        profiler.register_profiler_function(function)
+    return profiler
+
+
+def test_what_may_fail_worse_comes_later() -> None:
+    registry = profiler_of(Derived(), Runs(), Jointly(), UsesTheModel(), Static())._registry
+    names = ["derived", "runs", "jointly", "uses", "static"]
+    assert {name: risk(name, registry) for name in names} == {
+        "static": 0,
+        "uses": 1,
+        "derived": 2,
+        "runs": 2,
+        "jointly": 2,
+    }
+    ordered = [binding.key.NAME for binding in in_order([registry[name] for name in names], registry)]
+    assert ordered == ["static", "uses", "jointly", "derived", "runs"]
+
+
+def test_in_turn_whatever_runs_waits_for_the_word_to_go() -> None:
+    profiler = profiler_of(Static(), Runs(), Jointly())
+    mine, theirs = socket.socketpair()
+    parent = Channel(theirs)
+    for _ in range(2):
+        parent.say(go=True)
+    with mine, theirs:
+        names = ["runs", "jointly", "static"]
+        work = Work(Channel(mine), profiler, names, names, Job(None, in_turn=True))
+        work.compute()
+        said = Said()
+        reader = FrameReader()
+        mine.shutdown(socket.SHUT_WR)
+        while piece := theirs.recv(2**16):
+            said += [decoded(content) for kind, content in reader.feed(piece) if kind != REPORT]
+    assert words(said, "turn") == ["jointly by Jointly", None]
+    assert [each for each in words(said, "doing") if each] == [["static"], ["jointly"], ["runs"]]
+
+
+# Samples --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_sample_is_taken_at_each_word_and_the_callers_are_the_measurement() -> None:
+    clock = FakeClock()
+    call = clock.taking([1.0, 2.0, 3.0])
+    mine, theirs = socket.socketpair()
+    parent = Channel(theirs)
+    finish = {
+        "samples": [2.0, 3.0],
+        "warmup": [1.0],
+        "confidence": 0.9,
+        "session": "s",
+        "precision": None,
+        "adaptive": True,
+    }
+    for message in ({"sample": True},) * 3 + ({"finish": finish},):
+        parent.say(**message)
+    with mine, theirs, taking_turns(Channel(mine)):
+        measured = measure(call, Sampling(clock=clock))
+        assert [parent.hear() for _ in range(4)][1:] == [{"sample": 1.0}, {"sample": 2.0}, {"sample": 3.0}]
+    assert (measured.samples, measured.warmup, measured.session) == ((2.0, 3.0), (1.0,), "s")
+    assert (measured.confidence, measured.adaptive) == (0.9, True)
+
+
+def test_several_calls_and_those_after_the_block_are_sampled_as_ever() -> None:
+    clock = FakeClock()
+    sampling = Sampling(num_iters=2, warmup=0, clock=clock)
+    mine, theirs = socket.socketpair()
+    with mine, theirs:
+        with taking_turns(Channel(mine)):
+            assert len(measure_interleaved([clock.taking([1.0]), clock.taking([2.0])], sampling)) == 2
+        assert measure(clock.taking([1.0]), sampling).samples == (1.0, 1.0)
+
+
+def test_a_short_call_is_warmed_before_each_sample() -> None:
+    """Of 0.5 ms each four calls take the 2 ms for which a short one runs untimed, and the fifth is timed."""
+    clock = FakeClock()
+    calls = clock.taking([0.0005])
+    counted: list[int] = []
+
+    def call() -> None:
+        counted.append(1)
+        calls()
+
+    mine, theirs = socket.socketpair()
+    parent = Channel(theirs)
+    end = {"samples": [1.0], "warmup": [], "confidence": 0.95, "session": "s", "precision": None, "adaptive": False}
+    for message in ({"sample": True},) * 2 + ({"finish": end},):
+        parent.say(**message)
+    with mine, theirs, taking_turns(Channel(mine)):
+        measure(call, Sampling(clock=clock))
+    assert len(counted) == 1 + (4 + 1), "the first is not known to be short"
+
+
+def test_a_job_says_what_it_is_called() -> None:
+    assert Job("net.py:build").called == "net.py:build"
+    assert Job(planted.fine).called == "fine"
+    assert Job(FakeModel()).called == "FakeModel"
+    assert Job("net.py:build", name="Net").called == "Net"
+
+
+def test_the_name_of_the_process_is_nothing_to_the_numbers() -> None:
+    said = served(Job(planted.fine, name="Mine", metrics=("macs",)))
+    assert [each.name for each in said if isinstance(each, Report)] == ["Mine"] * 3
+    assert json.dumps(os.environ.get("PROFILERKIT_ISOLATED")) == "null"

@@ -1,0 +1,340 @@
+"""The supervisor and the fork server, with this process in their place: what they see, what they end, what they say."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from profilerkit import InputError
+from profilerkit.isolation import forkserver, processes, starting, supervisor
+from profilerkit.isolation.cgroups import ControlGroup
+from profilerkit.isolation.channel import Channel, ChannelError
+from profilerkit.isolation.limits import Limits
+from profilerkit.isolation.supervisor import Ending, Supervisor, limit_resources
+
+pytestmark = pytest.mark.skipif(not processes.LINUX, reason="only Linux has all of it")
+
+
+@pytest.fixture
+def supervised(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[Ending, dict[str, Any]]]]:
+    """Run a supervisor here over a child that does something; what this process started before is none of its."""
+    before = set(processes.descendants(os.getpid()))
+    everyone, os_close = processes.descendants, os.close
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGCHLD)}
+    monkeypatch.setattr(processes, "descendants", lambda pid: [each for each in everyone(pid) if each not in before])
+    monkeypatch.setattr(os, "close", lambda descriptor: None if descriptor < 3 else os_close(descriptor))
+    monkeypatch.setattr(supervisor, "delegated", lambda: None)
+    ends = socket.socketpair()
+
+    def supervise(
+        child: Callable[[], object], limits: Limits | None = None, **more: Any
+    ) -> tuple[Ending, dict[str, Any]]:
+        watcher = Supervisor(ends[0], limits or Limits(), more.get("parent", os.getppid()))
+        said = more.get("said")
+        if said is not None:
+            threading.Timer(0.3, lambda: Channel(ends[1]).say(**said)).start()
+        watcher.run(child, [])  # type: ignore[arg-type]
+        parent = Channel(ends[1])
+        first = parent.hear()
+        return Ending(**parent.hear()["ended"]), first
+
+    yield supervise
+    processes._prctl(processes._SET_CHILD_SUBREAPER, 0)
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+    for end in ends:
+        end.close()
+
+
+Supervise = Callable[..., "tuple[Ending, dict[str, Any]]"]
+
+
+def for_ever() -> None:
+    while True:
+        time.sleep(60)
+
+
+def test_an_end_by_itself_is_said_as_it_was(supervised: Supervise) -> None:
+    ending, first = supervised(lambda: os._exit(7))
+    assert (ending.code, ending.signal, ending.why, ending.left_behind, ending.survivors) == (7, None, None, 0, 0)
+    assert first["memory_by"] == ""
+    with pytest.raises(ProcessLookupError):
+        os.kill(first["child"], 0)
+
+
+def test_a_signal_is_said(supervised: Supervise) -> None:
+    ending, _ = supervised(lambda: os.kill(os.getpid(), signal.SIGSEGV))
+    assert (ending.code, ending.signal, ending.why) == (None, signal.SIGSEGV, None)
+
+
+def test_a_child_that_comes_back_does_not_go_on_as_its_supervisor(supervised: Supervise) -> None:
+    assert supervised(lambda: None)[0].code == 70
+
+
+def test_the_word_of_the_caller_ends_it_after_it_has_said_where_it_is(supervised: Supervise, tmp_path: Path) -> None:
+    note = tmp_path / "note"
+
+    def child() -> None:
+        signal.signal(signal.SIGUSR2, lambda *_: note.write_text("here"))
+        for_ever()
+
+    ending, _ = supervised(child, said={"end": True, "dump": True})
+    assert (ending.signal, ending.why) == (signal.SIGKILL, "asked")
+    assert note.read_text() == "here"
+
+
+def test_the_end_of_the_caller_ends_it(supervised: Supervise) -> None:
+    caller = subprocess.Popen(["sleep", "0.3"])
+    ending, _ = supervised(for_ever, parent=caller.pid)
+    assert (ending.signal, ending.why) == (signal.SIGKILL, "asked")
+    caller.returncode = 0  # the supervisor reaps what ends, as it should
+
+
+def test_memory_beyond_the_limit_ends_it(supervised: Supervise) -> None:
+    def child() -> None:
+        kept = bytearray(b"x") * (80 * 2**20)
+        for_ever()
+        del kept
+
+    ending, first = supervised(child, Limits(memory=40 * 2**20))
+    assert (ending.signal, ending.why, first["memory_by"]) == (signal.SIGKILL, "memory", "watching")
+    assert ending.held > 40 * 2**20
+
+
+def test_memory_that_processes_share_counts_once(supervised: Supervise) -> None:
+    def child() -> None:
+        kept = bytearray(b"x") * (40 * 2**20)
+        for _ in range(3):
+            if os.fork() == 0:
+                for_ever()
+        time.sleep(0.5)
+        os._exit(len(kept) & 1)
+
+    ending, _ = supervised(child, Limits(memory=80 * 2**20))
+    assert (ending.why, ending.code, ending.left_behind) == (None, 0, 3)
+    assert 40 * 2**20 <= ending.held < 80 * 2**20
+
+
+def test_threads_beyond_the_limit_end_it(supervised: Supervise) -> None:
+    def child() -> None:
+        for _ in range(20):
+            threading.Thread(target=for_ever, daemon=True).start()
+        for_ever()
+
+    ending, _ = supervised(child, Limits(max_threads=10))
+    assert (ending.why, ending.threads) == ("threads", 21)
+
+
+def test_a_control_group_says_what_it_saw(
+    supervised: Supervise, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made: list[ControlGroup] = []
+
+    def make(*arguments: Any) -> ControlGroup:
+        (tmp_path / "group").mkdir()
+        made.append(ControlGroup(tmp_path / "group"))
+        (made[0].folder / "memory.events").write_text("oom_kill 1\n")
+        (made[0].folder / "memory.peak").write_text("12345\n")
+        return made[0]
+
+    monkeypatch.setattr(ControlGroup, "made", make)
+    ending, first = supervised(for_ever, Limits(memory=2**20, max_threads=5))
+    assert first["memory_by"] == "control group"
+    assert (ending.why, ending.signal, ending.held) == ("memory", signal.SIGKILL, 12345)
+    assert made[0].members() == [first["child"]], "the child joined"
+
+
+def test_what_a_process_asks_for_beyond_its_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: dict[int, tuple[int, int]] = {}
+    monkeypatch.setattr(resource, "setrlimit", kept.__setitem__)
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(supervisor, "_data_bytes", lambda: 1000)
+    limit_resources(Limits(memory=100 * 2**20), watched=True)
+    expected = 1000 + 110 * 2**20 + 2**29 + 4 * 2**26
+    assert kept == {resource.RLIMIT_CORE: (1, resource.RLIM_INFINITY), resource.RLIMIT_DATA: (expected, expected)}
+    kept.clear()
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (0, 0))
+    limit_resources(Limits(memory=100 * 2**20), watched=False)
+    assert kept == {resource.RLIMIT_CORE: (0, 0)}, "no dump stays no dump, and a group holds the memory"
+
+
+def test_data_are_counted_as_the_system_counts_them() -> None:
+    before = supervisor._data_bytes()
+    kept = bytearray(64 * 2**20)
+    assert supervisor._data_bytes() - before >= 0.9 * len(kept)
+
+
+class Left(BaseException):
+    """Stands for the end of the process."""
+
+
+@pytest.fixture
+def closed_at_the_end(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Close the sockets that a program of its own leaves open, since its end closes them."""
+    made: list[socket.socket] = []
+
+    class Kept(socket.socket):
+        def __init__(self, *arguments: Any, **more: Any) -> None:
+            super().__init__(*arguments, **more)
+            made.append(self)
+
+    monkeypatch.setattr(socket, "socket", Kept)
+    yield
+    for end in made:
+        end.close()
+
+
+@pytest.fixture
+def leaving(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    codes: list[int] = []
+
+    def leave(code: int) -> None:
+        codes.append(code)
+        raise Left
+
+    monkeypatch.setattr(os, "_exit", leave)
+    return codes
+
+
+def test_a_supervisor_that_breaks_says_so(
+    leaving: list[int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(self: Supervisor, *arguments: object) -> None:
+        raise OSError("no more processes")
+
+    monkeypatch.setattr(Supervisor, "run", broken)
+    monkeypatch.setattr("gc.disable", lambda: None)
+    mine, theirs = socket.socketpair()
+    with mine, theirs, pytest.raises(Left):
+        supervisor.supervise(mine, Limits(), 1, lambda: None, [])
+    assert capsys.readouterr().err == (
+        "profilerkit: the supervisor of an isolated model raised OSError('no more processes')\n"
+    )
+
+
+def test_the_program_reads_its_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    monkeypatch.setattr(supervisor, "supervise", lambda *arguments: seen.extend(arguments))
+    mine, theirs = socket.socketpair()
+    limits = {"timeout": 1.0, "memory": None, "max_threads": 5}
+    monkeypatch.setattr(sys, "argv", ["-c", str(mine.detach()), "50", "51", "52", json.dumps(limits)])
+    supervisor.main()
+    assert (seen[1], seen[2], seen[4]) == (Limits(**limits), 52, [50, 51])
+    seen[0].close()
+    theirs.close()
+
+
+# The fork server ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("closed_at_the_end")
+def test_the_server_says_what_it_cannot_import(leaving: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    mine, theirs = socket.socketpair()
+    monkeypatch.setattr(sys, "argv", ["-c", str(mine.detach()), '["no_such_module"]'])
+    with theirs, pytest.raises(Left):
+        forkserver.main()
+    assert leaving == [1]
+
+
+@pytest.mark.usefixtures("closed_at_the_end")
+def test_the_server_ends_with_who_asked(leaving: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "adopt_orphans", lambda: True)
+    monkeypatch.setattr(forkserver, "require_forkable", lambda who: None)
+    before = signal.getsignal(signal.SIGINT)
+    mine, theirs = socket.socketpair()
+    monkeypatch.setattr(sys, "argv", ["-c", str(mine.detach()), "[]"])
+    theirs.shutdown(socket.SHUT_WR)
+    try:
+        with theirs, pytest.raises(Left):
+            forkserver.main()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert leaving == [0]
+
+
+def test_a_request_makes_a_supervisor_of_a_copy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    begun: list[Any] = []
+    mine, theirs = socket.socketpair()
+    monkeypatch.setattr(os, "fork", lambda: 4321)
+    files = [os.open(tmp_path, os.O_RDONLY) for _ in range(5)]
+    with mine, theirs:
+        socket.send_fds(theirs, [b"+"], files)
+        Channel(theirs).say(limits={}, parent=1)
+        supervisors: set[int] = set()
+        forkserver._serve_one(mine, Channel(mine), supervisors)
+        assert supervisors == {4321}
+        monkeypatch.setattr(os, "fork", lambda: 0)
+        monkeypatch.setattr(forkserver, "_begin", lambda *arguments: begun.append(arguments[1]))
+        socket.send_fds(theirs, [b"+"], files)
+        Channel(theirs).say(parent=2)
+        forkserver._serve_one(mine, Channel(mine), set())
+        assert begun == [{"parent": 2}]
+        theirs.sendall(b"+")
+        with pytest.raises(OSError, match="nobody is there any more"):
+            forkserver._serve_one(mine, Channel(mine), set())
+    for file in files:
+        os.close(file)
+
+
+def test_what_a_killed_supervisor_left_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    stray = subprocess.Popen(["sleep", "600"])
+    kept = subprocess.Popen(["sleep", "600"])
+    monkeypatch.setattr(processes, "children_of", lambda pid: [stray.pid, kept.pid] if alive(stray) else [kept.pid])
+    monkeypatch.setattr(processes, "reap", dict)
+    try:
+        forkserver.end_strays({kept.pid})
+        assert stray.wait(10) == -signal.SIGKILL
+        assert kept.poll() is None
+    finally:
+        kept.kill()
+        kept.wait()
+
+
+def alive(process: subprocess.Popen[bytes]) -> bool:
+    return process.poll() is None
+
+
+def test_a_copy_of_the_server_begins_where_it_is_told(
+    leaving: list[int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    seen: list[Any] = []
+    environment = dict(os.environ)
+    monkeypatch.chdir(Path.cwd())
+    monkeypatch.setattr(os, "setsid", lambda: None)
+    monkeypatch.setattr(forkserver, "redirect", lambda output, errors: seen.append((output, errors)))
+    monkeypatch.setattr(forkserver, "supervise", lambda *arguments: seen.extend(arguments))
+    mine, theirs = socket.socketpair()
+    request = {"environ": {"ONLY": "1"}, "dir": str(tmp_path), "limits": {"timeout": 1.0}, "parent": 99}
+    with mine, theirs:
+        control = os.dup(theirs.fileno())
+        try:
+            with pytest.raises(Left):
+                forkserver._begin(mine, request, [control, 101, 102, 103, 104])
+            assert (dict(os.environ), Path.cwd()) == ({"ONLY": "1"}, tmp_path)
+        finally:
+            os.environ.clear()
+            os.environ.update(environment)
+    assert (seen[0], seen[2], seen[3], seen[5]) == ((103, 104), Limits(timeout=1.0), 99, [101, 102])
+    seen[1].close()
+
+
+def test_a_hopeless_server_is_an_error_of_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(self: Channel) -> dict[str, Any]:
+        raise ChannelError("the other end is closed")
+
+    monkeypatch.setattr(Channel, "hear", gone)
+    with pytest.raises(InputError, match="could not be started: it ended while it imported them"):
+        starting._started_server(("json",))
