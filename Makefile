@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install $(QUIET) -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint docs bench clean
+.PHONY: help demo test attack lint docs bench clean
 
 help: ## print this help
 	@echo "usage: make <target> [PYTHON=python3] [VENV=.venv]"
@@ -24,6 +24,9 @@ test: $(VENV)/.installed ## run the tests and doctests; the core must be covered
 	@echo
 	@echo "Coverage of the core:"
 	@$(BIN)/python -m coverage report --include='profilerkit/*' --fail-under=95
+
+attack: $(VENV)/.installed ## run the whole of the attacks of which make test runs a sample; it takes hours
+	@PROFILERKIT_ATTACK=whole $(BIN)/python -m pytest tests/attack
 
 lint: $(VENV)/.installed ## check style (ruff), format (ruff) and types (mypy)
 	$(BIN)/ruff check

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 
 import conventions
 import import_time
+import isolation
 import layer_times
 import static_trace
 import timing
@@ -14,7 +15,7 @@ import torch_memory
 
 
 def main() -> None:
-    benchmarks = [import_time, conventions, static_trace, torch_memory, timing, layer_times]
+    benchmarks = [import_time, conventions, static_trace, torch_memory, timing, layer_times, isolation]
     if find_spec("tensorflow"):
         import keras_trace
         import tensorflow_memory

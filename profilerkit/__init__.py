@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .comparison import Comparison
     from .data import DataLoader, ForwardPass, ModelInputPattern, ModelInputs, TensorSpec
     from .errors import (
+        ArgumentError,
         ArgumentWarning,
         BackendNotFoundError,
         BackendNotInstalledError,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
         ModelChangedWarning,
         ModelFailedError,
         NotOfferedError,
+        PluginFailedError,
         PluginWarning,
         ProfilerBusyError,
         ProfilerKitError,
@@ -37,12 +39,14 @@ if TYPE_CHECKING:
         RegistrationConflictError,
         RegistrationWarning,
         ReportFileError,
+        TracingError,
         UnknownStatusError,
         WithoutValuesError,
     )
     from .extension import LoadedModel, LoaderInfo, RendererInfo
     from .function import ExternalProfilerFunction, JointFunction, ProfilerFunction
     from .hookspecs import hookimpl
+    from .isolation import isolated
     from .measurement import Measurement, Ratio
     from .profiler import Profiler
     from .quantity import Scale
@@ -52,6 +56,7 @@ if TYPE_CHECKING:
     from .trace import ModelTrace
 
 __all__ = [
+    "ArgumentError",
     "ArgumentWarning",
     "Backend",
     "BackendInfo",
@@ -85,6 +90,7 @@ __all__ = [
     "NotOfferedError",
     "Noted",
     "Partial",
+    "PluginFailedError",
     "PluginWarning",
     "Profiler",
     "ProfilerBusyError",
@@ -100,17 +106,20 @@ __all__ = [
     "Scale",
     "StatusKey",
     "TensorSpec",
+    "TracingError",
     "Unavailable",
     "UnknownStatusError",
     "WithoutValuesError",
     "compare",
     "hookimpl",
+    "isolated",
     "load",
     "profile",
 ]
 
 #: Where each name comes from. A test holds this, the imports above and `__all__` together.
 _MODULES = {
+    "ArgumentError": ".errors",
     "ArgumentWarning": ".errors",
     "Backend": ".backend",
     "BackendInfo": ".backend",
@@ -144,6 +153,7 @@ _MODULES = {
     "NotOfferedError": ".errors",
     "Noted": ".status",
     "Partial": ".status",
+    "PluginFailedError": ".errors",
     "PluginWarning": ".errors",
     "Profiler": ".profiler",
     "ProfilerBusyError": ".errors",
@@ -159,11 +169,13 @@ _MODULES = {
     "Scale": ".quantity",
     "StatusKey": ".status",
     "TensorSpec": ".data",
+    "TracingError": ".errors",
     "Unavailable": ".status",
     "UnknownStatusError": ".errors",
     "WithoutValuesError": ".errors",
     "compare": ".api",
     "hookimpl": ".hookspecs",
+    "isolated": ".isolation",
     "load": ".saved",
     "profile": ".api",
 }

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
-from .layer_rows import parent_path
+from .layer_rows import nearest_around
 from .table import Table
 from .trace import LayerTable
 
@@ -19,6 +20,9 @@ __all__ = ["VALUES", "aligned"]
 VALUES = ("params", "macs", "flops", "own_macs", "own_flops")
 
 Row = Mapping[str, Any]
+
+#: Of more layers inside one layer, those of the one model times those of the other, the order is not looked into.
+_MOST_PAIRS = 1_000_000
 
 
 def aligned(reference: Report, other: Report) -> Table:
@@ -96,12 +100,9 @@ def _partners(reference: LayerTable, other: LayerTable) -> dict[str, str]:
 def _inside(layers: LayerTable) -> dict[str | None, list[Row]]:
     """Return the layers right inside each layer; the root is inside None."""
     inside: dict[str | None, list[Row]] = {None: []}
-    known = {row["path"] for row in layers}
+    around = nearest_around(row["path"] for row in layers)
     for row in layers:
-        parent = parent_path(row["path"])
-        while parent and parent not in known:
-            parent = parent_path(parent)
-        inside.setdefault(parent, []).append(row)
+        inside.setdefault(around[row["path"]], []).append(row)
     return inside
 
 
@@ -117,9 +118,31 @@ def _matched(mine: Sequence[Row], theirs: Sequence[Row]) -> Iterator[tuple[Row, 
             met.add(same["path"])
             yield row, same
     rest = [row for row in theirs if row["path"] not in met]
-    blocks = SequenceMatcher(None, list(map(_kind, left)), list(map(_kind, rest)), autojunk=False).get_matching_blocks()
-    for first, second, size in blocks:
+    kinds, others = list(map(_kind, left)), list(map(_kind, rest))
+    start = _alike(kinds, others)
+    yield from zip(left[:start], rest[:start], strict=True)
+    left, rest, kinds, others = left[start:], rest[start:], kinds[start:], others[start:]
+    if len(left) * len(rest) > _MOST_PAIRS:
+        yield from _by_kind(left, rest)
+        return
+    for first, second, size in SequenceMatcher(None, kinds, others, autojunk=False).get_matching_blocks():
         yield from zip(left[first : first + size], rest[second : second + size], strict=True)
+
+
+def _alike(kinds: Sequence[str], others: Sequence[str]) -> int:
+    """Return how many of two lists are alike from the beginning."""
+    pairs = zip(kinds, others, strict=False)
+    return next((place for place, (one, two) in enumerate(pairs) if one != two), min(len(kinds), len(others)))
+
+
+def _by_kind(left: Sequence[Row], rest: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
+    """Match the first of a type with the first, and so on: to look for the best order takes too long of so many."""
+    waiting: dict[str, deque[Row]] = {}
+    for row in rest:
+        waiting.setdefault(_kind(row), deque()).append(row)
+    for row in left:
+        if waiting.get(_kind(row)):
+            yield row, waiting[_kind(row)].popleft()
 
 
 def _name(row: Row) -> str:

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
 
+from .arguments import checked, checked_all, status_names
 from .backend import Backend, DeviceLike
 from .batch_sweep import with_sweep
+from .comparing import compare_profilers
 from .comparison import Comparison
+from .error_text import shown
+from .errors import ArgumentError
 from .function import ProfilerFunction
-from .profiler import Profiler, compare_profilers
-from .registry import warn_of_unknown_arguments
+from .profiler import Profiler
+from .registry import read_arguments, why_no_function
 from .report import Report
+from .status import StatusKey
 
 __all__ = ["compare", "profile"]
+
+#: Status keys, by name or by class: one of them, several, or None.
+Names: TypeAlias = "str | StatusKey | type[StatusKey] | Iterable[str | StatusKey | type[StatusKey]] | None"
 
 
 def profile(
@@ -22,9 +31,9 @@ def profile(
     *,
     input_shape: Any = None,
     data_splits: Mapping[str, Any] | None = None,
-    functions: Iterable[ProfilerFunction] = (),
-    metrics: str | Iterable[str] | None = None,
-    leave_out: str | Iterable[str] = (),
+    functions: Iterable[ProfilerFunction] | ProfilerFunction = (),
+    metrics: Names = None,
+    leave_out: Names = (),
     batch_size: int | Iterable[int] | None = None,
     device: DeviceLike = None,
     name: str | None = None,
@@ -40,7 +49,7 @@ def profile(
         input_shape: Shapes of one sample instead: ``(3, 224, 224)``.
         data_splits: Loaders by name, from which inputs are read and which evaluation functions run over.
         functions: Further functions, which take precedence: ``[ComputeEvalMetric(get_accuracy)]``.
-        metrics: The names of the only metrics wanted; all of them unless given.
+        metrics: The only metrics wanted, by name or by class: ``["macs", TotalParams]``; all of them unless given.
         leave_out: Names of status keys that no plugin is to compute: ``"execution_time"``; also the way out where two
             plugins offer one key.
         batch_size: Samples in one forward pass; as many as the example inputs have unless given. With several,
@@ -48,23 +57,33 @@ def profile(
         device: Where to run; where the model is unless given.
         name: What the report calls the model.
         backend: A backend or its name; found from the model unless given.
-        strict: Raise where a value fails or is not complete, instead of saying so in the report.
+        strict: Raise where a value fails or is not complete, instead of saying so in the report; and for an argument
+            that no function takes, instead of warning of it.
         **kwargs: Arguments for the functions, by name: ``max_seconds=1``. ``call`` is a function of the model and the
             inputs that is profiled in place of the model's own call; ``ignore`` leaves layers out of the counts.
+
+    Raises:
+        ArgumentError: An argument is not what it may be; nothing has run then. See `profilerkit.arguments`.
     """
     own = {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits, "backend": backend}
-    profiler = profiler_of(model, functions=functions, leave_out=_names(leave_out), name=name, **own)
-    return compute(profiler, metrics, strict=strict, **_arguments(kwargs, batch_size, device))
+    given, strict = arguments_given(batch_size=batch_size, device=device), checked("strict", strict)
+    wanted = status_names("metrics", metrics)
+    profiler = profiler_of(model, functions=functions, leave_out=leave_out, name=name, **own)
+    return compute(profiler, wanted, strict=strict, own=parameters_of(profile), **{**kwargs, **given})
 
 
 def compute(
-    profiler: Profiler, metrics: str | Iterable[str] | None = None, *, strict: bool = False, **arguments: Any
+    profiler: Profiler, metrics: Names = None, *, strict: bool = False, own: Iterable[str] = (), **arguments: Any
 ) -> Report:
-    """Compute the named status keys of a profiler, all of them unless there are names, and return its report."""
-    warn_of_unknown_arguments(arguments, [profiler._registry])
-    wanted = _names(metrics)
-    profiler.compute(profiler.status_keys() if wanted is None else wanted, strict=strict, **arguments)
-    return profiler.report(None if wanted is None else with_sweep(wanted, profiler._registry, arguments))
+    """Compute the named status keys of a profiler, all of them unless there are names, and return its report.
+
+    ``own`` are the names of the caller's arguments, one of which may be meant by an unknown one.
+    """
+    given = read_arguments(arguments, [profiler._registry], own, strict=strict, stacklevel=4)
+    wanted = status_names("metrics", metrics)
+    for _ in profiler._each(profiler.status_keys() if wanted is None else wanted, given, strict=strict):
+        pass
+    return profiler.report(None if wanted is None else with_sweep(wanted, profiler._registry, given))
 
 
 def compare(
@@ -73,9 +92,9 @@ def compare(
     inputs: Any = None,
     input_shape: Any = None,
     data_splits: Mapping[str, Any] | None = None,
-    functions: Iterable[ProfilerFunction] = (),
-    metrics: str | Iterable[str] | None = None,
-    leave_out: str | Iterable[str] = (),
+    functions: Iterable[ProfilerFunction] | ProfilerFunction = (),
+    metrics: Names = None,
+    leave_out: Names = (),
     batch_size: int | Iterable[int] | None = None,
     device: DeviceLike = None,
     names: Iterable[str] | None = None,
@@ -104,46 +123,62 @@ def compare(
     models = [reference, *others]
     if len(models) < 2:
         raise TypeError("compare() needs a reference and at least one other model: compare(teacher, student, inputs=x)")
-    called = list(names) if names is not None else None
+    called = checked("names", names)
     if called is not None and len(called) != len(models):
-        raise ValueError(f"names has {len(called)} entries for {len(models)} models; give one for each")
+        raise ArgumentError(f"names has {len(called)} entries for {len(models)} models; give one for each")
+    arguments, strict = {**kwargs, **arguments_given(batch_size=batch_size, device=device)}, checked("strict", strict)
     own = {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits, "backend": backend}
-    unwanted = _names(leave_out)
+    unwanted = status_names("leave_out", leave_out)
     given = [name for name, value in {**own, "leave_out": unwanted or None}.items() if value is not None]
     if given and all(isinstance(model, Profiler) for model in models):
-        raise TypeError(f"compare() got profilers and {', '.join(given)}, which they have themselves; give one of both")
-    extra = list(functions)
+        raise ArgumentError(
+            f"compare() got profilers and {', '.join(given)}, which they have themselves; give one of both"
+        )
+    extra, wanted = functions_of(functions), status_names("metrics", metrics)
     profilers = [
         model if isinstance(model, Profiler) else profiler_of(model, functions=extra, leave_out=unwanted, **own)
         for model in models
     ]
-    wanted = _names(metrics)
-    arguments = _arguments(kwargs, batch_size, device)
+    registries = [profiler._registry for profiler in profilers]
+    arguments = read_arguments(arguments, registries, parameters_of(compare), strict=strict)
     return compare_profilers(profilers[0], profilers[1:], wanted, called=called, strict=strict, **arguments)
 
 
 def profiler_of(
     model: Any,
     *,
-    functions: Iterable[ProfilerFunction] = (),
-    leave_out: Iterable[str] | None = None,
+    functions: Iterable[ProfilerFunction] | ProfilerFunction = (),
+    leave_out: Names = None,
     name: str | None = None,
     **own: Any,
 ) -> Profiler:
     """Return a profiler with what every plugin offers for the model, and further functions that take precedence."""
+    extra, unwanted = functions_of(functions), status_names("leave_out", leave_out) or ()
     profiler = Profiler(model, name=name, **own)
-    for function in functions:
+    for function in extra:
         profiler.register_profiler_function(function, override=True)
-    return profiler.register_defaults(leave_out=leave_out or ())
+    return profiler.register_defaults(leave_out=unwanted)
 
 
-def _names(metrics: str | Iterable[str] | None) -> list[str] | None:
-    if metrics is None:
-        return None
-    return [metrics] if isinstance(metrics, str) else list(metrics)
+def functions_of(functions: Any) -> list[ProfilerFunction]:
+    """Return the functions that are given, one or several."""
+    if isinstance(functions, ProfilerFunction):
+        return [functions]
+    if isinstance(functions, (type, str, bytes, Mapping)) or not isinstance(functions, Iterable):
+        raise ArgumentError(f"functions={shown(functions)}: {why_no_function(functions)}")
+    listed = list(functions)
+    for function in listed:
+        if not isinstance(function, ProfilerFunction):
+            raise ArgumentError(f"functions has {shown(function)}: {why_no_function(function)}")
+    return listed
 
 
-def _arguments(kwargs: dict[str, Any], batch_size: int | Iterable[int] | None, device: DeviceLike) -> dict[str, Any]:
-    sizes = tuple(batch_size) if isinstance(batch_size, Iterator) else batch_size
-    given = {"batch_size": sizes, "device": device}
-    return {**kwargs, **{name: value for name, value in given.items() if value is not None}}
+def parameters_of(function: Callable[..., Any]) -> list[str]:
+    """Return the names of a function's own arguments."""
+    parameters = inspect.signature(function).parameters.values()
+    return [parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD]
+
+
+def arguments_given(**arguments: Any) -> dict[str, Any]:
+    """Return those arguments for functions that are not None, read before a backend is looked for."""
+    return {name: value for name, value in checked_all(arguments).items() if value is not None}

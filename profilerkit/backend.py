@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from enum import Enum
 from os import PathLike
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
+from .arguments import checked
 from .data import DataLoader, ForwardPass, ModelInputs, TensorSpec
-from .errors import InputError, NotOfferedError
+from .errors import ArgumentError, NotOfferedError
 from .layer_times import LayerTime, LayerTimer
 from .operator_times import OperatorTimes
 from .optimizers import OptimizerBytes
@@ -49,7 +50,7 @@ class RunOptions:
         autocast: Run it under automatic mixed precision, in the framework's usual lower precision or in the given one.
         num_threads: How many threads one operator may use.
 
-    Raises `InputError` for a number of threads that is none.
+    Raises `ArgumentError` where one of them is not what it may be.
     """
 
     training: bool = False
@@ -58,9 +59,8 @@ class RunOptions:
     num_threads: int | None = None
 
     def __post_init__(self) -> None:
-        wanted = self.num_threads
-        if wanted is not None and (isinstance(wanted, bool) or not isinstance(wanted, int) or wanted < 1):
-            raise InputError(f"num_threads={wanted!r}: give a whole number from 1, or None to leave them as they are")
+        for name, value in vars(self).items():
+            object.__setattr__(self, name, checked(name, value))
 
     @property
     def given(self) -> dict[str, Any]:
@@ -232,10 +232,12 @@ class Backend(ABC):
         return self.forward(model, inputs, device, mode)
 
     def mode(self, wanted: str | None) -> str:
-        """Return the execution mode of that name, or the usual one; raises `InputError` for one that it lacks."""
-        if wanted is not None and wanted not in self.execution_modes:
+        """Return the execution mode of that name, or the usual one; raises `ArgumentError` for one that it lacks."""
+        if checked("mode", wanted) is not None and wanted not in self.execution_modes:
             known = ", ".join(map(repr, self.execution_modes))
-            raise InputError(f"mode={wanted!r}: the {self.name} backend does not run models so; its modes are: {known}")
+            raise ArgumentError(
+                f"mode={wanted!r}: the {self.name} backend does not run models so; its modes are: {known}"
+            )
         return wanted or self.execution_modes[0]
 
     @offering("times of single layers")
@@ -293,6 +295,13 @@ class Backend(ABC):
     @abstractmethod
     def preserved(self, model: Any) -> AbstractContextManager[None]:
         """Hand the model, and the process around it, back exactly as they came."""
+
+    def apart(self) -> AbstractContextManager[None]:
+        """Keep what the caller has switched on in the framework away from what is computed meanwhile.
+
+        Entered around every computation of a profiler. Raises `TracingError` where nothing can be profiled now.
+        """
+        return nullcontext()
 
     @offering("cost formulas of plugins")
     def add_costs(self, costs: Mapping[Any, Callable[..., Any]]) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
-from .errors import InputError
-from .intrinsic import batch_sizes_of
+from .arguments import checked
+from .errors import ArgumentError
 
 __all__ = ["SHARE_AT_KNEE", "BatchSweep", "several_sizes", "with_sweep"]
 
@@ -64,25 +64,24 @@ def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
 def several_sizes(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return a caller's arguments: of several batch sizes the first, for all functions, and all of them as another.
 
-    Raises `InputError` where one of them is no batch size.
+    Raises `ArgumentError` where one of them is no batch size.
     """
-    given = arguments.get("batch_size")
-    if not isinstance(given, Iterable) or isinstance(given, (str, bytes)) or getattr(given, "shape", None) == ():
-        return dict(arguments)  # an array of no dimensions is one number
-    sizes = batch_sizes_of(given)
+    sizes = checked("batch_size", arguments.get("batch_size"))
+    if not isinstance(sizes, tuple):
+        return dict(arguments)
     return {"batch_sizes": sizes, **arguments, "batch_size": sizes[0]}
 
 
 def with_sweep(names: Iterable[str], known: Container[str], arguments: Mapping[str, Any]) -> list[str]:
     """Return the names of status keys to compute: ``batch_sweep`` with them, where several batch sizes are given.
 
-    Raises `InputError` where nobody would read but the first of them.
+    Raises `ArgumentError` where nobody would read but the first of them.
     """
     wanted = list(names)
     if "batch_sizes" not in several_sizes(arguments) or "batch_sweep" in wanted:
         return wanted
     if "batch_sweep" not in known:
-        raise InputError(
+        raise ArgumentError(
             f"batch_size={arguments['batch_size']!r}: several batch sizes are for the status key 'batch_sweep', which "
             "no registered function computes; register ComputeBatchSweep(), or give one batch size"
         )

@@ -7,11 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from .alignment import aligned
-from .errors import UnknownStatusError
+from .arguments import status_name
+from .error_text import shown
+from .errors import ArgumentError, UnknownStatusError
 from .measurement import Measurement, Ratio
 from .report import Report
 from .result import Result
-from .status import Comparative, is_number
+from .status import Comparative, StatusKey, is_number
 from .table import Table
 
 __all__ = ["Comparison", "told_apart"]
@@ -26,30 +28,32 @@ class Comparison(Result):
 
     def __post_init__(self) -> None:
         if not self.others:
-            raise ValueError("a Comparison needs at least one report beside the reference")
+            raise ValueError(
+                f"others={shown(self.others)}: a Comparison needs at least one report beside the reference"
+            )
 
     @property
     def keys(self) -> tuple[str, ...]:
         """Every metric that any of the reports has, in the order of the reference."""
         return tuple(dict.fromkeys(key for report in (self.reference, *self.others) for key in report))
 
-    def ratio(self, key: str, other: str | int | None = None) -> Ratio:
+    def ratio(self, key: str | type[StatusKey], other: str | int | None = None) -> Ratio:
         """Return a metric of another model over the reference's: ``value``, ``low``, ``high``.
 
         Args:
             key: The metric; both must have a value for it that is a number.
             other: Which of several models, by name or by place; not needed where there is one.
         """
-        report = self.other(other)
+        key, report = status_name("key", key), self.other(other)
         reference, value = (self._number(which, key) for which in (self.reference, report))
         return Ratio.of(reference, value)
 
-    def enhancement(self, key: str, other: str | int | None = None) -> float | None:
+    def enhancement(self, key: str | type[StatusKey], other: str | int | None = None) -> float | None:
         """Return how far a model's metric is better than the reference's, by the metric's own comparative.
 
         None where one of the two has no value, the metric is not comparable, or the two are in different units.
         """
-        report = self.other(other)
+        key, report = status_name("key", key), self.other(other)
         records = [which.statuses.get(key) for which in (self.reference, report)]
         if all(record is None for record in records):
             raise UnknownStatusError(key, self.keys, owner="this comparison")
@@ -75,8 +79,10 @@ class Comparison(Result):
             if which not in names:
                 raise ValueError(f"no model {which!r} in this comparison; it has: {', '.join(names)}")
             return self.others[names.index(which)]
+        if isinstance(which, bool) or not isinstance(which, int):
+            raise ArgumentError(f"other={shown(which)}: give the name of a model, or its place: {', '.join(names)}")
         if not -len(names) <= which < len(names):
-            raise ValueError(f"no model {which} in this comparison; it has {len(names)}: {', '.join(names)}")
+            raise ValueError(f"no model {shown(which)} in this comparison; it has {len(names)}: {', '.join(names)}")
         return self.others[which]
 
     def _number(self, report: Report, key: str) -> float | Measurement:

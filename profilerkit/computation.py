@@ -10,17 +10,25 @@ from is said on it too: made of a lower bound, it is a lower bound.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from inspect import Parameter
 from typing import Any
 
-from .errors import DependencyCycleError, MissingArgumentError, ModelFailedError
+from .containment import blamed, contained, giver_of
+from .errors import (
+    DependencyCycleError,
+    IncompleteStatusError,
+    InputError,
+    MissingArgumentError,
+    ModelFailedError,
+)
 from .function import ProfilerFunction, describe
+from .measurement import Measurement
 from .registry import PROVIDED, Binding, Registry
-from .status import Completeness, Failure, Outcome, StatusKey
+from .status import Completeness, Failure, Metric, Outcome, StatusKey, is_number
 
-__all__ = ["Computation", "Remembered"]
+__all__ = ["Computation", "Remembered", "compute_in_order"]
 
 
 @dataclass(frozen=True)
@@ -159,13 +167,15 @@ class Computation:
         return self.store(binding, outcomes, resolved)
 
     def _invoke(self, binding: Binding, resolved: Resolved) -> Any:
+        function = binding.function
         self._path.append(binding.key.NAME)
         try:
             gets_the_model = not resolved.values.keys().isdisjoint(PROVIDED)
-            if binding.function.ONLY_THROUGH_BACKEND or not gets_the_model:
-                return binding.function.invoke(resolved.values)
-            with self.provided["backend"].preserved(self.provided["model"]):
-                return binding.function.invoke(resolved.values)
+            with contained(giver_of(function), describe(function)):
+                if function.ONLY_THROUGH_BACKEND or not gets_the_model:
+                    return function.invoke(resolved.values)
+                with self.provided["backend"].preserved(self.provided["model"]):
+                    return function.invoke(resolved.values)
         finally:
             self._path.pop()
 
@@ -200,7 +210,7 @@ class Computation:
         """Keep an error as the outcome of every key that the failing function holds."""
         for held in self.registry:
             if held.function is binding.function:
-                status = held.key.computed(Outcome.of(Failure(error)))
+                status = held.key.computed(replace(Outcome.of(Failure(error)), note=blamed(error)))
                 self.memory[held.key.NAME] = Remembered(status, held.function, {})
 
     def outcomes(self, binding: Binding, returned: Any) -> dict[str, Outcome]:
@@ -215,7 +225,7 @@ class Computation:
                     f"{describe(function)} computes {', '.join(declared)} but returned {type(returned).__name__}: "
                     "with several status keys, return a dict of values by name"
                 )
-            return {name: Outcome.of(returned)}
+            return {name: _plausible(binding.key, Outcome.of(returned))}
         absent = [key for key in (name, *declared) if key not in returned]
         if absent:
             raise TypeError(
@@ -228,7 +238,40 @@ class Computation:
                 f"{describe(function)} returned {_listing(undeclared)}, which get_bounded_status_keys() does not "
                 f"declare; it declares {_listing(declared)}"
             )
-        return {key: Outcome.of(value) for key, value in returned.items()}
+        return {key.NAME: _plausible(key, Outcome.of(returned[key.NAME])) for key in function.bounded_keys()}
+
+
+def _plausible(key: StatusKey, outcome: Outcome) -> Outcome:
+    """Return the outcome of a key; a failure where it is a time that is negative, which no clock tells."""
+    if not (isinstance(key, Metric) and key.UNIT == "s" and is_number(outcome.value)):
+        return outcome
+    least = outcome.value.min if isinstance(outcome.value, Measurement) else float(outcome.value)
+    if least >= 0:
+        return outcome
+    return Outcome.of(Failure(InputError(f"{key.NAME} has {least} s: a time is 0 seconds or more; read another clock")))
+
+
+def compute_in_order(
+    computation: Computation, bindings: Iterable[Binding], model_name: str, strict: bool
+) -> Iterator[str]:
+    """Compute bindings one after the other and yield the name of each that is done; failures are kept unless strict."""
+    for binding in bindings:
+        name = binding.key.NAME
+        try:
+            status = computation.status(name)
+            if strict and status.outcome.error is not None:
+                raise status.outcome.error
+        except Exception as error:
+            if strict:
+                raise
+            computation.fail(binding, error)
+            yield name
+            continue
+        if strict and status.outcome.completeness is not Completeness.COMPLETE:
+            raise IncompleteStatusError(
+                f"{name} of {model_name} is {status.outcome.completeness.value}: {'; '.join(status.outcome.missing)}"
+            )
+        yield name
 
 
 def _blocked_by(statuses: Mapping[str, StatusKey]) -> Outcome | None:

@@ -7,12 +7,16 @@ batch size, or data splits whose batches a `ForwardPass` takes apart.
 from __future__ import annotations
 
 import copy
+import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .errors import InputError
+from .argument_rules import MOST
+from .arguments import checked, require_shallow
+from .error_text import shown
+from .errors import ArgumentError, InputError
 from .progress import track
 from .structures import map_leaves
 
@@ -123,7 +127,7 @@ def _brief(value: Any) -> str:
         return type(value).__name__
     if shape is not None:
         return f"{type(value).__name__}{tuple(shape)}"
-    text = repr(value)
+    text = shown(value)
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
@@ -135,11 +139,17 @@ class TensorSpec:
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        wrong = [size for size in self.shape if not isinstance(size, int) or isinstance(size, bool) or size < 1]
-        if wrong:
-            raise InputError(
-                f"input shape {self.shape!r} has {wrong!r}; give positive integers, without the batch size"
+        if not _is_shape(self.shape):
+            raise ArgumentError(f"shape={shown(self.shape)}: give positive integers: (3, 224, 224)")
+        object.__setattr__(self, "shape", _sizes(self.shape))
+        wrong = [size for size in self.shape if not 1 <= size <= MOST]
+        if wrong or math.prod(self.shape) > MOST**2:
+            raise ArgumentError(
+                f"input shape {shown(self.shape)} has {shown(wrong or self.shape)}; give positive integers, without "
+                "the batch size, of a size that fits a memory"
             )
+        if not isinstance(self.dtype, str):
+            raise ArgumentError(f"dtype={shown(self.dtype)}: give the name of a dtype, such as 'int64'")
 
 
 def parse_input_shape(value: Any) -> tuple[tuple[TensorSpec, ...], dict[str, TensorSpec]]:
@@ -151,6 +161,7 @@ def parse_input_shape(value: Any) -> tuple[tuple[TensorSpec, ...], dict[str, Ten
     >>> parse_input_shape([(3, 8), ((128,), "int64")])[0][1]
     TensorSpec(shape=(128,), dtype='int64')
     """
+    require_shallow("input_shape", value)
     if isinstance(value, Mapping):
         return (), {str(name): _spec(item) for name, item in value.items()}
     if isinstance(value, TensorSpec) or _is_shape(value) or _is_shape_and_dtype(value):
@@ -193,9 +204,9 @@ def _spec(value: Any) -> TensorSpec:
         return TensorSpec(_sizes(value[0]), _dtype_name(value[1]))
     if _is_shape(value):
         return TensorSpec(_sizes(value))
-    raise InputError(
-        f"cannot read the input shape {value!r}; give (3, 224, 224), ((128,), 'int64'), a list of those for several "
-        "positional inputs, or a mapping of those for keyword inputs"
+    raise ArgumentError(
+        f"input_shape={shown(value)} cannot be read as a shape; give (3, 224, 224), ((128,), 'int64'), a list of those "
+        "for several positional inputs, or a mapping of those for keyword inputs"
     )
 
 
@@ -208,16 +219,18 @@ class ModelInputPattern(tuple[Any, ...]):
 
     def __new__(cls, elements: Iterable[Any]) -> ModelInputPattern:
         """Check the elements: distinct integers from zero and '_', or names."""
+        if isinstance(elements, (str, bytes, Mapping, type)) or not isinstance(elements, Iterable):
+            raise ArgumentError(f"model_input_pattern={shown(elements)}: give {_PATTERNS}")
         pattern = super().__new__(cls, elements)
         if pattern.names:
             if any(not isinstance(element, str) for element in pattern):
-                raise TypeError(f"{tuple(pattern)!r}: use integers and '_' for tuple batches, or names for mappings")
+                raise _wrong_pattern(pattern, "use integers and '_' for tuple batches, or names for mappings")
             return pattern
-        places = sorted(element for element in pattern if element != "_")
+        places = [element for element in pattern if not (isinstance(element, str) and element == "_")]
         if any(isinstance(place, bool) or not isinstance(place, int) or place < 0 for place in places):
-            raise TypeError(f"{tuple(pattern)!r}: elements must be integers from zero, '_' placeholders, or names")
+            raise _wrong_pattern(pattern, "elements must be integers from zero, '_' placeholders, or names")
         if not places or len(set(places)) < len(places):
-            raise TypeError(f"{tuple(pattern)!r}: give each input of the model its own place, and at least one")
+            raise _wrong_pattern(pattern, "give each input of the model its own place, and at least one")
         return pattern
 
     @property
@@ -241,6 +254,14 @@ class ModelInputPattern(tuple[Any, ...]):
         return tuple(batch[index] for _, index in inputs), tuple(
             element for place, element in zip(pattern, batch, strict=True) if place == "_"
         )
+
+
+#: What a pattern may be, after "give".
+_PATTERNS = "places such as (0, '_'), or the names of entries such as ('input_ids', 'attention_mask')"
+
+
+def _wrong_pattern(pattern: ModelInputPattern, why: str) -> ArgumentError:
+    return ArgumentError(f"model_input_pattern={shown(tuple(pattern))}: {why}")
 
 
 def _indexed(pattern: Sequence[Any], batch: Sequence[Any]) -> Iterator[tuple[int, int]]:
@@ -268,7 +289,7 @@ class ForwardPass:
                 f"{type(self).__name__} with expecting_common_inputs=False must override create_random_model_inputs"
             )
         self.pattern = None if model_input_pattern is None else ModelInputPattern(model_input_pattern)
-        self.expecting_common_inputs = expecting_common_inputs
+        self.expecting_common_inputs = checked("expecting_common_inputs", expecting_common_inputs)
 
     def extract_model_inputs(self, batch: Any) -> Any:
         """Return what the model is called with for a batch: anything that `ModelInputs.of` reads."""
@@ -322,7 +343,9 @@ class DataLoader:
                 f"a {type(native).__name__} can be read only once; give the data loader itself, or a list of batches"
             )
         if not isinstance(native, Iterable) and not hasattr(native, "__getitem__"):
-            raise InputError(f"a data split must be an iterable of batches, not {type(native).__name__}")
+            raise ArgumentError(f"native={shown(native)}: a data split must be an iterable of batches")
+        if not (forward_pass is None or isinstance(forward_pass, ForwardPass)):
+            raise ArgumentError(f"forward_pass={shown(forward_pass)}: give a ForwardPass")
         self.native_dl = native
         self.forward_pass = forward_pass or ForwardPass(model_input_pattern=(0, "_"))
         self._description: str | None = None
@@ -360,8 +383,9 @@ def wrap_splits(
     forward_pass_class: type[ForwardPass],
 ) -> dict[str, DataLoader]:
     """Wrap native loaders by name; a forward pass for all splits, or one by split, says how batches are taken apart."""
-    if not isinstance(data_splits, Mapping):
-        raise TypeError(f"data_splits must be loaders by name, {{'train': loader}}, not {type(data_splits).__name__}")
+    data_splits = checked("data_splits", data_splits)
+    if not (forward_pass is None or isinstance(forward_pass, (ForwardPass, Mapping))):
+        raise ArgumentError(f"forward_pass={shown(forward_pass)}: give a ForwardPass, or one by split")
     default = forward_pass_class(model_input_pattern=(0, "_"))
     misspelt = [name for name in forward_pass if name not in data_splits] if isinstance(forward_pass, Mapping) else []
     if misspelt:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from .error_text import shown
+from .errors import ArgumentError
+
 if TYPE_CHECKING:
     from .comparison import Comparison
     from .report import Report
@@ -13,12 +16,14 @@ __all__ = ["log", "logging_level"]
 
 
 def logging_level(print_mode: str) -> int:
-    """Return the level of a ``print_mode``; `ValueError` for one that is none."""
+    """Return the level of a ``print_mode``; `ArgumentError` for one that is none."""
     import logging
 
     level = logging.getLevelName(print_mode.upper()) if isinstance(print_mode, str) else None
     if not isinstance(level, int):
-        raise ValueError(f"print_mode={print_mode!r} is no logging level; use 'debug', 'info', 'warning' or 'error'")
+        raise ArgumentError(
+            f"print_mode={shown(print_mode)} is no logging level; use 'debug', 'info', 'warning' or 'error'"
+        )
     return level
 
 

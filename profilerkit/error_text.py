@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import reprlib
+from typing import Any
 
-__all__ = ["error_line"]
+__all__ = ["error_line", "shown"]
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 #: Names that TensorFlow gives to the nodes of a graph, and the end of what an eager operator says.
@@ -58,3 +60,30 @@ def _after_frames(lines: list[str]) -> list[str]:
         if place < len(lines) - 1 and not lines[place].startswith('File "'):
             place += 1
     return lines[place:]
+
+
+class _Brief(reprlib.Repr):
+    """Writes any value in a few words, however long, deeply nested or ill-behaved it is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel = 3
+        self.maxlist = self.maxtuple = self.maxdict = 4
+        self.maxstring = self.maxother = self.maxlong = 80
+
+
+_BRIEF = _Brief()
+
+
+def shown(value: Any) -> str:
+    """Return a value as a message quotes it: on one line, and short; a tensor as its type and shape.
+
+    >>> shown([[["x"] * 1000]])
+    "[[['x', 'x', 'x', 'x', ...]]]"
+    """
+    try:
+        shape = tuple(value.shape) if hasattr(value, "shape") and not isinstance(value, type) else ()
+        text = f"{type(value).__name__}{shape}" if shape else _BRIEF.repr(value)
+    except Exception:  # whatever the value does when it is looked at
+        text = f"<{type(value).__name__} object>"
+    return " ".join(text.split())

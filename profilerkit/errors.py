@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from .error_text import error_line
+from .error_text import error_line, shown
 
 __all__ = [
+    "ArgumentError",
     "ArgumentWarning",
     "BackendNotFoundError",
     "BackendNotInstalledError",
@@ -24,6 +25,7 @@ __all__ = [
     "ModelChangedWarning",
     "ModelFailedError",
     "NotOfferedError",
+    "PluginFailedError",
     "PluginWarning",
     "ProfilerBusyError",
     "ProfilerKitError",
@@ -31,6 +33,7 @@ __all__ = [
     "RegistrationConflictError",
     "RegistrationWarning",
     "ReportFileError",
+    "TracingError",
     "UnknownStatusError",
     "WithoutValuesError",
 ]
@@ -49,7 +52,7 @@ class UnknownStatusError(ProfilerKitError, KeyError):
         self.owner = owner
         nothing = "none: register a ProfilerFunction first" if owner == "this profiler" else "none"
         listing = ", ".join(self.known) or nothing
-        super().__init__(f"unknown status {name!r}; {owner} knows, nearest first: {listing}")
+        super().__init__(f"unknown status {shown(name)}; {owner} knows, nearest first: {listing}")
 
     def __reduce__(self) -> tuple[Callable[..., UnknownStatusError], tuple[Any, ...]]:
         return _unknown_status, (self.name, self.known, self.owner)
@@ -90,6 +93,10 @@ class InputError(ProfilerKitError, ValueError):
     """The model's inputs are missing, or do not fit what was said about them."""
 
 
+class ArgumentError(InputError, TypeError):
+    """An argument is not what it may be; said before anything runs. It is a `ValueError` and a `TypeError`."""
+
+
 class WithoutValuesError(InputError):
     """The model's weights have no values yet, so that it cannot be run; it can be counted all the same."""
 
@@ -106,8 +113,16 @@ class ProfilerBusyError(ProfilerKitError, RuntimeError):
     """The framework's own profiler, of which there is one per process, is in use."""
 
 
+class TracingError(ProfilerKitError, RuntimeError):
+    """The framework records what runs (a trace, an export, a compilation): nothing can be profiled meanwhile."""
+
+
 class CostFormulaError(ProfilerKitError, RuntimeError):
     """A cost formula raised for the shapes it was given; the cause is chained."""
+
+
+class PluginFailedError(ProfilerKitError, RuntimeError):
+    """Code of a plugin raised where its result was needed; the cause is chained."""
 
 
 class ReportFileError(ProfilerKitError, ValueError):
@@ -139,7 +154,7 @@ class PluginWarning(ProfilerKitWarning):
 
 
 class ModelChangedWarning(ProfilerKitWarning):
-    """Code of the user's changed the model's parameters while it was profiled."""
+    """The model, or what it keeps, could not be left as it was: its own code, or another thread, stood in the way."""
 
 
 def model_failed(error: Exception | None, inputs: object, hint: str = "do these inputs fit it?") -> ModelFailedError:
@@ -163,8 +178,10 @@ def by_likeness(name: str, known: Iterable[str]) -> list[str]:
     """Return the known names, the ones most like ``name`` first."""
     import difflib  # only an error needs it
 
+    wanted = str(name).lower()
+
     def unlikeness(other: str) -> float:
-        return -difflib.SequenceMatcher(None, name.lower(), other.lower()).ratio()
+        return -difflib.SequenceMatcher(None, wanted, other.lower()).ratio()
 
     return sorted(dict.fromkeys(known), key=lambda other: (unlikeness(other), other))
 

@@ -43,11 +43,12 @@ class LoaderInfo:
     """A way to find a model that is given as text.
 
     ``accepts`` says whether a text is meant for it, without importing anything heavy. ``load`` returns the model, or a
-    `LoadedModel` that has inputs for it too; it raises `InputError` for a text that leads nowhere. ``description`` is
-    what such a text looks like: ``package.module:name``.
+    `LoadedModel` that has inputs for it too; it raises `InputError` for a text that leads nowhere. With a parameter
+    ``trust`` it is told whether the user trusts the file: what may run code when it is loaded is refused otherwise.
+    ``description`` is what such a text looks like: ``package.module:name``.
     """
 
     name: str
     accepts: Callable[[str], bool]
-    load: Callable[[str], Any]
+    load: Callable[..., Any]
     description: str

@@ -13,6 +13,8 @@ from inspect import Parameter
 from typing import Any, ClassVar, TypeAlias
 from weakref import WeakKeyDictionary
 
+from .arguments import checked
+from .error_text import shown
 from .status import StatusKey
 
 __all__ = ["ExternalProfilerFunction", "JointFunction", "ProfilerFunction"]
@@ -114,18 +116,18 @@ class ExternalProfilerFunction(ProfilerFunction):
     """
 
     def __init__(self, func: Callable[..., Any], *status_keys: KeyLike) -> None:
-        self.func = func
+        self.func = checked("func", func)
         self.status_keys = status_keys
         try:
             listed = list(inspect.signature(func).parameters.values())
         except ValueError as error:
-            raise TypeError(f"{func!r} has no signature to read; wrap it in a Python function") from error
+            raise TypeError(f"{shown(func)} has no signature to read; wrap it in a Python function") from error
         leading = listed[:2]
         positional = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
         if not any(parameter.kind in _VARIADIC for parameter in listed) and (
             len(leading) < 2 or any(parameter.kind not in positional for parameter in leading)
         ):
-            raise TypeError(f"{func!r} must take the model and the data as its first two positional parameters")
+            raise TypeError(f"{shown(func)} must take the model and the data as its first two positional parameters")
         self._variadic = [parameter for parameter in listed if parameter.kind in _VARIADIC]
         self._others = {p.name: p for p in listed[2:] if p.kind not in _VARIADIC}
 
@@ -162,7 +164,7 @@ class JointFunction(ProfilerFunction):
 def _template(function: ProfilerFunction, key: Any) -> StatusKey:
     template = key() if inspect.isclass(key) and issubclass(key, StatusKey) else key
     if not isinstance(template, StatusKey):
-        raise TypeError(f"{describe(function)} is bound to {key!r}, which is no StatusKey class or instance")
+        raise TypeError(f"{describe(function)} is bound to {shown(key)}, which is no StatusKey class or instance")
     if not isinstance(template.NAME, str) or not template.NAME:
         raise TypeError(
             f"status key {type(template).__name__} of {describe(function)} has no NAME: set a non-empty string"

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from .arguments import checked, require_shallow
 from .backend import Backend
 from .data import DataLoader, ModelInputs, NoInputs, TensorSpec, parse_input_shape
-from .errors import InputError
+from .errors import ArgumentError, InputError
 from .function import ProfilerFunction
 from .ignoring import Ignored, without_layers
 from .status import StatusKey
 from .trace import ModelTrace, Trace
 
-__all__ = ["ComputeInputs", "ComputeTrace", "InputSource", "Inputs", "batch_size_of", "batch_sizes_of"]
+__all__ = ["ComputeInputs", "ComputeTrace", "InputSource", "Inputs", "batch_size_of"]
 
 
 class Inputs(StatusKey):
@@ -35,9 +35,10 @@ class InputSource:
     def of(cls, inputs: Any, input_shape: Any) -> InputSource | None:
         """Read the two ways to give inputs; None where neither is used."""
         if inputs is not None and input_shape is not None:
-            raise InputError("both inputs and input_shape were given; give one of them")
+            raise ArgumentError("both inputs and input_shape were given; give one of them")
         if input_shape is not None:
             return cls(shapes=parse_input_shape(input_shape))
+        require_shallow("inputs", inputs)
         return None if inputs is None else cls(example=inputs)
 
     def build(self, backend: Backend, batch_size: int | None, model: Any = None) -> ModelInputs:
@@ -121,10 +122,7 @@ class ComputeInputs(ProfilerFunction):
         What keeps them from being had is returned, not raised: some metrics need no inputs.
         """
         try:
-            if not (call is None or isinstance(call, Callable)):  # type: ignore[arg-type]
-                raise InputError(
-                    f"call={call!r}: give a function of the model and its inputs, such as lambda model, x: model.f(x)"
-                )
+            call = checked("call", call)
             inputs = backend.fit_inputs(model, self._build(model, backend, data_splits, batch_size, split))
             return inputs if call is None else inputs.given_to(call)
         except Exception as error:
@@ -139,7 +137,7 @@ class ComputeInputs(ProfilerFunction):
         split: str | None,
     ) -> ModelInputs:
         if batch_size is not None:
-            batch_size = _whole(batch_size)
+            batch_size = checked("batch_size", batch_size, "batch_size of one")
         if self.source is not None:
             return self.source.build(backend, batch_size, model)
         return self._from_split(backend, data_splits, batch_size or 1, split)
@@ -189,21 +187,3 @@ class ComputeTrace(ProfilerFunction):
         if isinstance(inputs, NoInputs):
             return without_layers(replace(backend.trace(model, None), failure=inputs.error), ignore)
         return without_layers(backend.trace(model, ModelInputs.of(inputs)), ignore)
-
-
-def batch_sizes_of(sizes: Iterable[Any]) -> tuple[int, ...]:
-    """Return batch sizes, each once and in the order given; raises `InputError` for one that is none, and for none."""
-    found = tuple(dict.fromkeys(map(_whole, sizes)))
-    if not found:
-        raise InputError("batch_size is empty: give a whole number from 1, or several of them: batch_size=(1, 8, 32)")
-    return found
-
-
-def _whole(batch_size: Any) -> int:
-    try:
-        size = 0 if isinstance(batch_size, bool) else operator.index(batch_size)
-    except TypeError:
-        size = 0
-    if size < 1:
-        raise InputError(f"batch_size={batch_size!r}: give a whole number from 1")
-    return size

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from .computation import Computation
-from .function import JointFunction
+from .containment import contained, giver_of
+from .function import JointFunction, describe
 
 __all__ = ["measure_jointly"]
 
@@ -41,7 +42,8 @@ def _measure(computations: Sequence[Computation], name: str, function: JointFunc
         groups = {id(memory.group) if memory and memory.group else None for memory in known}
         if len(groups) == 1 and None not in groups:
             return
-        returned = function.measure_together([arguments.values for arguments in resolved])
+        with contained(giver_of(function), describe(function)):
+            returned = function.measure_together([arguments.values for arguments in resolved])
     except Exception:  # said again, and kept, when the failing model is measured alone
         _without_the_failing(computations, name, function)
         return

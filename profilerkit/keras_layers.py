@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from .cached import once_for_each
 from .layering import tensors_in
 
 __all__ = [
@@ -46,13 +46,18 @@ def is_legacy_keras(value: Any) -> bool:
 
 def _is_layer_of(package: str, value: Any) -> bool:
     kind: Any = type(value)
-    return package in sys.modules and _is_layer_class(package, kind)
+    return package in sys.modules and _is_layer_class[package](kind)
 
 
-@lru_cache(maxsize=4096)
-def _is_layer_class(package: str, kind: type) -> bool:
-    mentioned = any(base.__module__.partition(".")[0] == package for base in kind.__mro__)
-    return mentioned and issubclass(kind, sys.modules[package].layers.Layer)
+def _asked_of(package: str) -> Callable[[type], bool]:
+    def is_layer_class(kind: type) -> bool:
+        mentioned = any(base.__module__.partition(".")[0] == package for base in kind.__mro__)
+        return mentioned and issubclass(kind, sys.modules[package].layers.Layer)
+
+    return once_for_each(is_layer_class)
+
+
+_is_layer_class = {package: _asked_of(package) for package in ("keras", "tf_keras")}
 
 
 def keras_backend() -> str | None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import add, attrgetter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .trace import LayerCall, LayerRecord, ModelTrace, OpRecord, TensorInfo, WeightRecord
 
-__all__ = ["of_calls", "of_layers", "parent_path"]
+__all__ = ["nearest_around", "of_calls", "of_layers", "parent_path"]
 
 #: What an operator's record says of its work.
 _WORK = ("macs", "flops", "bytes_read", "bytes_written")
@@ -33,6 +33,23 @@ def _work_by_phase(op: OpRecord) -> tuple[int, ...]:
 def parent_path(path: str) -> str | None:
     """Return the path of the layer around a layer, or None for the root."""
     return path.rpartition(".")[0] if path else None
+
+
+def nearest_around(paths: Iterable[str]) -> dict[str, str | None]:
+    """Return for each path that of the nearest layer around it among them; None for the root and where there is none.
+
+    >>> nearest_around(["", "a", "a.b.c"])
+    {'': None, 'a': '', 'a.b.c': 'a'}
+    """
+    around: dict[str, str | None] = {}
+    above: list[str] = []
+    for path in sorted(paths, key=lambda path: path.replace(".", "\0")):  # those inside a layer right behind it
+        while above and above[-1] and not path.startswith(f"{above[-1]}."):
+            above.pop()
+        around[path] = above[-1] if above else None
+        if not above or above[-1] != path:
+            above.append(path)
+    return around
 
 
 def of_layers(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:

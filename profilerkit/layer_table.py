@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .errors import by_likeness
+from .arguments import checked
+from .error_text import shown
+from .errors import ArgumentError, by_likeness
 from .table import Table
 
 __all__ = ["LayerTable"]
@@ -27,12 +29,14 @@ class LayerTable(Table):
 
     def position(self, path: str) -> int:
         """Return the place of the first row of a layer, or of a type in a table by type; `KeyError` for none."""
+        if not isinstance(path, str):
+            raise ArgumentError(f"path={shown(path)}: give the path of a layer, such as 'encoder.0'")
         key = "path" if self._rows and "path" in self._rows[0] else "type"
         for place, row in enumerate(self._rows):
             if row[key] == path:
                 return place
         nearest = ", ".join(by_likeness(path, [row[key] for row in self._rows])[:5])
-        raise KeyError(f"no layer {path!r}; the nearest are: {nearest}")
+        raise KeyError(f"no layer {shown(path)}; the nearest are: {nearest}")
 
     def __eq__(self, other: object) -> bool:
         return self._rows == other._rows if isinstance(other, LayerTable) else NotImplemented
@@ -44,6 +48,7 @@ class LayerTable(Table):
 
         Rows without a value there are left out.
         """
+        k, by, depth = checked("k", k), checked("by", by), checked("depth", depth)
         if self._rows and by not in self._rows[0]:
             raise ValueError(f"no column {by!r} in the layer table; it has {', '.join(self._rows[0])}")
         held = [row for row in self._rows if row[by] is not None]
@@ -58,6 +63,7 @@ class LayerTable(Table):
         At a depth they are sums over the layers there, with all that is inside them. The sums are those of the columns
         that the table has both ways, ``macs`` and ``own_macs`` for one. Weights that layers share count for each type.
         """
+        depth = checked("depth", depth)
         first = self._rows[0] if self._rows else {}
         columns = [name for name in first if f"own_{name}" in first]
         groups: dict[str, list[_Row]] = {}

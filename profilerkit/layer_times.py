@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any
 
 from .errors import by_likeness
-from .layer_rows import parent_path
+from .layer_rows import nearest_around, parent_path
 from .layering import depth_of
 from .measurement import Measurement
 from .trace import LayerTable
@@ -197,11 +197,9 @@ def _require_equal_passes(times: Sequence[LayerTime]) -> None:
 
 def _inclusive(own: Mapping[str, tuple[float, ...]]) -> dict[str, tuple[float, ...]]:
     """Add to each layer, pass by pass, what the layers inside it took."""
-    whole = dict(own)
+    whole, around = dict(own), nearest_around(own)
     for path in sorted(own, key=depth_of, reverse=True):
-        parent = parent_path(path)
-        while parent and parent not in whole:
-            parent = parent_path(parent)
-        if parent in whole:
+        parent = around[path]
+        if parent is not None:
             whole[parent] = tuple(mine + theirs for mine, theirs in zip(whole[parent], whole[path], strict=True))
     return whole

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .layer_rows import parent_path
+from .layer_rows import nearest_around
 from .trace import LayerTable
 
 __all__ = ["children_of", "with_times"]
@@ -57,15 +57,8 @@ def children_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str
 
     A layer whose outer layer is not among the rows counts for the nearest one around it that is.
     """
-    known = {row["path"] for row in rows}
+    around = nearest_around(row["path"] for row in rows)
     inside: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows[1:]:
-        inside.setdefault(_nearest(row["path"], known), []).append(row)
+        inside.setdefault(around[row["path"]] or "", []).append(row)
     return inside
-
-
-def _nearest(path: str, known: Iterable[str]) -> str:
-    parent = parent_path(path) or ""
-    while parent and parent not in known:
-        parent = parent_path(parent) or ""
-    return parent

@@ -87,7 +87,7 @@ def named_layers(model: L, children: Callable[[L], Iterable[tuple[str, L]]]) -> 
         for name, child in rest:
             if id(child) in above:  # a layer that holds the one around it
                 continue
-            path = start + name
+            path = start + name.replace(".", "_")  # a dot parts the names of layers
             found.append((path, child))
             held = children(child)
             if held:

@@ -11,8 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .errors import InputError, ModelFailedError, PluginWarning, ProfilerKitError, by_likeness
+from .arguments import checked
+from .containment import contained, said_of, way_out
+from .errors import InputError, ModelFailedError, PluginFailedError, PluginWarning, ProfilerKitError, by_likeness
 from .extension import LoaderInfo
+from .loaded_files import in_plain_names, namespace_of
 
 if TYPE_CHECKING:
     from .plugin_manager import Offer
@@ -20,22 +23,31 @@ if TYPE_CHECKING:
 __all__ = ["find_loader", "load_model"]
 
 
-def load_model(spec: str) -> Any:
-    """Return the model that a text leads to.
+def load_model(spec: str, trust: bool = False) -> Any:
+    """Return the model that a text leads to; ``sys.path`` is afterwards what it was.
+
+    A file that may run code when it is loaded, a Python file aside, is loaded with ``trust`` alone.
 
     Raises `InputError` for one that no loader takes or that leads nowhere, `ModelFailedError` where the code it leads
     to raises.
     """
-    offer = find_loader(spec)
+    offer = find_loader(checked("spec", spec))
+    path, before = sys.path, list(sys.path)
     try:
-        return offer.item.load(spec)
+        with contained(offer.plugin, f"model loader {offer.item.name!r}"):
+            return offer.item.load(spec, trust=trust) if _takes_trust(offer.item.load) else offer.item.load(spec)
+    except PluginFailedError as error:
+        raise ModelFailedError(str(error)) from error.__cause__
     except ProfilerKitError:
         raise
     except Exception as error:
         raise ModelFailedError(
             f"model loader {offer.item.name!r} of plugin {offer.plugin} raised {type(error).__name__} for {spec!r}: "
-            f"{error}"
+            f"{error}; {way_out(offer.plugin)}"
         ) from error
+    finally:
+        sys.path = path
+        sys.path[:] = before
 
 
 def find_loader(spec: str) -> Offer[LoaderInfo]:
@@ -62,12 +74,20 @@ def find_loader(spec: str) -> Offer[LoaderInfo]:
     return (special or taking)[0]
 
 
+def _takes_trust(load: Callable[..., Any]) -> bool:
+    try:
+        return "trust" in inspect.signature(load).parameters
+    except (TypeError, ValueError):  # one that is written in C does not say what it takes
+        return False
+
+
 def _accepts(offer: Offer[LoaderInfo], spec: str) -> bool:
     try:
-        return bool(offer.item.accepts(spec))
+        with contained(offer.plugin, f"model loader {offer.item.name!r}"):
+            return bool(offer.item.accepts(spec))
     except Exception as error:  # whatever a plugin does wrong, the others go on
-        said = f"model loader {offer.item.name!r} of plugin {offer.plugin} raised {type(error).__name__}: {error}"
-        warnings.warn(f"{said}; it is left out", PluginWarning, stacklevel=4)
+        said = f"model loader {offer.item.name!r} of plugin {offer.plugin} raised {said_of(error)}"
+        warnings.warn(f"{said}; it is left out; {way_out(offer.plugin)}", PluginWarning, stacklevel=4)
         return False
 
 
@@ -84,15 +104,17 @@ def is_in_file(spec: str) -> bool:
 
 
 def load_from_module(spec: str) -> Any:
-    """Return the model that ``package.module:name`` refers to; the current folder is on the path.
+    """Return the model that ``package.module:name`` refers to; the current folder is on the path meanwhile.
 
-    A class, or a function whose parameters all have defaults, is called; anything else is the model itself.
+    A class, or a function whose parameters all have defaults, is called; anything else is the model itself. A module
+    that is not installed is the caller's own no less than one in a file: see `load_from_file`.
     """
     source = spec.rpartition(":")[0]
-    sys.path.insert(0, str(Path.cwd()))
-    if source.startswith(".") or _guarded(source, lambda: _found(source)) is None:
-        raise InputError(f"cannot import {source!r}: there is no such module")
-    return _model(spec, _guarded(source, lambda: importlib.import_module(source)))
+    namespace = namespace_of(Path.cwd())
+    with namespace.in_use():
+        if source.startswith(".") or _guarded(source, lambda: _found(source)) is None:
+            raise InputError(f"cannot import {source!r}: there is no such module")
+        return _model(spec, _guarded(source, lambda: namespace.import_module_of(source, fromlist=("__name__",))))
 
 
 def _found(module: str) -> Any:
@@ -100,29 +122,25 @@ def _found(module: str) -> Any:
     try:
         return importlib.util.find_spec(module)
     except ModuleNotFoundError as error:
-        if error.name is not None and f"{module}.".startswith(f"{error.name}."):
+        if error.name is not None and f"{module}.".startswith(f"{in_plain_names(error.name)}."):
             return None
         raise  # one of these packages is there, and imports something that is not
 
 
 def load_from_file(spec: str) -> Any:
-    """Return the model that ``path/to/file.py:name`` refers to; the file's folder is on the path.
+    """Return the model that ``path/to/file.py:name`` refers to; the file's folder is on the path meanwhile.
 
-    A class, or a function whose parameters all have defaults, is called; anything else is the model itself.
+    A class, or a function whose parameters all have defaults, is called; anything else is the model itself. What the
+    file imports from its folder is its own: another file with modules of the same names has others, and so has the
+    caller. ``importlib.import_module(type(model).__module__)`` is the module of the model's class.
     """
     source = spec.rpartition(":")[0]
     path = Path(source)
     if not path.is_file():
         raise InputError(f"there is no file {source!r}")
-    sys.path.insert(0, str(path.parent.resolve()))
-    name = f"_profiled_{path.stem}"  # a file called random.py must not take the place of random
-    found = importlib.util.spec_from_file_location(name, path)
-    if found is None or found.loader is None:
-        raise InputError(f"cannot load {source!r} as a Python module")
-    loader, module = found.loader, importlib.util.module_from_spec(found)
-    sys.modules[name] = module
-    _guarded(source, lambda: loader.exec_module(module))
-    return _model(spec, module)
+    namespace = namespace_of(path)
+    with namespace.in_use():
+        return _model(spec, _guarded(source, namespace.load_main))
 
 
 def _model(spec: str, module: Any) -> Any:
@@ -138,8 +156,8 @@ def _model(spec: str, module: Any) -> Any:
 
 
 def _guarded(source: str, load: Callable[[], Any]) -> Any:
-    """Return ``load()``; an error of the user's own code is said in a line."""
+    """Return ``load()``; an error of the user's own code, also one that would leave the process, is said in a line."""
     try:
         return load()
-    except Exception as error:
-        raise ModelFailedError(f"{source} raised {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit, GeneratorExit) as error:
+        raise ModelFailedError(f"{source} raised {type(error).__name__}: {in_plain_names(str(error))}") from error

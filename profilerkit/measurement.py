@@ -10,17 +10,21 @@ said when to stop, intervals are therefore made with three fifths of the risk of
 
 from __future__ import annotations
 
-import gc
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
 from itertools import count
 from typing import Any
 
-__all__ = ["Measurement", "Ratio", "Sampling", "collector_paused", "measure", "measure_interleaved"]
+from .argument_rules import RULES
+from .arguments import checked
+from .collector import collector_paused
+from .errors import ArgumentError
+from .sampling_turns import conductor
+
+__all__ = ["Measurement", "Ratio", "Sampling", "measure", "measure_interleaved", "seconds_of"]
 
 _sessions = count(1)
 
@@ -51,10 +55,11 @@ class Measurement:
     adaptive: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "samples", tuple(self.samples))
-        object.__setattr__(self, "warmup", tuple(self.warmup))
+        object.__setattr__(self, "samples", checked("samples", self.samples))
+        object.__setattr__(self, "warmup", checked("warmup", self.warmup, "samples"))
+        object.__setattr__(self, "confidence", checked("confidence", self.confidence))
         if not self.samples:
-            raise ValueError("a Measurement needs at least one sample")
+            raise ArgumentError("samples=(): a Measurement needs at least one sample")
 
     def __repr__(self) -> str:
         low, high = self.interval
@@ -68,7 +73,10 @@ class Measurement:
     @property
     def mean(self) -> float:
         """The arithmetic mean of the samples."""
-        return math.fsum(self.samples) / len(self.samples)
+        try:
+            return math.fsum(self.samples) / len(self.samples)
+        except (OverflowError, ValueError):  # the sum is beyond all floats, or there are infinities of both signs
+            return sum(self.samples) / len(self.samples)
 
     @property
     def min(self) -> float:
@@ -107,8 +115,7 @@ class Measurement:
 
     def percentile(self, percent: float) -> float:
         """Return the sample below which ``percent`` per cent of the samples lie, interpolated linearly."""
-        if not 0 <= percent <= 100:
-            raise ValueError(f"percentile({percent}): give a number from 0 to 100")
+        percent = checked("percent", percent)
         ordered = sorted(self.samples)
         place = (len(ordered) - 1) * percent / 100
         below = math.floor(place)
@@ -244,6 +251,7 @@ class Ratio:
     @classmethod
     def of(cls, reference: float | Measurement, other: float | Measurement) -> Ratio:
         """Return ``other`` over ``reference``; from the pairs where the two were sampled in turn."""
+        reference, other = checked("reference", reference), checked("other", other, "reference")
         if isinstance(reference, Measurement) and isinstance(other, Measurement) and reference.taken_with(other):
             return _paired_ratio(reference, other)
         (ref_low, ref_high), (low, high) = _bounds(reference), _bounds(other)
@@ -306,17 +314,9 @@ class Sampling:
     clock: Callable[[], float] = field(default=time.perf_counter, compare=False)
 
     def __post_init__(self) -> None:
-        if self.num_iters is not None and self.num_iters < 1:
-            raise ValueError(f"num_iters={self.num_iters}: at least one iteration is needed to measure anything")
-        if self.min_samples < 1:
-            raise ValueError(f"min_samples={self.min_samples}: at least one sample is needed to measure anything")
-        if self.warmup is not None and self.warmup < 0:
-            raise ValueError(f"warmup={self.warmup}: give zero or more calls, or None to let the times settle")
-        if not 0 < self.confidence < 1:
-            raise ValueError(f"confidence={self.confidence}: give a probability between 0 and 1, such as 0.95")
-        for name in ("relative_precision", "max_seconds"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name}={getattr(self, name)}: give a number above zero")
+        for each in fields(self):
+            if each.name in RULES:
+                object.__setattr__(self, each.name, checked(each.name, getattr(self, each.name)))
 
 
 def measure(call: Callable[[], object], sampling: Sampling | None = None) -> Measurement:
@@ -327,6 +327,9 @@ def measure(call: Callable[[], object], sampling: Sampling | None = None) -> Mea
 def measure_interleaved(calls: Sequence[Callable[[], object]], sampling: Sampling | None = None) -> list[Measurement]:
     """Time several calls in turn (A B B A ...): as many samples of each, in seconds, paired by round."""
     plan = sampling or Sampling()
+    conduct = conductor()
+    if conduct is not None and len(calls) == 1:
+        return [conduct(calls[0], plan)]
     session = (os.getpid() << 96) | (time.time_ns() << 32) | next(_sessions)  # no two processes share one
     # Of several calls only the ratios are asked to be precise, so a single one is not warned of.
     wanted = plan.relative_precision if len(calls) == 1 and plan.num_iters is None else None
@@ -352,10 +355,10 @@ def measure_interleaved(calls: Sequence[Callable[[], object]], sampling: Samplin
 def _one_round(calls: Sequence[Callable[[], object]], samples: list[list[float]], clock: Callable[[], float]) -> None:
     order = range(len(calls)) if len(samples[0]) % 2 == 0 else range(len(calls) - 1, -1, -1)
     for index in order:
-        samples[index].append(_seconds_of(calls[index], clock))
+        samples[index].append(seconds_of(calls[index], clock))
 
 
-def _seconds_of(call: Callable[[], object], clock: Callable[[], float]) -> float:
+def seconds_of(call: Callable[[], object], clock: Callable[[], float]) -> float:
     """Run a call and return its seconds: by the device's own clock where the call has one, as ``timed``."""
     timed: Callable[[], float] | None = getattr(call, "timed", None)
     if timed is not None:
@@ -379,21 +382,9 @@ def _warm_up(call: Callable[[], object], plan: Sampling) -> list[float]:
     stale, best = 0, math.inf
     deadline = plan.clock() + plan.max_seconds / 4
     while len(times) < plan.warmup if plan.warmup is not None else stale < 3:
-        times.append(_seconds_of(call, plan.clock))
+        times.append(seconds_of(call, plan.clock))
         stale = 0 if times[-1] < best * 0.95 else stale + 1
         best = min(best, times[-1])
         if plan.warmup is None and plan.clock() >= deadline:
             break
     return times
-
-
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """Keep the garbage collector from running, if it would, until the end."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()

@@ -17,7 +17,9 @@ from typing import Any
 from .batch_sweep import BatchSweep
 from .layer_times import LayerTimeTable
 from .measurement import Measurement
+from .operator_times import COLUMNS
 from .plain_times import layer_time, plain_layer_time
+from .saved_tables import require_layers, require_once, require_rows, require_times
 from .status import is_number
 from .table import Table
 from .trace import LayerTable
@@ -146,17 +148,23 @@ def _table(value: Mapping[str, Any], where: str, kind: type[Table] = Table) -> T
     for place, row in enumerate(rows):
         if not isinstance(row, list) or len(row) != len(columns):
             raise ValueError(f"{where}.rows[{place}] has not one value for each of the {len(columns)} columns")
+    if len(set(columns)) < len(columns):
+        raise ValueError(f"{where}.columns is {_short(columns)}; each has a name of its own")
     table = kind(dict(zip(columns, map(_uncell, row), strict=True)) for row in rows)
-    if kind is LayerTable and rows:
-        _require_layers(table, where)
+    if isinstance(table, LayerTable):
+        require_layers(table, where)
+    require_rows(table, where)
+    if tuple(columns) == COLUMNS:
+        require_times(table, where)
     return table
 
 
-def _require_layers(table: Table, where: str) -> None:
-    for column, kind in (("path", str), ("type", str), ("depth", int), ("is_leaf", bool)):
-        wrong = next((place for place, row in enumerate(table) if type(row.get(column)) is not kind), None)
-        if wrong is not None:
-            raise ValueError(f"{where}.rows[{wrong}] has no {column} that is a {kind.__name__}")
+def _layer_times(value: Mapping[str, Any], where: str) -> LayerTimeTable:
+    times = [
+        layer_time(time, f"{where}.times[{place}]") for place, time in enumerate(_field(value, "times", list, where))
+    ]
+    require_once((time.path for time in times), f"{where}.times", "path")
+    return LayerTimeTable(times)
 
 
 def _sweep(value: Mapping[str, Any], where: str) -> BatchSweep:
@@ -168,6 +176,9 @@ def _sweep(value: Mapping[str, Any], where: str) -> BatchSweep:
             raise ValueError(f"{where}.rows[{place}] does not say the batch size, or whether it is the knee")
         if type(row.get("throughput")) not in (int, float) or "memory_footprint" not in row:
             raise ValueError(f"{where}.rows[{place}] has no throughput or no memory_footprint")
+        memory, size = row["memory_footprint"], row["batch_size"]
+        if (memory is not None and (type(memory) not in (int, float) or memory < 0)) or size < 1:
+            raise ValueError(f"{where}.rows[{place}] is for {size} samples in {_short(memory)} bytes")
     return BatchSweep(rows)
 
 
@@ -178,9 +189,7 @@ def _uncell(value: Any) -> Any:
 _READERS: dict[str, Callable[[Mapping[str, Any], str], Any]] = {
     "measurement": _measurement,
     "table": _table,
-    "layer_times": lambda value, where: LayerTimeTable(
-        [layer_time(time, f"{where}.times[{place}]") for place, time in enumerate(_field(value, "times", list, where))]
-    ),
+    "layer_times": _layer_times,
     "batch_sweep": _sweep,
     "layers": lambda value, where: _table(value, where, LayerTable),
     "tuple": lambda value, where: tuple(from_plain(_field(value, "items", list, where), f"{where}.items")),

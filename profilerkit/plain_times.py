@@ -32,6 +32,8 @@ def layer_time(value: Any, where: str) -> LayerTime:
     for name, kind in (("path", str), ("layer_type", str), ("calls", int), ("missing", str), ("each_call", list)):
         if type(value.get(name)) is not kind:
             raise ValueError(f"{where}.{name} is {value.get(name)!r:.60}, no {kind.__name__}")
+    if value["calls"] < 0:
+        raise ValueError(f"{where}.calls is {value['calls']}, no number from 0")
     overhead = value.get("overhead")
     if overhead is not None and type(overhead) not in (int, float):
         raise ValueError(f"{where}.overhead is {overhead!r:.60}, no number")

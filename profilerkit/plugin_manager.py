@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -14,7 +13,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import pluggy
 
 from . import hookspecs
+from .containment import contained, said_of, way_out
+from .error_text import shown
 from .errors import PluginWarning, by_likeness
+from .locks import Lock, undone_in_child
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -29,19 +31,20 @@ __all__ = [
     "announce",
     "forget_loaded",
     "installed_plugins",
+    "is_ambiguous",
     "manager",
     "offered_by",
     "offers",
     "own_alone",
     "switched_off_plugins",
+    "switching_off",
+    "without_others",
 ]
 
 GROUP = "profilerkit"
+_BY_CODE = "no package (registered by code)"
 #: The environment variable that switches plugins off: names of entry points or of distributions, with commas between.
 DISABLE = "PROFILERKIT_DISABLE_PLUGINS"
-#: What a plugin may raise without stopping the others: one that leaves the process is no reason to leave it.
-GUARDED = (Exception, SystemExit)
-
 T = TypeVar("T")
 
 
@@ -52,6 +55,22 @@ class PluginInfo:
     name: str
     module: str
     distribution: str
+
+    @property
+    def package(self) -> str:
+        """The name of the distribution, "" where it has none."""
+        package, _, version = self.distribution.rpartition(" ")
+        return package if version[:1].isdigit() else ""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is one of profilerkit's."""
+        return _normal(self.package) == GROUP
+
+    @property
+    def is_by_code(self) -> bool:
+        """Whether code registered it with the manager, and no package."""
+        return self.distribution == _BY_CODE
 
     def __str__(self) -> str:
         return f"{self.name!r} of {self.distribution}"
@@ -72,7 +91,7 @@ class _Loaded:
     switched_off: list[PluginInfo] = field(default_factory=list)
 
 
-_LOCK = threading.RLock()
+_LOCK = Lock()
 #: What is loaded with all plugins (False) and with profilerkit's own alone (True).
 _loaded: dict[bool, _Loaded] = {}
 #: The blocks of `own_alone` that are open.
@@ -99,9 +118,15 @@ def own_alone() -> Iterator[None]:
     """Do without every plugin that is not profilerkit's own; what was loaded before is there again at the end."""
     _without_others.append(True)
     try:
-        yield
+        with undone_in_child(_without_others.pop):
+            yield
     finally:
         _without_others.pop()
+
+
+def without_others() -> bool:
+    """Say whether plugins that are not profilerkit's own are done without right now."""
+    return bool(_without_others)
 
 
 def forget_loaded() -> None:
@@ -112,16 +137,17 @@ def forget_loaded() -> None:
 
 def _state() -> _Loaded:
     with _LOCK:
-        own = bool(_without_others)
+        own = without_others()
         state = _loaded.get(own)
         if state is None:
             # Kept first, for a plugin that asks for the manager while it is loaded.
             state = _loaded[own] = _Loaded(pluggy.PluginManager(GROUP))
             try:
-                state.manager.add_hookspecs(hookspecs)
-                _load_all(state, own)
-                _report_misspelt_hooks(state)
-                _tell(state, "profilerkit_configure", manager=state.manager)
+                with undone_in_child(lambda: _loaded.pop(own, None)):
+                    state.manager.add_hookspecs(hookspecs)
+                    _load_all(state, own)
+                    _report_misspelt_hooks(state)
+                    _tell(state, "profilerkit_configure", manager=state.manager)
             except BaseException:  # a warning that the user made an error, or Ctrl-C: nothing is loaded by halves
                 del _loaded[own]
                 raise
@@ -149,17 +175,20 @@ def _load_all(state: _Loaded, own: bool) -> None:
 def _load(state: _Loaded, point: EntryPoint, info: PluginInfo) -> None:
     name = info.name if info.name not in state.plugins else f"{info.name} ({info.distribution})"
     try:
-        plugin = point.load()
+        with contained(info, "the loading"):
+            plugin = point.load()
         already = state.manager.get_name(plugin)
         if already is not None:
             raise ValueError(f"it is the same as plugin {state.plugins[already]}")
         try:
-            state.manager.register(plugin, name=name)
+            with contained(info, "the registration"):
+                state.manager.register(plugin, name=name)
         except BaseException:
             state.manager.unregister(name=name)
             raise
-    except GUARDED as error:
-        _warn(f"plugin {info} cannot be loaded ({_said(error)}) and is left out; update or uninstall that package")
+    except Exception as error:
+        why = f"cannot be loaded ({said_of(error)}) and is left out"
+        _warn(f"plugin {info} {why}; update or uninstall that package; {way_out(info)}")
     else:
         state.plugins[name] = info
 
@@ -199,9 +228,11 @@ def offered_by(
         if not asked(plugin):
             continue
         try:
-            found = read(implementation.function(**{name: arguments[name] for name in implementation.argnames}))
-        except GUARDED as error:
-            _warn(f"hook {hook} of plugin {plugin} raised {_said(error)}; what it offers is left out")
+            with contained(plugin, f"hook {hook}"):
+                found = read(implementation.function(**{name: arguments[name] for name in implementation.argnames}))
+        except Exception as error:
+            left = f"what it offers is left out; {way_out(plugin)}"
+            _warn(f"hook {hook} of plugin {plugin} raised {said_of(error)}; {left}")
         else:
             yield plugin, found
 
@@ -213,18 +244,21 @@ def announce(report: Report | Comparison) -> None:
 
 def _tell(state: _Loaded, hook: str, **arguments: Any) -> None:
     for implementation in getattr(state.manager.hook, hook).get_hookimpls():
+        plugin = _info(state, implementation.plugin_name)
         try:
-            implementation.function(**{name: arguments[name] for name in implementation.argnames})
-        except GUARDED as error:
-            plugin = _info(state, implementation.plugin_name)
-            _warn(f"hook {hook} of plugin {plugin} raised {_said(error)}; profilerkit goes on without it")
+            with contained(plugin, f"hook {hook}"):
+                implementation.function(**{name: arguments[name] for name in implementation.argnames})
+        except Exception as error:
+            goes_on = f"profilerkit goes on without it; {way_out(plugin)}"
+            _warn(f"hook {hook} of plugin {plugin} raised {said_of(error)}; {goes_on}")
 
 
 def _is(kind: type, item: Any, hook: str, plugin: PluginInfo) -> bool:
     if isinstance(item, kind):
         return True
     hint = f"; return an instance, {item.__name__}(...)" if isinstance(item, type) and issubclass(item, kind) else ""
-    _warn(f"hook {hook} of plugin {plugin} offers {item!r}, which is no {kind.__name__} and is left out{hint}")
+    offered = f"offers {shown(item)}, which is no {kind.__name__} and is left out{hint}"
+    _warn(f"hook {hook} of plugin {plugin} {offered}; {way_out(plugin)}")
     return False
 
 
@@ -234,7 +268,7 @@ def _info(state: _Loaded, name: str) -> PluginInfo:
         return state.plugins[name]
     plugin = state.manager.get_plugin(name)
     module = getattr(plugin, "__name__", type(plugin).__name__)
-    return PluginInfo(name, module, "no package (registered by code)")
+    return PluginInfo(name, module, _BY_CODE)
 
 
 def _entry_points() -> Iterable[EntryPoint]:
@@ -247,16 +281,24 @@ def _distribution(point: EntryPoint) -> str:
     return f"{point.dist.name} {point.dist.version}" if point.dist else "an unknown package"
 
 
+def switching_off(plugin: PluginInfo) -> str:
+    """Return the setting that switches a plugin off and, where there is one, no plugin of another package."""
+    return f"{DISABLE}={plugin.package if plugin.package and is_ambiguous(plugin) else plugin.name}"
+
+
+def is_ambiguous(plugin: PluginInfo) -> bool:
+    """Say whether a plugin's name stands for several."""
+    name = _normal(plugin.name)
+    known = {*installed_plugins(), *switched_off_plugins()}
+    return any(name in (_normal(other.name), _normal(other.package)) for other in known - {plugin})
+
+
 def _is_own(point: EntryPoint) -> bool:
     return point.dist is not None and _normal(point.dist.name) == GROUP
 
 
 def _normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name.strip()).lower()
-
-
-def _said(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"
 
 
 def _warn(message: str) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import os
-import threading
 import warnings
 import weakref
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 
 from .backend import Backend, BackendInfo
+from .containment import contained, remember_giver, said_of, way_out
+from .costs.registry import add_whole, read_formulas
+from .error_text import shown
 from .errors import (
     BackendNotFoundError,
     BackendNotInstalledError,
@@ -20,20 +23,22 @@ from .errors import (
 )
 from .extension import LoaderInfo, RendererInfo
 from .function import ProfilerFunction, describe
+from .loaded_files import in_plain_names
+from .locks import Lock
 from .plugin_manager import (
-    DISABLE,
-    GUARDED,
     Offer,
     PluginInfo,
-    _normal,
     announce,
     forget_loaded,
     installed_plugins,
+    is_ambiguous,
     manager,
     offered_by,
     offers,
     own_alone,
     switched_off_plugins,
+    switching_off,
+    without_others,
 )
 from .registry import Registry
 from .status import StatusKey
@@ -62,13 +67,14 @@ __all__ = [
     "own_alone",
     "switched_off_plugins",
     "switching_off",
+    "without_others",
     "without_switched_off",
 ]
 
 T = TypeVar("T")
 Costs = Mapping[Any, Callable[..., Any]]
 
-_LOCK = threading.RLock()
+_LOCK = Lock()
 #: Which plugin gave which formula to which backend; a plugin that is in has been asked. By the backend's name where
 #: its instances share their formulas, else by the instance's id: backends may be equal, or not hashable.
 _formulas: dict[str | int, dict[PluginInfo, Costs]] = {}
@@ -182,11 +188,13 @@ def functions_offered(backend: Backend) -> list[Offer[ProfilerFunction]]:
     usable = []
     for offer in offers(hook, ProfilerFunction, backend=backend):
         try:
-            Registry().register(offer.item)
+            with contained(offer.plugin, f"a function that hook {hook} offers,"):
+                Registry().register(offer.item)
         except Exception as error:  # whatever a plugin does wrong, the others go on
-            said = f"{type(error).__name__}: {error}"
+            said = f"{said_of(error)}; {way_out(offer.plugin)}"
             _warn(f"hook {hook} of plugin {offer.plugin} offers {describe(offer.item)}, which is left out: {said}")
         else:
+            remember_giver(offer.item, offer.plugin)
             usable.append(offer)
     return usable
 
@@ -214,8 +222,12 @@ def find_backend(model: Any) -> Backend:
             f"the path {os.fspath(model)!r} does not say of which framework the model is; a path needs backend=..., "
             f"such as backend='tensorflow'; backends installed: {listing}{without_switched_off()}"
         )
+    if isinstance(model, type):
+        raise BackendNotFoundError(
+            f"model={shown(model)} is a class, not a model; give an instance of it: {model.__name__}(...)"
+        )
     raise BackendNotFoundError(
-        f"no backend recognises a model of type {type(model).__module__}.{type(model).__qualname__}; "
+        f"no backend recognises a model of type {in_plain_names(type(model).__module__)}.{type(model).__qualname__}; "
         f"backends installed: {listing}{without_switched_off()}; pass backend=... to choose one"
     )
 
@@ -223,12 +235,13 @@ def find_backend(model: Any) -> Backend:
 def _claims(offer: Offer[BackendInfo], model: Any) -> bool | None:
     """Say whether a backend claims a model; None, with a warning, where it cannot be asked."""
     try:
-        return bool(offer.item.claims(model))
+        with contained(offer.plugin, f"claims of the {offer.item.name} backend"):
+            return bool(offer.item.claims(model))
     except BackendNotFoundError:
         raise
-    except GUARDED as error:  # whatever a plugin does wrong, the others go on
-        said = f"{type(error).__name__}: {error}"
-        _warn(f"claims of the {offer.item.name} backend of plugin {offer.plugin} raised {said}; it is left out")
+    except Exception as error:  # whatever a plugin does wrong, the others go on
+        said = f"{said_of(error)}; it is left out; {way_out(offer.plugin)}"
+        _warn(f"claims of the {offer.item.name} backend of plugin {offer.plugin} raised {said}")
         return None
 
 
@@ -244,29 +257,10 @@ def backend_named(name: str) -> Backend:
 def without_switched_off() -> str:
     """Return what is to be said, where something is not found, of the plugins that are switched off."""
     names = ", ".join(
-        f"{plugin.name} ({plugin.distribution})" if _ambiguous(plugin) else plugin.name
+        f"{plugin.name} ({plugin.distribution})" if is_ambiguous(plugin) else plugin.name
         for plugin in switched_off_plugins()
     )
     return f" (plugins switched off: {names})" if names else ""
-
-
-def switching_off(plugin: PluginInfo) -> str:
-    """Return the setting that switches a plugin off and, where there is one, no plugin of another package."""
-    package = _package(plugin)
-    return f"{DISABLE}={package if package and _ambiguous(plugin) else plugin.name}"
-
-
-def _ambiguous(plugin: PluginInfo) -> bool:
-    """Say whether a plugin's name stands for several."""
-    name = _normal(plugin.name)
-    known = {*installed_plugins(), *switched_off_plugins()}
-    return any(name in (_normal(other.name), _normal(_package(other))) for other in known - {plugin})
-
-
-def _package(plugin: PluginInfo) -> str:
-    """Return the name of a plugin's distribution, "" where it has none."""
-    package, _, version = plugin.distribution.rpartition(" ")
-    return package if version[:1].isdigit() else ""
 
 
 def load(info: BackendInfo) -> Backend:
@@ -275,31 +269,36 @@ def load(info: BackendInfo) -> Backend:
     Raises `BackendNotInstalledError` where that fails, whatever the framework or the plugin raises.
     """
     try:
-        backend = info.load()
+        with contained(_giver_of(info), f"loading the {info.name} backend"):
+            backend = info.load()
     except ImportError as error:
         raise BackendNotInstalledError(
             f"the {info.name} backend cannot be used: {error}; install it with: pip install '{info.requirement}'"
         ) from error
-    except GUARDED as error:  # a shared library that is broken, a framework that does not start
-        raise _unusable(info, f"{type(error).__name__}: {error}") from error
+    except Exception as error:  # a shared library that is broken, a framework that does not start
+        raise _unusable(info, said_of(error)) from error
     if not isinstance(backend, Backend):
         raise _unusable(info, f"its load returned {backend!r}, which is no Backend")
     return equipped(backend)
 
 
 def _unusable(info: BackendInfo, why: str) -> BackendNotInstalledError:
-    # A hook may make its infos anew at each call, so that they need not be the same objects.
-    facts = (info.name, info.frameworks, info.requirement)
-    found = [
-        offer.plugin
-        for offer in offers("profilerkit_backends", BackendInfo)
-        if offer.item is info or (offer.item.name, offer.item.frameworks, offer.item.requirement) == facts
-    ]
-    plugin = f" of plugin {found[0]}" if found else ""
+    giver = _giver_of(info)
+    plugin, out = ("", "") if giver is None else (f" of plugin {giver}", f"; {way_out(giver)}")
     return BackendNotInstalledError(
         f"the {info.name} backend{plugin} cannot be used: {why}; reinstall or update it with: "
-        f"pip install --upgrade '{info.requirement}'"
+        f"pip install --upgrade '{info.requirement}'{out}"
     )
+
+
+def _giver_of(info: BackendInfo) -> PluginInfo | None:
+    """Return the plugin that offers a backend, None where nobody does."""
+    # A hook may make its infos anew at each call, so that they need not be the same objects.
+    facts = (info.name, info.frameworks, info.requirement)
+    for offer in offers("profilerkit_backends", BackendInfo):
+        if offer.item is info or (offer.item.name, offer.item.frameworks, offer.item.requirement) == facts:
+            return offer.plugin
+    return None
 
 
 def equipped(backend: Backend) -> Backend:
@@ -311,24 +310,39 @@ def equipped(backend: Backend) -> Backend:
     hook = "profilerkit_op_costs"
     with _LOCK:
         given = _given_to(backend)
-        for plugin, costs in offered_by(hook, _read_costs, lambda plugin: plugin not in given, backend=backend):
+        for plugin, costs in offered_by(hook, read_formulas, lambda plugin: plugin not in given, backend=backend):
             for earlier, theirs in given.items():
                 for op in theirs.keys() & costs.keys():
                     raise _conflict(f"a cost formula for {op} to the {backend.name} backend", earlier, plugin)
             try:
                 if costs:
-                    backend.add_costs(costs)
+                    with contained(plugin, "a cost formula"):
+                        added = {op: _contained(plugin, op, formula) for op, formula in costs.items()}
+                        add_whole(backend.add_costs, added, functools.partial(given.setdefault, plugin, costs))
             except RegistrationConflictError as error:
                 raise RegistrationConflictError(
                     f"plugin {plugin} offers a cost formula that the {backend.name} backend has already: "
                     f"{error}; uninstall that package, or switch the plugin off: {switching_off(plugin)}"
                 ) from error
             except Exception as error:  # whatever a plugin does wrong, the others go on
-                said = f"{type(error).__name__}: {error}"
+                said = f"{said_of(error)}; {way_out(plugin)}"
                 _warn(f"the cost formulas of plugin {plugin} for the {backend.name} backend are left out: {said}")
                 costs = {}
             given[plugin] = costs
     return backend
+
+
+def _contained(plugin: PluginInfo, op: Any, formula: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a formula of another package whose errors say whose it is; one of profilerkit's own as it is."""
+    if plugin.is_own:
+        return formula
+
+    @functools.wraps(formula)
+    def priced(*args: Any, **kwargs: Any) -> Any:
+        with contained(plugin, f"the cost formula of {op}"):
+            return formula(*args, **kwargs)
+
+    return priced
 
 
 def _given_to(backend: Backend) -> dict[PluginInfo, Costs]:
@@ -351,16 +365,6 @@ def forget() -> None:
 def op_costs(backend: Backend) -> list[tuple[PluginInfo, Costs]]:
     """Return the cost formulas that plugins gave to a backend."""
     return [(plugin, costs) for plugin, costs in _given_to(backend).items() if costs]
-
-
-def _read_costs(returned: Any) -> Costs:
-    costs: Costs = {} if returned is None else returned
-    if not isinstance(costs, Mapping):
-        raise TypeError(f"it returned {returned!r}, which is no mapping of operators to formulas")
-    for op, formula in costs.items():
-        if not callable(formula):
-            raise TypeError(f"the formula for {op} is {formula!r}, which cannot be called")
-    return dict(costs)
 
 
 def _warn(message: str) -> None:

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import copy
-import threading
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from . import plugins
+from .arguments import checked, status_names
 from .backend import Backend
 from .batch_sweep import several_sizes, with_sweep
-from .computation import Computation, Remembered
+from .computation import Computation, Remembered, compute_in_order
 from .data import DataLoader, ForwardPass, wrap_splits
-from .display import log, logging_level
-from .errors import IncompleteStatusError
+from .display import log
+from .error_text import shown
 from .function import ProfilerFunction, describe
 from .intrinsic import ComputeInputs, ComputeTrace, InputSource
-from .joint import measure_jointly
 from .layer_times import LayerTimer
+from .locks import PerThread
 from .progress import track
-from .registry import Registry, warn_of_unknown_arguments
-from .status import Comparative, Completeness, Outcome, StatusKey
+from .registry import Registry, read_arguments
+from .status import Comparative, Outcome, StatusKey
 from .watching import Watch
 
 if TYPE_CHECKING:
@@ -60,14 +59,14 @@ class Profiler:
         backend: Backend | str | None = None,
     ) -> None:
         self.model, self.backend = self._opened(model, backend)
-        self.name = name or self.backend.model_name(self.model)
+        self.name = checked("name", name) or self.backend.model_name(self.model)
         self.data_splits = self._wrap({} if data_splits is None else data_splits)
         self._registry = Registry()
         self._memory: dict[str, Remembered] = {}
         #: What values were computed with, for reports.
         self._arguments: dict[str, Any] = {}
         #: By thread: the status keys being computed, in requests that functions make of this profiler too.
-        self._computing: dict[int, list[str]] = {}
+        self._computing = PerThread()
         compute_inputs = ComputeInputs(InputSource.of(inputs, input_shape))
         self._registry.register(compute_inputs, on_demand=True)
         self._registry.register(ComputeTrace(compute_inputs), on_demand=True)
@@ -78,15 +77,13 @@ class Profiler:
         found = cls._find_backend(model, backend)
         model = found.opened(model)
         if not found.accepts(model):
-            raise TypeError(
-                f"the {found.name} backend cannot profile a {type(model).__name__}; give it a model of its own"
-            )
+            refused = f"the {found.name} backend cannot profile a {type(model).__name__}"
+            raise TypeError(f"{refused}; give it a model of its own, not {shown(model)}")
         return model, found
 
     @classmethod
     def _find_backend(cls, model: Any, backend: Backend | str | None) -> Backend:
-        if backend is not None and not isinstance(backend, (Backend, str)):
-            raise TypeError(f"backend={backend!r}: give a Backend or the name of one")
+        backend = checked("backend", backend)
         if isinstance(backend, Backend):
             found = backend
         elif isinstance(backend, str):
@@ -118,7 +115,7 @@ class Profiler:
         over any plain registration, made before or after. Raises `RegistrationConflictError` where two functions want
         that for one key, and `TypeError` for a function whose arguments cannot be handed over by name.
         """
-        self._registry.register(function, override)
+        self._registry.register(function, checked("override", override))
         return function
 
     def register_defaults(self: P, *, leave_out: str | Iterable[str] = ()) -> P:
@@ -127,7 +124,7 @@ class Profiler:
         The keys left out, and those that have a function already, stay as they are. Two plugins that offer any other
         key raise `RegistrationConflictError`, and a name to leave out that nobody offers raises `UnknownStatusError`.
         """
-        unwanted = [leave_out] if isinstance(leave_out, str) else list(leave_out)
+        unwanted = status_names("leave_out", leave_out) or []
         kept = {*unwanted, *self.status_keys()}
         for function in plugins.default_functions(self.backend, unwanted, held=list(self.status_keys())):
             self._registry.register(function, on_demand=function.ON_DEMAND, leave_out=kept)
@@ -160,9 +157,11 @@ class Profiler:
         is missing, and whatever the function raises. A value that is not to be had here is None; ``status_get(name,
         to_value=False)`` says why.
         """
-        self._registry[name]  # an unknown name is said before a misspelt argument
-        warn_of_unknown_arguments(kwargs, [self._registry])
-        status = self._computation(kwargs, recompute).status(name)
+        name = self._registry[name].key.NAME  # an unknown name is said before a misspelt argument
+        recompute = checked("recompute", recompute)
+        arguments = read_arguments(kwargs, [self._registry])
+        with self.backend.apart():
+            status = self._computation(arguments, recompute).status(name)
         if status.outcome.error is not None:
             raise status.outcome.error
         return status.value
@@ -182,9 +181,7 @@ class Profiler:
         and so does a value that is partial or unavailable (`IncompleteStatusError`). With a ``print_mode`` ("debug",
         "info", ...) the result goes to the logger ``profilerkit`` at that level.
         """
-        if print_mode:
-            logging_level(print_mode)  # a wrong one is said before anything is computed
-        warn_of_unknown_arguments(kwargs, [self._registry])
+        print_mode, short_print = checked("print_mode", print_mode), checked("short_print", short_print)
         self.compute(self.status_keys(), recompute=recompute, strict=strict, **kwargs)
         if print_mode:
             self.display_status(print_mode=print_mode, short_print=short_print)
@@ -195,31 +192,31 @@ class Profiler:
 
         With several batch sizes they are computed for the first, and ``batch_sweep`` besides.
         """
+        for _ in self.compute_each(names, recompute=recompute, strict=strict, **kwargs):
+            pass
+
+    def compute_each(
+        self, names: Iterable[str], *, recompute: bool = False, strict: bool = False, **kwargs: Any
+    ) -> Iterator[str]:
+        """Compute as `compute` does, one key after the other as the iteration goes on; yield each that is done."""
+        given = read_arguments(kwargs, [self._registry], strict=checked("strict", strict), stacklevel=4)
+        return self._each(status_names("names", names) or [], given, checked("recompute", recompute), strict)
+
+    def _each(
+        self, names: Iterable[str], kwargs: dict[str, Any], recompute: bool = False, strict: bool = False
+    ) -> Iterator[str]:
         wanted = with_sweep(names, self._registry, kwargs)
         bindings = [self._registry[name] for name in wanted]  # an unknown name is said before anything is computed
         if kwargs.get("device") is not None:  # and so is a device that is not there
             self.backend.resolve_device(self.model, kwargs["device"])
         self._arguments |= kwargs
         computation = self._computation(kwargs, recompute)
-        for binding in track(bindings, f"Profiling {self.name}"):
-            name = binding.key.NAME
-            try:
-                status = computation.status(name)
-                if strict and status.outcome.error is not None:
-                    raise status.outcome.error
-            except Exception as error:
-                if strict:
-                    raise
-                computation.fail(binding, error)
-                continue
-            if strict and status.outcome.completeness is not Completeness.COMPLETE:
-                raise IncompleteStatusError(
-                    f"{name} of {self.name} is {status.outcome.completeness.value}: {'; '.join(status.outcome.missing)}"
-                )
+        with self.backend.apart():
+            yield from compute_in_order(computation, track(bindings, f"Profiling {self.name}"), self.name, strict)
 
     def _computation(self, kwargs: Mapping[str, Any], recompute: bool = False) -> Computation:
         provided = {"model": self.model, "data_splits": self.data_splits, "backend": self.backend, "profiler": self}
-        path = self._computing.setdefault(threading.get_ident(), [])
+        path = self._computing.mine()
         return Computation(self._registry, provided, self._memory, several_sizes(kwargs), recompute, path)
 
     # Comparing and showing --------------------------------------------------------------------------------------
@@ -238,11 +235,10 @@ class Profiler:
 
         Times are measured in turn. A metric that only one of the two has is shown as such.
         """
-        if not isinstance(other, Profiler):
-            raise TypeError(f"can only compare with another Profiler, not with a {type(other).__name__}")
-        if print_mode:
-            logging_level(print_mode)
-        comparison = compare_profilers(other, [self], recompute=recompute, strict=strict, **kwargs)
+        print_mode, short_print = checked("print_mode", print_mode), checked("short_print", short_print)
+        from .comparing import compare_profilers
+
+        comparison = compare_profilers(checked("other", other), [self], recompute=recompute, strict=strict, **kwargs)
         if print_mode:
             log(comparison, print_mode, short_print)
         return comparison
@@ -251,8 +247,9 @@ class Profiler:
         """Show what is computed, beside the reference ``other`` if there is one; ``short_print=False`` shows layers."""
         from .comparison import Comparison
 
-        shown = Comparison(other._report(), (self._report(),)) if other else self._report()
-        log(shown, print_mode, short_print)
+        reference = None if other is None else checked("other", other)._report()
+        result = self._report() if reference is None else Comparison(reference, (self._report(),))
+        log(result, print_mode, checked("short_print", short_print))
 
     def layer_times(self, model: Any = None) -> LayerTimer:
         """Return a context manager that times the layers of the model, or of another, in what the block runs.
@@ -268,7 +265,7 @@ class Profiler:
 
     def report(self, names: Iterable[str] | None = None) -> Report:
         """Return what is computed so far as plain data: all of it, or the named metrics; plugins are told of it."""
-        report = self._report(names)
+        report = self._report(status_names("names", names))
         plugins.announce(report)
         return report
 
@@ -298,7 +295,7 @@ class Profiler:
                 twin.name = twin.backend.model_name(twin.model)
         if data_splits is not None:
             twin.data_splits = twin._wrap(data_splits)
-        twin._computing = {}
+        twin._computing = PerThread()
         twin._registry = self._registry.copy()
         twin._memory = dict(self._memory) if retain_status else {}
         twin._arguments = dict(self._arguments) if retain_status else {}
@@ -307,7 +304,7 @@ class Profiler:
     def status_get(self, name: str, to_value: bool = True) -> Any:
         """Return the value of a status key, None where it is not computed; ``to_value=False`` returns its instance."""
         binding = self._registry[name]
-        known = self._memory.get(name)
+        known = self._memory.get(binding.key.NAME)
         status = known.status if known and known.function is binding.function else binding.key
         return status.value if to_value else status
 
@@ -337,10 +334,8 @@ class Profiler:
         All other values are forgotten; an entry that is None stands for a value not computed. An unknown name raises
         `UnknownStatusError`, and nothing changes.
         """
-        if not isinstance(status_dict, Mapping):
-            raise TypeError(f"load_from_dict takes values by name, not a {type(status_dict).__name__}")
         loaded: dict[str, Remembered] = {}
-        for name, value in status_dict.items():
+        for name, value in checked("status_dict", status_dict).items():
             binding = self._registry[name]
             if to_value and value is None:
                 continue
@@ -359,41 +354,3 @@ class Profiler:
     def __repr__(self) -> str:
         functions = ", ".join(describe(function) for function in self._registry.functions())
         return f"{type(self).__name__}({self.name!r}, backend={self.backend.name!r}, functions=[{functions}])"
-
-
-def compare_profilers(
-    reference: Profiler,
-    others: Iterable[Profiler],
-    names: Iterable[str] | None = None,
-    *,
-    called: Iterable[str] | None = None,
-    recompute: bool = False,
-    strict: bool = False,
-    **kwargs: Any,
-) -> Comparison:
-    """Compute all profilers, measuring in turn what can be, and return their comparison.
-
-    ``names`` are the status keys to compute; all that each profiler has where it is None. ``called`` is what the
-    comparison calls the models, the reference first; by their profilers' names where it is None.
-    """
-    from .comparison import Comparison, told_apart
-
-    everyone = [reference, *others]
-    warn_of_unknown_arguments(kwargs, [profiler._registry for profiler in everyone])
-    wanted = None if names is None else list(names)
-    if recompute:
-        for profiler in everyone:
-            profiler.reset_status()
-    asked = [
-        with_sweep(profiler.status_keys() if wanted is None else wanted, profiler._registry, kwargs)
-        for profiler in everyone
-    ]
-    measure_jointly([profiler._computation(kwargs) for profiler in everyone], {name for own in asked for name in own})
-    for profiler, own in zip(everyone, asked, strict=True):
-        profiler.compute(own, strict=strict, **kwargs)
-    names_shown = told_apart([profiler.name for profiler in everyone] if called is None else called)
-    reports = [profiler._report(None if wanted is None else own) for profiler, own in zip(everyone, asked, strict=True)]
-    first, *rest = (replace(report, name=name) for report, name in zip(reports, names_shown, strict=True))
-    comparison = Comparison(first, tuple(rest))
-    plugins.announce(comparison)
-    return comparison

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sized
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from .locks import undone_in_child
 from .randomness import untouched_random
 
 if TYPE_CHECKING:
@@ -48,13 +49,14 @@ def shown_if(wanted: bool) -> Iterator[None]:
 
 
 def _tracked(items: Iterable[T], description: str) -> Iterator[T]:
-    outermost = _shown.display is None
+    outermost, streams = _shown.display is None, (sys.stdout, sys.stderr)
     display = _shown.display = _shown.display or _started_display()
     task = display.add_task(description, total=_length(items))
     try:
         display.refresh()
         for item in items:
-            yield item
+            with undone_in_child(lambda: _give_back(streams)):
+                yield item
             display.advance(task)
             display.refresh()
     finally:
@@ -62,6 +64,11 @@ def _tracked(items: Iterable[T], description: str) -> Iterator[T]:
         if outermost:
             _shown.display = None
             display.stop()
+
+
+def _give_back(streams: tuple[Any, Any]) -> None:
+    """Print as before in a forked child: what a display puts in their place has a lock that its thread may hold."""
+    sys.stdout, sys.stderr = streams
 
 
 def _length(items: Iterable[Any]) -> int | None:

@@ -12,16 +12,26 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .errors import ArgumentWarning, RegistrationConflictError, RegistrationWarning, UnknownStatusError, nearest
+from .arguments import argument_hint, checked_all, status_name
+from .error_text import shown
+from .errors import (
+    ArgumentError,
+    ArgumentWarning,
+    RegistrationConflictError,
+    RegistrationWarning,
+    UnknownStatusError,
+)
 from .function import ProfilerFunction, describe
 from .status import StatusKey
 
-__all__ = ["PROVIDED", "Binding", "Registry", "warn_of_unknown_arguments"]
+__all__ = ["PROVIDED", "Binding", "Registry", "read_arguments", "why_no_function"]
 
 #: What every profiler provides by name; no status key may be called so.
 PROVIDED = ("model", "data_splits", "backend", "profiler")
 #: Parameters of the profiler's own methods, which could never reach a function.
 RESERVED = frozenset({"name", "recompute", "print_mode", "short_print", "strict"})
+#: What a profiler is made with; `profile` and `compare` take them too.
+MADE_WITH = ("inputs", "input_shape", "data_splits")
 
 
 @dataclass(frozen=True)
@@ -52,8 +62,7 @@ class Registry:
     ) -> None:
         """Bind a function to all its keys but those left out, or to none if anything is wrong with it."""
         if not isinstance(function, ProfilerFunction):
-            hint = f"; register an instance, {function.__name__}()" if isinstance(function, type) else ""
-            raise TypeError(f"cannot register {function!r}: it is no ProfilerFunction{hint}")
+            raise ArgumentError(f"cannot register {shown(function)}: {why_no_function(function)}")
         if not function.can_pipe():
             raise TypeError(
                 f"cannot register {describe(function)}: arguments are handed over by name, which *args and **kwargs "
@@ -108,13 +117,14 @@ class Registry:
             )
         self._bindings[name] = binding
 
-    def __getitem__(self, name: str) -> Binding:
-        if name not in self._bindings:
-            raise UnknownStatusError(name, self.names())
-        return self._bindings[name]
+    def __getitem__(self, name: str | type[StatusKey]) -> Binding:
+        wanted = status_name("name", name)
+        if wanted not in self._bindings:
+            raise UnknownStatusError(wanted, self.names())
+        return self._bindings[wanted]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._bindings
+        return status_name("name", name) in self._bindings
 
     def __iter__(self) -> Iterator[Binding]:
         return iter(tuple(self._bindings.values()))
@@ -138,10 +148,37 @@ class Registry:
         return twin
 
 
-def warn_of_unknown_arguments(kwargs: Mapping[str, Any], registries: Iterable[Registry]) -> None:
-    """Warn of arguments that no function of any of the registries takes: most often a typo."""
+def why_no_function(value: Any) -> str:
+    """Say why a value is no function of a profiler's, and what to do."""
+    if isinstance(value, type) and issubclass(value, ProfilerFunction):
+        return f"it is a class; give an instance, {value.__name__}()"
+    if isinstance(getattr(value, "NAME", None), str):
+        return "it is a metric, no ProfilerFunction; ask for it with metrics=, and register what computes it"
+    if callable(value):
+        return "it is no ProfilerFunction; wrap it: ComputeEvalMetric(function), or ExternalProfilerFunction"
+    return "it is no ProfilerFunction; give instances, such as ComputeEvalMetric(get_accuracy)"
+
+
+def read_arguments(
+    kwargs: Mapping[str, Any],
+    registries: Iterable[Registry],
+    own: Iterable[str] = RESERVED,
+    *,
+    strict: bool = False,
+    stacklevel: int = 3,
+) -> dict[str, Any]:
+    """Return the arguments that functions of the registries take, those that are well known as plain values.
+
+    Raises `ArgumentError` for a value that breaks a rule of `profilerkit.arguments`. An argument that no function takes
+    is most often a typo: a warning says what is meant, with ``strict`` an `ArgumentError`. ``own`` are the arguments
+    that the caller takes itself, which are among what can be meant.
+    """
     taken = {name for registry in registries for name in registry.parameters()}
+    known = {*taken, *own}
+    elsewhere = {name: f"a profiler takes {name!r} when it is made" for name in MADE_WITH if name not in own}
     for name in sorted(kwargs.keys() - taken):
-        meant = nearest(name, taken)
-        hint = f"did you mean {meant!r}?" if meant else f"they take: {', '.join(sorted(taken))}"
-        warnings.warn(f"no registered function takes an argument {name!r}; {hint}", ArgumentWarning, stacklevel=3)
+        message = f"no registered function takes an argument {name!r}; {argument_hint(name, known, elsewhere)}"
+        if strict:
+            raise ArgumentError(message)
+        warnings.warn(message, ArgumentWarning, stacklevel=stacklevel)
+    return checked_all({name: value for name, value in kwargs.items() if name in taken})

@@ -9,13 +9,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .arguments import status_name
+from .error_text import shown
 from .errors import UnknownStatusError
 from .layer_times import LayerTimeTable
 from .layer_view import with_times
 from .measurement import Measurement
 from .quantity import Scale
 from .result import Result
-from .status import Comparative, Completeness, Metric, Outcome
+from .status import Comparative, Completeness, Metric, Outcome, StatusKey
 from .table import Table
 from .trace import LayerTable, MemoryTimeline
 
@@ -99,11 +101,13 @@ class Report(Result):
     arguments: Mapping[str, str] = field(default_factory=dict)
     fingerprint: str = ""
 
-    def __getitem__(self, key: str) -> Any:
+    def __getitem__(self, key: str | type[StatusKey]) -> Any:
+        key = status_name("key", key)
         return self.data[key] if key in self.data else self.status(key).value
 
-    def status(self, key: str) -> StatusRecord:
+    def status(self, key: str | type[StatusKey]) -> StatusRecord:
         """Return the record of a metric; an unknown one raises `UnknownStatusError`."""
+        key = status_name("key", key)
         if key not in self.statuses:
             raise UnknownStatusError(key, self.statuses, owner="this report")
         return self.statuses[key]
@@ -140,7 +144,7 @@ class Report(Result):
         Needs the ``pandas`` extra. Raises `ValueError` for any other table, and for one that this report does not hold.
         """
         if table not in _TABLES:
-            raise ValueError(f"no table {table!r} in a report; it has {', '.join(map(repr, _TABLES))}")
+            raise ValueError(f"no table {shown(table)} in a report; it has {', '.join(map(repr, _TABLES))}")
         found = getattr(self, table)
         if found is None:
             raise ValueError(f"the report of {self.name} holds no {table}: the model was not traced")

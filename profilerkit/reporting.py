@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .data import ModelInputs
 from .environment import machine
 from .intrinsic import Inputs, batch_size_of
+from .loaded_files import in_plain_names
 from .measurement import Measurement
 from .report import Report, StatusRecord
 from .status import Metric, StatusKey
@@ -43,7 +44,7 @@ def report_of(
     report = Report(
         name=name,
         backend=backend.name,
-        model_type=f"{type(model).__module__}.{type(model).__qualname__}",
+        model_type=in_plain_names(f"{type(model).__module__}.{type(model).__qualname__}"),
         statuses={record.key: record for record in records},
         batch_size=next(iter(batches.values())) if len(set(batches.values())) == 1 else None,
         inputs=repr(inputs) if isinstance(inputs, ModelInputs) else "",

@@ -5,6 +5,9 @@ from __future__ import annotations
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from .arguments import checked
+from .error_text import shown
+from .errors import ArgumentError
 from .render import render, rich_tables
 
 if TYPE_CHECKING:
@@ -13,9 +16,16 @@ if TYPE_CHECKING:
     from .comparison import Comparison
     from .report import Report
 
-__all__ = ["Result"]
+__all__ = ["Result", "require_result"]
 
 R = TypeVar("R", bound="Result")
+
+
+def require_result(value: Any) -> Report | Comparison:
+    """Return a report or a comparison; raises `ArgumentError` for anything else."""
+    if not isinstance(value, Result):
+        raise ArgumentError(f"{shown(value)} is no result: give a Report or a Comparison")
+    return value._either
 
 
 class Result:
@@ -56,7 +66,7 @@ class Result:
 
     def to_text(self, details: bool = False) -> str:
         """Return the console table as text; ``details`` adds descriptions and the layers."""
-        return render(self._either, "console", details=details)
+        return render(self._either, "console", details=checked("details", details))
 
     def __str__(self) -> str:
         return self.to_text()

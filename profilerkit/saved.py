@@ -17,6 +17,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
+from .arguments import checked
 from .comparison import Comparison
 from .errors import ReportFileError
 from .files import write_text
@@ -25,6 +26,7 @@ from .quantity import Scale
 from .report import Report, StatusRecord
 from .result import Result
 from .saved_earlier import COMPARISON, REPORT, brought_up_to_date
+from .saved_tables import LARGEST, require_once, require_operators, require_tree
 from .status import Comparative, Completeness
 from .table import Table
 from .trace import LayerTable, MemoryTimeline
@@ -100,7 +102,7 @@ def to_json(result: Report | Comparison) -> str:
 
 def save(result: Report | Comparison, path: str | PathLike[str]) -> None:
     """Write a report or comparison to a file: the whole of it, or nothing."""
-    write_text(path, to_json(result))
+    write_text(checked("path", path), to_json(result))
 
 
 def _body(report: Report) -> dict[str, Any]:
@@ -173,7 +175,7 @@ def load(path: str | PathLike[str]) -> Report | Comparison:
     Raises `ReportFileError` for anything else: it says which field is wrong, and what was expected there.
     """
     try:
-        content = Path(path).read_bytes()
+        content = Path(checked("path", path)).read_bytes()
     except OSError as error:
         raise ReportFileError(f"cannot read {os.fspath(path)}: {error.strerror or error}") from error
     return parse(content, os.fspath(path))
@@ -193,16 +195,23 @@ def parse(content: bytes, source: str) -> Report | Comparison:
     try:
         decoded = msgspec.json.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ReportFileError(f"{source} is no report of profilerkit: {error}; was it cut off?") from error
+        raise ReportFileError(f"{source} is no report of profilerkit: {_cut(error)}; was it cut off?") from error
     try:
         return _result(decoded)
     except (ValueError, RecursionError) as error:
-        raise ReportFileError(f"{source} is no report of profilerkit, or damaged: {error}") from error
+        raise ReportFileError(f"{source} is no report of profilerkit, or damaged: {_cut(error)}") from error
+
+
+def _cut(error: Exception) -> str:
+    """Return what an error says, of names of any length in the file the beginning."""
+    said = str(error)
+    return said if len(said) <= 500 else f"{said[:497]}..."
 
 
 def _result(decoded: Any) -> Report | Comparison:
     if not isinstance(decoded, dict):
         raise ValueError(f"it holds a {type(decoded).__name__}, no report")
+    _require_bounded(decoded)
     kind, body = brought_up_to_date(decoded) or _opened(decoded)
     if kind == REPORT:
         return _report(body)
@@ -211,6 +220,20 @@ def _result(decoded: Any) -> Report | Comparison:
         raise ValueError("reports: a comparison holds two reports or more, and nothing else")
     first, *rest = (_report(one, f"reports[{place}].") for place, one in enumerate(reports))
     return Comparison(first, tuple(rest))
+
+
+def _require_bounded(decoded: Any) -> None:
+    """Raise `ValueError` where a whole number is larger than any that there is: floats could not hold it."""
+    waiting = [decoded]
+    while waiting:
+        held = waiting.pop()
+        inside = held.values() if isinstance(held, dict) else held
+        for value in inside:
+            if type(value) in (dict, list):
+                waiting.append(value)
+            elif type(value) is int and not -LARGEST < value < LARGEST:
+                name = next((key for key, each in held.items() if each is value), "") if isinstance(held, dict) else ""
+                raise ValueError(f"{name or 'a number'} is larger than 1e100, beyond any count")
 
 
 def _opened(content: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -239,6 +262,12 @@ def _report(body: Any, where: str = "") -> Report:
         None if value is None else _table(value, kind, f"{where}{name}")
         for name, value, kind in (("layers", read.layers, LayerTable), ("operators", read.operators, Table))
     )
+    if layers is not None:
+        require_tree(layers, f"{where}layers")
+    if operators is not None:
+        require_operators(operators, f"{where}operators")
+    _require_lengths(read.memory, operators, where)
+    require_once((status.key for status in read.statuses), f"{where}statuses", "key")
     records = [_record(status, f"{where}statuses[{place}]") for place, status in enumerate(read.statuses)]
     return Report(
         name=read.name,
@@ -257,6 +286,12 @@ def _report(body: Any, where: str = "") -> Report:
         arguments=read.arguments,
         fingerprint=read.fingerprint,
     )
+
+
+def _require_lengths(memory: _Memory | None, operators: Table | None, where: str) -> None:
+    if memory is not None and operators is not None and len(memory.live_bytes) != len(operators):
+        found, expected = len(memory.live_bytes), len(operators)
+        raise ValueError(f"{where}memory.live_bytes has {found} values for {expected} operators")
 
 
 def _timeline(memory: _Memory) -> MemoryTimeline:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, TypeVar
 
+from .error_text import shown
 from .errors import ProfilerKitError
 from .measurement import Measurement
 from .quantity import Quantity, Scale, format_number, scale_value
@@ -66,10 +67,10 @@ class Comparative(Enum):
     def parse(cls, value: Comparative | str) -> Comparative:
         """Return the member for a member or its string, in upper or lower case."""
         try:
-            return cls(value)
+            return cls(value if isinstance(value, (str, cls)) else "")
         except ValueError:
             known = ", ".join(repr(member.value) for member in cls)
-            raise ValueError(f"unknown comparative {value!r}; use Comparative or one of {known}") from None
+            raise ValueError(f"unknown comparative {shown(value)}; use Comparative or one of {known}") from None
 
     def enhancement(self, reference: float, value: float) -> float | None:
         """Return how far ``value`` is better than ``reference``: None where nothing can be said."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from . import layer_rows
+from .cached import cached_property
 from .layer_table import LayerTable
 from .status import StatusKey
 from .table import Table

@@ -6,9 +6,9 @@ import time
 from collections import deque
 from collections.abc import Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from .errors import InputError
+from .arguments import checked, status_names
 from .intrinsic import ComputeInputs, ComputeTrace, InputSource
 from .steps import StepRecord, StepRecorder, WatchedSteps
 
@@ -29,7 +29,7 @@ class Watch:
     """
 
     def __init__(self, profiler: Profiler, recorder: StepRecorder, at_step: int | Iterable[int] | None = 5) -> None:
-        self.asked = _steps(at_step)
+        self.asked: tuple[int, ...] = checked("at_step", at_step) or ()
         self._profiler, self._recorder = profiler, recorder
         self._records: dict[int, StepRecord] = {}
         self._in_loop = self._measuring = False
@@ -103,9 +103,11 @@ class Watch:
             given = ComputeInputs(InputSource.of(self._recorder.inputs, None))
             twin._registry.register(given, on_demand=True)
             twin._registry.register(ComputeTrace(given), on_demand=True)
-        names = list(metrics) if metrics is not None else _reported(twin)
+        asked = status_names("metrics", metrics)
+        names = _reported(twin) if asked is None else asked
         used = {} if self._recorder.optimizer is None else {"optimizer": self._recorder.optimizer}
-        twin.compute(names, watched=self.steps, **used)
+        for _ in twin._each(names, {"watched": self.steps, **used}):
+            pass
         return twin.report(names)
 
     def _next(self) -> None:
@@ -131,18 +133,3 @@ def _reported(profiler: Profiler) -> list[str]:
     """Return the status keys that functions name for the report of watched steps."""
     functions = profiler._registry.functions()
     return list(dict.fromkeys(name for function in functions for name in function.REPORTED_OF_WATCHED_STEPS))
-
-
-def _steps(at_step: Any) -> tuple[int, ...]:
-    given = () if at_step is None else (at_step,) if isinstance(at_step, int) else at_step
-    try:
-        steps = tuple(given)
-    except TypeError:
-        steps = (at_step,)
-    for step in steps:
-        if isinstance(step, bool) or not isinstance(step, int) or step < 0:
-            raise InputError(
-                f"at_step={at_step!r}: give the number of a step, counted from 0, or several: at_step=(5, 6, 7); None "
-                "to use start() and stop()"
-            )
-    return tuple(sorted(set(steps)))

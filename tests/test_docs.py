@@ -14,7 +14,7 @@ import re
 import shlex
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from importlib import import_module
 from importlib.util import find_spec
@@ -34,7 +34,7 @@ from profilerkit_metrics import ComputeEvalMetric
 pytest.importorskip("torch")
 import torch
 
-from profilerkit_torch.costs import activation, reduction, scoped_costs
+from profilerkit_torch.costs import scoped_costs
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -150,7 +150,7 @@ def scoped_formulas() -> Iterator[None]:
 def test_examples_run_and_print_what_the_page_says(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])  # as where Python is started
     page = Page(path)
     try:
         with scoped_formulas():
@@ -258,22 +258,24 @@ def test_every_status_key_has_a_definition(key: str) -> None:
     )
 
 
-def assert_tables_say(operations: Mapping[str, int]) -> None:
-    text = (DOCS / "metrics.rst").read_text(encoding="utf-8")
-    assert operations
-    for name, count in operations.items():
-        assert re.search(rf"^ *``{name}`` +{count}\b", text, re.MULTILINE), f"{name} costs {count}"
-
-
-def test_operations_for_each_element_are_those_of_the_formulas() -> None:
-    assert_tables_say({**activation._PER_ELEMENT, **reduction._PER_INPUT})
-
-
-def test_operations_of_tensorflow_that_are_not_one_are_those_of_the_formulas() -> None:
+def test_the_tables_of_costs_are_those_of_the_formulas(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("tensorflow")
-    registry = import_module("profilerkit_tensorflow.costs.registry")
-    known = {**registry._elementwise, **registry._reductions}
-    assert_tables_say({name: count for name, count in known.items() if count > 1 and not name.startswith("_")})
+    monkeypatch.syspath_prepend(str(DOCS))
+    make_tables = import_module("make_tables")
+    for page in make_tables.PAGES:
+        up_to_date = make_tables.page_with_tables(page) == (DOCS / page).read_text(encoding="utf-8")
+        assert up_to_date, f"docs/{page} has old tables: run python docs/make_tables.py"
+
+
+def test_a_constant_of_the_convention_changes_the_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("tensorflow")
+    monkeypatch.syspath_prepend(str(DOCS))
+    make_tables, convention = import_module("make_tables"), import_module("profilerkit.costs.convention")
+    monkeypatch.setattr(convention, "EXP", convention.EXP + 1)
+    text = make_tables.page_with_tables("metrics.rst")
+    assert re.search(r"^``EXP`` +2 ", text, re.MULTILINE)
+    assert re.search(r"^``softmax``, .* 6 +add, subtract, divide, compare, exp ", text, re.MULTILINE)
+    assert re.search(r"^``Softmax``, .* 6 ", text, re.MULTILINE)
 
 
 def test_every_option_of_the_command_line_is_documented_and_no_other() -> None:

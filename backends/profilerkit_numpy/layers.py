@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from profilerkit.cost import Cost, Shape
+from profilerkit.costs import Cost, Shape
 
 Array: TypeAlias = np.ndarray[Any, Any]
 

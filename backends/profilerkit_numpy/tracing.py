@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from profilerkit.cost import Cost, Shape
+from profilerkit.costs import Cost, Shape
 from profilerkit.liveness import Step, live_bytes
 from profilerkit.trace import LayerCall, LayerRecord, MemoryTimeline, ModelTrace, OpRecord, TensorInfo, WeightRecord
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from profilerkit.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from profilerkit.cost import Cost, Shape
+    from profilerkit.costs import Cost, Shape
     from profilerkit_metrics import (
         ComputeComplexity,
         ComputeEvalMetric,
@@ -61,11 +61,11 @@ _MODULES = {
     "ComputeLayerwiseSummary": "profilerkit_metrics",
     "ComputeParams": "profilerkit_metrics",
     "ComputeSize": "profilerkit_metrics",
-    "Cost": "profilerkit.cost",
+    "Cost": "profilerkit.costs",
     "DynamicEvalMetric": "profilerkit_metrics",
     "EvalLossFunction": ".evaluation",
     "OpCall": ".costs",
-    "Shape": "profilerkit.cost",
+    "Shape": "profilerkit.costs",
     "TFBackend": ".backend",
     "TFDataLoader": ".data",
     "TFForwardPass": ".data",

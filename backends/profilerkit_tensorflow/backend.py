@@ -16,6 +16,7 @@ from profilerkit.layer_times import LayerTime
 from profilerkit.operator_times import OperatorTimes
 
 from . import data, devices, layouts
+from .caller_context import require_plain_context
 from .costs import register_layer_cost, register_op_cost, scoped_costs
 from .data import TFDataLoader, TFForwardPass
 from .files import opened
@@ -50,9 +51,12 @@ class TFBackend(Backend):
         #: The program of the last trace, for as long as somebody keeps the trace: timing need not trace again.
         self._program: weakref.ref[Program] | None = None
 
-    def opened(self, model: Any) -> Any:
-        """Return the model of a ``.keras`` or ``.h5`` file, or of a saved model's folder, that a path leads to."""
-        return opened(model)
+    def opened(self, model: Any, trust: bool = False) -> Any:
+        """Return the model of a ``.keras`` or ``.h5`` file, or of a saved model's folder, that a path leads to.
+
+        One that may run code of its own is loaded with ``trust`` alone.
+        """
+        return opened(model, trust)
 
     def accepts(self, model: Any) -> bool:
         """Say whether the model is one of TensorFlow's, or a callable over its tensors.
@@ -103,13 +107,13 @@ class TFBackend(Backend):
 
     def trace(self, model: Any, inputs: ModelInputs | None) -> ModelTrace:
         """Trace the model as a graph of its own, or for real where it cannot be."""
-        trace = trace_model(model, None if inputs is None else inputs.map(data.as_tensor))
+        trace = trace_model(model, None if inputs is None else _given(inputs))
         self._program = weakref.ref(trace.program) if trace.program is not None else None
         return trace
 
     def trace_training(self, model: Any, inputs: ModelInputs) -> ModelTrace:
         """Trace one training step: forward in training mode, and the gradients of the trainable variables."""
-        return trace_model(model, inputs.map(data.as_tensor), training=True)
+        return trace_model(model, _given(inputs), training=True)
 
     def forward(
         self, model: Any, inputs: ModelInputs, device: DeviceLike = None, mode: str | None = None
@@ -129,7 +133,7 @@ class TFBackend(Backend):
         wanted = mode_of(self.mode(mode), mode, options)
         earlier = self._program() if self._program is not None else None
         where = None if device is None else devices.resolve_device(model, device)
-        return running(model, inputs.map(data.as_tensor), where, wanted, earlier, options.training)
+        return running(model, _given(inputs), where, wanted, earlier, options.training)
 
     def layer_times(
         self, model: Any, inputs: ModelInputs, device: DeviceLike = None, passes: int = 10, backward: bool = True
@@ -137,7 +141,7 @@ class TFBackend(Backend):
         """Return the time of each layer's own work: forward in inference mode, backward in a training step."""
         earlier = self._program() if self._program is not None else None
         where = None if device is None else devices.resolve_device(model, device)
-        given = inputs.map(data.as_tensor)
+        given = _given(inputs)
         require_values(model, given)
         return layer_times(model, given, where, passes, backward, earlier)
 
@@ -152,7 +156,7 @@ class TFBackend(Backend):
     ) -> OperatorTimes:
         """Return the time of each operator in each layer, as TensorFlow's profiler has it."""
         where = None if device is None else devices.resolve_device(model, device)
-        return times_of_operators(model, inputs.map(data.as_tensor), where, passes, backward, export)
+        return times_of_operators(model, _given(inputs), where, passes, backward, export)
 
     def evaluate(self, model: Any, call: Callable[[], T], device: DeviceLike = None) -> T:
         """Return ``call()``, made on the device, with the model handed back as it was."""
@@ -163,6 +167,11 @@ class TFBackend(Backend):
     def preserved(self, model: Any) -> AbstractContextManager[None]:
         """Hand the model and the process back as they came."""
         return preserved(model)
+
+    def apart(self) -> AbstractContextManager[None]:
+        """Raise `TracingError` while a graph is built or gradients are recorded: nothing can be profiled there."""
+        require_plain_context()
+        return super().apart()
 
     def add_costs(self, costs: Mapping[Any, Callable[..., Any]]) -> None:
         """Register formulas for operator types and for classes of layers; all of them or none."""
@@ -190,6 +199,12 @@ class TFBackend(Backend):
             names = [tf.config.experimental.get_device_details(gpu).get("device_name", gpu.name) for gpu in gpus]
             facts["accelerators"] = ", ".join(names)
         return facts
+
+
+def _given(inputs: ModelInputs) -> ModelInputs:
+    """Return inputs as tensors; where nothing can be profiled that is said before one is made in the caller's graph."""
+    require_plain_context()
+    return inputs.map(data.as_tensor)
 
 
 def _register(costs: Mapping[Any, Callable[..., Any]]) -> None:

@@ -15,13 +15,15 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import tensorflow as tf
 
 from profilerkit import InputError, ModelInputs, WithoutValuesError
 from profilerkit.keras_layers import call_arguments, is_keras, is_legacy_keras
+
+from .preservation import preserved
 
 __all__ = ["CompiledCall", "call_model", "called_with", "compiled", "is_keras", "is_legacy_keras"]
 
@@ -83,15 +85,27 @@ class CompiledCall:
         # A partial is told apart from those of other evaluations, which TensorFlow would take for endless retracing.
         call = functools.partial(self._call)
         self._function: Any = tf.function(call, autograph=False, reduce_retracing=True) if compiles else None
+        #: The kinds of inputs that it was called with.
+        self._traced: set[Any] = set()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return what the model gives in inference mode."""
         if self._function is not None:
             try:
-                return self._function(args, kwargs)
+                with self._traced_apart(args, kwargs):
+                    return self._function(args, kwargs)
             except Exception:  # whatever tracing raises; what the model itself raises, it raises again
                 self._function = None
         return self._call(args, kwargs)
+
+    def _traced_apart(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> AbstractContextManager[Any]:
+        """Hand the model back after a call that may trace it, whose tensors a cache would keep for the next call."""
+        leaves = tf.nest.flatten((args, dict(kwargs)))
+        kinds = tuple(tf.type_spec_from_value(leaf) if tf.is_tensor(leaf) else repr(leaf) for leaf in leaves)
+        if kinds in self._traced:
+            return nullcontext()
+        self._traced.add(kinds)
+        return preserved(self.model)
 
     def _call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         outputs = call_model(self.model, args, kwargs)
@@ -148,8 +162,8 @@ def _call_signature(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) 
     chosen = "serving_default" if "serving_default" in signatures else next(iter(signatures), None)
     if chosen is None:
         raise InputError(
-            f"a {type(model).__name__} cannot be called: it has neither __call__ nor signatures; give a callable that "
-            "runs it"
+            f"a {type(model).__name__} as the model cannot be called: it has neither __call__ nor signatures; give a "
+            "callable that runs it"
         )
     names = sorted(signatures[chosen].structured_input_signature[1])
     if len(args) > 1 or (args and len(names) != 1):

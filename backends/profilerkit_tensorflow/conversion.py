@@ -11,6 +11,8 @@ from tensorflow.python.autograph.core import ag_ctx, converter
 from tensorflow.python.autograph.impl import api
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
+from profilerkit.locks import undone_in_child
+
 from .calling import is_keras, is_legacy_keras
 
 __all__ = ["converted", "functions_traced_anew"]
@@ -50,6 +52,7 @@ def functions_traced_anew() -> Iterator[None]:
 
     function.__call__ = __call__
     try:
-        yield
+        with undone_in_child(lambda: setattr(function, "__call__", original)):
+            yield
     finally:
         function.__call__ = original

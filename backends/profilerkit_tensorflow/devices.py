@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from profilerkit import Device, DeviceNotAvailableError
+from profilerkit.arguments import checked
 from profilerkit.backend import DeviceLike
 
 __all__ = ["device_of", "resolve_device"]
@@ -33,6 +34,7 @@ def resolve_device(model: Any, device: DeviceLike) -> str:
 
     The string is short: ``"/CPU:0"``, ``"/GPU:1"``. Raises `DeviceNotAvailableError` for one that does not exist here.
     """
+    device = checked("device", device)
     if device is None:
         return device_of(model)
     here = [_short(named) for found in tf.config.list_logical_devices() if (named := _NAME.fullmatch(found.name))]

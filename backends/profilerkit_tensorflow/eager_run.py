@@ -17,7 +17,8 @@ import tensorflow as tf
 from tensorflow.python.framework import op_callbacks
 
 from profilerkit import ModelInputs
-from profilerkit.cost import Shape
+from profilerkit.costs import Shape
+from profilerkit.locks import undone_in_child
 
 from .calling import called_with
 from .costs import OpCall, Shapes
@@ -180,7 +181,8 @@ def _functions_run_eagerly() -> Iterator[None]:
     before = tf.config.functions_run_eagerly()
     tf.config.run_functions_eagerly(True)
     try:
-        yield
+        with undone_in_child(lambda: tf.config.run_functions_eagerly(before)):
+            yield
     finally:
         tf.config.run_functions_eagerly(before)
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from profilerkit.cost import Shape
+from profilerkit.costs import Shape
 
 from .ownership import Owner
 from .values import NOT_FOLDED, PartialShape, Scope, Value, static_shape
@@ -28,10 +28,19 @@ class Folding:
 
     def __init__(self) -> None:
         self._keys = count()
+        self._scopes: dict[int, Scope] = {}
 
     def new_value(self, shape: PartialShape, dtype: str, tensor: Any, scope: Scope | None = None) -> Value:
         """Return a value of its own."""
+        if scope is not None:
+            self._scopes[id(scope)] = scope
         return Value(next(self._keys), shape, dtype, tensor, scope)
+
+    def release(self) -> None:
+        """Let go of all values: they lead to their scopes and back, and would hold the graph's tensors for a while."""
+        for scope in self._scopes.values():
+            scope.values.clear()
+        self._scopes.clear()
 
     def value_of(self, tensor: Any, scope: Scope) -> Value:
         """Return the value of a graph's tensor in a scope; one that no walked operator made is made from the graph."""

@@ -2,12 +2,11 @@
 
 Layers, modules, trackers, metrics and optimizers are followed however deep they lie; other objects only a few steps
 away from one of those. Data sets, arrays, tensors, graphs and Python modules are left
-alone; of the globals of a function only the variables, layers and functions that its code names are met.
+alone; of the globals of a function, the user's methods among them, only those that its code names are met.
 """
 
 from __future__ import annotations
 
-import dis
 import enum
 import functools
 import logging
@@ -27,6 +26,8 @@ from tensorflow.python.ops import resource_variable_ops
 from tensorflow.python.trackable import base, data_structures
 from tensorflow.python.types import core, trace
 
+from .user_code import MISSING, GlobalBinding, assigned_globals, functions_of, is_users_own, named_globals
+
 __all__ = ["HeldState", "contents"]
 
 #: Packages whose objects make up a model.
@@ -38,7 +39,6 @@ _DEPTH = 4
 _LONG = 1000
 #: What has attributes, but is not the model's to change, or cannot be changed.
 _LEFT_ALONE: tuple[type, ...] = (
-    type,
     types.ModuleType,
     BaseException,
     enum.Enum,
@@ -112,6 +112,8 @@ class HeldState:
         self.generators: list[tuple[Callable[[Any], Any], Any]] = []
         #: The classes of the user's own that layers and modules are of, with their attributes.
         self.classes: list[tuple[type, dict[str, Any]]] = []
+        #: The globals that the user's functions assign to.
+        self.globals: list[GlobalBinding] = []
         #: The variables that hold a value themselves; Keras' and distributed ones lead to these.
         self.variables: list[Any] = []
         self._waiting: deque[tuple[_Children, int]] = deque()
@@ -146,13 +148,15 @@ class HeldState:
                 return visit, _is_of_a_framework(kind)
         if issubclass(kind, np.random.Generator | np.random.RandomState):
             return self._numpy_generator, False
+        if issubclass(kind, type):
+            return self._class, False
         if _is_left_alone(kind):
             return None
         slots = _slots(kind)
         if not (kind.__dictoffset__ or slots or issubclass(kind, threading.local)):
             return None
         part_of_model = _is_of_a_framework(kind)
-        if part_of_model:
+        if part_of_model or is_users_own(kind.__module__):
             self._note_classes(kind)
         return (functools.partial(self._slotted, slots) if slots else self._object), part_of_model
 
@@ -185,10 +189,15 @@ class HeldState:
         return values
 
     def _slotted(self, slots: tuple[str, ...], value: Any) -> _Children:
-        held = {name: getattr(value, name) for name in slots if _can_be_read(value, name)}
+        held = {name: getattr(value, name) if _can_be_read(value, name) else MISSING for name in slots}
         self.slotted.append((value, held))
         own = self._object(value) if hasattr(value, "__dict__") else ()
         return (*held.values(), *own)
+
+    def _class(self, kind: type) -> _Children:
+        if is_users_own(kind.__module__):
+            self._note_classes(kind)
+        return ()
 
     def _variable(self, variable: Any) -> _Children:
         if isinstance(variable, resource_variable_ops.BaseResourceVariable):
@@ -243,7 +252,8 @@ class HeldState:
         if _package(function) in _FRAMEWORKS:
             return ()
         defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
-        return (*(function.__closure__ or ()), *self._object(function), *defaults, *_named_globals(function))
+        self.globals.extend(assigned_globals(function))
+        return (*(function.__closure__ or ()), *self._object(function), *defaults, *named_globals(function))
 
     def _concrete_function(self, function: Any) -> _Children:
         return (*self._object(function), *function.variables)
@@ -267,20 +277,7 @@ class HeldState:
             self.classes.append((cls, held))
             followed = (dict, list, set, deque, core.PolymorphicFunction, tf.Variable)
             self._waiting.append((tuple(value for value in held.values() if isinstance(value, followed)), _DEPTH))
-
-
-def _named_globals(function: types.FunctionType) -> Iterable[Any]:
-    """Return the variables, modules and functions that a function's code names: never all of its globals."""
-    named = (function.__globals__.get(name) for name in _global_names(function.__code__))
-    return [value for value in named if isinstance(value, base.Trackable | types.FunctionType)]
-
-
-@functools.lru_cache(maxsize=1000)
-def _global_names(code: types.CodeType) -> tuple[str, ...]:
-    """Return the globals that a function's code names, those of the functions in it included."""
-    own = {str(step.argval) for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
-    inner = (name for part in code.co_consts if isinstance(part, types.CodeType) for name in _global_names(part))
-    return tuple(own.union(inner))
+            self._waiting.append((tuple(functions_of(cls)), _DEPTH))
 
 
 def _is_left_alone(kind: type) -> bool:
@@ -302,5 +299,11 @@ def _slots(kind: type) -> tuple[str, ...]:
     names: list[str] = []
     for cls in kind.__mro__:
         own = cls.__dict__.get("__slots__", ())
-        names.extend((own,) if isinstance(own, str) else own)
+        names.extend(_mangled(cls, name) for name in ((own,) if isinstance(own, str) else own))
     return tuple(name for name in names if not name.startswith("__"))
+
+
+def _mangled(cls: type, name: str) -> str:
+    """Return the name by which Python knows a slot: a private one has the class in front."""
+    private = name.startswith("__") and not name.endswith("__")
+    return f"_{cls.__name__.lstrip('_')}{name}" if private else name

@@ -79,7 +79,7 @@ def layer_times(
         synchronised = not target.startswith("/CPU")
         reusable = device is None and earlier is not None and earlier.fits(model, fed)
         with failing(lambda error: failed(model, error, inputs)):
-            program = earlier if reusable and earlier is not None else traced_program(model, fed)
+            program = earlier if reusable and earlier is not None else traced_program(model, fed, apart=True)
             forward = _timed(NodeOwners(program, training=False), program, fed, passes, synchronised)
         gradients = None
         if backward and has_gradient(program):

@@ -11,8 +11,9 @@ from typing import Any
 import tensorflow as tf
 
 from profilerkit import layering
-from profilerkit.cost import Cost, Shape, evaluated
+from profilerkit.costs import Cost, Shape, evaluated
 from profilerkit.layering import CallStack, depth_of, shown_layers, tensors_in
+from profilerkit.locks import undone_in_child
 from profilerkit.trace import LayerCall, LayerRecord, TensorInfo, WeightRecord
 
 from .conversion import converted
@@ -73,7 +74,8 @@ class LayerCalls(CallStack):
         __call__.__wrapped__ = original  # type: ignore[attr-defined]
         type.__setattr__(cls, "__call__", tf.autograph.experimental.do_not_convert(__call__))
         try:
-            yield
+            with undone_in_child(lambda: type.__setattr__(cls, "__call__", original)):
+                yield
         finally:
             type.__setattr__(cls, "__call__", original)
 

@@ -43,6 +43,7 @@ import tensorflow as tf
 from tensorflow.python.profiler.trace import enabled as session_runs
 
 from profilerkit import BackendNotInstalledError, InputError, ProfilerBusyError
+from profilerkit.files import write_bytes
 
 __all__ = ["MAX_PASSES", "NodeTime", "OpTimes", "PassTimes", "op_seconds"]
 
@@ -125,7 +126,7 @@ def op_seconds(
                     call()
         content = b"".join(path.read_bytes() for path in sorted(Path(folder).rglob("*.xplane.pb")))
     if export is not None:
-        Path(export).write_bytes(content)
+        write_bytes(export, content)
     return OpTimes(_passes(protobuf.XSpace.FromString(content)), len(content))
 
 

@@ -6,13 +6,13 @@ import os
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 
 from profilerkit import InputError, ModelInputs
 from profilerkit.errors import training_step_failed
+from profilerkit.files import obstacle
 from profilerkit.operator_times import CalledOperator, KernelTime, OperatorTime, OperatorTimes
 
 from .devices import resolve_device
@@ -47,16 +47,16 @@ def times_of_operators(
     """
     if passes < 1:
         raise InputError(f"passes={passes}: at least one pass is needed to time anything")
-    folder = Path(export).absolute().parent if export is not None else None
-    if folder is not None and not folder.is_dir():
-        raise InputError(f"export={str(export)!r}: there is no folder {str(folder)!r}; give one that is there")
+    wrong = None if export is None else obstacle(export)
+    if wrong is not None:
+        raise InputError(f"export={str(export)!r}: {wrong}")
     require_values(model, inputs)
     target = resolve_device(model, device)
     with preserved(model, variable_values=True), tf.device(target) if device is not None else nullcontext():
         fed = inputs.map(lambda leaf: tf.identity(leaf) if tf.is_tensor(leaf) else leaf)
         synchronised = not target.startswith("/CPU")
         with failing(lambda error: failed(model, error, inputs)):
-            program = traced_program(model, fed)
+            program = traced_program(model, fed, apart=True)
             owners = NodeOwners(program, training=False)
             forward = _Ledger("forward")
             forward.time(owners, program, fed, passes, synchronised, export)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
-from profilerkit.cost import Cost
+from profilerkit.cached import cached_property
+from profilerkit.costs import Cost
 
 from .gradient_names import forward_names, traced_name
 

@@ -55,11 +55,12 @@ def is_model_path(spec: str) -> bool:
     return path.suffix in (".keras", ".h5", ".hdf5") or (path / "saved_model.pb").is_file()
 
 
-def load_path(spec: str) -> Any:
-    """Return the model of a Keras file or of a saved model's folder."""
+def load_path(spec: str, trust: bool = False) -> Any:
+    """Return the model of a Keras file or of a saved model's folder; one that may run its own code with ``trust``."""
     from profilerkit.plugins import backend_named
 
-    return backend_named("tensorflow").opened(spec)
+    backend: Any = backend_named("tensorflow")
+    return backend.opened(spec, trust=True) if trust else backend.opened(spec)
 
 
 def is_application(spec: str) -> bool:

@@ -6,7 +6,7 @@ what changed.
 
 from __future__ import annotations
 
-import threading
+import warnings
 import weakref
 from collections import OrderedDict, deque
 from collections.abc import Iterator
@@ -17,10 +17,16 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.ops import gen_resource_variable_ops
 
+from profilerkit import ProfilerKitWarning
+from profilerkit.locks import Lock, undone_in_child
+
+from .caller_context import require_plain_context
+from .escapes import Holder, forgotten, graphs_made
 from .held_state import HeldState, contents
 from .process_state import process_roots, process_state
+from .user_code import MISSING
 
-__all__ = ["preserved"]
+__all__ = ["LeftBehind", "preserved"]
 
 #: Variables of at most so many elements that are not trained are counters and states of random generators.
 _SMALL = 16
@@ -28,7 +34,7 @@ _CONTAINERS = (list, OrderedDict, dict, set, deque)
 
 
 @contextmanager
-def preserved(model: Any, variable_values: bool = False) -> Iterator[None]:
+def preserved(model: Any, variable_values: bool = False) -> Iterator[Any]:
     """Put back whatever changes of the model's structure and of the process' state, after errors too.
 
     With ``variable_values`` every variable gets its value back as well: weights, statistics, states, metrics, the
@@ -38,20 +44,56 @@ def preserved(model: Any, variable_values: bool = False) -> Iterator[None]:
 
     Not handed back, since nothing can set it: the state of random operators with a seed of their own inside a
     ``tf.function``, and lookup tables. One model is profiled at a time in a process: another thread waits here.
+
+    Yields a `LeftBehind`, which says afterwards what else held tensors that were made while the model was traced: those
+    are taken out of containers and caches, and where that cannot be done a warning says so.
+
+    Raises `TracingError` while a graph is built or gradients are recorded.
     """
-    with _one_at_a_time:
+    require_plain_context()
+    left = LeftBehind()
+    with _one_at_a_time, graphs_made() as graphs:
         reached = HeldState(model, *process_roots())
         values = _values(reached.variables, all_of_them=variable_values)
         restore_process = process_state()  # last: it changes the process, which nothing before the `try` may leave so
         try:
-            yield
+            with undone_in_child(lambda: _restore(reached)):  # no operator runs in a forked child of TensorFlow's
+                yield left
         finally:
             restore_process()
             _restore(reached)
             _write_back(values)
+            left.tensors = forgotten(graphs)
+    if left.still:
+        warnings.warn(left.warning(), ProfilerKitWarning, stacklevel=3)
 
 
-_one_at_a_time = threading.RLock()
+class LeftBehind:
+    """What held tensors of a trace, when the model had come back; see `escapes`."""
+
+    def __init__(self) -> None:
+        self.tensors: tuple[Holder, ...] = ()
+
+    @property
+    def still(self) -> list[str]:
+        """Those that still do, since what they held before is not known."""
+        return [holder.name for holder in self.tensors if not holder.emptied]
+
+    @property
+    def names(self) -> str:
+        """All of them, in words."""
+        return ", ".join(holder.name for holder in self.tensors)
+
+    def warning(self) -> str:
+        """Say what still holds such tensors, and what to do about it."""
+        return (
+            f"the model has put tensors that it made while it was traced into {', '.join(self.still)}; they have no "
+            "values, and what was there before is not known: set it anew before the model is called, or keep "
+            "such a cache in a dict, a list or an attribute of the model, which profilerkit puts back"
+        )
+
+
+_one_at_a_time = Lock()
 
 
 def _values(variables: list[Any], all_of_them: bool) -> list[tuple[Any, Any]]:
@@ -114,9 +156,9 @@ def _refill(reached: HeldState) -> None:
 def _restore_attributes(reached: HeldState) -> None:
     """Put back what is set by name: slots, and the attributes of the user's own classes."""
     for value, held in reached.slotted:
-        for name, content in held.items():
-            if getattr(value, name, None) is not content:
-                object.__setattr__(value, name, content)
+        _restore_slots(value, held)
+    for binding in reached.globals:
+        binding.restore()
     for kind, attributes in reached.classes:
         current = {name: value for name, value in vars(kind).items() if not name.startswith("__")}
         for name in current.keys() - attributes.keys():
@@ -124,6 +166,16 @@ def _restore_attributes(reached: HeldState) -> None:
         for name, content in attributes.items():
             if current.get(name) is not content or name not in current:
                 setattr(kind, name, content)
+
+
+def _restore_slots(value: Any, held: dict[str, Any]) -> None:
+    for name, content in held.items():
+        if getattr(value, name, MISSING) is content:
+            continue
+        if content is MISSING:
+            object.__delattr__(value, name)
+        else:
+            object.__setattr__(value, name, content)
 
 
 def _same(current: dict[Any, Any], keys: tuple[Any, ...], values: tuple[Any, ...]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from profilerkit.cost import Cost
+from profilerkit.costs import Cost
 
 from .costs import OpCall, UnknownShapeError, op_cost
 from .ownership import Owner

@@ -12,6 +12,8 @@ from typing import Any
 
 from tensorflow.python.eager import context as eager
 
+from .switches import switches_noted
+
 __all__ = ["process_roots", "process_state"]
 
 #: The module attributes that are settings of the process, or objects that hold its state.
@@ -19,7 +21,10 @@ _SETTINGS: dict[str, tuple[str, ...]] = {
     "tensorflow.python.eager.polymorphic_function.eager_function_run": ("RUN_FUNCTIONS_EAGERLY",),
     "tensorflow.python.data.ops.debug_mode": ("DEBUG_MODE",),
     "tensorflow.python.ops.stateful_random_ops": ("global_generator",),
-    "keras.src.backend.config": ("_FLOATX", "_EPSILON", "_IMAGE_DATA_FORMAT"),
+    "keras.src.backend.config": (
+        *("_FLOATX", "_EPSILON", "_IMAGE_DATA_FORMAT", "_NNX_ENABLED", "_MAX_EPOCHS", "_MAX_STEPS_PER_EPOCH"),
+    ),
+    "keras.src.saving.object_registration": ("GLOBAL_CUSTOM_OBJECTS", "GLOBAL_CUSTOM_NAMES"),
     "keras.src.backend.common.global_state": ("GLOBAL_STATE_TRACKER", "GLOBAL_SETTINGS_TRACKER"),
     "tf_keras.src.backend_config": ("_FLOATX", "_EPSILON", "_IMAGE_DATA_FORMAT"),
     "tf_keras.src.backend": (
@@ -53,10 +58,12 @@ def process_state() -> Callable[[], None]:
     numpy = sys.modules.get("numpy")
     python_rng, numpy_rng = random.getstate(), numpy.random.get_state() if numpy else None
     settings = list(_attributes())
+    restore_switches = switches_noted()
     restore_context = _context_state()
 
     def restore() -> None:
         restore_context()
+        restore_switches()
         for module, name, value in settings:
             if getattr(module, name, None) is not value:
                 setattr(module, name, value)

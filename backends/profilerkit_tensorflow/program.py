@@ -21,6 +21,7 @@ from .calling import call_model, is_keras, is_legacy_keras
 from .conversion import converted, functions_traced_anew
 from .kinds import is_function, is_unbuilt
 from .layers import LayerCalls, named_layers
+from .preservation import preserved
 from .values import PartialShape, static_shape
 from .weights import trainable_variables_of
 
@@ -42,6 +43,8 @@ class Program:
     seconds: float
     key: Any
     given: Sequence[tuple[PartialShape, Any]]
+    #: Kept here, since a graph knows its variables weakly and the model may have been handed back without them.
+    variables: Sequence[Any] = ()
 
     @property
     def graph(self) -> Any:
@@ -54,16 +57,25 @@ class Program:
 
 
 def traced_program(
-    model: Any, inputs: ModelInputs, *, training: bool = False, compiled: bool = False, anew: bool = True
+    model: Any,
+    inputs: ModelInputs,
+    *,
+    training: bool = False,
+    compiled: bool = False,
+    anew: bool = True,
+    apart: bool = False,
 ) -> Program:
     """Trace the model for inputs of these shapes; whatever the model raises is raised.
 
     In training the program returns the sum of the outputs and its gradients by the trainable variables. ``compiled``
     makes it one for XLA. With ``anew`` the model's own ``tf.function``s are traced anew, so that their layers and
-    shapes are seen. Use inside `preserved`: a model that is not built is built for the time being, without values.
+    shapes are seen. ``apart`` hands the model back right after the trace: one that is traced again would find in its
+    caches what this trace has put there. Use inside `preserved`: a model that is not built is built for the time being,
+    without values.
     """
     start = time.perf_counter()
-    unvalued = _built(model, inputs) if is_unbuilt(model) else []
+    unbuilt = is_unbuilt(model)
+    unvalued = _built(model, inputs) if unbuilt else []
     layers = named_layers(model)
     calls = LayerCalls(layers, training)
     key = None if training or compiled or unvalued or is_function(model) else _key(layers, inputs)
@@ -76,9 +88,10 @@ def traced_program(
             return _gradients(layers, given, unvalued) if training else _forward(model, given, unvalued)
 
     function = tf.function(program, autograph=False, jit_compile=True if compiled else None)
-    with _quietly():
+    with preserved(model) if apart and not unbuilt else nullcontext(), _quietly():
         concrete = function.get_concrete_function(*specs)
-    return Program(concrete, calls, layers, time.perf_counter() - start, key, tuple(_given(inputs)))
+        variables = tuple(concrete.graph.variables)
+    return Program(concrete, calls, layers, time.perf_counter() - start, key, tuple(_given(inputs)), variables)
 
 
 def _given(inputs: ModelInputs) -> Iterator[tuple[PartialShape, Any]]:

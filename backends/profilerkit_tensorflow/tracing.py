@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from profilerkit import CostFormulaError, ModelFailedError, ModelInputs
+from profilerkit.collector import collector_paused
 from profilerkit.error_text import error_line
 from profilerkit.liveness import live_bytes
-from profilerkit.measurement import collector_paused
 from profilerkit.trace import MemoryTimeline, ModelTrace, OpRecord, TensorInfo, distinct
 
 from .eager_run import EagerRun
@@ -42,16 +42,24 @@ def trace_model(model: Any, inputs: ModelInputs | None, *, training: bool = Fals
     if inputs is None:
         return _layers_alone(model)
     # A collector's pause costs more than the walk, and what only it would free is small: graphs hold no data.
-    with preserved(model), collector_paused():
+    found: ModelTrace | None = None
+    with collector_paused(), preserved(model) as left:
         try:
             program = traced_program(model, inputs, training=training)
         except Exception as error:  # whatever the model raises while it is traced
             refusal = failed(model, error, inputs)
         else:
             try:
-                return walked(program)
+                found = walked(program)
             except CostFormulaError as error:
                 return _layers_alone(model, error)
+    if found is not None:
+        if training or not left.tensors:
+            return found
+        refusal = ModelFailedError(
+            f"while the model was traced it put tensors without values into {left.names}, from which profilerkit has "
+            "taken them; keep such a cache out of the model's call, or in the model"
+        )
     return _layers_alone(model, refusal) if training else _run_eagerly(model, inputs, refusal)
 
 
@@ -125,6 +133,7 @@ def walked(program: Program) -> ModelTrace:
     records = layer_records(program.layers, program.calls.calls, trained, captured)
     live = _live_bytes(walk, given, results)
     unsized = unsized_tensors(walk.executed, given.tensors)
+    walk.folding.release()
     shown = [(each, alive) for each, alive in zip(walk.executed, live, strict=True) if _is_record(each)]
     weights = distinct(weight for record in records for weight in (*record.parameters, *record.buffers))
     held = sum(weight.bytes for weight in weights) + given.held_bytes + constant_bytes(walk.executed)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from profilerkit.cost import Shape
+from profilerkit.costs import Shape
 
 from .ownership import Owner
 

@@ -27,8 +27,14 @@ def bytes_of(variable: Any) -> int:
 
 
 def identity_of(variable: Any) -> int:
-    """Return what is equal for one variable and for what Keras wraps around it."""
-    return id(stored_variable(variable))
+    """Return what is equal for one variable, for what Keras wraps around it, and for its copy on each device.
+
+    A mirrored variable (``tf.distribute.MirroredStrategy``) has a copy on each device, and those are what graphs know.
+    """
+    stored = stored_variable(variable)
+    named = getattr(getattr(stored, "_handle", None), "_distributed_container", None)
+    whole = named() if named is not None else None
+    return id(stored if whole is None else whole)
 
 
 def trainable_variables_of(layers: Iterable[tuple[str, Any]], captured: Iterable[Any] = ()) -> list[Any]:

@@ -20,6 +20,7 @@ from profilerkit.steps import StepRecorder
 from profilerkit.trace import WeightRecord
 
 from . import data, programs, pruning, timing
+from .caller import apart, as_caller, require_no_tracing
 from .costs import register_module_cost, register_op_cost, scoped_costs
 from .data import TorchDataLoader, TorchForwardPass
 from .layer_passes import times_of_layers
@@ -50,7 +51,10 @@ class TorchBackend(Backend):
 
     def opened(self, model: Any) -> Any:
         """Return the module of an exported program, with its layers; anything else as it is."""
-        return programs.layered(model) if programs.is_program(model) else model
+        if not programs.is_program(model):
+            return model
+        with apart():
+            return programs.layered(model)
 
     def accepts(self, model: Any) -> bool:
         """Say whether the model is a ``torch.nn.Module``, or a program of ``torch.export``."""
@@ -90,7 +94,8 @@ class TorchBackend(Backend):
 
     def optimizer_bytes(self, optimizer: Any, weights: Sequence[WeightRecord]) -> OptimizerBytes | str:
         """Return what a ``torch.optim.Optimizer`` keeps, or would after its first step, and takes for an update."""
-        return optimizer_bytes(optimizer, weights)
+        with apart():
+            return optimizer_bytes(optimizer, weights)
 
     def zero_weights(self, model: torch.nn.Module) -> tuple[int, int]:
         """Return the zeros among the elements of the floating-point parameters, and their number; masks are applied."""
@@ -156,15 +161,22 @@ class TorchBackend(Backend):
 
     def watching_steps(self, model: torch.nn.Module, optimizer: Any = None) -> StepRecorder:
         """Return what measures single steps of a training loop."""
+        require_no_tracing()
         return TorchStepRecorder(model, optimizer)
 
     def evaluate(self, model: torch.nn.Module, call: Callable[[], T], device: DeviceLike = None) -> T:
         """Return ``call()``, made with the model in inference mode, without gradients, on the device."""
-        target = timing.resolve_device(model, device)
-        timing.require_values(model, target)
-        with preserved(model, buffer_values=True), timing.placed(model, target), torch.no_grad():
-            set_inference_flags(model)
-            return call()
+        with apart():
+            target = timing.resolve_device(model, device)
+            timing.require_values(model, target)
+            with preserved(model, tensor_values=True), timing.placed(model, target), torch.no_grad():
+                set_inference_flags(model)
+                with as_caller():
+                    return call()
+
+    def apart(self) -> AbstractContextManager[None]:
+        """Take the caller's dispatch modes away; raise `TracingError` where torch records what runs."""
+        return apart(functions=False)
 
     def preserved(self, model: torch.nn.Module) -> AbstractContextManager[None]:
         """Hand the model and the process back as they came."""

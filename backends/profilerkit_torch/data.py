@@ -10,6 +10,8 @@ import torch
 from profilerkit import DataLoader, ForwardPass, InputError, TensorSpec
 from profilerkit.structures import map_leaves
 
+from .caller import apart
+
 __all__ = ["TorchDataLoader", "TorchForwardPass", "as_tensor", "random_tensor", "with_batch_size"]
 
 
@@ -37,7 +39,10 @@ def as_tensor(value: Any) -> Any:
         return value
     if type(value).__module__.startswith("tensorflow.") and hasattr(value, "numpy"):
         value = numpy.array(value.numpy())  # torch wants memory that it may write to
-    return torch.from_numpy(value) if isinstance(value, numpy.ndarray) else value
+    if not isinstance(value, numpy.ndarray):
+        return value
+    with apart():
+        return torch.from_numpy(value)
 
 
 def random_tensor(spec: TensorSpec, batch_size: int) -> torch.Tensor:
@@ -47,14 +52,21 @@ def random_tensor(spec: TensorSpec, batch_size: int) -> torch.Tensor:
         raise InputError(f"torch has no dtype {spec.dtype!r}; use a name such as 'float32', 'int64' or 'bool'")
     shape = (batch_size, *spec.shape)
     if dtype.is_floating_point or dtype.is_complex:
-        generator = torch.Generator().manual_seed(0)
         working = torch.complex64 if dtype.is_complex else torch.float32
-        return torch.randn(shape, generator=generator, dtype=working).to(dtype)
-    return torch.zeros(shape, dtype=dtype)
+        with apart():
+            generator = torch.Generator().manual_seed(0)
+            return torch.randn(shape, generator=generator, dtype=working).to(dtype)
+    with apart():
+        return torch.zeros(shape, dtype=dtype)
 
 
 def with_batch_size(tensor: torch.Tensor, batch_size: int) -> torch.Tensor:
     """Return the tensor with its first dimension cut, or repeated, to ``batch_size``."""
+    with apart():
+        return _with_batch_size(tensor, batch_size)
+
+
+def _with_batch_size(tensor: torch.Tensor, batch_size: int) -> torch.Tensor:
     length = tensor.shape[0]
     if length >= batch_size:
         return tensor[:batch_size]

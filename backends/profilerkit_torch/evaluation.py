@@ -1,92 +1,105 @@
 """Evaluation functions for classifiers and losses, over a loader.
 
-Each takes the model and a loader, and is weighted by samples: a short last batch counts for what it holds. The model
-is run as it is handed over; `ComputeEvalMetric` puts it into inference mode and on the device first.
+Each takes the model and a loader. The model runs in inference mode, without gradients, and comes back as it was;
+what is right and wrong is decided in `profilerkit_metrics.scoring`, for every framework alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch import nn
 
-from profilerkit import DataLoader, InputError, ModelInputs
+from profilerkit import ArgumentError, DataLoader, InputError, ModelInputs
+from profilerkit.arguments import checked
 from profilerkit.backend import DeviceLike
+from profilerkit.error_text import shown
+from profilerkit.keras_layers import is_keras
+from profilerkit.structures import transformed
+from profilerkit_metrics.scoring import EvaluationFunctions, ScoredBatch, Transform, mean_loss
 
 from .data import TorchDataLoader, TorchForwardPass, as_tensor
 from .keras_layers import called_as_keras_does
+from .modules import set_inference_flags
+from .preservation import preserved
 from .timing import resolve_device
 
 __all__ = ["EvalLossFunction", "get_accuracy", "get_missclass", "get_topk"]
 
-Transform = Callable[[Any, Any], tuple[Any, Any]]
+
+@contextmanager
+def scored_batches(
+    model: nn.Module, data_loader: Iterable[Any], device: DeviceLike = None, transform: Transform | None = None
+) -> Iterator[Iterable[ScoredBatch]]:
+    """Run the model over a loader in inference mode, and hand it back as it was."""
+    if not isinstance(model, nn.Module):
+        raise ArgumentError(f"model={shown(model)}: give a torch.nn.Module")
+    data_loader, transform = checked("data_loader", data_loader), checked("transform", transform)
+    target_device = resolve_device(model, device)
+    loader = data_loader if isinstance(data_loader, DataLoader) else TorchDataLoader(data_loader, _default_pass())
+    with preserved(model, tensor_values=True), torch.no_grad():
+        set_inference_flags(model)
+        yield _outputs(model, loader, target_device, transform)
 
 
-def get_missclass(
-    model: torch.nn.Module, data_loader: Iterable[Any], device: DeviceLike = None, transform: Transform | None = None
-) -> float:
-    """Return the per cent of samples whose predicted class is not the target.
-
-    Args:
-        model: Gives scores of shape ``(batch, classes, ...)``; with one class, or of shape ``(batch,)``, a score above
-            zero is class 1.
-        data_loader: Batches of inputs and targets: class indices, of shape ``(batch, ...)`` or ``(batch, 1)``.
-        device: Where the inputs go; where the model is unless given.
-        transform: Called with inputs and targets of each batch before the model is.
-    """
-    wrong = total = 0
-    for output, target, _ in _outputs(model, data_loader, device, transform):
-        predicted = _predicted(output)
-        expected = target.reshape(predicted.shape).to(predicted.device)
-        wrong += int((predicted != expected).sum())
-        total += expected.numel()
-    return 100.0 * wrong / _counted(total)
+def _outputs(
+    model: nn.Module, loader: DataLoader, device: torch.device, transform: Transform | None
+) -> Iterator[ScoredBatch]:
+    probabilities, classes_last = _gives_probabilities(model), is_keras(model)
+    for batch in loader:
+        inputs = loader.forward_pass.extract_model_inputs(batch)
+        target = as_tensor(loader.forward_pass.extract_targets(batch))
+        if transform is not None:
+            inputs, target = transformed(transform, inputs[0] if _is_single(inputs) else inputs, target)
+        placed = ModelInputs.of(inputs).map(lambda leaf: _on(leaf, device))
+        called = called_as_keras_does(model, placed)
+        samples = _first_dimension([target, *placed.leaves()])
+        output = model(*called.args, **called.kwargs)
+        yield _scored(output, _on(target, device), samples, probabilities, classes_last)
 
 
-def get_accuracy(
-    model: torch.nn.Module, data_loader: Iterable[Any], device: DeviceLike = None, transform: Transform | None = None
-) -> float:
-    """Return the per cent of samples whose predicted class is the target; see `get_missclass` for the arguments."""
-    return 100.0 - get_missclass(model, data_loader, device, transform)
+def _scored(output: Any, target: Any, samples: int, probabilities: bool | None, classes_last: bool) -> ScoredBatch:
+    move = classes_last or not isinstance(output, torch.Tensor) or output.dim() < 3
+
+    def scores() -> Any:
+        if not isinstance(output, torch.Tensor) or output.dim() == 0:
+            raise InputError(
+                f"the model gives {shown(output)} for a batch, not one tensor with a score for each sample"
+            )
+        return _array(output if move else output.movedim(1, -1))
+
+    def targets() -> Any:
+        one_hot = isinstance(target, torch.Tensor) and isinstance(output, torch.Tensor) and target.shape == output.shape
+        return _array(target.movedim(1, -1) if one_hot and not move else target)
+
+    return ScoredBatch(output, target, samples, scores, targets, probabilities)
 
 
-class _GetTopk:
-    """Callable with a model and a loader; called without, it returns itself for other values of k."""
-
-    __name__ = "get_topk"
-
-    def __init__(self, topk: Sequence[int] = (1, 5)) -> None:
-        self.topk = tuple(topk)
-        if not self.topk or any(k < 1 for k in self.topk):
-            raise ValueError(f"topk={topk!r}: give numbers of guesses from 1, such as (1, 5)")
-
-    def __call__(
-        self,
-        model: torch.nn.Module | None = None,
-        data_loader: Iterable[Any] | None = None,
-        device: DeviceLike = None,
-        topk: Sequence[int] | None = None,
-        transform: Transform | None = None,
-    ) -> Any:
-        """Return the per cent of samples whose target is among the k highest scores, by name: ``{"top-1": ...}``."""
-        wanted = _GetTopk(topk) if topk is not None else self
-        if model is None or data_loader is None:
-            return wanted
-        hits = dict.fromkeys(wanted.topk, 0)
-        total = 0
-        for output, target, _ in _outputs(model, data_loader, device, transform):
-            if output.shape[1] < max(wanted.topk):
-                raise ValueError(f"top-{max(wanted.topk)} needs as many classes, but the model gives {output.shape[1]}")
-            ranked = output.topk(max(wanted.topk), dim=1).indices
-            right = ranked == target.reshape(-1, 1).to(ranked.device)
-            for k in wanted.topk:
-                hits[k] += int(right[:, :k].any(dim=1).sum())
-            total += target.shape[0]
-        return {f"top-{k}": 100.0 * count / _counted(total) for k, count in hits.items()}
+def _array(value: Any) -> Any:
+    """Return an array for a tensor; numpy has no bfloat16."""
+    tensor = torch.as_tensor(value).detach().cpu()
+    return (tensor.float() if tensor.dtype is torch.bfloat16 else tensor).numpy()
 
 
-get_topk = _GetTopk()
+def _gives_probabilities(model: Any) -> bool | None:
+    """Say whether a model ends in a sigmoid; None where its last layer does not tell."""
+    while isinstance(model, nn.Sequential) and len(model):
+        model = model[-1]
+    if is_keras(model):
+        layers = getattr(model, "layers", None)
+        last = layers[-1] if layers else model
+        activation = getattr(getattr(last, "activation", None), "__name__", None)
+        return None if activation is None else activation == "sigmoid"
+    return {nn.Sigmoid: True, nn.Linear: False}.get(type(model))
+
+
+_functions = EvaluationFunctions(scored_batches)
+get_accuracy = _functions.get_accuracy
+get_missclass = _functions.get_missclass
+get_topk = _functions.get_topk
 
 
 class EvalLossFunction:
@@ -96,49 +109,19 @@ class EvalLossFunction:
     """
 
     def __init__(self, loss_fn: Callable[[Any, Any], Any]) -> None:
-        self.loss_fn = loss_fn
+        self.loss_fn = checked("loss_fn", loss_fn)
         self.__name__ = f"EvalLossFunction({getattr(loss_fn, '__name__', type(loss_fn).__name__)})"
 
     def __call__(
         self,
-        model: torch.nn.Module,
+        model: nn.Module,
         data_loader: Iterable[Any],
         device: DeviceLike = None,
         transform: Transform | None = None,
     ) -> float:
         """Return the mean loss."""
-        loss = 0.0
-        total = 0
-        for output, target, samples in _outputs(model, data_loader, device, transform):
-            value = self.loss_fn(output, target)
-            loss += float(sum(value.values()) if isinstance(value, dict) else value) * samples
-            total += samples
-        return loss / _counted(total)
-
-
-def _outputs(
-    model: torch.nn.Module, data_loader: Iterable[Any], device: DeviceLike, transform: Transform | None
-) -> Iterator[tuple[Any, Any, int]]:
-    """Yield the model's output, the target and the number of samples of each batch."""
-    target_device = resolve_device(model, device)
-    loader = data_loader if isinstance(data_loader, DataLoader) else TorchDataLoader(data_loader, _default_pass())
-    with torch.no_grad():
-        for batch in loader:
-            inputs = loader.forward_pass.extract_model_inputs(batch)
-            target = as_tensor(loader.forward_pass.extract_targets(batch))
-            if transform is not None:
-                inputs, target = transform(inputs[0] if _is_single(inputs) else inputs, target)
-            placed = ModelInputs.of(inputs).map(lambda leaf: _on(leaf, target_device))
-            called = called_as_keras_does(model, placed)
-            samples = _first_dimension([target, *placed.leaves()])
-            yield model(*called.args, **called.kwargs), _on(target, target_device), samples
-
-
-def _predicted(output: torch.Tensor) -> torch.Tensor:
-    """Return the class of each sample: the one with the highest score, or whether a single score is above zero."""
-    if output.dim() == 1:
-        return (output > 0).long()
-    return (output > 0).long().flatten(1).squeeze(1) if output.shape[1] == 1 else output.argmax(dim=1)
+        with scored_batches(model, data_loader, device, transform) as batches:
+            return mean_loss(batches, self.loss_fn, float)
 
 
 def _first_dimension(candidates: Iterable[Any]) -> int:
@@ -157,9 +140,3 @@ def _is_single(inputs: Any) -> bool:
 
 def _on(value: Any, device: torch.device) -> Any:
     return value.to(device) if isinstance(value, torch.Tensor) else value
-
-
-def _counted(total: int) -> int:
-    if total == 0:
-        raise InputError("the data split has no samples to evaluate on")
-    return total

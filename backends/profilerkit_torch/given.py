@@ -9,8 +9,8 @@ import torch
 
 from profilerkit import ModelInputs
 
-from .modules import CONTAINERS, reached
-from .preservation import copied, refill
+from .modules import CONTAINERS, reached, slots_of
+from .snapshots import SlotsSnapshot, copied, refill
 
 __all__ = ["GivenObjects", "on_device"]
 
@@ -39,11 +39,14 @@ class GivenObjects:
         #: The tensors that they lead to: inputs like any.
         self.tensors = [value for value in held if isinstance(value, torch.Tensor)]
         self._contents = [(value, copied(value)) for value in held if isinstance(value, CONTAINERS)]
+        self._slots = [SlotsSnapshot(value, slots) for value in held if (slots := slots_of(type(value)))]
 
     def restore(self) -> None:
         """Give the objects back what they held."""
         for container, content in self._contents:
             refill(container, content)
+        for slots in self._slots:
+            slots.restore()
 
     @contextmanager
     def restoring(self) -> Iterator[None]:

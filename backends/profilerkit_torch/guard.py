@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import cached_property
 from typing import Any
 
 import torch
+from torch import nn
 from torch._ops import HigherOrderOperator
 from torch.nn.parameter import is_lazy
 from torch.utils._python_dispatch import TorchDispatchMode
 
-__all__ = ["WriteGuard", "has_values", "write_back"]
+from profilerkit.cached import cached_property
+from profilerkit.locks import undone_in_child
+
+__all__ = ["WriteGuard", "has_storage", "has_values", "is_twin", "write_back"]
 
 
 def has_values(tensor: torch.Tensor) -> bool:
@@ -20,19 +23,54 @@ def has_values(tensor: torch.Tensor) -> bool:
     return not (tensor.is_meta or is_lazy(tensor))
 
 
+def is_twin(tensor: torch.Tensor, alias: torch.Tensor) -> bool:
+    """Say whether an alias is a plain tensor of the same device, dtype and layout: nothing else is ever handed back.
+
+    What a mode or a subclass makes of it (a fake tensor, one on the meta device) would take the values away for good.
+    """
+    if type(alias) is torch.Tensor and type(tensor) in (torch.Tensor, nn.Parameter):  # nearly always, and quick to tell
+        strided = tensor.layout is alias.layout is torch.strided
+        address = tensor.data_ptr() if strided else 0
+        if address and address == alias.data_ptr():
+            return alias.dtype is tensor.dtype
+    if not (type(alias) is type(tensor) or (type(alias) is torch.Tensor and isinstance(tensor, nn.Parameter))):
+        return False
+    return alias.device == tensor.device and alias.dtype == tensor.dtype and alias.layout == tensor.layout
+
+
 def write_back(values: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> None:
     """Give each tensor the values that were kept of it, where they have changed."""
     for tensor, value in values:
         with torch.no_grad(), torch.inference_mode(tensor.is_inference()):
-            if not _equal(tensor, value):
+            if has_storage(tensor) and not _equal(tensor, value):
                 tensor.copy_(value)
 
 
+def has_storage(tensor: torch.Tensor) -> bool:
+    """Say whether a tensor's memory is there: FSDP frees that of gathered weights, and to read it ends the process."""
+    if tensor.layout is not torch.strided or type(tensor) not in (torch.Tensor, nn.Parameter) or not tensor.numel():
+        return True
+    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    needed = (tensor.storage_offset() + last + 1) * tensor.element_size()
+    return tensor.untyped_storage().nbytes() >= needed
+
+
 def _equal(tensor: torch.Tensor, value: torch.Tensor) -> bool:
+    if tensor.layout is torch.sparse_coo:  # to copy to one would give it other storage, with nothing having changed
+        return _same_parts(tensor, value, ("_indices", "_values"))
+    if tensor.layout in (torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc):
+        rows = tensor.layout in (torch.sparse_csr, torch.sparse_bsr)
+        parts = ("crow_indices", "col_indices") if rows else ("ccol_indices", "row_indices")
+        return _same_parts(tensor, value, (*parts, "values"))
     try:
         return torch.equal(tensor, value)
-    except RuntimeError:  # sparse tensors cannot be compared
+    except RuntimeError:  # some that are packed or nested cannot be compared
         return False
+
+
+def _same_parts(tensor: torch.Tensor, value: torch.Tensor, parts: Iterable[str]) -> bool:
+    pairs = [(getattr(tensor, part)(), getattr(value, part)()) for part in parts]
+    return tensor.shape == value.shape and all(torch.equal(one, other) for one, other in pairs)
 
 
 class WriteGuard(TorchDispatchMode):
@@ -45,8 +83,10 @@ class WriteGuard(TorchDispatchMode):
 
     def __init__(self, tensors: Iterable[torch.Tensor], aliases: Iterable[torch.Tensor] = ()) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        tensors = list(tensors)
         self._aliases = [*(tensor.data for tensor in tensors if has_values(tensor)), *aliases]
         self._saved: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self._versions = [(each, each._version) for each in tensors if has_values(each) and not each.is_inference()]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run the operator, keeping what it is about to overwrite."""
@@ -75,7 +115,7 @@ class WriteGuard(TorchDispatchMode):
 
     def _keep(self, tensor: torch.Tensor) -> None:
         sharing = self._guarded.pop(_storage_key(tensor), ())
-        self._saved += [(guarded, guarded.clone()) for guarded in sharing]
+        self._saved += [(guarded, guarded.clone()) for guarded in sharing if has_storage(guarded)]
 
     def guards(self, tensor: torch.Tensor) -> bool:
         """Say whether a write to the tensor would still be noticed, none having been so far."""
@@ -85,9 +125,30 @@ class WriteGuard(TorchDispatchMode):
     def restoring(self) -> Iterator[None]:
         """Write the kept values back at the end, after errors too."""
         try:
-            yield
+            with undone_in_child(lambda: _write_back_alone(self._saved)):
+                yield
         finally:
             write_back(self._saved)
+            self._restore_versions()
+
+    def _restore_versions(self) -> None:
+        """Count the writes to what has its values again as none.
+
+        Else autograd would refuse the backward pass of a graph that the caller has made before and that needs them.
+        """
+        if not self._saved:
+            return
+        for tensor, version in self._versions:
+            if tensor._version != version and not self.guards(tensor):
+                torch._C._autograd._unsafe_set_version_counter((tensor,), (version,))
+
+
+def _write_back_alone(values: list[tuple[torch.Tensor, torch.Tensor]]) -> None:
+    """Write values back in a forked child, by this thread alone: torch's others are gone. It has no GPU either."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    write_back((tensor, value) for tensor, value in values if tensor.device.type == "cpu")
+    torch.set_num_threads(threads)
 
 
 def _storage_key(tensor: torch.Tensor) -> int:

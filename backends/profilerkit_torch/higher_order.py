@@ -15,8 +15,9 @@ import torch
 from torch._ops import HigherOrderOperator
 from torch.utils._python_dispatch import _disable_current_modes, _get_current_dispatch_mode_stack
 
-from profilerkit.cost import Cost, Shape
+from profilerkit.costs import Cost, Shape
 
+from .compiling import uncompiled
 from .costs import attention
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ Handler = Callable[["Recorder", HigherOrderOperator, Any, Any], Any]
 @contextmanager
 def called_directly() -> Iterator[None]:
     """Have conditions, loops and flex attention call the functions they are given, without compiling them first."""
-    with torch.compiler.set_stance("force_eager"), warnings.catch_warnings():
+    with uncompiled(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"flex_attention called without torch\.compile")
         yield
 

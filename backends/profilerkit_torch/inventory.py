@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import torch
 from torch import nn
 
+from profilerkit.cached import cached_property
 from profilerkit.keras_layers import is_keras
 
-from .guard import has_values
-from .keras_layers import holds_keras
+from .guard import has_values, is_twin
+from .keras_layers import holds_keras, training_tensors
 from .modules import CONTAINERS, buffers_of, modules_of, named_layers, others, parameters_of, reached
 
 __all__ = ["Inventory"]
@@ -71,9 +71,24 @@ class Inventory:
         return [(tensor, tensor.data) for tensor in self.tensors if has_values(tensor)]
 
     @cached_property
+    def twins(self) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """Those of the aliases that may be given to their tensor as its data: all but what torch makes no twin of."""
+        return [(tensor, alias) for tensor, alias in self.aliases if is_twin(tensor, alias)]
+
+    @cached_property
     def containers(self) -> list[Any]:
         """What the attributes lead to beside tensors: containers, and the ``__dict__`` of plain objects, each once."""
         return self._reached[0]
+
+    @cached_property
+    def of_training(self) -> set[int]:
+        """The ids of what optimizers and metrics of Keras models hold: a forward pass needs none of it."""
+        return set(map(id, training_tensors(self.modules))) if self.holds_keras else set()
+
+    @property
+    def objects(self) -> list[Any]:
+        """The plain objects with ``__slots__`` that attributes lead to."""
+        return self._reached[2]
 
     @property
     def attributes(self) -> list[torch.Tensor]:
@@ -81,15 +96,19 @@ class Inventory:
         return self._reached[1]
 
     @cached_property
-    def _reached(self) -> tuple[list[Any], list[torch.Tensor]]:
-        """Containers and tensors, but not what a Keras layer keeps of the symbolic call that Keras builds it by."""
-        containers: list[Any] = []
+    def _reached(self) -> tuple[list[Any], list[torch.Tensor], list[Any]]:
+        """Containers, tensors and objects with slots.
+
+        Not what a Keras layer keeps of the symbolic call that Keras builds it by.
+        """
+        others: list[Any] = []
         tensors: list[torch.Tensor] = []
         met: dict[int, int] = {}
         for module, attributes in zip(self.modules, self.others, strict=True):
             for value in reached(attributes, met={} if self.holds_keras else met) if attributes else ():
                 if not isinstance(value, torch.Tensor):
-                    containers.append(value)
+                    others.append(value)
                 elif not (value.is_meta and self.holds_keras and is_keras(module)):
                     tensors.append(value)
-        return [found for found in containers if isinstance(found, CONTAINERS)], tensors
+        containers = [found for found in others if isinstance(found, CONTAINERS)]
+        return containers, tensors, [found for found in others if not isinstance(found, (*CONTAINERS, tuple))]

@@ -182,3 +182,12 @@ def _moved(leaf: Any, declared: Sequence[int | None]) -> Any:
 def keras_device(model: nn.Module, device: torch.device) -> AbstractContextManager[Any]:
     """Have Keras make its tensors on a device: it moves to the one it prefers whatever is elsewhere."""
     return sys.modules["keras"].device(str(device)) if is_keras(model) else nullcontext()
+
+
+def training_tensors(modules: Iterable[Any]) -> Iterator[Any]:
+    """Yield the tensors of the optimizers and metrics that models were compiled with."""
+    for module in modules:
+        if is_keras(module):
+            trackers = (getattr(module, "optimizer", None), *(getattr(module, "_metrics", None) or ()))
+            for owner in (*trackers, getattr(module, "_loss_tracker", None), getattr(module, "_compile_metrics", None)):
+                yield from (variable.value for variable in getattr(owner, "variables", None) or ())

@@ -8,10 +8,11 @@ from torch import nn
 
 from profilerkit import InputError, ModelFailedError, ModelInputs
 from profilerkit.backend import DeviceLike, RunOptions
+from profilerkit.collector import collector_paused
 from profilerkit.errors import training_step_failed
 from profilerkit.layer_times import LayerTime
-from profilerkit.measurement import collector_paused
 
+from .caller import apart
 from .layer_results import layer_times_of
 from .layer_timing import TorchLayerTimer
 from .timing import running
@@ -55,7 +56,7 @@ def _timed(
     model: nn.Module, inputs: ModelInputs, device: DeviceLike, passes: int, options: RunOptions
 ) -> TorchLayerTimer:
     """Run the model a few times, after a pass that is not timed, and return the timer that followed it."""
-    with running(model, inputs, device, options) as call, collector_paused():
+    with apart(), running(model, inputs, device, options) as call, collector_paused():
         timer = TorchLayerTimer(model, keep=passes)
         call()
         with timer:

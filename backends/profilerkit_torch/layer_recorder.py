@@ -12,8 +12,11 @@ from typing import Any
 import torch
 from torch import nn
 
+from profilerkit.locks import Lock, undone_in_child
+
 from .layer_clocks import EventClock, HostClock
 from .layer_timeline import Event, Kind, Overhead
+from .layers import deep_enough
 
 __all__ = ["CallRecorder", "TimedCall", "measured_overhead"]
 
@@ -37,24 +40,29 @@ class CallRecorder:
         self.elsewhere: Counter[int] = Counter()
         self.on_begin: Callable[[], None] = lambda: None
         self.on_output: Callable[[Any], None] = lambda output: None
-        self._busy = threading.Lock()
+        self._busy = Lock(reentrant=False)
 
     @contextmanager
     def noting(self, modules: Sequence[tuple[int, nn.Module]]) -> Iterator[None]:
         """Note the calls of these modules, each given with its index; each gets its own way of being called back."""
         put: list[tuple[nn.Module, str, Any]] = []
-        try:
-            for index, module in modules:
-                name = "_call_impl" if module._compiled_call_impl is None else "_compiled_call_impl"
-                put.append((module, name, module.__dict__.get(name)))
-                module.__dict__[name] = TimedCall(self, module, name, index)
-            yield
-        finally:
+
+        def take_back() -> None:
             for module, name, held in reversed(put):
                 if held is None:
                     module.__dict__.pop(name, None)
                 else:
                     module.__dict__[name] = held
+
+        try:
+            with undone_in_child(take_back):
+                for index, module in modules:
+                    name = "_call_impl" if module._compiled_call_impl is None else "_compiled_call_impl"
+                    put.append((module, name, module.__dict__.get(name)))
+                    module.__dict__[name] = TimedCall(self, module, name, index)
+                yield
+        finally:
+            take_back()
 
     def outermost(self, timed: TimedCall, args: Any, kwargs: Any) -> Any:
         """Run a call that no other one of this thread is around; unnoted where a module runs in another thread."""
@@ -67,7 +75,8 @@ class CallRecorder:
             raised = True
             self.events.append((_ENTER, timed.index, self.clock(), _sequence()))
             try:
-                output = timed.call(*args, **kwargs)
+                with deep_enough():
+                    output = timed.call(*args, **kwargs)
                 raised = False
             finally:
                 self.events.append((_LEAVE, raised, self.clock(), _sequence()))

@@ -10,8 +10,12 @@ from typing import Any
 import torch
 from torch import nn
 
+from profilerkit import ArgumentError
+from profilerkit.arguments import checked
+from profilerkit.error_text import shown
 from profilerkit.layer_times import LayerTime, LayerTimer
 
+from .caller import apart, require_no_tracing
 from .graph_hooks import GraphHooks
 from .keras_layers import own_keras_weights
 from .layer_clocks import EventClock, HostClock, clock_for
@@ -63,13 +67,16 @@ class TorchLayerTimer(LayerTimer):
         clock: HostClock | EventClock | None = None,
         overhead: Overhead | None = None,
     ) -> None:
-        if keep < 1:
-            raise ValueError(f"keep={keep}: at least one pass must be kept to tell its times")
+        keep = checked("keep", keep)
+        if not isinstance(model, nn.Module):
+            raise ArgumentError(f"model={shown(model)}: give a torch.nn.Module")
+        require_no_tracing()
         self.layers = list(named_layers(model))
         self._modules = list({id(module): (index, module) for index, (_, module) in enumerate(self.layers)}.values())
         self._unseen = unseen_layers(model)
         self._clock = clock or clock_for(tensor.device for tensor in tensors_of(model))
-        self._overhead = overhead if overhead or clock else measured_overhead(self._clock)
+        with apart():
+            self._overhead = overhead if overhead or clock else measured_overhead(self._clock)
         self._recorder = CallRecorder(self._clock)
         self._recorder.on_begin, self._recorder.on_output = self._begins, self._gave
         self._timeline = Timeline(
@@ -80,6 +87,7 @@ class TorchLayerTimer(LayerTimer):
 
     def __enter__(self) -> TorchLayerTimer:
         """Begin; times of an earlier block are kept, and those of this one are added."""
+        require_no_tracing()
         if self._active is not None:
             raise RuntimeError(
                 "this timer runs already: leave its block first, or make another with layer_times(model)"

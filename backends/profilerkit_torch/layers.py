@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import threading
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,14 +18,16 @@ from torch.nn.modules import module as torch_module
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.nn.parameter import is_lazy as is_unsized
 
+from profilerkit import ModelChangedWarning
 from profilerkit.layering import CallStack, tensors_in
+from profilerkit.locks import undone_in_child
 from profilerkit.trace import LayerCall, TensorInfo
 
 from .costs import shapes_of
 from .inventory import Inventory
 from .keras_layers import is_unbuilt, own_keras_weights
 
-__all__ = ["LayerStack", "is_lazy", "tensor_info"]
+__all__ = ["LayerStack", "deep_enough", "is_lazy", "tensor_info"]
 
 
 def tensor_info(tensor: torch.Tensor) -> TensorInfo:
@@ -61,6 +65,22 @@ def is_lazy(model: nn.Module | Inventory) -> bool:
     return unbuilt or any(map(is_unsized, held.parameters)) or any(map(is_unsized, held.buffers))
 
 
+@contextmanager
+def deep_enough() -> Iterator[None]:
+    """Allow for the frames that following costs each call: what is nested deep enough to run must not fail for them."""
+    limit = sys.getrecursionlimit()
+
+    def hand_back() -> None:
+        sys.setrecursionlimit(limit)
+
+    try:
+        with undone_in_child(hand_back):
+            sys.setrecursionlimit(2 * limit)
+            yield
+    finally:
+        hand_back()
+
+
 class LayerStack(CallStack):
     """Follows which module runs. While it is active two hooks for all modules are registered; the model gets none."""
 
@@ -74,6 +94,9 @@ class LayerStack(CallStack):
         self.strangers: list[str] = []
         #: Layers that the model runs in threads of its own, where its operators are not seen.
         self.elsewhere: Counter[str] = Counter()
+        #: Calls of the model by threads that were there before the pass: they get what stands in for its weights.
+        self.intruders = 0
+        self._older: set[int | None] = set()
         #: Called with every module that begins, the model's or not.
         self.on_call: Callable[[nn.Module], None] | None = None
         #: Called with (module, path, call index) when one of the model's begins; with its tensors, and whether it got
@@ -85,27 +108,42 @@ class LayerStack(CallStack):
     def following(self) -> Iterator[None]:
         """Follow the calls of the model's modules in this thread.
 
-        A hook for all modules costs each call one frame more: what is nested deep enough to run must not fail for it.
+        A hook for all modules costs each call one frame more.
         """
-        limit = sys.getrecursionlimit()
+        self._older = {thread.ident for thread in threading.enumerate()}
         handles = [
             register_module_forward_pre_hook(self._enter),
             register_module_forward_hook(self._leave, with_kwargs=True, always_call=True),
         ]
-        try:
-            sys.setrecursionlimit(2 * limit)
-            yield
-        finally:
-            sys.setrecursionlimit(limit)
+
+        def stop() -> None:
             for handle in handles:
                 handle.remove()
                 torch_module._global_forward_hooks_with_kwargs.pop(handle.id, None)  # torch leaves these behind
                 torch_module._global_forward_hooks_always_called.pop(handle.id, None)
 
+        try:
+            with deep_enough(), undone_in_child(stop):
+                yield
+        finally:
+            stop()
+
+    def warn_of_intruders(self) -> None:
+        """Warn where another thread has called the model while something stood in for its weights."""
+        if self.intruders:
+            warnings.warn(
+                f"another thread called the model, or layers of it, {self.intruders} times while it was counted on "
+                "shapes alone: these calls got tensors without values; do not use a model in one thread while it is "
+                "profiled in another, or profile a copy.deepcopy of it",
+                ModelChangedWarning,
+                stacklevel=2,
+            )
+
     def _enter(self, module: nn.Module, args: Any) -> None:
         if get_ident() != self._thread:
             if self.knows(module):
                 self.elsewhere[f"{type(module).__name__} in another thread"] += 1
+                self.intruders += get_ident() in self._older
             return
         if self.on_call is not None:
             self.on_call(module)

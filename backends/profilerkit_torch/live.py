@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import weakref
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 
-__all__ = ["LiveBytes"]
+__all__ = ["LiveBytes", "storage_key"]
 
 
 class LiveBytes:
@@ -21,10 +22,11 @@ class LiveBytes:
         self.parts: Counter[str] = Counter()
         self._watched: dict[int, _Watched] = {}
 
-    def add(self, tensor: torch.Tensor, size: int | None = None) -> int:
+    def add(self, tensor: torch.Tensor, size: int | None = None, made: bool = False) -> int:
         """Count the tensor's storage, or what it has grown by; return its bytes where it was not known before.
 
-        ``size`` is what it counts for: 0 for a weight, which is counted elsewhere.
+        ``size`` is what it counts for: 0 for a weight, which is counted elsewhere. ``made`` says that the storage was
+        made for the pass, and should be gone after it.
         """
         try:
             storage = tensor.untyped_storage()
@@ -44,12 +46,25 @@ class LiveBytes:
             self.parts[self.part] += counted
         watched = self._watched[key] = _Watched(storage, self._freed)
         watched.key, watched.seen, watched.counted, watched.part = key, seen, counted, self.part
+        watched.made = made
         return seen
 
     def _freed(self, gone: _Watched) -> None:
         del self._watched[gone.key]
         self.total -= gone.counted
         self.parts[gone.part] -= gone.counted
+
+    def made_anew(self, results: Iterable[torch.Tensor], given: Iterable[torch.Tensor]) -> None:
+        """Note that what an operator has returned was made for the pass, unless it is part of what it was given."""
+        shared = {storage_key(tensor) for tensor in given}
+        for tensor in results:
+            known = self._watched.get(storage_key(tensor))
+            if known is not None and known.key not in shared:
+                known.made = True
+
+    def left(self) -> set[int]:
+        """Return the addresses of the storages made for the pass that are still alive."""
+        return {key for key, watched in list(self._watched.items()) if watched.made}
 
     def move(self, tensor: torch.Tensor, part: str) -> None:
         """Count the tensor's storage to another part from now on."""
@@ -63,12 +78,21 @@ class LiveBytes:
             known.part = part
 
 
+def storage_key(tensor: torch.Tensor) -> int:
+    """Return the address of what a tensor keeps its elements in; 0 where there is none."""
+    try:
+        return int(tensor.untyped_storage()._cdata)
+    except (NotImplementedError, RuntimeError):  # sparse and other tensors without one storage
+        return 0
+
+
 class _Watched(weakref.ref[Any]):
     """A storage that is alive: its address, its bytes when last seen, those that count, and what it is for."""
 
-    __slots__ = ("counted", "key", "part", "seen")
+    __slots__ = ("counted", "key", "made", "part", "seen")
 
     key: int
+    made: bool
     seen: int
     counted: int
     part: str

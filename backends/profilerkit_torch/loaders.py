@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-import zipfile
+from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -11,7 +11,13 @@ from typing import Any
 import torch
 
 from profilerkit import InputError, LoadedModel, ModelInputs
+from profilerkit.archives import require_whole
 from profilerkit.errors import by_likeness
+from profilerkit.loaded_files import namespace_of
+from profilerkit.trust import refused
+
+from .program_checks import names_in_pickle, require_harmless_program, weights_only
+from .script_checks import is_script, require_harmless_script
 
 __all__ = ["load_file", "load_from_timm", "load_from_torchvision", "load_hugging_face"]
 
@@ -21,42 +27,56 @@ LARGE = 1_000_000_000
 TOKENS, SAMPLES = 128, 16_000
 
 
-def load_file(spec: str) -> Any:
+def load_file(spec: str, trust: bool = False) -> Any:
     """Return the model in a file: an exported program (``.pt2``) with its example inputs, or TorchScript.
 
-    Raises `InputError` for a file that holds weights alone, or a pickled model, which would run code when it is read.
+    Raises `InputError` for a file that holds weights alone, and for one that may run code when it is read, such as a
+    pickled model; with ``trust`` the latter is read.
     """
     path = Path(spec)
     if not path.is_file():
         raise InputError(f"there is no file {spec!r}")
     if path.suffix == ".pt2":
-        program = _read(spec, lambda: torch.export.load(path))
-        inputs = (
-            ModelInputs(*program.example_inputs[0], **program.example_inputs[1]) if program.example_inputs else None
-        )
-        return LoadedModel(program, inputs, name=path.stem)
-    if _is_torchscript(path):
+        require_whole(path)
+        return _load_program(spec, path, trust)
+    if is_script(path):
+        require_whole(path)
+        if not trust:
+            require_harmless_script(path)
         return LoadedModel(_read(spec, lambda: torch.jit.load(str(path), map_location="cpu")), name=path.stem)
-    try:
-        held = torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError as error:
-        raise InputError(
-            f"{spec} holds a pickled model: reading it would run whatever code is in it, which profilerkit does not; "
-            "give file.py:name of a function that builds the model, or save it with torch.export.save(..., 'model.pt2')"
-        ) from error
-    except Exception as error:  # whatever is in the file
-        raise InputError(f"{spec} is no file of torch's: {type(error).__name__}: {error}") from error
+    held = _load_pickle(spec, path, trust)
+    if trust and isinstance(held, torch.nn.Module):
+        return LoadedModel(held, name=path.stem)
     count = len(held) if hasattr(held, "__len__") else 1
     raise InputError(
         f"{spec} holds weights alone ({count} entries), no model; give file.py:name of a function that builds the model"
     )
 
 
-def _is_torchscript(path: Path) -> bool:
-    if not zipfile.is_zipfile(path):
-        return False
-    with zipfile.ZipFile(path) as archive:
-        return any("/code/" in name for name in archive.namelist())
+def _load_program(spec: str, path: Path, trust: bool) -> LoadedModel:
+    if not trust:
+        require_harmless_program(path)
+    with nullcontext() if trust else weights_only():
+        program = _read(spec, lambda: torch.export.load(path))
+    examples = program.example_inputs
+    return LoadedModel(program, ModelInputs(*examples[0], **examples[1]) if examples else None, name=path.stem)
+
+
+def _load_pickle(spec: str, path: Path, trust: bool) -> Any:
+    """Return what ``torch.save`` wrote; a pickled model finds the modules that lie beside it."""
+    try:
+        with namespace_of(path.parent).in_use() if trust else weights_only():
+            return torch.load(path, map_location="cpu", weights_only=not trust)
+    except pickle.UnpicklingError as error:
+        names = names_in_pickle(path.read_bytes())
+        raise refused(
+            spec,
+            f"holds a pickled model{f' (it names {names})' if names else ''}: reading it would run whatever code is in "
+            "it; file.py:name of a function that builds the model runs no code but that, and "
+            "torch.export.save(..., 'model.pt2') writes a file that runs none",
+        ) from error
+    except Exception as error:  # whatever is in the file
+        raise InputError(f"{spec} is no file of torch's: {type(error).__name__}: {error}") from error
 
 
 def _read(spec: str, read: Any) -> Any:
@@ -91,17 +111,22 @@ def load_from_torchvision(spec: str) -> LoadedModel:
     return LoadedModel(models.get_model(name, weights=None), input_shape=(3, size, size), name=name)
 
 
-def load_hugging_face(spec: str) -> LoadedModel:
+def load_hugging_face(spec: str, trust: bool = False) -> LoadedModel:
     """Return the model of a configuration of transformers, without weights, and the shapes of inputs that fit it.
 
     The text is a folder with a ``config.json``, the type of a model (``bert``, ``llama``: its default configuration),
     or a name on the hub, whose configuration alone is downloaded. A model of a billion parameters or more stays on the
-    meta device: it is counted, and not run.
+    meta device: it is counted, and not run. Raises `InputError` for a configuration whose code lies beside it, or which
+    names code on the hub; with ``trust`` that code is run.
     """
     transformers, name = _library("transformers"), spec.partition(":")[2]
-    config = _configuration(transformers, spec, name)
+    config = _configuration(transformers, spec, name, trust)
+    if not trust:
+        _require_code_of_transformers(spec, config)
     named = [getattr(transformers, each, None) for each in getattr(config, "architectures", None) or ()]
-    build = named[0] if named and named[0] is not None else transformers.AutoModel.from_config
+    kinds = [kind for kind in named[:1] if isinstance(kind, type) and issubclass(kind, transformers.PreTrainedModel)]
+    remote = {"trust_remote_code": trust}
+    build: Any = kinds[0] if kinds else lambda config: transformers.AutoModel.from_config(config, **remote)
     with torch.device("meta"):
         model = build(config)
     if sum(parameter.numel() for parameter in model.parameters()) < LARGE:
@@ -109,13 +134,24 @@ def load_hugging_face(spec: str) -> LoadedModel:
     return LoadedModel(model.eval(), input_shape=_shapes(model, config), name=name)
 
 
-def _configuration(transformers: ModuleType, spec: str, name: str) -> Any:
+def _require_code_of_transformers(spec: str, config: Any) -> None:
+    """Raise `InputError` for a configuration that has code run which transformers does not come with."""
+    code = getattr(config, "auto_map", None)
+    kernels = getattr(config, "_attn_implementation_internal", None)
+    if code:
+        raise refused(spec, f"has code of its own ({', '.join(map(str, code.values()))})")
+    if isinstance(kernels, str) and "/" in kernels:
+        raise refused(spec, f"has attention by code on the hub ({kernels})")
+
+
+def _configuration(transformers: ModuleType, spec: str, name: str, trust: bool) -> Any:
+    remote = {"trust_remote_code": trust}
     if Path(name).exists():
-        return _read(spec, lambda: transformers.AutoConfig.from_pretrained(name, local_files_only=True))
+        return _read(spec, lambda: transformers.AutoConfig.from_pretrained(name, local_files_only=True, **remote))
     if name in transformers.CONFIG_MAPPING:
         return transformers.AutoConfig.for_model(name)
     try:
-        return transformers.AutoConfig.from_pretrained(name)
+        return transformers.AutoConfig.from_pretrained(name, **remote)
     except Exception as error:
         nearest = ", ".join(by_likeness(name, transformers.CONFIG_MAPPING)[:5])
         raise InputError(

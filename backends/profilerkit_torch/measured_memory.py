@@ -13,6 +13,7 @@ from torch.profiler import ProfilerActivity, profile
 from profilerkit import ModelInputs, NotOfferedError
 from profilerkit.backend import DeviceLike
 
+from .caller import apart
 from .given import GivenObjects
 from .timing import resolve_device, running
 
@@ -26,6 +27,11 @@ def measured_peak(model: nn.Module, inputs: ModelInputs, device: DeviceLike) -> 
     compiled, which the first is not. On an accelerator the count of its peak, which belongs to the process, starts anew
     with it.
     """
+    with apart():
+        return _measured_peak(model, inputs, device)
+
+
+def _measured_peak(model: nn.Module, inputs: ModelInputs, device: DeviceLike) -> int:
     target = resolve_device(model, device)
     given = [*inputs.leaves(), *GivenObjects(inputs).tensors]
     held = {id(leaf): leaf.numel() * leaf.element_size() for leaf in given if isinstance(leaf, torch.Tensor)}

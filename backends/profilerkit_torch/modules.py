@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator
-from types import FunctionType, MethodType, ModuleType
+from types import FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
 import torch
@@ -26,10 +26,12 @@ from .keras_layers import (
 
 __all__ = [
     "CONTAINERS",
+    "EMPTY",
     "OWN",
     "STANDARD",
     "buffers_of",
     "elements_of",
+    "in_slot",
     "modules_of",
     "named_layers",
     "named_parameters_of",
@@ -37,14 +39,16 @@ __all__ = [
     "parameters_of",
     "reached",
     "set_inference_flags",
+    "slots_of",
     "tensors_of",
 ]
 
 CONTAINERS = (OrderedDict, dict, list, set, deque)
+_HOLDERS = (*CONTAINERS, tuple)
 #: What has attributes, but is not the model's to change, or is looked after elsewhere.
 _NOT_FOLLOWED = (nn.Module, torch.Tensor, type, ModuleType, FunctionType, MethodType, torch.jit.ScriptModule)
-#: How far a cache may be nested: a dict of lists of objects, say.
-_DEPTH = 4
+#: How far a cache may be nested: a dict of lists of objects, say. An object and its attributes are one step.
+_DEPTH = 16
 #: Longer containers are vocabularies and the like: they are kept whole, but not looked into.
 _LONG = 1000
 #: Where a module keeps its own tensors and children.
@@ -68,26 +72,65 @@ def others(module: nn.Module) -> dict[str, Any]:
 
 
 def reached(container: Any, depth: int = _DEPTH, met: dict[int, int] | None = None) -> Iterator[Any]:
-    """Yield the containers and tensors that a module's attributes lead to; of plain objects, their ``__dict__``.
+    """Yield the containers and tensors that a module's attributes lead to.
 
-    ``met`` has how far what was met was followed: nothing is followed twice, in several calls with one ``met`` either.
+    Of plain objects that is their ``__dict__``; one that has ``__slots__`` is yielded itself. ``met`` has how far what
+    was met was followed: nothing is followed twice, in several calls with one ``met`` either.
     """
     met = {} if met is None else met
     for value in container.values() if isinstance(container, dict) else container:
+        if type(value) in _PLAIN:
+            continue
         if isinstance(value, torch.Tensor):
             yield value
             continue
-        held = value if isinstance(value, (*CONTAINERS, tuple)) else _attributes(value)
+        if isinstance(value, _HOLDERS):
+            held, inside = value, value
+        elif isinstance(value, _NOT_FOLLOWED):
+            continue
+        else:
+            held, inside = _parts(value)
         if held is None or met.get(id(held), 0) >= depth:
             continue
         met[id(held)] = depth
         yield held
-        if depth > 1 and len(held) <= _LONG:
-            yield from reached(held, depth - 1, met)
+        if held is value and hasattr(value, "__dict__"):
+            yield value.__dict__
+        if depth > 1 and len(inside) <= _LONG:
+            yield from reached(inside, depth - 1, met)
 
 
-def _attributes(value: Any) -> Any:
-    return None if isinstance(value, _NOT_FOLLOWED) else getattr(value, "__dict__", None)
+def _parts(value: Any) -> tuple[Any, Any]:
+    """Return what of an object may change, and what it leads to."""
+    attributes = getattr(value, "__dict__", None)
+    slots = slots_of(type(value))
+    if not slots:
+        return attributes, attributes
+    filled = [content for slot in slots if (content := in_slot(slot, value)) is not EMPTY]
+    return value, [*filled, *(attributes or {}).values()]
+
+
+def slots_of(kind: type) -> list[Any]:
+    """Return the descriptors of what a class, or one that it is made of, has named in its ``__slots__``."""
+    return [
+        slot
+        for base in kind.__mro__
+        if "__slots__" in base.__dict__
+        for slot in base.__dict__.values()
+        if type(slot) is MemberDescriptorType
+    ]
+
+
+#: Stands for what a slot that is not filled holds.
+EMPTY = object()
+
+
+def in_slot(slot: Any, owner: Any) -> Any:
+    """Return what an object has in one of its slots."""
+    try:
+        return slot.__get__(owner)
+    except AttributeError:
+        return EMPTY
 
 
 def set_inference_flags(model: nn.Module) -> None:

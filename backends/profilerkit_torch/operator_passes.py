@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,10 +17,12 @@ from torch.profiler import ProfilerActivity, profile, record_function
 
 from profilerkit import InputError, ModelFailedError, ModelInputs, NotOfferedError, ProfilerBusyError
 from profilerkit.backend import DeviceLike, RunOptions
+from profilerkit.collector import collector_paused
 from profilerkit.errors import training_step_failed
-from profilerkit.measurement import collector_paused
+from profilerkit.files import obstacle, written_elsewhere
 from profilerkit.operator_times import OperatorTimes
 
+from .caller import apart
 from .costs import Kind, classify
 from .layer_unseen import unseen_layers
 from .layers import LayerStack
@@ -61,7 +62,7 @@ def times_of_operators(
         raise InputError(f"passes={passes}: at least one pass is needed to time anything")
     require_idle_profiler()
     if export is not None:
-        _require_folder(Path(export))
+        _require_writable(export)
     forward = _timed(model, inputs, device, passes, "forward", None if backward else export)
     if not backward:
         return forward
@@ -93,11 +94,10 @@ def require_idle_profiler() -> None:
         )
 
 
-def _require_folder(path: Path) -> None:
-    folder = path.absolute().parent
-    if path.is_dir() or not folder.is_dir():
-        wrong = "it is a folder" if path.is_dir() else f"there is no folder {str(folder)!r}"
-        raise InputError(f"export={str(path)!r}: {wrong}; give the name of a file in one that is there")
+def _require_writable(export: str | os.PathLike[str]) -> None:
+    wrong = obstacle(export)
+    if wrong is not None:
+        raise InputError(f"export={os.fspath(export)!r}: {wrong}")
 
 
 def _timed(
@@ -105,7 +105,7 @@ def _timed(
 ) -> OperatorTimes:
     """Run the model under the profiler, in sessions that hold so many passes as memory allows."""
     options = RunOptions(training=phase == "backward")
-    with running(model, inputs, device, options) as call, collector_paused():
+    with apart(), running(model, inputs, device, options) as call, collector_paused():
         activities, on_device = _activities({used.type for used in call.devices})
         ledger = OperatorLedger(phase, on_device, _is_free)
         layers = LayerStack(model)
@@ -147,7 +147,8 @@ def _session(
             with record_function(_PASS):
                 call()
     if export is not None:
-        session.export_chrome_trace(os.fspath(export))
+        with written_elsewhere(export) as scratch:
+            session.export_chrome_trace(scratch)
     events = session.events() if take is not None else None
     if events is None or take is None:
         return 0

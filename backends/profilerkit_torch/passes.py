@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
+from contextvars import copy_context
 from typing import Any, ClassVar, TypeAlias
 
 import torch
@@ -12,6 +13,7 @@ from torch import nn
 from profilerkit import ModelInputs
 from profilerkit.errors import ModelFailedError, model_failed
 
+from .caller import as_caller
 from .layers import LayerStack
 from .modules import set_inference_flags
 from .recorder import Recorder
@@ -37,7 +39,8 @@ class InferencePass:
 
     def run(self, model: nn.Module, inputs: ModelInputs, recorder: Any) -> None:
         """Run what is to be recorded; whatever the model raises goes through."""
-        inputs.run(model)
+        with as_caller():
+            copy_context().run(inputs.run, model)  # what it sets in context variables goes with the copy
 
     def notes(self) -> Iterable[str]:
         """Return what is to be said of a trace of this kind."""

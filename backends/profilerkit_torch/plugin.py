@@ -33,10 +33,10 @@ def profilerkit_backends() -> list[BackendInfo]:
 def profilerkit_model_loaders() -> list[LoaderInfo]:
     """Offer saved programs, and the models that libraries build by name."""
     return [
-        LoaderInfo("torch", _is_file, _loading("load_file"), "path/to/program.pt2 (or TorchScript, .pt)"),
+        LoaderInfo("torch", _is_file, _trusting("load_file"), "path/to/program.pt2 (or TorchScript, .pt)"),
         LoaderInfo("timm", _named("timm"), _loading("load_from_timm"), "timm:NAME"),
         LoaderInfo("torchvision", _named("torchvision"), _loading("load_from_torchvision"), "torchvision:NAME"),
-        LoaderInfo("hf", _named("hf"), _loading("load_hugging_face"), "hf:TYPE (or a folder, or a name on the hub)"),
+        LoaderInfo("hf", _named("hf"), _trusting("load_hugging_face"), "hf:TYPE (or a folder, or a name on the hub)"),
     ]
 
 
@@ -56,5 +56,16 @@ def _loading(name: str) -> Callable[[str], Any]:
         from . import loaders
 
         return getattr(loaders, name)(spec)
+
+    return load_model
+
+
+def _trusting(name: str) -> Callable[..., Any]:
+    """Return a loader that imports torch when it is used, and is told whether the user trusts what it loads."""
+
+    def load_model(spec: str, trust: bool = False) -> Any:
+        from . import loaders
+
+        return getattr(loaders, name)(spec, trust=trust)
 
     return load_model

@@ -6,77 +6,126 @@ puts back what changed. Inside it, `substitute` lets other tensors stand in for 
 
 from __future__ import annotations
 
-import random
-import sys
-import threading
 import warnings
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from operator import is_, itemgetter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
 from torch import nn
 
 from profilerkit import ModelChangedWarning
+from profilerkit.locks import Lock, undone_in_child
 from profilerkit.structures import map_leaves
 
-from .guard import has_values, write_back
+from .caller import apart, modes_as_they_are
+from .guard import has_storage, has_values, write_back
 from .inventory import Inventory
 from .keras_layers import substitute_variables
-from .modules import CONTAINERS, STANDARD, elements_of, named_parameters_of
+from .marks import kept_marks
+from .modules import elements_of, named_parameters_of, slots_of
+from .process_state import for_each, restorer_of_process, restorer_of_settings
+from .snapshots import ClassSnapshot, ModuleSnapshot, SlotsSnapshot, copied, own_classes, refill
 
 __all__ = ["one_at_a_time", "preserved", "substitute", "unchanged_parameters"]
 
 
 @contextmanager
-def preserved(model: nn.Module, *, buffer_values: bool = False, held: Inventory | None = None) -> Iterator[None]:
+def preserved(model: nn.Module, *, tensor_values: bool = False, held: Inventory | None = None) -> Iterator[None]:
     """Put back whatever changes of the model's structure and of the process' state, after errors too.
 
-    With ``buffer_values`` buffers are copied beforehand and get their values back as well, and a change of a
-    parameter's values, which nothing could undo, is warned of. ``held`` is what the model holds, where that is known
-    already. One model is profiled at a time in a process: another thread waits here.
+    With ``tensor_values`` buffers and tensors in other attributes are copied beforehand and get their values back as
+    well, and a change of a parameter's values, which nothing could undo, is warned of. ``held`` is what the model
+    holds, where that is known already. One model is profiled at a time in a process: another thread waits here. The
+    caller's modes are off meanwhile, see `caller`.
     """
-    with one_at_a_time:
+    with apart(), one_at_a_time:
         held = held or Inventory(model)
-        with _handed_back(held), unchanged_parameters(model, buffer_values):
-            buffers = [buffer for buffer in held.buffers if has_values(buffer)] if buffer_values else []
-            values = [(buffer, buffer.detach().clone()) for buffer in buffers]
+        marked = (*held.parameters, *held.buffers)
+        with kept_marks(marked), _handed_back(held), unchanged_parameters(model, tensor_values):
+            tensors = (
+                [each for each in (*held.buffers, *held.attributes) if has_values(each) and has_storage(each)]
+                if tensor_values
+                else []
+            )
+            values = [(tensor, tensor.detach().clone()) for tensor in tensors]
             try:
-                yield
+                with modes_as_they_are():
+                    yield
             finally:
                 write_back(values)
 
 
 #: Held by whoever changes the model or the process for a while: of two in turn, each would put back the other's state.
-one_at_a_time = threading.RLock()
+one_at_a_time = Lock()
+
+
+def _is_off_the_graph(tensor: torch.Tensor) -> bool:
+    """Say whether a tensor has no graph behind it; some views (of DDP's buckets) do not even let that be asked."""
+    try:
+        return tensor.grad_fn is None
+    except RuntimeError:
+        return False
 
 
 @contextmanager
 def _handed_back(held: Inventory) -> Iterator[None]:
-    snapshots = list(map(_Snapshot, held.modules, held.others))
-    held.aliases  # noqa: B018 made now
+    snapshots: list[Any] = [
+        *map(ModuleSnapshot, held.modules, held.others),
+        *map(ClassSnapshot, own_classes(held.modules, held.others)),
+    ]
+    slotted = (*held.modules, *held.objects)
+    slots = {kind: found for kind in set(map(type, slotted)) if (found := slots_of(kind))}
+    if slots:
+        snapshots += [SlotsSnapshot(each, slots[type(each)]) for each in slotted if type(each) in slots]
+    twins = held.twins
+    leaves = [(tensor,) for tensor, _ in twins if _is_off_the_graph(tensor)]
     contents = [(found, copied(found)) for found in held.containers]
     gradients = [(parameter, parameter.grad, parameter.requires_grad) for parameter in held.parameters]
-    contents += [(cache, copied(cache)) for cache in _class_caches(held.modules)]
-    restore_process = _process_state()
+    restore_process = restorer_of_process()
+
+    def hand_back() -> None:
+        with ExitStack() as steps:  # each is done, also where another one raises
+            steps.callback(for_each, refill, contents)
+            steps.callback(for_each, _restore_data, twins)
+            steps.callback(for_each, _restore_gradient, gradients)
+            steps.callback(for_each, _take_off_the_graph, leaves)
+            steps.callback(for_each, _restore, [(snapshot,) for snapshot in snapshots])
+
     try:
-        yield
+        with undone_in_child(restorer_of_settings()), undone_in_child(hand_back):
+            yield
     finally:
-        restore_process()
-        for snapshot in snapshots:
-            snapshot.restore()
-        for parameter, gradient, requires_grad in gradients:
-            if parameter.grad is not gradient:
-                parameter.grad = gradient
-            if parameter.requires_grad != requires_grad:
-                parameter.requires_grad_(requires_grad)
-        for tensor, before in held.aliases:
-            if not _same_elements(tensor, before):  # given other data: tensor.data = ..., tensor.set_(...)
-                tensor.data = before
-        for container, content in contents:
-            refill(container, content)
+        with ExitStack() as steps:
+            steps.callback(hand_back)
+            steps.callback(restore_process)
+
+
+def _restore(snapshot: Any) -> None:
+    snapshot.restore()
+
+
+def _restore_gradient(parameter: torch.Tensor, gradient: torch.Tensor | None, requires_grad: bool) -> None:
+    if parameter.grad is not gradient:
+        parameter.grad = gradient
+    if parameter.requires_grad != requires_grad:
+        parameter.requires_grad_(requires_grad)
+
+
+def _take_off_the_graph(leaf: torch.Tensor) -> None:
+    """Let a tensor need no gradient that came to need one: in a training step, by a write of what depends on a weight.
+
+    A view cannot be taken off, says torch; its base is.
+    """
+    if leaf.grad_fn is not None and leaf._base is None:
+        leaf.detach_()
+
+
+def _restore_data(tensor: torch.Tensor, before: torch.Tensor) -> None:
+    """Give a tensor its data back; ``before`` is a twin of what it was, see `guard.is_twin`."""
+    if not _same_elements(tensor, before):  # given other data: tensor.data = ..., tensor.set_(...)
+        with torch.inference_mode(tensor.is_inference()):
+            tensor.data = before
 
 
 def _same_elements(tensor: torch.Tensor, before: torch.Tensor) -> bool:
@@ -88,13 +137,6 @@ def _same_elements(tensor: torch.Tensor, before: torch.Tensor) -> bool:
     if address and address == before.data_ptr():
         return tensor.shape == before.shape and tensor.stride() == before.stride()
     return bool(elements_of(tensor) == elements_of(before))
-
-
-def _class_caches(modules: Iterable[nn.Module]) -> Iterator[Any]:
-    """Yield the containers that the user's own module classes hold, where some models keep tensors between calls."""
-    for cls in {base for kind in set(map(type, modules)) for base in kind.__mro__}:
-        if cls.__module__.partition(".")[0] not in ("torch", "builtins"):
-            yield from (value for value in vars(cls).values() if isinstance(value, CONTAINERS))
 
 
 @contextmanager
@@ -115,128 +157,6 @@ def unchanged_parameters(
                 ModelChangedWarning,
                 stacklevel=6,
             )
-
-
-_standard = itemgetter(*STANDARD)
-
-
-class _Snapshot:
-    """The attributes of one module, its own containers with their contents, and the state of its random generators.
-
-    Args:
-        module: The module.
-        others: Those of its attributes that are no plain values; see `modules.others`.
-    """
-
-    __slots__ = ("attributes", "containers", "contents", "generators", "lengths", "module", "training", "type")
-
-    def __init__(self, module: nn.Module, others: dict[str, Any]) -> None:
-        self.module = module
-        self.type = type(module)
-        self.training = getattr(module, "training", None)
-        self.attributes = dict(module.__dict__)
-        self.containers, self.lengths = self._own_containers()
-        self.contents = [(found, copied(found)) for found in self.containers if found]
-        self.generators = [pair for value in others.values() for pair in _random_state(value)] if others else ()
-
-    def _own_containers(self) -> tuple[tuple[Any, ...], tuple[int, ...]]:
-        """Return the containers that every module has, with their lengths."""
-        if not isinstance(self.module, torch.jit.ScriptModule):
-            try:
-                found = _standard(self.attributes)
-                return found, tuple(map(len, found))
-            except (KeyError, TypeError):  # some are missing, or are none
-                pass
-        found = tuple(value for name in STANDARD if isinstance(value := self.attributes.get(name), CONTAINERS))
-        return found, tuple(map(len, found))
-
-    def restore(self) -> None:
-        for restore, state in self.generators:
-            restore(state)
-        if type(self.module) is not self.type:
-            self.module.__class__ = self.type
-        current, saved = self.module.__dict__, self.attributes
-        same_names = len(current) == len(saved) and list(current) == list(saved)
-        if not (same_names and all(map(is_, current.values(), saved.values()))):
-            current.clear()
-            current.update(saved)
-        if tuple(map(len, self.containers)) != self.lengths:
-            for container, length in zip(self.containers, self.lengths, strict=True):
-                if not length:
-                    container.clear()
-        for container, content in self.contents:
-            refill(container, content)
-        # A scripted module keeps its flag elsewhere, and some modules have none.
-        if self.training is not None and self.module.training != self.training:
-            self.module.training = self.training
-
-
-def _random_state(value: Any) -> Iterator[tuple[Callable[[Any], Any], Any]]:
-    """Yield what sets the state of a random generator, with the state it has; nothing for any other value."""
-    if isinstance(value, torch.Generator):
-        yield value.set_state, value.get_state()
-    elif isinstance(value, random.Random):
-        yield value.setstate, value.getstate()
-    elif hasattr(type(value), "bit_generator"):  # numpy's
-        numbers = value.bit_generator
-        yield (lambda state: setattr(numbers, "state", state)), numbers.state
-
-
-def copied(container: Any) -> Any:
-    return dict(container) if isinstance(container, dict) else list(container)
-
-
-def _same_items(current: dict[Any, Any], saved: dict[Any, Any]) -> bool:
-    """Say whether two mappings have the same objects in the same order: nothing is asked whether it is equal."""
-    same_keys = len(current) == len(saved) and all(map(is_, current, saved))
-    return same_keys and all(map(is_, current.values(), saved.values()))
-
-
-def refill(container: Any, content: Any) -> None:
-    """Give a container its content back, by the methods of its base class: a subclass may refuse to be changed."""
-    if isinstance(container, dict):
-        if _same_items(container, content):
-            return
-    elif len(container) == len(content) and all(map(is_, container, content)):
-        return
-    kind: Any = next(kind for kind in CONTAINERS if isinstance(container, kind))
-    kind.clear(container)
-    (kind.extend if kind in (list, deque) else kind.update)(container, content)
-
-
-def _process_state() -> Callable[[], None]:
-    """Note the process' state and return what puts it back."""
-    numpy = sys.modules.get("numpy")
-    python_rng, numpy_rng = random.getstate(), numpy.random.get_state() if numpy else None
-    torch_rng = torch.get_rng_state()
-    cuda_rng = torch.cuda.get_rng_state_all() if torch.cuda.is_available() and torch.cuda.is_initialized() else None
-    settings = [(read, write, read()) for read, write in _SETTINGS]
-
-    def restore() -> None:
-        random.setstate(python_rng)
-        if numpy and numpy_rng is not None:
-            numpy.random.set_state(numpy_rng)
-        torch.set_rng_state(torch_rng)
-        if cuda_rng is not None:
-            torch.cuda.set_rng_state_all(cuda_rng)
-        for read, write, value in settings:
-            if read() != value:
-                write(value)
-
-    return restore
-
-
-def _attribute(owner: Any, name: str) -> tuple[Callable[[], Any], Callable[[Any], None]]:
-    return (lambda: getattr(owner, name)), (lambda value: setattr(owner, name, value))
-
-
-_SETTINGS: list[tuple[Callable[[], Any], Callable[[Any], Any]]] = [
-    (torch.is_grad_enabled, torch.set_grad_enabled),
-    (torch.get_default_dtype, torch.set_default_dtype),
-    (torch.get_num_threads, torch.set_num_threads),
-    (torch.backends.mha.get_fastpath_enabled, torch.backends.mha.set_fastpath_enabled),
-    *(_attribute(torch.backends.cudnn, name) for name in ("enabled", "benchmark", "deterministic", "allow_tf32")),
-]
 
 
 def substitute(

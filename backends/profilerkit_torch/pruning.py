@@ -17,9 +17,11 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from profilerkit import CostFormulaError, ModelInputs, ModelTrace, WithoutValuesError
+from profilerkit.costs import Cost
 from profilerkit.errors import model_failed
 from profilerkit.trace import OpRecord
 
+from .caller import apart
 from .given import GivenObjects, on_device
 from .keras_layers import called_as_keras_does
 from .layers import is_lazy
@@ -51,6 +53,11 @@ def zero_weights(model: nn.Module) -> tuple[int, int]:
 
     Of a parameter that `torch.nn.utils.prune` masks it is what the mask leaves.
     """
+    with apart():
+        return _zero_weights(model)
+
+
+def _zero_weights(model: nn.Module) -> tuple[int, int]:
     _require_values(model)
     found: dict[int, tuple[int, int]] = {}
     for module in modules_of(model):
@@ -68,7 +75,7 @@ def trace_of_nonzero(model: nn.Module, inputs: ModelInputs) -> ModelTrace:
     """Return the trace of a real run whose operators do no work with weights that are zero."""
     _require_values(model)
     modules = modules_of(model)
-    with operator_by_operator(modules), logical(model, modules) as inside:
+    with apart(), operator_by_operator(modules), logical(model, modules) as inside:
         return _traced(inside, given_the_wrapper(inputs, model))
 
 
@@ -159,7 +166,7 @@ class _Nonzero(TorchDispatchMode):
         for place, operator in enumerate(operators):
             nonzero, every = self._shares.get(place, (0, 0))
             macs = operator.macs * nonzero // every if every else operator.macs
-            yield replace(operator, macs=macs, flops=operator.flops - 2 * (operator.macs - macs))
+            yield replace(operator, macs=macs, flops=operator.flops - Cost.of_macs(operator.macs - macs).flops)
 
 
 def _factors(func: Any, args: Any, given: Iterable[torch.Tensor]) -> Iterable[torch.Tensor]:

@@ -18,7 +18,7 @@ from torch._ops import HigherOrderOperator
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from profilerkit.cost import Cost, Formula, Shape, evaluated
+from profilerkit.costs import Cost, Formula, Shape, evaluated
 from profilerkit.trace import LayerCall, MemoryTimeline, OpRecord, TensorInfo
 
 from .costs import Kind, classify, has_nested_kernel, module_cost
@@ -92,6 +92,8 @@ class Recorder(TorchDispatchMode):
             kwargs = {}
             if id(func) in self._views:
                 return self._view(func, args, kwargs)
+        elif self.on_meta and kwargs.get("device") is not None:
+            return self._at_the_beginning(self._not_remembered(func, args, kwargs))
         try:
             plan = self._plans.get(signature(func, args, kwargs))
         except TypeError:  # something among the arguments has no hash
@@ -137,7 +139,10 @@ class Recorder(TorchDispatchMode):
             plan = plan_of(func, kind, args, kwargs, result)
             if key is not None:
                 self._plans[key] = plan
-        return self._ran(plan, result)
+        self._ran(plan, result)
+        if not plan.fresh:
+            self.live.made_anew(tensors_in(result), _tensors_given(args, kwargs))
+        return result
 
     def _watch_writes(self, func: Any, args: Any, kwargs: Any) -> None:
         if self.guard is not None:
@@ -146,10 +151,10 @@ class Recorder(TorchDispatchMode):
     def _ran(self, plan: Plan, result: Any) -> Any:
         """Record an operator that was run or remembered."""
         if plan.single:
-            self.live.add(result)
+            self.live.add(result, None, plan.fresh)
         else:
             for tensor in tensors_in(result):
-                self.live.add(tensor)
+                self.live.add(tensor, None, plan.fresh)
         if not plan.counted and not self._covered:
             self.uncounted[plan.schema] += 1
         self._record(plan.name, plan.cost, plan.bytes_read, plan.bytes_written, plan.outputs)
@@ -162,6 +167,7 @@ class Recorder(TorchDispatchMode):
         for tensor in tensors_in(result):
             self.live.add(tensor)
         if self.live.total != before:
+            self.live.made_anew(tensors_in(result), _tensors_given(args, kwargs))
             self._moved_data(str(func), result)
         return result
 
@@ -207,6 +213,17 @@ class Recorder(TorchDispatchMode):
             )
         )
         self.live_bytes.append(self.live.total)
+
+    @staticmethod
+    def _at_the_beginning(moved: Any) -> Any:
+        """Return a tensor that was to be moved off the meta device, and stays there, at the address that nothing is at.
+
+        On that device an address is an offset. ``tolist()`` takes what it has moved to the CPU for values, and reads at
+        any address but 0: the process would end.
+        """
+        if not (isinstance(moved, torch.Tensor) and moved.is_meta and moved.storage_offset()):
+            return moved
+        return moved.as_strided(moved.size(), moved.stride(), 0)
 
     def _all_on_meta(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
         """Let real tensors meet meta ones: a model may make tensors, or be given integers, that keep their values."""

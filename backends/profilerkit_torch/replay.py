@@ -18,13 +18,16 @@ from .weights import size_of
 __all__ = ["Plan", "depends_on_values", "plan_of", "signature", "tensors_in"]
 
 _META = torch.device("meta")
+#: What `torch.tensor` makes of values; it says that it returns a view.
+_LIFT = torch.ops.aten.lift_fresh.default
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Name, cost and outputs of an operator that was run once; ``counted`` says whether the cost is known.
 
-    ``rebuild`` has shape, strides and dtype of each output; None where the operator must run again.
+    ``rebuild`` has shape, strides and dtype of each output; None where the operator must run again. ``fresh`` says
+    whether these are new tensors, none of what the operator was given.
     """
 
     name: str
@@ -37,6 +40,7 @@ class Plan:
     rebuild: tuple[tuple[torch.Size, tuple[int, ...], torch.dtype] | None, ...] | None
     single: bool
     in_place: bool
+    fresh: bool
 
     def replayed(self, args: Any) -> Any:
         """Return the outputs on the meta device without running the operator."""
@@ -68,6 +72,7 @@ def plan_of(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> Plan:
         rebuild=_rebuild(func, result, outputs, in_place),
         single=single,
         in_place=in_place,
+        fresh=not _aliases(func) or func is _LIFT,
     )
 
 

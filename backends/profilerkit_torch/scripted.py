@@ -11,6 +11,9 @@ from contextlib import ExitStack, contextmanager
 import torch
 from torch import nn
 
+from profilerkit.locks import undone_in_child
+
+from .compiling import uncompiled
 from .preservation import one_at_a_time
 
 __all__ = ["frozen_weights", "operator_by_operator", "said_of_scripts", "type_name"]
@@ -23,8 +26,10 @@ def operator_by_operator(modules: Sequence[nn.Module]) -> Iterator[None]:
     These settings are the whole process': another thread waits here, or it would take ours for the user's.
     """
     with one_at_a_time, ExitStack() as settings:
-        settings.enter_context(torch.compiler.set_stance("force_eager"))
+        settings.enter_context(uncompiled())
         if any(isinstance(module, torch.jit.ScriptModule) for module in modules):
+            fused = torch._C._get_graph_executor_optimize()
+            settings.enter_context(undone_in_child(lambda: torch._C._set_graph_executor_optimize(fused)))
             settings.enter_context(torch.jit.optimized_execution(False))  # type: ignore[attr-defined]
         yield
 

@@ -13,6 +13,7 @@ from torch import nn
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from profilerkit import InputError, ModelInputs
+from profilerkit.error_text import shown
 from profilerkit.layer_times import LayerTime
 from profilerkit.steps import StepRecord, StepRecorder
 from profilerkit.watching import Watch
@@ -64,7 +65,9 @@ class TorchStepRecorder(StepRecorder):
 
     def __init__(self, model: nn.Module, optimizer: Any = None, clock: HostClock | EventClock | None = None) -> None:
         if optimizer is not None and not hasattr(optimizer, "step"):
-            raise InputError(f"optimizer={optimizer!r}: give what updates the weights, such as a torch.optim.Optimizer")
+            raise InputError(
+                f"optimizer={shown(optimizer)}: give what updates the weights, such as a torch.optim.Optimizer"
+            )
         self._model, self._optimizer = model, optimizer
         self._seen: Any = None
         self._given_clock = clock

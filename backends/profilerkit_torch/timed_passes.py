@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from profilerkit import InputError, ModelInputs
+from profilerkit.locks import undone_in_child
 
 from .modules import modules_of, parameters_of, reached
 
@@ -24,6 +25,7 @@ __all__ = [
     "set_training_flags",
     "synchronize",
     "training_step",
+    "without_hooks_once_accumulated",
 ]
 
 
@@ -98,7 +100,6 @@ def training_step(model: nn.Module) -> Iterator[Callable[..., None]]:
     (an optimizer's update in the backward pass, say) is left out, for it would change the model.
     """
     trained = [parameter for parameter in parameters_of(model) if parameter.requires_grad]
-    hooks = [(p, p._post_accumulate_grad_hooks) for p in trained if getattr(p, "_post_accumulate_grad_hooks", None)]
 
     def step(
         called: Callable[..., Any], inputs: ModelInputs, autocast: Callable[[], AbstractContextManager[Any]]
@@ -116,13 +117,31 @@ def training_step(model: nn.Module) -> Iterator[Callable[..., None]]:
                 )
             torch.autograd.backward(roots, [torch.ones_like(root) for root in roots])
 
-    for parameter, _ in hooks:
-        parameter._post_accumulate_grad_hooks = None  # type: ignore[assignment]
-    try:
+    with without_hooks_once_accumulated(trained):
         yield step
+
+
+@contextmanager
+def without_hooks_once_accumulated(parameters: Iterable[Any]) -> Iterator[None]:
+    """Empty the mappings of what parameters do once they have a gradient: autograd goes on calling what they hold.
+
+    It has the mapping itself; to take that off the parameter changes nothing for it.
+    """
+    hooks = [found for each in parameters if (found := getattr(each, "_post_accumulate_grad_hooks", None))]
+    contents = [dict(found) for found in hooks]
+
+    def hand_back() -> None:
+        for found, content in zip(hooks, contents, strict=True):
+            found.clear()
+            found.update(content)
+
+    try:
+        with undone_in_child(hand_back):
+            for found in hooks:
+                found.clear()
+            yield
     finally:
-        for parameter, held in hooks:
-            parameter._post_accumulate_grad_hooks = held
+        hand_back()
 
 
 def set_training_flags(model: nn.Module) -> None:

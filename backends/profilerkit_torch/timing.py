@@ -11,15 +11,17 @@ import torch
 from torch import nn
 
 from profilerkit import Device, DeviceNotAvailableError, InputError, ModelInputs, WithoutValuesError
+from profilerkit.arguments import checked
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
 from profilerkit.error_text import error_line
 from profilerkit.errors import ModelFailedError, model_failed
 
-from .compiling import compiled
+from .caller import apart, as_caller, has_function_modes, modes_as_they_are
+from .compiling import compiled, uncompiled
 from .given import GivenObjects, on_device
 from .guard import WriteGuard
 from .keras_layers import called_as_keras_does, keras_device
-from .layers import is_lazy
+from .layers import deep_enough, is_lazy
 from .modules import buffers_of, parameters_of, set_inference_flags, tensors_of
 from .preservation import preserved, substitute, unchanged_parameters
 from .timed_passes import (
@@ -57,6 +59,7 @@ def resolve_device(model: nn.Module, device: DeviceLike) -> torch.device:
 
     Raises `DeviceNotAvailableError` for one that does not exist here.
     """
+    device = checked("device", device)
     if device is None:
         return device_of(model)
     if device is Device.CPU:
@@ -150,10 +153,18 @@ def running(
     training. The first pass runs under a guard that keeps whatever the model writes to; it gets that back at the end,
     and its buffers in any case. Without a device the model stays where it is, on several devices too.
     """
+    with apart(), _running(model, inputs, device, options) as run:
+        yield run
+
+
+@contextmanager
+def _running(model: nn.Module, inputs: ModelInputs, device: DeviceLike, options: RunOptions) -> Iterator[Pass]:
     target = resolve_device(model, device)
     require_values(model, target)
     sharded = device is None and len({tensor.device for tensor in tensors_of(model)}) > 1
-    with preserved(model), placed(model, target) if not sharded else nullcontext():
+    with preserved(model), deep_enough(), placed(model, target) if not sharded else nullcontext():
+        if options.training:
+            _cut_off_graphs(model)
         (set_training_flags if options.training else set_inference_flags)(model)
         if options.num_threads is not None:
             torch.set_num_threads(options.num_threads)
@@ -180,12 +191,26 @@ def running(
 
                 def run_once() -> Any:
                     given.restore()  # a cache that grew would make every call a longer one
-                    return step(called, fed, autocast)
+                    if not has_function_modes():  # nearly always; to look for what they leave would take time
+                        return step(called, fed, autocast)
+                    with as_caller():
+                        return step(called, fed, autocast)
 
                 run = kind(run_once, tuple(devices))
                 if options.compile:
                     _compile(run, options)
-                yield run
+                with modes_as_they_are():
+                    yield run
+
+
+def _cut_off_graphs(model: nn.Module) -> None:
+    """Let tensors without a graph stand in for what the model has kept of passes of the caller's.
+
+    A backward pass would go on into those graphs: it would free what they hold, and the caller could not ask for his
+    own gradients any more. Use inside `preserved`, which takes the stand-ins away.
+    """
+    if any(tensor.grad_fn is not None for tensor in tensors_of(model)):
+        substitute(model, lambda tensor: tensor if tensor.grad_fn is None else tensor.detach().requires_grad_())
 
 
 def _compile(run: Pass, options: RunOptions) -> None:
@@ -226,7 +251,7 @@ def _first_pass(run: Callable[[], Any], inputs: ModelInputs, guard: WriteGuard) 
     Compiled code runs as it was written: under a mode torch would refuse to compile it, and remember that for ever.
     """
     try:
-        with torch.compiler.set_stance("force_eager"), guard:
+        with uncompiled(), guard, as_caller():
             run()
     except InputError:
         raise

@@ -18,19 +18,20 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.parameter import is_lazy as is_unsized
 
 from profilerkit import CostFormulaError, ModelInputs
-from profilerkit.measurement import collector_paused
+from profilerkit.collector import collector_paused
 from profilerkit.trace import ModelTrace
 
+from .caller import apart
 from .costs import require_plain
 from .given import on_device
 from .keras_layers import called_as_keras_does, holds_keras
 from .layers import is_lazy
-from .modules import modules_of, parameters_of
+from .modules import modules_of
 from .passes import InferencePass
 from .recorder import AutocastError
 from .records import layer_records
 from .scripted import frozen_weights, operator_by_operator, said_of_scripts
-from .static_pass import StandIns, meta_twin, traced
+from .static_pass import LeftBehindError, StandIns, can_run, meta_twin, traced
 from .timing import device_of, needs_autograd
 from .wrapped import given_the_wrapper, logical, rank_share
 
@@ -49,7 +50,7 @@ def trace_model(
     """
     modules = modules_of(model)
     share, frozen = rank_share(modules), frozen_weights(modules)
-    with operator_by_operator(modules), logical(model, modules) as inside:
+    with apart(), operator_by_operator(modules), logical(model, modules) as inside:
         found = _traced_model(inside, None if inputs is None else given_the_wrapper(inputs, model), kinds)
     said = (*(said_of_scripts(modules) if found.operators else ()), *([str(share)] if share else ()))
     if not (said or frozen):
@@ -69,6 +70,8 @@ def _traced_model(model: nn.Module, inputs: ModelInputs | None, kinds: Sequence[
     for kind in kinds:
         errors.clear()
         for attempt in attempts:
+            if attempt is _on_fake and errors and isinstance(errors[0], LeftBehindError):
+                continue  # it would leave the same
             try:
                 return attempt(model, called, kind, errors)
             except CostFormulaError as error:
@@ -92,15 +95,12 @@ def _layers_alone(model: nn.Module, failure: Exception | None = None) -> ModelTr
 
 def _on_meta(model: nn.Module, inputs: ModelInputs, kind: InferencePass, errors: list[Exception]) -> ModelTrace:
     """Trace with meta tensors in place of weights and floating-point inputs; integers keep their values."""
-    known: dict[int, torch.Tensor] = {}
 
     def stand_in(leaf: Any) -> Any:
         valued = isinstance(leaf, torch.Tensor) and not (leaf.is_floating_point() or leaf.is_complex())
         if valued or not isinstance(leaf, torch.Tensor):
             return leaf
-        if id(leaf) not in known:  # an input given twice stays one tensor
-            known[id(leaf)] = meta_twin(leaf).requires_grad_(leaf.requires_grad)
-        return known[id(leaf)]
+        return meta_twin(leaf).requires_grad_(leaf.requires_grad)
 
     # A collector's pause would cost more than the trace; what only it would free is small where tensors have no data.
     with collector_paused():
@@ -138,11 +138,17 @@ def _on_fake(model: nn.Module, inputs: ModelInputs, kind: InferencePass, errors:
 
 def _for_real(model: nn.Module, inputs: ModelInputs, kind: InferencePass, errors: list[Exception]) -> ModelTrace:
     """Trace a real run, which no model can refuse; what it writes to is written back."""
-    if is_lazy(model) or any(parameter.is_meta for parameter in parameters_of(model)):
-        raise errors[0]
+    left = next((error for error in errors if isinstance(error, LeftBehindError)), None)
+    if not can_run(model):
+        if left is None:
+            raise errors[0]
+        return replace(left.trace, notes=(*left.trace.notes, str(left)))
+    why = str(left) if left else f"on shapes alone the model raised {type(errors[0]).__name__}: {_line(errors[0])}"
+    if left is not None and kind.grad_mode is torch.inference_mode:  # whose tensors could not be trained on
+        kind = InferencePass(torch.no_grad)
     placed = on_device(inputs, device_of(model))
     trace = traced(model, placed, StandIns("a real run", None, lambda leaf: leaf), kind)
-    note = f"counted in a real run: on shapes alone the model raised {type(errors[0]).__name__}: {_line(errors[0])}"
+    note = f"counted in a real run: {why}"
     return replace(trace, notes=(*trace.notes, note))
 
 

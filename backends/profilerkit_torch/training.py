@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import copy_context
 from typing import Any, ClassVar
 
 import torch
@@ -21,12 +22,15 @@ from profilerkit import ModelInputs, ModelTrace
 from profilerkit.error_text import error_line
 from profilerkit.errors import ModelFailedError
 from profilerkit.layering import tensors_in
+from profilerkit.locks import undone_in_child
 
+from .caller import apart, as_caller
 from .layers import LayerStack
 from .modules import modules_of, named_layers, named_parameters_of, parameters_of
 from .passes import InferencePass
 from .preservation import substitute
 from .recorder import Recorder
+from .timed_passes import without_hooks_once_accumulated
 from .timing import device_of
 from .tracing import trace_model
 from .training_attention import FusedAttention
@@ -42,7 +46,7 @@ def trace_training(model: nn.Module, inputs: ModelInputs) -> ModelTrace:
     one that is in eval mode as a whole is traced with every module in training mode. What is differentiated is the
     sum of all outputs that need gradients, or the loss that the model returns as ``loss``.
     """
-    with torch.inference_mode(False):  # in which nothing could be differentiated
+    with apart():
         return trace_model(model, inputs, (TrainingPass(model),))
 
 
@@ -95,7 +99,8 @@ class TrainingPass(InferencePass):
             FusedAttention(self._device, recorder),
         ):
             recorder.live.part = "activations"
-            outputs = given.run(model)
+            with as_caller():
+                outputs = copy_context().run(given.run, model)
             self._went_forward = True
             differentiated = list(_differentiated(outputs))
             if differentiated:
@@ -110,7 +115,7 @@ class TrainingPass(InferencePass):
             loss = _SumOfOutputs.apply(*outputs)  # type: ignore[no-untyped-call]
             start = torch.empty_like(loss)
         try:
-            with recorder.going_backward():
+            with as_caller(), recorder.going_backward():
                 loss.backward(start)
         finally:
             for handle in moving:
@@ -178,14 +183,19 @@ def _alias(tensor: torch.Tensor) -> torch.Tensor:
 @contextmanager
 def _without_hooks(parameters: list[Any]) -> Iterator[None]:
     """Take the hooks for gradients off parameters that nothing could stand in for: those of scripted modules."""
-    held = [(each, each._backward_hooks, each._post_accumulate_grad_hooks) for each in parameters]
-    for parameter, _, _ in held:
-        parameter._backward_hooks = parameter._post_accumulate_grad_hooks = None
+    held = [(each, each._backward_hooks) for each in parameters]
+
+    def hand_back() -> None:
+        for parameter, backward in held:
+            parameter._backward_hooks = backward
+
     try:
-        yield
+        with undone_in_child(hand_back), without_hooks_once_accumulated(parameters):
+            for parameter in parameters:
+                parameter._backward_hooks = None
+            yield
     finally:
-        for parameter, backward, accumulated in held:
-            parameter._backward_hooks, parameter._post_accumulate_grad_hooks = backward, accumulated
+        hand_back()
 
 
 @contextmanager
@@ -193,10 +203,15 @@ def _without_global_backward_hooks() -> Iterator[None]:
     """Take off the hooks for gradients that somebody has registered for all modules."""
     held = (torch_module._global_backward_hooks, torch_module._global_backward_pre_hooks)
     contents = [list(hooks.items()) for hooks in held]
-    for hooks in held:
-        hooks.clear()
-    try:
-        yield
-    finally:
+
+    def hand_back() -> None:
         for hooks, content in zip(held, contents, strict=True):
             hooks.update(content)
+
+    try:
+        with undone_in_child(hand_back):
+            for hooks in held:
+                hooks.clear()
+            yield
+    finally:
+        hand_back()

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cached_property
 from types import FunctionType
 from typing import Any
 
@@ -16,6 +15,9 @@ import torch
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
+
+from profilerkit.cached import cached_property
+from profilerkit.locks import undone_in_child
 
 from .higher_order import is_control_flow, run_higher_order
 
@@ -33,7 +35,8 @@ def _spelt_out() -> Iterator[None]:
     was_enabled = torch._C._get_mkldnn_enabled()
     torch._C._set_mkldnn_enabled(False)
     try:
-        yield
+        with undone_in_child(lambda: torch._C._set_mkldnn_enabled(was_enabled)):
+            yield
     finally:
         torch._C._set_mkldnn_enabled(was_enabled)
 

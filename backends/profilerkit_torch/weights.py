@@ -73,4 +73,20 @@ def _name_of(dtype: torch.dtype) -> str:
 def _identity(tensor: torch.Tensor, lazy: bool) -> Any:
     """Return what two parameters share exactly where they are tied: the same elements of the same storage."""
     shared = None if lazy or tensor.numel() == 0 else elements_of(tensor)
-    return id(tensor) if shared is None else shared
+    if shared is None:
+        return id(tensor)
+    storage, offset, *_ = shared
+    return storage, offset, _span(tensor)
+
+
+def _span(tensor: torch.Tensor) -> tuple[tuple[int, int], ...]:
+    """Return which elements after the first are a tensor's, in whatever order: its own transpose has the same."""
+    if tensor.is_contiguous():
+        return ((1, tensor.numel()),)
+    spans: list[tuple[int, int]] = []
+    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if spans and spans[-1][0] * spans[-1][1] == stride:
+            spans[-1] = (spans[-1][0], spans[-1][1] * size)
+        elif size > 1:
+            spans.append((stride, size))
+    return tuple(spans)

@@ -14,13 +14,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache, update_wrapper
+from functools import update_wrapper
 from typing import Any
 
 import torch
 from torch import nn
 
 from profilerkit import ModelInputs
+from profilerkit.cached import once_for_each
 from profilerkit.trace import RankShare
 
 from .modules import modules_of
@@ -47,7 +48,7 @@ def _holder(module: nn.Module) -> str | None:
     return _holder_by_class(kind)
 
 
-@lru_cache(maxsize=4096)
+@once_for_each
 def _holder_by_class(kind: type) -> str | None:
     bases = (base for base in kind.__mro__ if base.__module__.startswith("torch."))
     return next((_HELD_AS[base.__name__] for base in bases if base.__name__ in _HELD_AS), None)
@@ -64,7 +65,7 @@ def _is_part(tensor: torch.Tensor | None) -> bool:
     return kind is not nn.Parameter and hasattr(tensor, "_local_tensor")
 
 
-@lru_cache(maxsize=4096)
+@once_for_each
 def _shards_by_class(kind: type) -> bool:
     return any(base.__name__ == "FSDPModule" and base.__module__.startswith(_SPREADING) for base in kind.__mro__)
 

@@ -16,12 +16,12 @@ from profilerkit import (
     Profiler,
     Unavailable,
 )
+from profilerkit.arguments import checked
 from profilerkit.backend import Backend, DeviceLike
 from profilerkit.batch_sweep import BatchSweep as Sweep
 from profilerkit.data import ModelInputs
 from profilerkit.error_text import error_line
 from profilerkit.errors import WithoutValuesError
-from profilerkit.intrinsic import batch_sizes_of
 from profilerkit.quantity import format_number
 
 from .execution_time import measured_in_turn, options_of
@@ -103,7 +103,7 @@ class ComputeBatchSweep(JointFunction):
 
     def measure_together(self, calls: Sequence[Mapping[str, Any]]) -> Sequence[Any]:
         """Return the sweeps of several models: at each size they are measured in turn."""
-        sizes = batch_sizes_of(calls[0]["batch_sizes"])
+        sizes = checked("batch_sizes", calls[0]["batch_sizes"])
         rows: list[list[dict[str, Any]]] = [[] for _ in calls]
         failed: dict[int, Exception] = {}
         for size in sizes:

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from inspect import Parameter
 from typing import Any
 
-from profilerkit import Comparative, ExternalProfilerFunction, Failure, InputError, Metric, Scale, StatusKey
+from profilerkit import (
+    Comparative,
+    ExternalProfilerFunction,
+    Failure,
+    InputError,
+    Measurement,
+    Metric,
+    Noted,
+    Partial,
+    Scale,
+    StatusKey,
+    Unavailable,
+)
+from profilerkit.arguments import checked
 from profilerkit.backend import Backend, DeviceLike
 from profilerkit.data import DataLoader
+from profilerkit.error_text import shown
 from profilerkit.intrinsic import split_named
+from profilerkit.status import is_number
+
+from .scoring_notes import notes_of_scoring
 
 __all__ = ["ComputeEvalMetric", "DynamicEvalMetric", "EvalMetric", "InferenceTime"]
 
@@ -93,7 +111,7 @@ class ComputeEvalMetric(ExternalProfilerFunction):
         self.key = key
         self.default_split = default_split
         self.metric = EvalMetric(unit_name, comparative, description, label=key)
-        self.secondary = tuple(secondary)
+        self.secondary: tuple[DynamicEvalMetric, ...] = checked("secondary", secondary)
 
     def get_bounded_status_keys(self) -> tuple[StatusKey, ...]:
         """Return the main metric, `InferenceTime` and the secondary metrics."""
@@ -108,7 +126,7 @@ class ComputeEvalMetric(ExternalProfilerFunction):
     ) -> ComputeEvalMetric:
         """Return the same function with one more secondary metric; unit and comparative are the main one's."""
         unit = self.metric.UNIT if unit_name is None else unit_name
-        added = DynamicEvalMetric(key, unit, description, comparative or self.metric.COMPARATIVE)
+        added = DynamicEvalMetric(checked("key", key), unit, description, comparative or self.metric.COMPARATIVE)
         return ComputeEvalMetric(
             self.func,
             self.key,
@@ -153,7 +171,14 @@ class ComputeEvalMetric(ExternalProfilerFunction):
             returned = self.func(model, loader, **arguments)
             return returned, time.perf_counter() - start
 
-        returned, seconds = backend.evaluate(model, run, device)
+        with notes_of_scoring() as notes:
+            returned, seconds = backend.evaluate(model, run, device)
+        values = self._values(returned, seconds)
+        if notes and not isinstance(values[self.metric.NAME], Failure):
+            values[self.metric.NAME] = Noted(values[self.metric.NAME], "; ".join(notes))
+        return values
+
+    def _values(self, returned: Any, seconds: float) -> dict[str, Any]:
         values = {self.metric.NAME: self._entry(returned, self.key), InferenceTime.NAME: seconds}
         return values | {metric.NAME: self._secondary(returned, metric.NAME) for metric in self.secondary}
 
@@ -181,5 +206,16 @@ class ComputeEvalMetric(ExternalProfilerFunction):
 
 
 def _number(value: Any) -> Any:
-    """Return a plain number for a tensor or array of one element."""
-    return value.item() if hasattr(value, "item") and getattr(value, "size", None) is not None else value
+    """Return a plain number for a tensor or array of one element; raises `InputError` for what is no finite number."""
+    if isinstance(value, (Measurement, Partial, Noted, Unavailable, Failure)):
+        return value
+    try:
+        plain = value.item() if hasattr(value, "item") and getattr(value, "size", None) is not None else value
+        if is_number(plain) and math.isfinite(float(plain)):
+            return plain
+    except (TypeError, ValueError, RuntimeError, OverflowError):  # several elements, or none
+        pass
+    raise InputError(
+        f"the evaluation function returned {shown(value)}, which is no finite number; return one number, or a dict of "
+        "numbers by name"
+    )

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from ..comparison import Comparison
+from ..error_text import shown
 from ..errors import BudgetError, by_likeness
 from ..measurement import Measurement, Ratio
 from ..quantity import Scale, format_number, scale_value
@@ -61,6 +62,9 @@ def check(report: Report, budget: Budget, baseline: Report | None = None) -> lis
     the limit, and is uncertain where the interval reaches over it. Raises `BudgetError` for a limit that cannot be
     checked: an unknown metric, another unit, a relative limit without a ``baseline``, a pattern that matches no layer.
     """
+    for name, value, kind in (("report", report, Report), ("budget", budget, Budget), ("baseline", baseline, Report)):
+        if not (isinstance(value, kind) or (name == "baseline" and value is None)):
+            raise BudgetError(f"{name}={shown(value)}: give a {kind.__name__}")
     if budget.needs_baseline and baseline is None:
         relative = next(limit for limit in budget.limits if limit.relative)
         raise BudgetError(f"{relative} is relative, and there is no baseline to compare with; give one")

@@ -6,6 +6,7 @@ A limit is a comparison, a number, and what the number is in: a prefix (``5 G``)
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 import sys
@@ -15,7 +16,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from ..errors import BudgetError
+from ..arguments import checked
+from ..error_text import shown
+from ..errors import ArgumentError, BudgetError
 
 __all__ = ["Budget", "Limit"]
 
@@ -61,14 +64,15 @@ class Limit:
     def parse(cls, key: str, text: Any, pattern: str | None = None) -> Limit:
         """Read a limit; raises `BudgetError` for a text that is none."""
         match = _WRITTEN.fullmatch(text) if isinstance(text, str) else None
-        if match is None:
+        number = _finite(match.group(2)) if match is not None else None
+        if match is None or number is None:
             where = f" of layers {pattern!r}" if pattern is not None else ""
             raise BudgetError(
-                f"{key}{where} = {text!r} is no limit; write a comparison, a number and what it is in: "
+                f"{key}{where} = {shown(text)} is no limit; write a comparison, a number and what it is in: "
                 "'<= 5 G', '<= 25 MiB', '>= 90 %', or '<= 1.10x' for times the baseline"
             )
-        comparison, number, suffix = match.groups()
-        return cls(key, comparison, float(number), suffix or "", pattern)
+        comparison, _, suffix = match.groups()
+        return cls(key, comparison, number, suffix or "", pattern)
 
     @property
     def relative(self) -> bool:
@@ -81,11 +85,16 @@ class Limit:
             return self.number
         for prefix, factor in _PREFIXES.items():
             if self.suffix in (prefix, f"{prefix}{base_unit}", f"{prefix} {base_unit}".strip()):
-                return self.number * factor
+                return self._times(factor)
         unit = f"the unit of {self.key} is {base_unit}" if base_unit else f"{self.key} is a number without a unit"
         raise BudgetError(
             f"{self}: {self.suffix!r} cannot be read; {unit}, with or without a prefix: {', '.join(_PREFIXES)[2:]}"
         )
+
+    def _times(self, factor: float) -> float:
+        if math.isinf(self.number * factor):
+            raise BudgetError(f"{self} is beyond what a number can hold; give a smaller one")
+        return self.number * factor
 
     def allows(self, value: float, bound: float) -> bool:
         """Say whether a value keeps to the bound."""
@@ -96,6 +105,15 @@ class Limit:
         amount = f"{number}x" if self.relative else f"{number} {self.suffix}".rstrip()
         where = f"layers {self.pattern!r}: " if self.pattern is not None else ""
         return f"{where}{self.key} {self.comparison} {amount}"
+
+
+def _finite(text: str) -> float | None:
+    """Return the number that a text is, None where it is none or beyond what a number can hold."""
+    try:
+        number = float(text)
+    except ValueError:  # underscores alone, or at the end
+        return None
+    return number if math.isfinite(number) else None
 
 
 @dataclass(frozen=True)
@@ -114,9 +132,13 @@ class Budget:
 
         A list holds several limits for one value. Raises `BudgetError` for what is no limit.
         """
+        if not isinstance(given, Mapping):
+            raise BudgetError(f"{shown(given)} is no budget; give limits by metric: {{'macs': '<= 5 G'}}")
         limits = tuple(_read(given))
         if not limits:
-            raise BudgetError("the budget has no limits; give one for each metric that matters: macs = '<= 5 G'")
+            raise BudgetError(
+                f"the budget {shown(given)} has no limits; give one for each metric that matters: macs = '<= 5 G'"
+            )
         return cls(limits)
 
     @classmethod
@@ -127,10 +149,14 @@ class Budget:
         else:
             import tomli as tomllib
         try:
-            given = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+            given = tomllib.loads(Path(checked("path", path)).read_text(encoding="utf-8"))
+        except RecursionError as error:
+            raise BudgetError(f"the budget {path} is nested too deep to be read; write limits as text") from error
         except OSError as error:
             raise BudgetError(f"cannot read the budget {path}: {error.strerror or error}") from error
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        except ArgumentError:
+            raise
+        except ValueError as error:  # no TOML, no UTF-8, or a number of too many digits
             raise BudgetError(f"the budget {path} is no TOML: {error}") from error
         return cls.of(given)
 

@@ -12,9 +12,11 @@ from typing import Any, NoReturn, TextIO
 
 import click
 
+from ..clean_output import results, results_alone
+from ..containment import notes_of
 from ..errors import ProfilerKitError, ProfilerKitWarning, by_likeness
 
-__all__ = ["INTERRUPTED", "MODEL_FAILED", "NOT_KEPT", "USAGE", "cli", "fail", "main"]
+__all__ = ["INTERRUPTED", "MODEL_FAILED", "NOT_KEPT", "USAGE", "cli", "emit", "fail", "main"]
 
 #: Exit codes beside 0 (fine). The last is what shells give a program that was stopped with Ctrl-C.
 NOT_KEPT, USAGE, MODEL_FAILED, INTERRUPTED = 1, 2, 3, 130
@@ -31,6 +33,10 @@ COMMANDS = {
 }
 
 
+#: What the context holds at first where the process ends with the command.
+_OWN_PROCESS = "own process"
+
+
 class _LazyGroup(click.Group):
     """Imports a command when it is run; the help of the group needs none of them."""
 
@@ -41,7 +47,15 @@ class _LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = import_module(f".{cmd_name}_command", __name__).command
+        showing = command.get_help_option(ctx)
+        if showing is not None:
+            showing.callback = _show_help
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command, with standard output for its result alone, and not for what models and plugins print."""
+        with results_alone(for_good=ctx.obj == _OWN_PROCESS):
+            return super().invoke(ctx)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -63,11 +77,32 @@ class _LazyGroup(click.Group):
 @click.pass_context
 def cli(context: click.Context, no_plugins: bool, traced: bool) -> None:
     """Say what a neural network costs: parameters, size, MACs, FLOPs, memory, time."""
+    from ..loaded_files import kept_in_sight
+
     context.obj = {"traceback": traced}
+    context.with_resource(kept_in_sight())
     if no_plugins:
         from ..plugins import own_alone
 
         context.with_resource(own_alone())
+
+
+def emit(text: str = "") -> None:
+    """Print a line, or several, of the result on standard output."""
+    stream = results()
+    try:
+        if stream is not None:
+            click.echo(text, file=stream)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        fail(f"cannot write to standard output: {error.strerror or error}", USAGE, error)
+
+
+def _show_help(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value and not context.resilient_parsing:
+        emit(context.get_help())
+        context.exit()
 
 
 def fail(message: str, code: int, error: BaseException | None = None) -> NoReturn:
@@ -81,22 +116,28 @@ def fail(message: str, code: int, error: BaseException | None = None) -> NoRetur
 
 
 def main(arguments: list[str] | None = None) -> Any:
-    """Run the command line; results go to standard output, errors and progress to standard error.
+    """Run the command line; results go to standard output, errors, progress and what models print to standard error.
+
+    Without arguments it is given those of the process, which it takes for its own: standard output stays with the
+    results until the process ends.
 
     Exit codes: 0 fine, 1 a budget or ``--strict`` is not kept, 2 usage, 3 the model could not be profiled, 130
     interrupted.
     """
     try:
         with _warnings_in_a_line():
-            result = cli(args=arguments, standalone_mode=False)
+            own = _OWN_PROCESS if arguments is None else None
+            result = cli(args=arguments, standalone_mode=False, obj=own)
             sys.exit(result if isinstance(result, int) else 0)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
     except ProfilerKitError as error:
         fail(str(error), MODEL_FAILED, error)
-    except (click.Abort, KeyboardInterrupt):
+    except (click.Abort, KeyboardInterrupt) as error:
         click.echo("\nInterrupted: nothing was written.", err=True)
+        for note in notes_of(error):  # whose code it was that was waited for
+            click.echo(f"{note[:1].upper()}{note[1:]}.", err=True)
         sys.exit(INTERRUPTED)
     except BrokenPipeError:  # who read the results has gone: `profilerkit list | head`
         sys.stderr.close()

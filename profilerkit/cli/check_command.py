@@ -11,9 +11,9 @@ import click
 
 from ..errors import BudgetError
 from ..files import write_text
-from . import NOT_KEPT, USAGE, fail
+from . import NOT_KEPT, USAGE, emit, fail
 from .measuring import Asked, compared, is_saved, profiled, saved
-from .options import input_options, measuring_options, require_writable
+from .options import input_options, isolation_options, measuring_options, require_writable
 from .output import cannot_write
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ def _completed(context: click.Context, parameter: click.Parameter, incomplete: s
 @click.option("--baseline", metavar="MODEL", help="What '1.1x' is relative to: a saved report, or a model.")
 @input_options
 @measuring_options
+@isolation_options
 @click.option(
     "--format",
     "form",
@@ -101,7 +102,7 @@ def command(
         except OSError as error:
             cannot_write(error)
     elif not how["quiet"]:
-        click.echo(text.rstrip("\n"))
+        emit(text.rstrip("\n"))
     broken = {Verdict.FAILED, Verdict.UNCERTAIN} if strict else {Verdict.FAILED}
     if any(finding.verdict in broken for finding in findings):
         sys.exit(NOT_KEPT)

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from .measuring import Asked, compared, end_with_failures
-from .options import input_options, measuring_options, output_options, picked, strict_option
+from .options import input_options, isolation_options, measuring_options, output_options, picked, strict_option
 from .output import Shown
 
 __all__ = ["command"]
@@ -18,6 +18,7 @@ __all__ = ["command"]
 @click.argument("others", nargs=-1, required=True, metavar="OTHER...")
 @input_options
 @measuring_options
+@isolation_options
 @output_options
 @strict_option
 def command(reference: str, others: tuple[str, ...], **options: Any) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from . import emit
+
 __all__ = ["command"]
 
 #: What profilerkit can make use of where it is installed, and what for.
@@ -28,16 +30,16 @@ def command() -> None:
     from .. import environment, plugins
     from ..quantity import Scale, scale_value
 
-    click.echo(click.style("This machine", bold=True))
+    emit(click.style("This machine", bold=True))
     for name, value in environment.machine().items():
         if name.endswith("_bytes"):
             name, value = name.removesuffix("_bytes"), str(scale_value(int(value), "B", Scale.IEC))
         _line(name, value)
-    click.echo(click.style("\nPackages", bold=True))
+    emit(click.style("\nPackages", bold=True))
     _line("profilerkit", version("profilerkit"))
     for package, use in OPTIONAL.items():
         _line(package, f"{_installed(package)}  ({use})")
-    click.echo(click.style("\nBackends", bold=True))
+    emit(click.style("\nBackends", bold=True))
     for info in plugins.backends():
         try:
             backend = plugins.load(info)
@@ -46,11 +48,11 @@ def command() -> None:
             continue
         _line(info.name, ", ".join(f"{name} {value}" for name, value in backend.environment().items()) or "ready")
         for what, said in _abilities(backend):
-            click.echo(f"  {'':<16} {what}: {said}")
+            emit(f"  {'':<16} {what}: {said}")
 
 
 def _line(name: str, value: str) -> None:
-    click.echo(f"  {name:<16} {value}".rstrip())
+    emit(f"  {name:<16} {value}".rstrip())
 
 
 def _installed(package: str) -> str:

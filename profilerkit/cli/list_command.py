@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ..containment import contained, way_out
 from ..errors import PluginWarning, ProfilerKitError, RegistrationConflictError
+from . import emit
 
 if TYPE_CHECKING:
     from ..backend import Backend, BackendInfo
@@ -68,13 +70,13 @@ class _Listing:
             raise last
 
     def title(self, text: str) -> None:
-        click.echo(("\n" if self.sections else "") + click.style(text, bold=True))
+        emit(("\n" if self.sections else "") + click.style(text, bold=True))
         self.sections += 1
 
     def line(self, name: str, text: str, plugin: PluginInfo, thing: Any = None) -> None:
-        click.echo(f"  {name:<20} {text}".rstrip())
+        emit(f"  {name:<20} {text}".rstrip())
         if self.verbose:
-            click.echo(f"  {'':<20}   {', '.join(filter(None, [f'plugin {plugin}', place_of(thing)]))}")
+            emit(f"  {'':<20}   {', '.join(filter(None, [f'plugin {plugin}', place_of(thing)]))}")
 
     def section(
         self, title: str, offers: Iterable[Offer[Any]], name: str = "name", place: str = "", text: Any = None
@@ -95,11 +97,11 @@ class _Listing:
             # Where several packages call a plugin alike, all but the first are registered with their package.
             name = plugin.name if plugin.name not in registered else f"{plugin.name} ({plugin.distribution})"
             registered.add(name)
-            click.echo(f"  {plugin.name:<20} {plugin.distribution}  ({plugin.module})")
+            emit(f"  {plugin.name:<20} {plugin.distribution}  ({plugin.module})")
             if self.verbose:
-                click.echo(f"  {'':<20}   {place_of(manager.get_plugin(name))}")
+                emit(f"  {'':<20}   {place_of(manager.get_plugin(name))}")
         for plugin in plugins.switched_off_plugins():
-            click.echo(f"  {plugin.name:<20} {plugin.distribution}  ({plugin.module}), switched off")
+            emit(f"  {plugin.name:<20} {plugin.distribution}  ({plugin.module}), switched off")
 
     def backends(self) -> list[Backend]:
         """Print the backends and return those that can be used here, of two that are called alike the first."""
@@ -110,17 +112,16 @@ class _Listing:
         self.title("Backends")
         usable: dict[str, Backend] = {}
         for offer in offered:
-            backend, said = self.loaded(offer.item)
+            backend, said = self.loaded(offer.item, offer.plugin)
             if backend is not None:
                 usable.setdefault(backend.name, backend)
             self.line(offer.item.name, said, offer.plugin, offer.item.load)
         return list(usable.values())
 
-    def loaded(self, info: BackendInfo) -> tuple[Backend | None, str]:
+    def loaded(self, info: BackendInfo, plugin: PluginInfo) -> tuple[Backend | None, str]:
         """Return a backend, None where it cannot be used, and what is said of it: its environment or what is wrong."""
         from .. import plugins
         from ..backend import Backend
-        from ..plugin_manager import GUARDED
 
         try:
             backend: object = plugins.load(info)
@@ -129,13 +130,14 @@ class _Listing:
             return None, _said(error)
         except ProfilerKitError as error:
             return None, _said(error)
-        except GUARDED as error:  # whatever a plugin does wrong, the others go on
-            return None, f"the {info.name} backend cannot be used: {_said(error)}"
+        except Exception as error:  # whatever a plugin does wrong, the others go on
+            return None, f"the {info.name} backend cannot be used: {_said(error)}; {way_out(plugin)}"
         if not isinstance(backend, Backend):
             return None, f"the {info.name} backend cannot be used: its load returned {backend!r}, which is no Backend"
         try:
-            return backend, ", ".join(f"{name} {value}" for name, value in backend.environment().items())
-        except GUARDED as error:
+            with contained(plugin, f"environment() of the {info.name} backend"):
+                return backend, ", ".join(f"{name} {value}" for name, value in backend.environment().items())
+        except Exception as error:
             return backend, f"environment() of the {info.name} backend failed: {_said(error)}"
 
     def functions(self, backend: Backend) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import (
+    ArgumentError,
     IncompleteStatusError,
     InputError,
     ModelFailedError,
@@ -24,6 +25,7 @@ from .options import parse_shapes
 
 if TYPE_CHECKING:
     from ..comparison import Comparison
+    from ..isolation.job import Job
     from ..profiler import Profiler
     from ..report import Report
 
@@ -42,6 +44,40 @@ class Asked:
     max_seconds: float | None = None
     strict: bool = False
     quiet: bool = False
+    trust: bool = False
+    isolate: bool = False
+    timeout: float | None = None
+    memory: int | None = None
+
+    @property
+    def isolated(self) -> bool:
+        """Whether each model gets a process of its own."""
+        return self.isolate or self.timeout is not None or self.memory is not None
+
+    def job(self, spec: str) -> Job:
+        """Return what the process of a model is to do."""
+        from ..isolation.job import Job
+
+        return Job(
+            spec,
+            {"input_shape": parse_shapes(self.input_shape)[0]},
+            metrics=self.metric or None,
+            leave_out=self.leave_out,
+            strict=self.strict,
+            arguments=self.arguments,
+            trust=self.trust,
+        )
+
+    def isolated_reports(self, specs: Sequence[str]) -> list[Report]:
+        """Return the reports of models, each of which gets a process of its own; they take turns."""
+        from ..isolation.api import run_jobs
+        from ..isolation.job import NoModelError
+        from ..isolation.limits import Limits
+
+        try:
+            return run_jobs([self.job(spec) for spec in specs], Limits.read(self.timeout, self.memory))
+        except NoModelError as error:
+            raise click.BadParameter(str(error), param_hint="MODEL") from error
 
     def profiler(self, model: Any, name: str | None = None) -> Profiler:
         """Return the profiler of a loaded model, with the inputs that were asked for or that its loader gave."""
@@ -66,12 +102,12 @@ class Asked:
         return {name: value for name, value in given.items() if value is not None}
 
 
-def loaded_model(spec: str, hint: str = "MODEL") -> Any:
+def loaded_model(spec: str, trust: bool = False, hint: str = "MODEL") -> Any:
     """Return the model that MODEL leads to, by the loader of a plugin; what is wrong with it is said in a line."""
     from ..loaders import load_model
 
     try:
-        return load_model(spec)
+        return load_model(spec, trust=trust)
     except InputError as error:
         raise click.BadParameter(str(error), param_hint=hint) from error
     except ModelFailedError as error:
@@ -93,11 +129,18 @@ def saved(path: str, hint: str = "REPORT") -> Report | Comparison:
         raise click.BadParameter(str(error), param_hint=hint) from error
 
 
-def profiled(spec: str, asked: Asked) -> tuple[Report, Profiler]:
-    """Return the report of one model, and the profiler that has the errors of what failed."""
+def profiled(spec: str, asked: Asked) -> tuple[Report, Profiler | None]:
+    """Return the report of one model, and the profiler that has the errors of what failed; an isolated one has none."""
     from ..api import compute
 
-    model = loaded_model(spec)
+    if asked.isolated:
+        from ..plugins import announce
+
+        with _ending_in_a_line():
+            report = asked.isolated_reports([spec])[0]
+            announce(report)
+        return report, None
+    model = loaded_model(spec, asked.trust)
     with _ending_in_a_line(), shown_if(not asked.quiet):
         profiler = asked.profiler(model)
         return compute(profiler, asked.metric or None, strict=asked.strict, **asked.arguments), profiler
@@ -106,30 +149,51 @@ def profiled(spec: str, asked: Asked) -> tuple[Report, Profiler]:
 def compared(specs: Sequence[str], asked: Asked, renamed: bool = True) -> tuple[Comparison, list[Profiler | None]]:
     """Return models and saved reports side by side, and their profilers; those that are models are measured in turn.
 
-    A saved report has None for a profiler. Those that are called alike get a number each, unless they are not to be
-    ``renamed``.
+    A saved report has None for a profiler, and so has a model in a process of its own. Those that are called alike get
+    a number each, unless they are not to be ``renamed``.
     """
     from ..comparison import Comparison, told_apart
-    from ..profiler import compare_profilers
 
-    models = {place: loaded_model(spec) for place, spec in enumerate(specs) if not is_saved(spec)}
+    models = {place: spec for place, spec in enumerate(specs) if not is_saved(spec)}
     reports = {place: _one(spec) for place, spec in enumerate(specs) if is_saved(spec)}
-    with _ending_in_a_line(), shown_if(not asked.quiet):
-        profilers = {place: asked.profiler(model) for place, model in models.items()}
-        live = list(profilers.values())
-        if len(live) > 1:
-            made = compare_profilers(live[0], live[1:], asked.metric or None, strict=asked.strict, **asked.arguments)
-            reports |= dict(zip(profilers, made.reports, strict=True))
-        elif live:
-            from ..api import compute
-
-            only = compute(live[0], asked.metric or None, strict=asked.strict, **asked.arguments)
-            reports[next(iter(profilers))] = only
+    made, profilers = _isolated(models, asked) if asked.isolated else _in_this_process(models, asked)
+    reports |= made
     ordered = [reports[place] for place in range(len(specs))]
     names = [profilers[place].name if place in profilers else reports[place].name for place in range(len(specs))]
     named = told_apart(names) if renamed else names
     first, *rest = (replace(report, name=name) for report, name in zip(ordered, named, strict=True))
     return Comparison(first, tuple(rest)), [profilers.get(place) for place in range(len(specs))]
+
+
+def _isolated(specs: Mapping[int, str], asked: Asked) -> tuple[dict[int, Report], dict[int, Profiler]]:
+    """Return the reports of models in processes of their own, which take turns."""
+    from ..isolation.api import compared as side_by_side
+    from ..plugins import announce
+
+    with _ending_in_a_line():
+        made = asked.isolated_reports(list(specs.values())) if specs else []
+        if made:
+            announce(side_by_side(made) if len(made) > 1 else made[0])
+    return dict(zip(specs, made, strict=True)), {}
+
+
+def _in_this_process(specs: Mapping[int, str], asked: Asked) -> tuple[dict[int, Report], dict[int, Profiler]]:
+    """Return the reports of models, measured in turn, with their profilers."""
+    from ..comparing import compare_profilers
+
+    models = {place: loaded_model(spec, asked.trust) for place, spec in specs.items()}
+    with _ending_in_a_line(), shown_if(not asked.quiet):
+        profilers = {place: asked.profiler(model) for place, model in models.items()}
+        live = list(profilers.values())
+        if len(live) > 1:
+            made = compare_profilers(live[0], live[1:], asked.metric or None, strict=asked.strict, **asked.arguments)
+            return dict(zip(profilers, made.reports, strict=True)), profilers
+        if not live:
+            return {}, {}
+        from ..api import compute
+
+        only = compute(live[0], asked.metric or None, strict=asked.strict, **asked.arguments)
+        return {next(iter(profilers)): only}, profilers
 
 
 @contextmanager
@@ -141,7 +205,7 @@ def _ending_in_a_line() -> Iterator[None]:
         raise
     except IncompleteStatusError as error:
         fail(str(error), NOT_KEPT, error)
-    except UnknownStatusError as error:
+    except (UnknownStatusError, ArgumentError) as error:
         fail(str(error), USAGE, error)
     except ProfilerKitError as error:
         fail(str(error), MODEL_FAILED, error)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -10,10 +9,15 @@ from typing import Any, TypeVar
 
 import click
 
-from ..errors import NotOfferedError
+from ..argument_rules import RULES
+from ..arguments import checked
+from ..clean_output import results_alone
+from ..errors import ArgumentError, NotOfferedError
+from ..files import obstacle
 
 __all__ = [
     "input_options",
+    "isolation_options",
     "measuring_options",
     "output_options",
     "parse_batch_sizes",
@@ -64,11 +68,21 @@ def parse_shapes(values: tuple[str, ...]) -> tuple[Any, int | None]:
     return (named or positional or None), (batches.pop() if batches else None)
 
 
+def by_rule(argument: str) -> Callable[..., Any]:
+    """Return a callback that holds a value to the rule that the argument of that name has everywhere."""
+
+    def read(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+        try:
+            return None if value is None else checked(argument, value)
+        except ArgumentError:
+            raise click.BadParameter(f"{value!r}: give {RULES[argument].wanted}") from None
+
+    return read
+
+
 def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise ValueError(f"{number} is less than 1")
-    return number
+    size: int = checked("batch_size", int(text), "batch_size of one")
+    return size
 
 
 def parse_batch_sizes(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
@@ -98,27 +112,25 @@ def _form(context: click.Context, parameter: click.Parameter, value: str) -> str
 def _forms(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     from ..plugins import offered_renderers
 
-    return [offer.item.name for offer in offered_renderers() if offer.item.name.startswith(incomplete)]
+    with results_alone():
+        return [offer.item.name for offer in offered_renderers() if offer.item.name.startswith(incomplete)]
 
 
 def _metrics(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     from ..plugins import offered_status_keys
 
-    return [offer.item.NAME for offer in offered_status_keys() if offer.item.NAME.startswith(incomplete)]
+    with results_alone():
+        return [offer.item.NAME for offer in offered_status_keys() if offer.item.NAME.startswith(incomplete)]
 
 
 def require_writable(context: click.Context, parameter: click.Parameter, path: Any) -> Any:
     """Check where a file is to go: now, and not when all is measured."""
     if path is None:
         return None
-    path = Path(path)
-    if not path.parent.is_dir():
-        raise click.BadParameter(f"there is no folder {str(path.parent)!r} to write {path.name!r} to")
-    if path.is_dir():
-        raise click.BadParameter(f"{str(path)!r} is a folder; name a file in it")
-    if not os.access(path.parent, os.W_OK):
-        raise click.BadParameter(f"the folder {str(path.parent)!r} is read-only; {path.name!r} has to go elsewhere")
-    return path
+    wrong = obstacle(path)
+    if wrong is not None:
+        raise click.BadParameter(wrong)
+    return Path(path)
 
 
 def _writable(context: click.Context, parameter: click.Parameter, paths: tuple[str, ...]) -> tuple[Path, ...]:
@@ -130,6 +142,31 @@ def _writable(context: click.Context, parameter: click.Parameter, paths: tuple[s
         for place in places:
             form_of(place)
     return tuple(places)
+
+
+def _timeout(context: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
+    """Return a time limit in seconds."""
+    from ..isolation.limits import parse_timeout
+
+    if value is None:
+        return None
+    try:
+        return parse_timeout(float(value))
+    except ValueError as error:  # `InputError` is one too
+        raise click.BadParameter(f"{value!r}: give a number of seconds above zero, such as 30") from error
+
+
+def _memory(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
+    """Return a memory limit in bytes."""
+    from ..errors import InputError
+    from ..isolation.limits import parse_memory
+
+    if value is None:
+        return None
+    try:
+        return parse_memory(value)
+    except InputError as error:
+        raise click.BadParameter(str(error).removeprefix("memory=")) from error
 
 
 def _several(*options: Callable[[F], F]) -> Callable[[F], F]:
@@ -150,6 +187,7 @@ input_options = _several(
         help="Samples in one forward pass; several, 1,8,32, are timed one after the other.",
     ),
     click.option("--device", help="cpu, gpu, or a string of the framework such as cuda:1."),
+    click.option("--trust", is_flag=True, help="Load files that may run code, such as pickled models, too."),
 )
 
 measuring_options = _several(
@@ -160,14 +198,40 @@ measuring_options = _several(
     click.option(
         "--max-seconds",
         type=click.FloatRange(min=0, min_open=True),
+        callback=by_rule("max_seconds"),
         help="Longest time to spend on measuring the execution time.",
+    ),
+)
+
+isolation_options = _several(
+    click.option(
+        "--isolate", is_flag=True, help="Profile each model in a process of its own; a crash becomes a report."
+    ),
+    click.option(
+        "--timeout",
+        metavar="SECONDS",
+        callback=_timeout,
+        help="End the process of a model after so many seconds; implies --isolate.",
+    ),
+    click.option(
+        "--memory",
+        metavar="SIZE",
+        callback=_memory,
+        help="The most memory a model's process may hold, bytes or '4 GiB'; implies --isolate.",
     ),
 )
 
 output_options = _several(
     click.option("--layers", is_flag=True, help="Show descriptions and the layers too."),
-    click.option("--depth", type=click.IntRange(min=0), help="Show the layers down to this depth."),
-    click.option("--top", type=click.IntRange(min=1), help="Show only so many layers, those with the most MACs."),
+    click.option(
+        "--depth", type=click.IntRange(min=0), callback=by_rule("depth"), help="Show the layers down to this depth."
+    ),
+    click.option(
+        "--top",
+        type=click.IntRange(min=1),
+        callback=by_rule("top"),
+        help="Show only so many layers, those with the most MACs.",
+    ),
     click.option(
         "--format",
         "form",

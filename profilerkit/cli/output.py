@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from ..errors import ProfilerKitError
 from ..files import write_text
-from . import MODEL_FAILED, USAGE, fail
+from . import MODEL_FAILED, USAGE, emit, fail
 
 if TYPE_CHECKING:
     from ..comparison import Comparison
@@ -58,7 +59,7 @@ class Shown:
             except OSError as error:
                 unwritten.append(error)
         if not self.quiet:
-            click.echo(_rendered(result, self.form, **options).rstrip("\n"))
+            emit(_rendered(result, self.form, **options).rstrip("\n"))
         if unwritten:
             cannot_write(unwritten[0])
 
@@ -77,5 +78,7 @@ def _rendered(result: Any, form: str, **options: Any) -> str:
 
     try:
         return render(result, form, **options)
-    except Exception as error:  # whatever a plugin's renderer does wrong
+    except ProfilerKitError as error:
+        fail(str(error), MODEL_FAILED, error)
+    except Exception as error:  # whatever a renderer does wrong
         fail(f"renderer {form!r} raised {type(error).__name__}: {error}", MODEL_FAILED, error)

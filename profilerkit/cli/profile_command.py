@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from .measuring import Asked, end_with_failures, profiled
-from .options import input_options, measuring_options, output_options, picked, strict_option
+from .options import input_options, isolation_options, measuring_options, output_options, picked, strict_option
 from .output import Shown
 
 __all__ = ["command"]
@@ -17,6 +17,7 @@ __all__ = ["command"]
 @click.argument("model")
 @input_options
 @measuring_options
+@isolation_options
 @output_options
 @strict_option
 def command(model: str, **options: Any) -> None:

@@ -6,10 +6,12 @@ setting of matplotlib is touched; the settings that you made hold for these figu
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..errors import by_likeness
+from ..arguments import argument_hint, checked
+from ..errors import ArgumentError, by_likeness
 from .batch_sweep import batch_sweep
 from .ceilings import Ceilings
 from .icicle import icicle
@@ -43,8 +45,11 @@ KINDS: dict[str, Callable[..., Any]] = {
 def draw(result: Report | Comparison, kind: str, **options: Any) -> Any:
     """Return a figure of one of the `KINDS`; the options are those of its function.
 
-    Raises `ValueError` for another kind.
+    Raises `ArgumentError` for another kind, and for options that it does not take.
     """
-    if kind not in KINDS:
-        raise ValueError(f"no figure {kind!r}; there are, nearest first: {', '.join(by_likeness(kind, KINDS))}")
+    if checked("kind", kind) not in KINDS:
+        raise ArgumentError(f"no figure {kind!r}; there are, nearest first: {', '.join(by_likeness(kind, KINDS))}")
+    taken = inspect.signature(KINDS[kind]).parameters
+    for name in sorted(options.keys() - taken.keys()):
+        raise ArgumentError(f"figure {kind!r} takes no option {name!r}; {argument_hint(name, list(taken)[1:], {})}")
     return KINDS[kind](result, **options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..arguments import checks_arguments
 from ..quantity import Scale
 from .canvas import COLOURS, finished, legend_above, new_figure, plain, reports_of, titled, unit_for, why_missing
 
@@ -17,6 +18,7 @@ __all__ = ["batch_sweep"]
 _Rows = Sequence[Mapping[str, Any]]
 
 
+@checks_arguments
 def batch_sweep(result: Report | Comparison) -> Any:
     """Return the throughput and the execution time at each batch size, models of a comparison in one figure.
 

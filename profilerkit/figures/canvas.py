@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..comparison import Comparison
 from ..quantity import Scale, scale_value
 from ..render.grids import visible
+from ..result import require_result
 
 if TYPE_CHECKING:
     from ..report import Report
@@ -106,11 +107,12 @@ def one_report(result: Report | Comparison, kind: str) -> Report:
             f"{kind} draws one model, not a comparison of {len(result.reports)}; "
             f"give one of its reports, comparison.reference.plot({kind!r}) for instance"
         )
-    return result
+    return reports_of(result)[0]
 
 
 def reports_of(result: Report | Comparison) -> tuple[Report, ...]:
     """Return the reports that are drawn side by side."""
+    result = require_result(result)
     return result.reports if isinstance(result, Comparison) else (result,)
 
 

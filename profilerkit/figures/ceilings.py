@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ..arguments import checked
 from ..measurement import Sampling, measure
 
 __all__ = ["Ceilings"]
@@ -16,7 +17,7 @@ class Ceilings:
     """The most floating-point operations and the most bytes of memory that a machine does in a second.
 
     Give those of the device and dtype that the model ran with: ``Ceilings(flops_per_second=67e12,
-    bytes_per_second=3.35e12)``. Raises `ValueError` for one that is not above zero.
+    bytes_per_second=3.35e12)``. Raises `ArgumentError` for one that is not above zero.
     """
 
     flops_per_second: float
@@ -24,8 +25,7 @@ class Ceilings:
 
     def __post_init__(self) -> None:
         for name in ("flops_per_second", "bytes_per_second"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name}={getattr(self, name)}: give a number above zero")
+            object.__setattr__(self, name, checked(name, getattr(self, name)))
 
     @property
     def ridge(self) -> float:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..arguments import checks_arguments
 from ..columns import Column
 from ..layer_view import children_of
 from .canvas import COLOURS, GREY, counted, finished, layers_of, new_figure, one_report, plain, require_column
@@ -34,6 +35,7 @@ class Box(NamedTuple):
     layers: int = 1
 
 
+@checks_arguments
 def icicle(report: Report, by: str = "macs", depth: int | None = None) -> Any:
     """Return the layers as nested boxes, each as high as its share of a column of `Report.layerwise`.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..arguments import checks_arguments
 from ..measurement import Measurement
 from ..quantity import scale_value
 from .canvas import COLOURS, counted, finished, new_figure, plain, reports_of, titled, unit_for, why_missing
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["latency"]
 
 
+@checks_arguments
 def latency(
     result: Report | Comparison, metric: str = "execution_time", percentiles: Sequence[float] = (90, 99)
 ) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..arguments import checks_arguments
 from ..columns import Column
 from ..trace import LayerTable
 from .canvas import (
@@ -29,6 +30,7 @@ __all__ = ["layer_bars"]
 _Bars = tuple[str, ...]
 
 
+@checks_arguments
 def layer_bars(
     report: Report,
     by: str | Sequence[str] | None = None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..arguments import checks_arguments
 from ..quantity import Scale, scale_value
 from .canvas import COLOURS, finished, label_of, legend_above, new_figure, one_report, plain, titled, unit_for
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["memory_timeline"]
 
 
+@checks_arguments
 def memory_timeline(report: Report, include_weights: bool = True) -> Any:
     """Return the bytes alive while each operator runs, with the operator and the layer at the peak.
 

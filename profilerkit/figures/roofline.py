@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..arguments import checks_arguments
 from ..quantity import Scale, format_number, scale_value
 from .canvas import COLOURS, GREY, counted, finished, label_of, layers_of, new_figure, one_report, plain, require_column
 from .ceilings import Ceilings
@@ -44,6 +45,7 @@ class Point(NamedTuple):
         return self.flops / self.seconds
 
 
+@checks_arguments
 def roofline(report: Report, ceilings: Ceilings | None = None, top: int = 5) -> Any:
     """Return a dot for each layer: the FLOPs in a second of its own forward time against its FLOPs for each byte.
 

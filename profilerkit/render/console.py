@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import shutil
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from ..clean_output import terminal_columns
 from ..randomness import untouched_random
 from ..trace import LayerTable
 from .content import layer_grid, measured_grid, parts
@@ -27,11 +27,13 @@ __all__ = ["layer_table", "measured_table", "render", "result_table", "to_text"]
 
 NARROWEST, WIDEST = 80, 160
 LONGEST_NAME = 36
+#: What is longer is no number that anybody reads, and folded like a name.
+LONGEST_NUMBER = 60
 
 
 def to_text(renderable: RenderableType, width: int | None = None) -> str:
     """Return what a renderable looks like without colours, at the terminal's width or the given one."""
-    columns = width or min(max(shutil.get_terminal_size((100, 24)).columns, NARROWEST), WIDEST)
+    columns = width or min(max(terminal_columns(100), NARROWEST), WIDEST)
     target = io.StringIO()
     console = Console(file=target, width=columns, color_system=None, force_terminal=False, legacy_windows=False)
     with untouched_random():
@@ -113,7 +115,7 @@ def _widths(grid: Grid) -> list[tuple[int, int]]:
             best = min(best, LONGEST_NAME) if grid.kind == "metrics" else best
             least = min(best, 24 if grid.kind == "metrics" else 16)
         else:
-            least = max(cells, min(heading, 12)) if place in grid.numeric else min(best, 12)
+            least = max(min(cells, LONGEST_NUMBER), min(heading, 12)) if place in grid.numeric else min(best, 12)
         widths.append((least, best))
     return widths
 
@@ -140,7 +142,7 @@ def _pieces(widths: list[tuple[int, int]], available: int) -> list[list[int]]:
 
 def _squeezed(widths: list[tuple[int, int]], available: int) -> list[int]:
     """Return the best widths, but the widest column narrowed, as far as it may be, until the table fits."""
-    given = [best for _, best in widths]
+    given = [min(best, max(least, available)) for least, best in widths]
     for _ in range(_taken(given) - available):
         narrower = [place for place, (least, _) in enumerate(widths) if given[place] > least]
         if narrower:

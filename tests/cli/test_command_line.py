@@ -254,7 +254,7 @@ def test_what_plugins_do_wrong_is_said_in_a_line(shouting: None, capsys: pytest.
     with pytest.raises(SystemExit) as caught:
         main(["profile", "hub:any", "--format", "shout", "--metric", "shout"])
     assert caught.value.code == 3
-    assert "renderer 'shout' raised KeyError: 'macs'" in capsys.readouterr().err
+    assert "renderer 'shout' of plugin 'shouts' of my-shouts 3.1 raised KeyError: 'macs'" in capsys.readouterr().err
 
 
 def test_a_warning_of_a_plugin_is_said_in_a_line(model_file: str, tmp_path: Path) -> None:
@@ -272,9 +272,11 @@ def test_a_warning_of_a_plugin_is_said_in_a_line(model_file: str, tmp_path: Path
     assert "MACs" in done.stdout, "the result is not lost"
     assert done.stderr.splitlines() == [
         "Warning: plugin 'bad' of bad-plugin 1.0 cannot be loaded (ModuleNotFoundError: No module named "
-        "'no_such_module') and is left out; update or uninstall that package",
+        "'no_such_module') and is left out; update or uninstall that package; to do without it, set "
+        "PROFILERKIT_DISABLE_PLUGINS=bad, or run profilerkit --no-plugins",
         "Warning: hook profilerkit_report_created of plugin 'store' of bad-plugin 1.0 raised OSError: full; "
-        "profilerkit goes on without it",
+        "profilerkit goes on without it; to do without it, set PROFILERKIT_DISABLE_PLUGINS=store, or run profilerkit "
+        "--no-plugins",
     ]
     alone = [script, "--no-plugins", *command]
     assert subprocess.run(alone, capture_output=True, text=True, check=True, env=environment).stderr == ""
@@ -347,6 +349,11 @@ def test_layers(model_file: str) -> None:
         (["FILE:build", "--input-shape", "0,4"], "'0,4' is no shape; give 1,3,224,224"),
         (["FILE:build", "--input-shape", "1,-4"], "'1,-4' is no shape; give 1,3,224,224"),
         (["FILE:build", "--max-seconds", "0"], "0.0 is not in the range x>0"),
+        (["FILE:build", "--max-seconds", "nan"], "nan: give a number above zero, such as 1.5"),
+        (["FILE:build", "--max-seconds", "inf"], "inf: give a number above zero, such as 1.5"),
+        (["FILE:build", "--depth", "99999999999"], "99999999999: give a whole number from 0"),
+        (["FILE:build", "--batch-size", "99999999999"], "'99999999999': give a whole number from 1"),
+        (["FILE:build", "--input-shpae", "1,4"], "Did you mean "),
         (["FILE:build", "--input-shape", "1,4", "--input-shape", "2,4"], "have different batch sizes"),
         (["FILE:build", "--input-shape", "a=1,4", "--input-shape", "1,4"], "name all inputs or none of them"),
         (["FILE:build", "--batch-size", "0"], "'0': give a whole number from 1, or several: 1,8,32"),

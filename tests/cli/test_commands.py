@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -108,10 +107,10 @@ def test_a_folder_that_is_read_only_is_said_before_anything_runs(models: str, mo
 def test_a_file_that_cannot_be_written_after_all_does_not_cost_the_result(
     models: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(**arguments: object) -> None:
+    def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(tempfile, "mkstemp", full)
+    monkeypatch.setattr(os, "fsync", full)
     result = run("profile", f"{models}:teacher", *STATIC, "--output", "r.json")
     assert result.exit_code == 2
     assert "MACs" in result.stdout

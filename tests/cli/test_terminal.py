@@ -48,11 +48,11 @@ def interrupted(arguments: list[str], folder: Path) -> subprocess.CompletedProce
         text=True,
         start_new_session=True,
     )
-    assert process.stdout is not None
-    line = process.stdout.readline()
+    assert process.stderr is not None
+    line = process.stderr.readline()  # what models print goes there
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate(timeout=60)
-    return subprocess.CompletedProcess(arguments, process.returncode, line + output, errors)
+    return subprocess.CompletedProcess(arguments, process.returncode, output, line + errors)
 
 
 @pytest.mark.parametrize("command", ["profile", "compare"])

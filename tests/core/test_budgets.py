@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -71,6 +72,26 @@ def test_a_budget_from_a_file(tmp_path: Path) -> None:
     assert (budget.metrics, budget.needs_baseline) == (("macs",), True)
 
 
+@pytest.mark.parametrize("text", ["<= 1e400", "<= nan", "<= inf", "<= _", "<= 1_", "<= 1e999 G", "<= 1e308 P"])
+def test_a_number_that_is_none_or_too_large(text: str) -> None:
+    with pytest.raises(BudgetError, match=r"is no limit; write|beyond what a number can hold; give a smaller one"):
+        Limit.parse("macs", text).bound("MACs")
+
+
+def test_a_budget_that_is_nested_too_deep(tmp_path: Path) -> None:
+    path = tmp_path / "deep.toml"
+    for text in (f"macs = {'[' * 5000}{']' * 5000}", f"macs = {'{a=' * 5000}1{'}' * 5000}", f"macs = {'9' * 5000}"):
+        path.write_text(text)
+        with pytest.raises(BudgetError, match=r"nested too deep to be read|is no limit|is no TOML"):
+            Budget.load(path)
+    value: list[Any] = []
+    for _ in range(5000):
+        value = [value]
+    for given in (value, {"macs": value}, {"layers": {"a": {"macs": value}}}, 3, None, [], {"macs": math.nan}):
+        with pytest.raises(BudgetError, match=r"is no limit|is no budget"):
+            Budget.of(given)  # type: ignore[arg-type]
+
+
 def test_what_is_no_budget_is_said(tmp_path: Path) -> None:
     path = tmp_path / "budget.toml"
     with pytest.raises(BudgetError, match=r"cannot read the budget .*: No such file"):
@@ -79,7 +100,7 @@ def test_what_is_no_budget_is_said(tmp_path: Path) -> None:
     with pytest.raises(BudgetError, match=r"the budget .* is no TOML: "):
         Budget.load(path)
     path.write_text("# nothing", encoding="utf-8")
-    with pytest.raises(BudgetError, match="the budget has no limits; give one for each metric that matters"):
+    with pytest.raises(BudgetError, match="the budget {} has no limits; give one for each metric that matters"):
         Budget.load(path)
     with pytest.raises(BudgetError, match="layers holds limits by path pattern"):
         Budget.of({"layers": {"head": "<= 3"}})

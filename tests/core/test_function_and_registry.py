@@ -82,8 +82,8 @@ class Reserved(Metric):
         (Compute("macs"), "bound to 'macs', which is no StatusKey class or instance"),
         (Compute(Nameless), "status key Nameless of Compute has no NAME"),
         (Compute(Two, Reserved), "a status key cannot be called 'model', every profiler provides that"),
-        (Compute, r"it is no ProfilerFunction; register an instance, Compute\(\)"),
-        (len, "it is no ProfilerFunction$"),
+        (Compute, r"it is a class; give an instance, Compute\(\)"),
+        (len, "it is no ProfilerFunction; wrap it: ComputeEvalMetric"),
     ],
 )
 def test_what_cannot_be_registered_leaves_no_trace(function: Any, message: str) -> None:

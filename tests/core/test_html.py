@@ -211,7 +211,7 @@ def test_a_matched_layer_with_another_name_has_both() -> None:
 
 def test_samples_that_are_no_numbers_are_written_as_such() -> None:
     (measured,) = page_data(odd_numbers())["reports"][0]["measurements"]
-    assert measured["samples"] == ["nan", "inf", "-inf", 1.0, 2.0, 3.0, 4.0, 5.0]
+    assert measured["samples"] == ["inf", "inf", "-inf", 1.0, 2.0, 3.0, 4.0, 5.0]
     even = replace(odd_numbers(), statuses={"t": status("t", Measurement((math.inf,) * 8), "inf")})
     assert page_data(even)["reports"][0]["measurements"][0]["interval"] == ["inf", "inf"]
 

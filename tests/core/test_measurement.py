@@ -30,7 +30,7 @@ def test_percentiles_by_name() -> None:
     assert (measurement.percentile(0), measurement.percentile(100)) == (0.0, 100.0)
     assert Measurement((7.0,)).p99 == 7.0
     assert Measurement((1.0, math.inf, math.inf)).p90 == math.inf
-    with pytest.raises(ValueError, match=r"percentile\(101\): give a number from 0 to 100"):
+    with pytest.raises(ValueError, match=r"percent=101: give a number from 0 to 100"):
         measurement.percentile(101)
 
 
@@ -186,9 +186,9 @@ def test_fixed_numbers_are_kept() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"num_iters": 0}, "num_iters=0: at least one"),
+        ({"num_iters": 0}, "num_iters=0: give a whole number from 1"),
         ({"warmup": -1}, "warmup=-1: give zero or more"),
-        ({"min_samples": 0}, "min_samples=0: at least one"),
+        ({"min_samples": 0}, "min_samples=0: give a whole number from 1"),
         ({"confidence": 95}, "confidence=95: give a probability"),
         ({"relative_precision": 0}, "relative_precision=0: give a number above zero"),
         ({"max_seconds": -2}, "max_seconds=-2: give a number above zero"),

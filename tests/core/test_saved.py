@@ -172,6 +172,15 @@ def test_a_file_that_was_changed_is_said(report: Report) -> None:
     assert "checksum" in said(json.dumps(content).encode())
 
 
+def cells(table: Any, place: int, **values: Any) -> None:
+    for column, value in values.items():
+        table["rows"][place][table["columns"].index(column)] = value
+
+
+def renamed(table: Any, column: str) -> None:
+    table["columns"][table["columns"].index(column)] = "other"
+
+
 CHANGES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "number for text": (lambda c: c["statuses"][1].update(key=3), "statuses[1].key: expected `str`, got `int`"),
     "unknown word": (lambda c: c["statuses"][0].update(completeness="whole"), "statuses[0].completeness: invalid enum"),
@@ -196,6 +205,55 @@ CHANGES: dict[str, tuple[Callable[[Any], Any], str]] = {
     ),
     "no table": (lambda c: c.update(layers={"type": "tuple", "items": []}), "layers holds no LayerTable"),
     "negative bytes": (lambda c: c["memory"].update(input_bytes=-1), "memory.input_bytes: expected `int` >= 0"),
+    "one layer twice": (
+        lambda c: c["layers"]["rows"].append(c["layers"]["rows"][1]),
+        "layers.rows[3].path is 'first', as that of one before it",
+    ),
+    "no root": (
+        lambda c: c["layers"]["rows"].pop(0),
+        "layers.rows[0].path is 'first'; the root is the first row, and no other",
+    ),
+    "two roots": (
+        lambda c: c["layers"]["rows"].append(c["layers"]["rows"][0]),
+        "layers.rows[3].path is ''; the root is the first row, and no other",
+    ),
+    "a layer inside none": (
+        lambda c: cells(c["layers"], 1, path="a.b", depth=2),
+        "layers.rows[1].path is 'a.b', but no row has 'a'",
+    ),
+    "a depth of a million": (
+        lambda c: cells(c["layers"], 2, depth=1_000_000),
+        "layers.rows[2].depth is 1000000, but 'second' lies 1 deep",
+    ),
+    "fewer than no MACs": (lambda c: cells(c["layers"], 1, macs=-1), "layers.rows[1].macs is -1, no number from 0"),
+    "a text for a number": (
+        lambda c: cells(c["layers"], 0, macs_share="all"),
+        "layers.rows[0].macs_share is 'all', no",
+    ),
+    "a number for a text": (lambda c: cells(c["operators"], 0, layer=3), "operators.rows[0].layer is 3, no text"),
+    "no shapes": (
+        lambda c: cells(c["layers"], 0, output_shapes=[3]),
+        "layers.rows[0].output_shapes is (3,), no shapes",
+    ),
+    "layers without calls": (lambda c: renamed(c["layers"], "calls"), "layers.columns has no 'calls'"),
+    "operators without names": (lambda c: renamed(c["operators"], "operator"), "operators.columns has no 'operator'"),
+    "operators without counts": (
+        lambda c: cells(c["operators"], 1, flops=None),
+        "operators.rows[1].flops is None, no number",
+    ),
+    "a column twice": (
+        lambda c: c["operators"]["columns"].__setitem__(1, c["operators"]["columns"][0]),
+        "each has a name of its own",
+    ),
+    "a count beyond all": (lambda c: c["memory"].update(input_bytes=10**100), "input_bytes is larger than 1e100"),
+    "bytes of fewer operators": (
+        lambda c: c["memory"]["live_bytes"].pop(),
+        "memory.live_bytes has 1 values for 2 operators",
+    ),
+    "one status twice": (
+        lambda c: c["statuses"].append(c["statuses"][0]),
+        "statuses[8].key is 'total_params', as that of one before it",
+    ),
     "other format": (lambda c: c.update(format="csv"), "format is 'csv'; that of a report is 'profilerkit.report'"),
     "no such schema": (lambda c: c.update(schema=0), "schema is 0, which there never was"),
     "true for a schema": (lambda c: c.update(schema=True), "schema is True, which there never was"),
@@ -309,6 +367,7 @@ JSON = st.recursive(
 
 
 @given(JSON)
+@settings(suppress_health_check=[HealthCheck.too_slow])
 def test_any_json_is_refused_in_words(value: Any) -> None:
     assert said(json.dumps(value).encode()).startswith("it is no report") or "it.json" in said(
         json.dumps(value).encode()

@@ -109,18 +109,26 @@ def test_the_evaluation_function_gets_model_and_split(model: FakeModel, make_pro
 
 def test_further_parameters_are_piped_and_its_own_defaults_count(model: FakeModel, make_profiler: MakeProfiler) -> None:
     def evaluate(network: Any, loader: Any, threshold: float, device: Any = "cpu", split: str = "val") -> Any:
-        return [threshold, device, split, len(loader)]
+        seen.append((threshold, device, split, len(loader)))
+        return threshold
+
+    seen: list[Any] = []
 
     profiler = evaluator(model, make_profiler, evaluate)
-    assert profiler.compute_status("eval_metric", threshold=0.5) == [0.5, "cpu", "val", 3]
+    assert profiler.compute_status("eval_metric", threshold=0.5) == 0.5
+    assert seen == [(0.5, "cpu", "val", 3)]
     with pytest.raises(MissingArgumentError, match="'threshold'"):
         profiler.compute_status("eval_metric")
 
 
 def test_a_device_without_default_is_where_the_model_is(model: FakeModel, make_profiler: MakeProfiler) -> None:
-    assert (
-        evaluator(model, make_profiler, lambda network, loader, device: device).compute_status("eval_metric") == "cpu"
-    )
+    def evaluate(network: Any, loader: Any, device: Any) -> int:
+        seen.append(device)
+        return 1
+
+    seen: list[Any] = []
+    assert evaluator(model, make_profiler, evaluate).compute_status("eval_metric") == 1
+    assert seen == ["cpu"]
 
 
 def test_units_and_names_of_the_evaluation(model: FakeModel, make_profiler: MakeProfiler) -> None:

@@ -351,7 +351,7 @@ def test_a_device_that_is_not_there(device: str) -> None:
         resolve_device(None, device)
 
 
-@pytest.mark.parametrize("device", ["", "cpu:x", "/job:worker/device:CPU:0", 3])
+@pytest.mark.parametrize("device", ["", "cpu:x", "/job:worker/device:CPU:0"])
 def test_a_device_that_is_none(device: Any) -> None:
     with pytest.raises(
         DeviceNotAvailableError, match=r"TensorFlow knows no device .*; use Device\.CPU, Device\.GPU or a string such"

@@ -99,7 +99,7 @@ def test_topk_configured_beforehand() -> None:
 
 @pytest.mark.parametrize("topk", [(), (0,), (1, -1)])
 def test_topk_needs_numbers_of_guesses(topk: tuple[int, ...]) -> None:
-    with pytest.raises(ValueError, match=r"give numbers of guesses from 1, such as \(1, 5\)"):
+    with pytest.raises(ValueError, match=r"give a number of guesses from 1, or several such as \(1, 5\)"):
         get_topk(topk=topk)
 
 
@@ -182,8 +182,10 @@ def test_small_logits_of_a_keras_model_are_logits() -> None:
 
 def test_probabilities_that_nobody_knows_to_be_such() -> None:
     batches = [(np.array([[0.9], [0.1]]), np.array([1, 0]))]
-    with pytest.warns(ProfilerKitWarning, match=r"all the model's scores lie from 0 to 1.*pass threshold=0\.5"):
-        assert get_accuracy(plain(), batches) == 50
+    with pytest.warns(ProfilerKitWarning, match=r"all of them lie from 0 to 1, so a score above 0\.5"):
+        assert get_accuracy(plain(), batches) == 100
+    far = [*batches, (np.array([[1.1]]), np.array([1]))]
+    assert get_accuracy(plain(), far) == pytest.approx(200 / 3), "above 1: logits, compared with 0; the second is wrong"
     assert get_accuracy(plain(), batches, threshold=0.5) == 100
     assert get_accuracy(plain(), batches, threshold=0) == 50
     assert get_accuracy(keras_layer(), batches, threshold=0.5) == 100

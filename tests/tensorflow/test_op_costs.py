@@ -38,7 +38,7 @@ CLASSES = {
     "free": registry._free,
     "elementwise": set(registry._elementwise),
     "reduction": set(registry._reductions),
-    "formula": set(registry._operators),
+    "formula": {key for key in registry.COSTS if isinstance(key, str)},
 }
 
 

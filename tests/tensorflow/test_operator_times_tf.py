@@ -95,7 +95,7 @@ def test_mistakes_are_said() -> None:
     given = ModelInputs(tf.ones([1, 8, 8, 3]))
     with pytest.raises(InputError, match="passes=0: at least one pass is needed"):
         times_of_operators(network(), given, passes=0)
-    with pytest.raises(InputError, match="there is no folder '.*nowhere'; give one that is there"):
+    with pytest.raises(InputError, match="there is no folder '.*nowhere' to write '.*' to"):
         times_of_operators(network(), given, export="nowhere/profile.pb")
 
 

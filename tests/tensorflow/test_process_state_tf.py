@@ -159,7 +159,7 @@ def test_reading_the_values_is_on_no_tape_of_the_users() -> None:
     module.weight = tf.Variable(2.0)
     with tf.GradientTape() as tape:
         loss = module.weight * 3
-        with preserved(module, variable_values=True):
+        with tape.stop_recording(), preserved(module, variable_values=True):
             module.weight.assign(5.0)
     assert tape.gradient(loss, module.weight).numpy() == 3
     assert [variable.ref() for variable in tape.watched_variables()] == [module.weight.ref()]

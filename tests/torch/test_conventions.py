@@ -14,8 +14,6 @@ from typing import Any
 
 import pytest
 
-from profilerkit_torch.costs import gradients_elementwise
-
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "conventions.rst").read_text(encoding="utf-8")
 MODELS = ("Sample", "ResNet-18", "ViT-B/16")
@@ -83,9 +81,3 @@ def test_every_rule_is_on_the_page(benchmark: Any) -> None:
     shown = source[source.index("def flop_counter_mode") : source.index("class Convention")]
     for name, convention in benchmark.CONVENTIONS.items():
         assert f"def {convention.rule.__name__}(" in shown, name
-
-
-def test_the_table_of_gradients_is_that_of_the_formulas() -> None:
-    known = {**gradients_elementwise._PER_ELEMENT, **gradients_elementwise._PER_INPUT}
-    shown = dict(re.findall(r"^``(\w+_backward(?:_data)?)`` +(\d+) ", PAGE, re.MULTILINE))
-    assert {name: int(count) for name, count in shown.items()} == known

@@ -63,15 +63,15 @@ def test_what_is_registered_inside_a_block_stays() -> None:
         with costs.override({"aten::linear": seven}):
             costs.register_op_cost("mylib::mine", eight)
         with pytest.raises(RegistrationConflictError, match="mylib::mine has a cost formula already"):
-            costs.register_op_cost("mylib::mine", eight)
+            costs.register_op_cost("mylib::mine", seven)
 
 
 @pytest.mark.parametrize(
     ("formulas", "said"),
     [
-        ({"aten::linear": 3}, "the formula for aten::linear is 3, which cannot be called"),
-        ({"linear": seven}, "cannot tell which operator 'linear' is"),
-        ({int: seven}, "takes a subclass of torch.nn.Module, not <class 'int'>"),
+        ({"aten::linear": 3}, "formula=3 for operator aten::linear is no function"),
+        ({"linear": seven}, "op='linear': cannot tell which operator it is"),
+        ({int: seven}, "module_type=<class 'int'>: give a subclass of torch.nn.Module"),
     ],
 )
 def test_what_is_no_operator_or_no_formula_is_refused_before_anything_changes(

@@ -138,3 +138,29 @@ def test_a_convolution_is_a_product_of_its_unfolded_input(
     found = traced(layer, x)
     assert found.macs == batch * out * 4 * channels * kernel**2
     assert found.flops == 2 * found.macs + bias * batch * 4 * out
+
+
+#: Products of an empty batch.
+OF_NOTHING: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
+    "mm": (torch.mm, ((0, 3), (3, 4))),
+    "mm over nothing": (torch.mm, ((2, 0), (0, 4))),
+    "bmm": (torch.bmm, ((0, 2, 3), (0, 3, 4))),
+    "addmm": (torch.addmm, ((4,), (0, 3), (3, 4))),
+    "baddbmm": (torch.baddbmm, ((1,), (0, 2, 3), (0, 3, 4))),
+    "linear": (F.linear, ((0, 3), (4, 3), (4,))),
+    "bilinear": (F.bilinear, ((0, 3), (0, 4), (5, 3, 4))),
+    "bilinear of a sequence of nothing": (F.bilinear, ((6, 0, 3), (6, 0, 4), (5, 3, 4))),
+    "einsum": (lambda a, b: torch.einsum("ij,ik->jk", a, b), ((0, 3), (0, 4))),
+    "matmul": (torch.matmul, ((0, 2, 3), (3, 4))),
+    "cdist": (torch.cdist, ((0, 3), (4, 3))),
+    "attention": (F.scaled_dot_product_attention, ((0, 2, 5, 4), (0, 2, 5, 4), (0, 2, 5, 4))),
+    "conv1d": (F.conv1d, ((0, 3, 8), (4, 3, 2), (4,))),
+    "conv2d": (F.conv2d, ((0, 3, 8, 8), (4, 3, 2, 2))),
+    "conv_transpose2d": (F.conv_transpose2d, ((0, 3, 8, 8), (3, 4, 2, 2))),
+}
+
+
+@pytest.mark.parametrize("case", OF_NOTHING)
+def test_products_of_nothing_cost_nothing(case: str) -> None:
+    function, shapes = OF_NOTHING[case]
+    assert cost(function, *(ones(*shape) for shape in shapes))[0] == 0

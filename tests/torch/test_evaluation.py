@@ -60,7 +60,7 @@ def test_topk_as_a_metric_with_a_secondary_one() -> None:
 
 @pytest.mark.parametrize("topk", [(), (0,), (1, -1)])
 def test_topk_needs_numbers_of_guesses(topk: tuple[int, ...]) -> None:
-    with pytest.raises(ValueError, match=r"give numbers of guesses from 1, such as \(1, 5\)"):
+    with pytest.raises(ValueError, match=r"give a number of guesses from 1, or several such as \(1, 5\)"):
         get_topk(topk=topk)
 
 
@@ -195,7 +195,7 @@ def test_an_iterator_can_be_read_only_once() -> None:
         get_accuracy(identity(), iter(BATCHES))
 
 
-def test_the_metric_runs_the_model_in_inference_mode_and_the_function_alone_does_not() -> None:
+def test_the_model_runs_in_inference_mode_called_directly_too() -> None:
     seen: list[tuple[bool, bool]] = []
 
     def note(self: nn.Module, x: torch.Tensor) -> torch.Tensor:
@@ -207,7 +207,7 @@ def test_the_metric_runs_the_model_in_inference_mode_and_the_function_alone_does
     profiler = TorchProfiler(model, {"test": BATCHES[:1]})
     profiler.register_profiler_function(ComputeEvalMetric(get_accuracy))
     profiler.compute_status("eval_metric")
-    assert seen == [(True, False), (False, False)]
+    assert seen == [(False, False), (False, False)]
     assert model.training
 
 
@@ -216,3 +216,21 @@ def test_results_are_plain_numbers() -> None:
     assert type(EvalLossFunction(squared)(identity(), LOSSES)) is float
     assert type(get_missclass(identity(), BATCHES)) is float
     assert {type(value) for value in get_topk(identity(), BATCHES, topk=(1, 2)).values()} == {float}
+
+
+@pytest.mark.parametrize("output", [torch.tensor(1.0), {"scores": torch.ones(2, 3)}, (torch.ones(2, 3),)])
+def test_what_is_no_tensor_of_scores(output: Any) -> None:
+    class Odd(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return output
+
+    for evaluate in (get_missclass, get_accuracy, get_topk):
+        with pytest.raises(InputError, match="the model gives .* for a batch, not one tensor with a score for each"):
+            evaluate(Odd(), [(torch.ones(2, 4), torch.zeros(2, dtype=torch.long))])
+
+
+@pytest.mark.parametrize("returned", [None, 1, (1, 2, 3), "ab"])
+def test_a_transform_that_returns_anything_else(returned: Any) -> None:
+    loader = [(torch.ones(2, 4), torch.zeros(2, dtype=torch.long))]
+    with pytest.raises(InputError, match="transform returned .*; return the inputs and the targets"):
+        get_accuracy(nn.Linear(4, 3), loader, transform=lambda inputs, targets: returned)

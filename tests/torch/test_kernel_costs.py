@@ -15,7 +15,7 @@ from tiny import cost, ones, traced
 from torch import nn
 
 from profilerkit_torch.costs import Cost, Kind, Shape, classify, op_cost
-from profilerkit_torch.costs.registry import _operators
+from profilerkit_torch.costs.registry import COSTS
 
 
 def priced(func: Any, args: tuple[Any, ...], out: Any, **kwargs: Any) -> Cost | None:
@@ -263,7 +263,7 @@ def test_optimisers_in_one_operator(name: str, kwargs: dict[str, Any], per_eleme
 
 
 def formula(name: str) -> Any:
-    found = _operators.get(name)
+    found = COSTS.get(name)
     assert found is not None, name
     return found
 

@@ -57,7 +57,7 @@ def test_only_the_last_passes_are_kept() -> None:
             model.seconds = taken, 0
             model(X)
     assert timer.table.samples("") == (2, 3)
-    with pytest.raises(ValueError, match="keep=0: at least one pass must be kept"):
+    with pytest.raises(ValueError, match="keep=0: give a whole number from 1: at least one pass must be kept"):
         layer_times(model, keep=0)
 
 

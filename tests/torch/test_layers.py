@@ -14,6 +14,7 @@ from tiny import Call, ones, trace, traced
 from torch import nn
 
 from profilerkit import ModelTrace, RegistrationConflictError, profile
+from profilerkit.saved import parse, to_json
 from profilerkit_torch import Cost, Shape, register_module_cost, register_op_cost
 from profilerkit_torch.costs import scoped_costs
 
@@ -219,7 +220,7 @@ def test_a_module_formula_covers_everything_inside_the_module(attend: Callable[.
         assert trace(Derived(), x()).missing  # subclasses do not inherit it
         with pytest.raises(RegistrationConflictError, match="module Kernel has a cost formula already"):
             register_module_cost(Kernel, formula)
-        with pytest.raises(TypeError, match=r"takes a subclass of torch\.nn\.Module"):
+        with pytest.raises(TypeError, match=r"give a subclass of torch\.nn\.Module"):
             register_module_cost(int, formula)  # type: ignore[arg-type]
     assert trace(Kernel(), x()).missing
 
@@ -231,3 +232,14 @@ def test_layers_in_other_threads_are_named() -> None:
 
     found = trace(Call(run, here=linear(), there=linear()), x())
     assert (found.macs, found.missing) == (LINEAR, ("Linear in another thread (1 call)",))
+
+
+def test_a_name_with_a_dot_is_one_name() -> None:
+    """A module that was put past ``add_module``, which refuses such names: its layer must lie inside another."""
+    model = torch.nn.Sequential()
+    model._modules["first.one"] = torch.nn.Linear(4, 2)
+    report = profile(model, torch.ones(1, 4), metrics=["macs", "layerwise_data"])
+    assert report.layers is not None
+    assert [(row["path"], row["depth"]) for row in report.layers] == [("", 0), ("first_one", 1)]
+    assert report["macs"] == 4 * 2
+    assert parse(to_json(report).encode(), "it") == report

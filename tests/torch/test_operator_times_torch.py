@@ -271,8 +271,8 @@ def test_a_running_profiler_is_left_alone() -> None:
     ("options", "message"),
     [
         ({"passes": 0}, "passes=0: at least one pass is needed to time anything"),
-        ({"export": "no/such/folder/t.json"}, "export='no/such/folder/t.json': there is no folder '.*no/such/folder'"),
-        ({"export": "."}, r"export='\.': it is a folder; give the name of a file in one that is there"),
+        ({"export": "absent/t.json"}, "export='absent/t.json': there is no folder 'absent' to write 't.json' to"),
+        ({"export": "."}, r"export='\.': '\.' is a folder; name a file in it"),
     ],
 )
 def test_mistakes_are_said(options: dict[str, Any], message: str) -> None:

@@ -44,6 +44,41 @@ def test_a_sparse_product_costs_by_what_is_stored(case: str, layout: str) -> Non
     assert cost(function, matrix(LAYOUTS[layout]), *inputs) == (macs, 2 * macs + further)
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("case", PRODUCTS)
+def test_what_becomes_sparse_inside_the_model_costs_the_same(case: str, layout: str) -> None:
+    """Without values torch makes such a tensor as if it stored nothing: only a run that has them can tell."""
+    function, inputs, macs, further = PRODUCTS[case]
+
+    def made(w: torch.Tensor, *args: torch.Tensor) -> Any:
+        return function(w.to_sparse(layout=LAYOUTS[layout]), *args)
+
+    assert cost(made, torch.eye(4), *inputs) == (macs, 2 * macs + further)
+
+
+#: What makes another sparse tensor of one that stores four elements, and how many that one stores.
+REMADE: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], int]] = {
+    "sum": (lambda s: s + s, 4),
+    "transpose": (lambda s: s.t(), 4),
+    "clone": (lambda s: s.clone(), 4),
+    "coalesce": (lambda s: s.coalesce(), 4),
+    "to_sparse_csr": (lambda s: s.to_sparse_csr(), 4),
+    "cat": (lambda s: torch.cat([s, s]), 8),
+}
+
+
+@pytest.mark.parametrize("case", REMADE)
+def test_what_is_made_of_a_sparse_tensor_inside_the_model_counts(case: str) -> None:
+    remade, stored = REMADE[case]
+
+    def multiplied(edges: torch.Tensor, values: torch.Tensor, x: torch.Tensor) -> Any:
+        return remade(torch.sparse_coo_tensor(edges, values, (4, 4))) @ x
+
+    edges = torch.arange(4).expand(2, 4)
+    macs, _ = cost(multiplied, edges, ones(4), ones(4, 3))
+    assert macs == stored * 3
+
+
 def test_a_sparse_weight_counts_as_a_sparse_input_does() -> None:
     model = Call(lambda self, x: self.weight @ x)
     model.register_buffer("weight", matrix(torch.sparse_csr))

@@ -157,6 +157,31 @@ def test_tied_weights_count_once() -> None:
     assert [row["params"] for row in found.table] == [80, 80, 80]
 
 
+#: Other views of all elements of a matrix of six by eight, each of which is that matrix.
+SAME_ELEMENTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "itself": lambda w: w,
+    "its transpose": lambda w: w.t(),
+    "its elements in a row": lambda w: w.view(-1),
+    "its transpose as a filter": lambda w: w.t()[:, :, None, None],
+    "three dimensions, the first one last": lambda w: w.view(2, 3, 8).permute(1, 2, 0),
+}
+OTHER_ELEMENTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "all but a row": lambda w: w[1:],
+    "every second column": lambda w: w[:, ::2],
+    "every second column of its transpose": lambda w: w.t()[:, ::2],
+    "a copy of its transpose": lambda w: w.t().clone(),
+}
+
+
+@pytest.mark.parametrize("other", [*SAME_ELEMENTS, *OTHER_ELEMENTS])
+def test_parameters_over_the_same_elements_are_one_in_whatever_order(other: str) -> None:
+    model = Call(lambda self, x: x)
+    model.first = nn.Parameter(torch.zeros(6, 8))
+    view = {**SAME_ELEMENTS, **OTHER_ELEMENTS}[other](model.first.data)
+    model.second = nn.Parameter(view)
+    assert traced(model, x()).total_params == 48 + (view.numel() if other in OTHER_ELEMENTS else 0)
+
+
 def test_views_of_one_storage_are_distinct_parameters() -> None:
     flat = torch.zeros(16)
     model = Call(lambda self, x: x * self.first * self.second)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +14,7 @@ from torch import nn
 from torch.nn.modules import module as torch_module
 from torch.nn.modules.module import register_module_full_backward_hook
 
-from profilerkit import ModelInputs
+from profilerkit import ModelInputs, profile
 
 
 class ByValue(torch.autograd.Function):
@@ -193,3 +194,43 @@ def test_a_step_can_be_traced_in_another_thread() -> None:
     thread.start()
     thread.join()
     assert macs == [0, 5 * 32, 2 * 5 * 16]
+
+
+class Writing(nn.Module):
+    """Writes to a tensor of its own what depends on a weight; asks for a value, so that its step is traced for real."""
+
+    def __init__(self, place: str) -> None:
+        super().__init__()
+        self.place = place
+        self.weight = nn.Parameter(torch.ones(2))
+        self.register_buffer("buffer", torch.zeros(2))
+        self.attribute = torch.zeros(2)
+        self.items = [torch.zeros(2)]
+        self.named = {"kept": torch.zeros(2)}
+        self.inner = nn.Module()
+        self.inner.register_buffer("buffer", torch.zeros(2), persistent=False)
+
+    def written(self) -> torch.Tensor:
+        tensor: torch.Tensor = eval(self.place, {"self": self})
+        return tensor
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.weight * x
+        if y.sum() > 0:
+            y = y * 1
+        self.written().copy_(y)
+        return y
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["self.buffer", "self.attribute", "self.items[0]", "self.named['kept']", "self.inner.buffer"],
+)
+def test_what_a_step_writes_to_needs_no_gradient_afterwards(place: str) -> None:
+    model = Writing(place)
+    found = profile(model, ones(2), metrics=["training_macs", "training_flops"])
+    assert found["training_flops"] > 0
+    assert model.written().grad_fn is None
+    assert not model.written().requires_grad
+    assert model.written().tolist() == [0, 0]
+    copy.deepcopy(model)  # torch refuses that for tensors with a graph

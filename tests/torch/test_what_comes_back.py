@@ -214,3 +214,28 @@ def test_a_bigger_recursion_limit_is_taken_back_when_the_model_raises() -> None:
     limit = sys.getrecursionlimit()
     assert trace_model(Custom(fail), ModelInputs(X)).failure is not None
     assert sys.getrecursionlimit() == limit
+
+
+@pytest.mark.parametrize("freed_before", [True, False])
+def test_memory_that_the_model_frees_is_not_read(freed_before: bool) -> None:
+    """FSDP frees gathered weights so; to compare or copy what was there would end the process."""
+
+    class Freeing(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.gathered = torch.ones(1 << 20)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            storage = self.gathered.untyped_storage()
+            storage.resize_(4 << 20)
+            self.gathered.fill_(2)
+            y = x * self.gathered[0]
+            storage.resize_(0)
+            return y
+
+    model = Freeing()
+    if freed_before:
+        model.gathered.untyped_storage().resize_(0)
+    report = profile(model, torch.ones(2, 3), metrics=["execution_time"], num_iters=2, warmup=1)
+    assert len(report["execution_time"].samples) == 2
+    assert model.gathered.untyped_storage().nbytes() == 0

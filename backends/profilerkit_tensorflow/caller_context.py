@@ -1,0 +1,72 @@
+"""Where nothing can be profiled: while TensorFlow or Keras builds a graph, and where gradients are recorded.
+
+There a call does not run the model, it adds operators to the caller's graph or tape: times would be those of building
+it, and the caller's graph would be left with our operators in it.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python import pywrap_tfe
+from tensorflow.python.framework import ops
+
+from profilerkit import TracingError
+
+__all__ = ["require_plain_context"]
+
+
+def require_plain_context() -> None:
+    """Raise `TracingError` where a call of the model would not simply run it, and say where to profile instead."""
+    refused = _keras_scope() or _graph() or _recording()
+    if refused is not None:
+        where, instead = refused
+        raise TracingError(f"profilerkit was called {where}; {instead}")
+
+
+def _keras_scope() -> tuple[str, str] | None:
+    tracker = getattr(sys.modules.get("keras.src.backend.common.global_state"), "get_global_attribute", None)
+    if tracker is None:
+        return None
+    outside = "call it outside, on a model that is built and with inputs that have values"
+    if tracker("symbolic_scope") is not None:
+        return "inside a keras.SymbolicScope, where Keras computes shapes alone", outside
+    if tracker("stateless_scope") is not None:
+        return (
+            "inside a keras.StatelessScope (a stateless_call, or Keras building a model from symbolic inputs), where "
+            "variables have other values than their own"
+        ), outside
+    return None
+
+
+def _graph() -> tuple[str, str] | None:
+    if tf.executing_eagerly():
+        return None
+    graph: Any = ops.get_default_graph()
+    if not getattr(graph, "building_function", False):
+        return (
+            "inside a tf.Graph, where TensorFlow runs nothing",
+            "call it outside of `graph.as_default()`, and with eager execution on",
+        )
+    return (
+        f"while TensorFlow traces the function {graph.name!r}, which runs nothing",
+        "call it outside of tf.function, Dataset.map, model.fit's train_step and the like, with inputs that have "
+        "values; tf.py_function runs Python code inside of them",
+    )
+
+
+def _recording() -> tuple[str, str] | None:
+    if pywrap_tfe.TFE_Py_TapeSetIsStopped():
+        return (
+            "inside tf.init_scope(), or where something else has stopped the recording of gradients",
+            "call it outside: a training step cannot be profiled there",
+        )
+    if not pywrap_tfe.TFE_Py_TapeSetIsEmpty():
+        return (
+            "inside a tf.GradientTape (or a ForwardAccumulator, or a function with a custom gradient), which would "
+            "record all of its passes",
+            "call it outside, or inside `with tape.stop_recording():`",
+        )
+    return None

@@ -1,0 +1,134 @@
+"""What the caller has switched on around a call of ours: modes, which would act on our tensors too, and recordings.
+
+`apart` is the one joint. Everything that profiles enters it: it refuses where torch itself records what runs, and takes
+the caller's modes away, so that the model's tensors are noted, replaced and put back as plain ones. `as_caller` gives
+the caller's function modes back for as long as the user's own code runs: a default device is one of them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch._ops import _len_torch_dispatch_stack_pre_dispatch
+from torch.fx import _symbolic_trace
+from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_mode
+from torch.utils import _device, _python_dispatch
+from torch.utils._device import DeviceContext
+from torch.utils._python_dispatch import _disable_current_modes
+
+from profilerkit import TracingError
+
+__all__ = ["apart", "as_caller", "has_function_modes", "modes_as_they_are", "require_no_tracing"]
+
+_function_modes: Callable[[], int] = torch._C._len_torch_function_stack
+_dispatch_modes: Callable[[], int] = torch._C._len_torch_dispatch_stack
+_pop_dispatch_mode: Callable[[], Any] = _python_dispatch._pop_mode
+_global_device: Any = torch._GLOBAL_DEVICE_CONTEXT
+_compiler: Callable[[], Any] = torch._C._dynamo.eval_frame.get_eval_frame_callback
+_MESSAGE = (
+    "a model cannot be profiled inside {where}: torch records there what runs, the passes of profilerkit would become "
+    "part of the recording, and the model would be run on tensors without values; profile it before or after, outside "
+    "of {what}"
+)
+
+
+def require_no_tracing() -> None:
+    """Raise `TracingError` where torch records or transforms what runs, instead of just running it."""
+    if torch.compiler.is_compiling() and torch.compiler.is_exporting():
+        found = ("torch.export", "the exported forward")
+    elif torch.compiler.is_compiling() or _compiler():
+        found = ("a function that torch.compile compiles", "the compiled function")
+    elif torch._C._get_tracing_state() is not None:
+        found = ("torch.jit.trace", "the traced function")
+    elif _symbolic_trace._is_fx_tracing_flag or torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.PROXY):
+        found = ("torch.fx.symbolic_trace or make_fx", "the traced function")
+    elif torch._C._functorch.peek_interpreter_stack() is not None:
+        found = ("torch.func.vmap, grad or another transform of torch.func", "the transformed function")
+    elif torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing():
+        found = ("the capture of a CUDA graph", "the capture")
+    else:
+        return
+    raise TracingError(_MESSAGE.format(where=found[0], what=found[1]))
+
+
+class _SetAside(threading.local):
+    """The function modes that were taken away in this thread, innermost last."""
+
+    def __init__(self) -> None:
+        self.stacks: list[list[Any]] = []
+
+
+_set_aside = _SetAside()
+
+
+@contextmanager
+def apart(*, functions: bool = True) -> Iterator[None]:
+    """Take the caller's dispatch modes away, function modes too unless told otherwise, and torch's inference mode.
+
+    At the end they are back. Raises `TracingError` where torch records what runs.
+    """
+    require_no_tracing()
+    with ExitStack() as stack:
+        if _dispatch_modes() or _len_torch_dispatch_stack_pre_dispatch():
+            stack.enter_context(_disable_current_modes())
+        if functions and _function_modes():
+            stack.enter_context(_without_function_modes())
+        if torch.is_inference_mode_enabled():  # its tensors could not be trained on
+            stack.enter_context(torch.inference_mode(False))
+        yield
+
+
+@contextmanager
+def _without_function_modes() -> Iterator[None]:
+    modes = [_pop_mode() for _ in range(_function_modes())]
+    _set_aside.stacks.append(modes)
+    try:
+        yield
+    finally:
+        _set_aside.stacks.remove(modes)
+        for mode in reversed(modes):
+            _push_mode(mode)
+
+
+def has_function_modes() -> bool:
+    """Say whether `as_caller` has any function modes to give back."""
+    return bool(_set_aside.stacks)
+
+
+@contextmanager
+def as_caller() -> Iterator[None]:
+    """Give the caller's function modes back while code of the user's runs, and take away what that leaves switched on.
+
+    A default device "meta" is left out: it says how models are made, and no model runs on it.
+    """
+    with modes_as_they_are():
+        if not _function_modes():
+            for mode in reversed(_set_aside.stacks[-1] if _set_aside.stacks else ()):
+                if not (isinstance(mode, DeviceContext) and mode.device.type == "meta"):
+                    _push_mode(mode)
+        yield
+
+
+@contextmanager
+def modes_as_they_are() -> Iterator[None]:
+    """Take away what modes are left switched on inside, and put the function modes and the default device back."""
+    dispatch, device, before = _dispatch_modes(), _current_device(), _get_current_function_mode_stack()
+    try:
+        yield
+    finally:
+        while _dispatch_modes() > dispatch:
+            _pop_dispatch_mode()
+        for _ in range(_function_modes()):
+            _pop_mode()
+        for mode in before:
+            _push_mode(mode)
+        if _current_device() != device:
+            _device.CURRENT_DEVICE, _global_device.device_context = device
+
+
+def _current_device() -> tuple[Any, Any]:
+    return _device.CURRENT_DEVICE, getattr(_global_device, "device_context", None)

@@ -1,0 +1,58 @@
+"""What is written on the model's tensors themselves: attributes of Python's, and hooks for their gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from operator import is_
+from typing import Any
+
+import torch
+
+__all__ = ["kept_marks"]
+
+_HOOKS = ("_backward_hooks", "_post_accumulate_grad_hooks")
+
+
+@contextmanager
+def kept_marks(tensors: Iterable[torch.Tensor]) -> Iterator[None]:
+    """Put back the attributes and hooks of tensors: a forward pass may add some, and so does ``torch.compile``."""
+    bare: list[torch.Tensor] = []  # as nearly all are
+    marked: list[torch.Tensor] = []
+    for tensor in tensors:
+        (marked if _has_marks(tensor) else bare).append(tensor)
+    noted = [(tensor, dict(tensor.__dict__), _hooks_of(tensor)) for tensor in marked]
+    try:
+        yield
+    finally:
+        noted += [(tensor, {}, [(None, {}), (None, {})]) for tensor in bare if _has_marks(tensor)]
+        for tensor, attributes, hooks in noted:
+            _refill(tensor.__dict__, attributes)
+            for name, (held, content) in zip(_HOOKS, hooks, strict=True):
+                _restore_hooks(tensor, name, held, content)
+
+
+def _has_marks(tensor: Any) -> bool:
+    own = tensor.__dict__ or tensor._backward_hooks is not None or tensor._post_accumulate_grad_hooks is not None
+    return bool(own)
+
+
+def _hooks_of(tensor: Any) -> list[tuple[Any, dict[Any, Any]]]:
+    held = [getattr(tensor, name) for name in _HOOKS]
+    return [(each, dict(each) if each else {}) for each in held]
+
+
+def _restore_hooks(tensor: Any, name: str, held: Any, content: dict[Any, Any]) -> None:
+    now = getattr(tensor, name)
+    if now is not held:
+        if now is not None:
+            now.clear()  # autograd has the mapping itself, and may go on calling what it holds
+        setattr(tensor, name, held)
+    if held is not None:
+        _refill(held, content)
+
+
+def _refill(mapping: Any, content: dict[Any, Any]) -> None:
+    if len(mapping) != len(content) or not all(map(is_, (*mapping, *mapping.values()), (*content, *content.values()))):
+        mapping.clear()
+        mapping.update(content)

@@ -1,0 +1,200 @@
+"""The process around a model: what its forward pass may switch on or move, noted and put back."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any
+
+import torch
+from torch.nn.modules import module as torch_module
+from torch.optim import optimizer as torch_optimizer
+from torch.utils import deterministic
+
+__all__ = ["for_each", "restorer_of_process", "restorer_of_settings"]
+
+Setting = tuple[Callable[[], Any], Callable[[Any], Any]]
+
+
+def for_each(function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> None:
+    """Call a function with each of these, also where one call raises; its error is raised when all are done."""
+    errors: list[Exception] = []
+    for each in arguments:
+        try:
+            function(*each)
+        except Exception as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
+
+
+def restorer_of_process() -> Callable[[], None]:
+    """Note the process' state and return what puts it back: random numbers, torch's settings, hooks for all modules."""
+    steps = list(_random_numbers())
+    settings = _values()
+    hooks = [dict(held) for held in _MODULE_HOOKS]
+    saving = _top_saved_tensors_hooks()
+
+    def restore() -> None:
+        for_each(lambda step: step(), [(step,) for step in steps])
+        for_each(_set_back, _changed(settings))
+        for held, content in zip(_MODULE_HOOKS, hooks, strict=True):
+            if held != content:
+                held.clear()
+                held.update(content)
+        while _top_saved_tensors_hooks() != saving and _top_saved_tensors_hooks() is not None:
+            torch._C._autograd._pop_saved_tensors_default_hooks()
+
+    return restore
+
+
+def restorer_of_settings() -> Callable[[], None]:
+    """Note the settings that are not a thread's own and return what puts them back.
+
+    A forked child gets these alone: the random generators have locks, which another thread may have held.
+    """
+    settings = _values()
+    return lambda: for_each(_set_back, _changed(settings, len(_OF_THREAD)))
+
+
+def _changed(before: list[Any], start: int = 0) -> list[tuple[Callable[[Any], Any], Any]]:
+    """Return what sets each setting from a place on that has changed, with the value that it had."""
+    pairs = zip(_SETTINGS[start:], _values()[start:], before[start:], strict=True)
+    return [(setting[1], value) for setting, now, value in pairs if now != value and value is not _UNREADABLE]
+
+
+def _random_numbers() -> Iterator[Callable[[], Any]]:
+    python = random.getstate()
+    yield lambda: random.setstate(python)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numbers = numpy.random.get_state()
+        yield lambda: numpy.random.set_state(numbers)
+    on_cpu = torch.get_rng_state()
+    yield lambda: torch.set_rng_state(on_cpu)
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        on_cuda = torch.cuda.get_rng_state_all()
+        yield lambda: torch.cuda.set_rng_state_all(on_cuda)
+
+
+def _values() -> list[Any]:
+    """Return the values of all settings."""
+    try:
+        return [read() for read, _ in _SETTINGS]
+    except RuntimeError:
+        return [_value(read) for read, _ in _SETTINGS]
+
+
+_UNREADABLE = object()
+
+
+def _value(read: Callable[[], Any]) -> Any:
+    """Return the value of a setting; a mark where torch refuses to say, having old and new names of it mixed."""
+    try:
+        return read()
+    except RuntimeError:
+        return _UNREADABLE
+
+
+def _set_back(write: Callable[[Any], Any], value: Any) -> None:
+    write(value)
+
+
+def _top_saved_tensors_hooks() -> Any:
+    return torch._C._autograd._top_saved_tensors_default_hooks(True)
+
+
+#: Where hooks for all modules and all optimizers are kept.
+_MODULE_HOOKS: tuple[dict[Any, Any], ...] = tuple(
+    held
+    for owner in (torch_module, torch_optimizer)
+    for name, held in vars(owner).items()
+    if name.startswith("_global_") and isinstance(held, dict)
+)
+
+
+def _attribute(owner: Any, name: str) -> Setting:
+    return partial(getattr, owner, name), partial(setattr, owner, name)
+
+
+def _of_cudnn(name: str) -> Setting:
+    functions: Any = torch._C
+    return getattr(functions, f"_get_cudnn_{name}"), getattr(functions, f"_set_cudnn_{name}")
+
+
+def _autocast(device: str) -> Iterator[Setting]:
+    yield partial(torch.is_autocast_enabled, device), partial(torch.set_autocast_enabled, device)
+    yield partial(torch.get_autocast_dtype, device), partial(torch.set_autocast_dtype, device)
+
+
+def _precision(backend: str, operator: str) -> Setting:
+    """Return how the precision of float32 is read and set for some operators of a library."""
+    functions: Any = torch._C
+    get, set_ = functions._get_fp32_precision_getter, functions._set_fp32_precision_setter
+    return partial(get, backend, operator), partial(set_, backend, operator)
+
+
+def _deterministic() -> tuple[bool, bool]:
+    return torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+
+
+def _autocast_depth() -> int:
+    """Return in how many blocks of autocast this thread is."""
+    torch.autocast_increment_nesting()
+    return torch.autocast_decrement_nesting()
+
+
+def _set_autocast_depth(depth: int) -> None:
+    while _autocast_depth() > depth:
+        if torch.autocast_decrement_nesting() == 0:
+            torch.clear_autocast_cache()
+
+
+_attention: Any = torch.backends.cuda
+_TINY, _ONE = 5e-324, 1.0
+
+
+def _flushes_denormal() -> bool:
+    """Say whether this thread takes the smallest numbers for zero: torch sets that, but does not tell."""
+    return _TINY * _ONE == 0
+
+
+#: Settings that each thread has for itself.
+_OF_THREAD: list[Setting] = [
+    (_flushes_denormal, torch.set_flush_denormal),
+    (torch.is_grad_enabled, torch.set_grad_enabled),
+    (torch.autograd.is_multithreading_enabled, torch._C._set_multithreading_enabled),
+    *(setting for device in ("cpu", "cuda") for setting in _autocast(device)),
+    (torch.is_autocast_cache_enabled, torch.set_autocast_cache_enabled),
+    (_autocast_depth, _set_autocast_depth),
+]
+_OF_PROCESS: list[Setting] = [
+    (torch.get_default_dtype, torch.set_default_dtype),
+    (torch.get_num_threads, torch.set_num_threads),
+    (torch.backends.mha.get_fastpath_enabled, torch.backends.mha.set_fastpath_enabled),
+    (_deterministic, lambda value: torch.use_deterministic_algorithms(value[0], warn_only=value[1])),
+    _attribute(deterministic, "fill_uninitialized_memory"),
+    (torch.is_warn_always_enabled, torch.set_warn_always),
+    (
+        lambda: (torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()),
+        lambda value: torch.set_anomaly_enabled(*value),
+    ),
+    *(_of_cudnn(name) for name in ("enabled", "benchmark", "deterministic", "allow_tf32")),
+    (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
+    *(
+        _precision(backend, operator)
+        for backend, operator in (
+            ("generic", "all"),
+            *(("cuda", operator) for operator in ("all", "matmul", "conv", "rnn")),
+            *(("mkldnn", operator) for operator in ("all", "matmul", "conv", "rnn")),
+        )
+    ),
+    (_attention.flash_sdp_enabled, _attention.enable_flash_sdp),
+    (_attention.mem_efficient_sdp_enabled, _attention.enable_mem_efficient_sdp),
+    (_attention.math_sdp_enabled, _attention.enable_math_sdp),
+    (_attention.cudnn_sdp_enabled, _attention.enable_cudnn_sdp),
+    (torch._C._get_mkldnn_enabled, torch._C._set_mkldnn_enabled),
+]
+_SETTINGS = [*_OF_THREAD, *_OF_PROCESS]

@@ -1,0 +1,61 @@
+"""Several profilers side by side: what can be measured in turn is, and the rest one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from . import plugins
+from .arguments import checked, status_names
+from .batch_sweep import with_sweep
+from .comparison import Comparison, told_apart
+from .joint import measure_jointly
+from .registry import read_arguments
+
+if TYPE_CHECKING:
+    from .profiler import Profiler
+
+__all__ = ["compare_profilers"]
+
+
+def compare_profilers(
+    reference: Profiler,
+    others: Iterable[Profiler],
+    names: Iterable[str] | None = None,
+    *,
+    called: Iterable[str] | None = None,
+    recompute: bool = False,
+    strict: bool = False,
+    **kwargs: Any,
+) -> Comparison:
+    """Compute all profilers, measuring in turn what can be, and return their comparison.
+
+    ``names`` are the status keys to compute; all that each profiler has where it is None. ``called`` is what the
+    comparison calls the models, the reference first; by their profilers' names where it is None.
+    """
+    everyone = [reference, *others]
+    kwargs = read_arguments(kwargs, [profiler._registry for profiler in everyone], strict=strict)
+    wanted = status_names("names", names)
+    if checked("recompute", recompute):
+        for profiler in everyone:
+            profiler.reset_status()
+    asked = [
+        with_sweep(profiler.status_keys() if wanted is None else wanted, profiler._registry, kwargs)
+        for profiler in everyone
+    ]
+    with ExitStack() as stack:
+        for profiler in everyone:
+            stack.enter_context(profiler.backend.apart())
+        computations = [profiler._computation(kwargs) for profiler in everyone]
+        measure_jointly(computations, {name for own in asked for name in own})
+    for profiler, own in zip(everyone, asked, strict=True):
+        for _ in profiler._each(own, kwargs, strict=strict):
+            pass
+    names_shown = told_apart([profiler.name for profiler in everyone] if called is None else called)
+    reports = [profiler._report(None if wanted is None else own) for profiler, own in zip(everyone, asked, strict=True)]
+    first, *rest = (replace(report, name=name) for report, name in zip(reports, names_shown, strict=True))
+    comparison = Comparison(first, tuple(rest))
+    plugins.announce(comparison)
+    return comparison

@@ -1,0 +1,458 @@
+"""Files that are written for the user: what they lead to, what they are, and what else about them must stay."""
+
+import errno
+import os
+import socket
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from profilerkit.files import obstacle, write_bytes, write_text, written_elsewhere
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="modes, links and devices are those of POSIX")
+
+ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
+
+
+@pytest.fixture(params=["unnamed", "named"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Both ways of making the new file: without a name until it is whole, and where a system has no such files."""
+    if request.param == "named":
+        monkeypatch.delattr(os, "O_TMPFILE", raising=False)
+    return str(request.param)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("mask", [0o022, 0o077, 0o002, 0o000])
+def test_a_new_file_gets_the_mode_that_any_new_file_gets(mask: int, tmp_path: Path) -> None:
+    before = os.umask(mask)
+    try:
+        write_text(tmp_path / "new", "text")
+        assert os.umask(mask) == mask
+    finally:
+        os.umask(before)
+    assert mode_of(tmp_path / "new") == 0o666 & ~mask
+    assert (tmp_path / "new").read_bytes() == b"text\n"
+    assert names(tmp_path) == ["new"]
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o644, 0o666, 0o755, 0o200, 0o4755, 0o620])
+def test_the_mode_of_a_file_stays(mode: int, tmp_path: Path) -> None:
+    target = tmp_path / "report"
+    target.write_text("old")
+    target.chmod(mode)
+    write_bytes(target, b"new")
+    assert mode_of(target) == mode
+    assert target.read_bytes() == b"new"
+    assert names(tmp_path) == ["report"]
+
+
+def test_the_umask_of_the_process_is_never_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To read it by setting it gives a file that another thread makes at that moment the mode 0666."""
+    monkeypatch.setattr(os, "umask", lambda mask: pytest.fail("the umask was set"))
+    write_text(tmp_path / "new", "text")
+    write_text(tmp_path / "new", "again")
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.skipif(not ROOT, reason="only the superuser may give a file to somebody else")
+def test_the_owner_of_a_file_stays(tmp_path: Path) -> None:
+    target = tmp_path / "report"
+    target.write_text("old")
+    os.chown(target, 12345, 23456)
+    write_bytes(target, b"new")
+    found = target.stat()
+    assert (found.st_uid, found.st_gid, target.read_bytes()) == (12345, 23456, b"new")
+
+
+@pytest.mark.usefixtures("way")
+def test_extended_attributes_stay(tmp_path: Path) -> None:
+    target = tmp_path / "report"
+    target.write_text("old")
+    try:
+        os.setxattr(target, "user.origin", b"mine")
+    except OSError:
+        pytest.skip("this file system has no extended attributes")
+    write_bytes(target, b"new")
+    assert os.getxattr(target, "user.origin") == b"mine"
+
+
+#: user:rw-, user 1234:rwx, group:r--, mask:rwx, other:---, as Linux keeps them: version 2, then tag, rights, who.
+ACL = (2).to_bytes(4, "little") + b"".join(
+    tag.to_bytes(2, "little") + rights.to_bytes(2, "little") + who.to_bytes(4, "little")
+    for tag, rights, who in [
+        (0x01, 6, 0xFFFFFFFF),
+        (0x02, 7, 1234),
+        (0x04, 4, 0xFFFFFFFF),
+        (0x10, 7, 0xFFFFFFFF),
+        (0x20, 0, 0xFFFFFFFF),
+    ]
+)
+
+
+@pytest.mark.usefixtures("way")
+def test_the_access_list_of_a_file_stays(tmp_path: Path) -> None:
+    target = tmp_path / "report"
+    target.write_text("old")
+    try:
+        os.setxattr(target, "system.posix_acl_access", ACL)
+    except OSError:
+        pytest.skip("this file system has no access lists")
+    mode = mode_of(target)
+    write_bytes(target, b"new")
+    assert (os.getxattr(target, "system.posix_acl_access"), mode_of(target)) == (ACL, mode)
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("exists", [True, False], ids=["a file", "dangling"])
+@pytest.mark.parametrize("relative", [True, False], ids=["relative", "absolute"])
+def test_symbolic_links_stay_and_what_they_lead_to_is_written(exists: bool, relative: bool, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "here").mkdir()
+    target = tmp_path / "elsewhere" / "real"
+    if exists:
+        target.write_text("old")
+        target.chmod(0o600)
+    second = tmp_path / "here" / "second"
+    second.symlink_to(Path("..", "elsewhere", "real") if relative else target)
+    link = tmp_path / "here" / "link"
+    link.symlink_to("second")
+    assert obstacle(link) is None
+    write_text(link, "new")
+    assert link.is_symlink()
+    assert second.is_symlink()
+    assert target.read_text() == "new\n"
+    assert not target.is_symlink()
+    assert not exists or mode_of(target) == 0o600
+    assert names(tmp_path / "here") == ["link", "second"]
+    assert names(tmp_path / "elsewhere") == ["real"]
+
+
+def test_a_link_that_leads_to_itself_is_said(tmp_path: Path) -> None:
+    loop = tmp_path / "loop"
+    loop.symlink_to("loop")
+    assert "Too many levels of symbolic links" in str(obstacle(loop))
+    with pytest.raises(OSError, match="Too many levels of symbolic links") as caught:
+        write_text(loop, "new")
+    assert (caught.value.errno, caught.value.filename) == (errno.ELOOP, str(loop))
+    assert loop.is_symlink()
+
+
+def test_a_named_pipe_gets_the_text_and_stays_one(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    link = tmp_path / "link"
+    link.symlink_to(pipe)
+    assert obstacle(link) is None
+    content = b"x" * 300_000  # more than a pipe holds
+    for name in (pipe, link):
+        got: list[bytes] = []
+        reader = threading.Thread(target=lambda got=got: got.append(pipe.read_bytes()))
+        reader.start()
+        write_bytes(name, content)
+        reader.join()
+        assert got == [content]
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert names(tmp_path) == ["link", "pipe"]
+
+
+def made_device(tmp_path: Path, kind: int, major: int, minor: int) -> Path:
+    device = tmp_path / "device"
+    try:
+        os.mknod(device, kind | 0o666, os.makedev(major, minor))
+        if kind == stat.S_IFCHR:
+            device.write_bytes(b"")  # a file system may be mounted without devices
+    except OSError:
+        pytest.skip("no device can be made here")
+    return device
+
+
+def test_a_device_stays_a_device(tmp_path: Path) -> None:
+    device = made_device(tmp_path, stat.S_IFCHR, 1, 3)  # as /dev/null
+    before = device.stat()
+    assert obstacle(device) is None
+    write_text(device, "into the void")
+    after = device.stat()
+    assert (after.st_mode, after.st_rdev, after.st_ino) == (before.st_mode, before.st_rdev, before.st_ino)
+    assert names(tmp_path) == ["device"]
+
+
+def test_a_full_device_is_an_error_that_names_it(tmp_path: Path) -> None:
+    device = made_device(tmp_path, stat.S_IFCHR, 1, 7)  # as /dev/full
+    with pytest.raises(OSError, match="No space left") as caught:
+        write_text(device, "text")
+    assert caught.value.filename == str(device)
+    assert stat.S_ISCHR(device.stat().st_mode)
+
+
+def test_a_disk_is_never_written_to(tmp_path: Path) -> None:
+    device = made_device(tmp_path, stat.S_IFBLK, 259, 1000)
+    assert "is a block device, which holds a disk; name a file" in str(obstacle(device))
+    with pytest.raises(PermissionError, match="it is a block device, which holds a disk") as caught:
+        write_text(device, "text")
+    assert caught.value.filename == str(device)
+
+
+def test_a_socket_cannot_be_written_to_and_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("socket")
+        with pytest.raises(OSError, match="No such device or address") as caught:
+            write_text("socket", "text")
+    assert caught.value.filename == "socket"
+    assert stat.S_ISSOCK(Path("socket").stat().st_mode)
+
+
+WRITES = (
+    "import sys; from profilerkit.files import write_text; print('before'); write_text({!r}, 'text'); print('after')"
+)
+
+
+@pytest.mark.parametrize("name", ["/dev/stdout", "/proc/self/fd/1", "/dev/fd/1", "link"])
+@pytest.mark.parametrize("kind", ["pipe", "file", "deleted file"])
+def test_standard_output_gets_the_text_where_it_stands(name: str, kind: str, tmp_path: Path) -> None:
+    """A file that the shell has opened must not be replaced: what is printed later would be lost."""
+    if not Path("/dev/fd/1").exists():
+        pytest.skip("this system has no names of descriptors")
+    (tmp_path / "link").symlink_to("/dev/stdout")
+    command = [sys.executable, "-c", WRITES.format(name)]
+    if kind == "pipe":
+        out = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True).stdout
+    else:
+        with (tmp_path / "out").open("w+b") as target:
+            if kind == "deleted file":
+                (tmp_path / "out").unlink()
+            subprocess.run(command, cwd=tmp_path, stdout=target, check=True)
+            target.seek(0)
+            out = target.read()
+    assert out == b"before\ntext\nafter\n"
+    assert names(tmp_path) == ["link", "out"][: 1 + (kind == "file")]
+
+
+def test_a_descriptor_of_another_process_is_appended_to(tmp_path: Path) -> None:
+    if not Path("/proc/self/fd").is_dir():
+        pytest.skip("this system has no names of descriptors")
+    target = tmp_path / "log"
+    with target.open("w") as out, subprocess.Popen(["sleep", "60"], stdout=out) as other:
+        out.write("kept\n")
+        out.flush()
+        write_text(f"/proc/{other.pid}/fd/1", "text")
+        other.kill()
+    assert target.read_text() == "kept\ntext\n"
+    assert names(tmp_path) == ["log"]
+
+
+@pytest.mark.parametrize("linked", [False, True], ids=["by its name", "by a link"])
+def test_a_read_only_file_is_left_to_the_superuser_too(linked: bool, tmp_path: Path) -> None:
+    target = tmp_path / "report"
+    target.write_text("old")
+    target.chmod(0o444)
+    name = tmp_path / "link" if linked else target
+    if linked:
+        name.symlink_to(target)
+    assert obstacle(name) == f"the file {str(name)!r} is read-only; make it writable, or name another one"
+    with pytest.raises(PermissionError, match="the file is read-only") as caught:
+        write_text(name, "new")
+    assert caught.value.filename == str(name)
+    assert (target.read_text(), mode_of(target)) == ("old", 0o444)
+
+
+def test_the_other_hard_links_keep_the_old_content(tmp_path: Path) -> None:
+    """They may be what a backup or a cache holds: writing to them would destroy what is not ours."""
+    target, other = tmp_path / "report", tmp_path / "backup"
+    target.write_text("old")
+    os.link(target, other)
+    write_text(target, "new")
+    assert (target.read_text(), other.read_text()) == ("new\n", "old")
+
+
+@pytest.fixture
+def refusing(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, int], None]:
+    """Have a call of the operating system fail in the module that writes: root is refused nothing by itself."""
+
+    def refuse(name: str, number: int) -> None:
+        real = getattr(os, name)
+
+        def fail(path: object, *arguments: object, **options: object) -> object:
+            creates = name != "open" or (arguments and int(str(arguments[0])) & (os.O_CREAT | os.O_TMPFILE))
+            if creates:
+                raise OSError(number, os.strerror(number), str(path))
+            return real(path, *arguments, **options)
+
+        monkeypatch.setattr(os, name, fail)
+
+    return refuse
+
+
+IN_PLACE = [
+    ("open", errno.EACCES),  # a folder that is read-only
+    ("open", errno.EROFS),
+    ("replace", errno.EPERM),  # a folder such as /tmp, and somebody else's file
+    ("replace", errno.EBUSY),  # a file that is a mount point, as in containers
+    ("fchown", errno.EPERM),  # somebody else's file, which its group may write
+    ("setxattr", errno.EPERM),
+]
+
+
+@pytest.mark.parametrize(("call", "number"), IN_PLACE, ids=str)
+@pytest.mark.parametrize("content", [b"longer than before", b"new", b""])
+def test_what_may_be_written_but_not_replaced_is_written_in_place(
+    call: str, number: int, content: bytes, tmp_path: Path, refusing: Callable[[str, int], None]
+) -> None:
+    target = tmp_path / "report"
+    target.write_text("old text")
+    if call == "fchown":
+        if not ROOT:
+            pytest.skip("only the superuser may give a file to somebody else")
+        os.chown(target, 12345, 23456)
+    if call == "setxattr":
+        os.setxattr(target, "user.origin", b"mine")
+    before = target.stat()
+    refusing(call, number)
+    write_bytes(target, content)
+    after = target.stat()
+    assert target.read_bytes() == content
+    assert (after.st_ino, after.st_uid, after.st_mode) == (before.st_ino, before.st_uid, before.st_mode)
+    assert names(tmp_path) == ["report"]
+
+
+@pytest.mark.skipif(ROOT, reason="the superuser may write to any folder")
+def test_a_file_in_a_folder_that_is_read_only_can_be_written(tmp_path: Path) -> None:
+    target = tmp_path / "report"
+    target.write_text("old")
+    tmp_path.chmod(0o555)
+    try:
+        assert obstacle(target) is None
+        write_bytes(target, b"new")
+        assert target.read_bytes() == b"new"
+        assert "is read-only; 'other' has to go elsewhere" in str(obstacle(tmp_path / "other"))
+    finally:
+        tmp_path.chmod(0o755)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE])
+def test_a_full_disk_leaves_the_file_as_it_was(
+    number: int, tmp_path: Path, refusing: Callable[[str, int], None]
+) -> None:
+    """To write in place then would destroy what is there."""
+    target = tmp_path / "report"
+    target.write_text("old")
+    refusing("open", number)
+    with pytest.raises(OSError, match=os.strerror(number)) as caught:
+        write_bytes(target, b"new")
+    assert (caught.value.errno, caught.value.filename) == (number, str(target))
+    assert target.read_text() == "old"
+
+
+def test_a_file_in_place_is_not_begun_where_there_is_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "report"
+    target.write_text("old")
+
+    def full(*arguments: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def elsewhere(*arguments: object) -> None:
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    monkeypatch.setattr(os, "replace", elsewhere)
+    with pytest.raises(OSError, match="No space left"):
+        write_bytes(target, b"much longer than before")
+    assert target.read_text() == "old"
+    assert names(tmp_path) == ["report"]
+
+
+def test_names_as_long_as_names_can_be(tmp_path: Path) -> None:
+    target = tmp_path / ("n" * 255)
+    for text in ("first", "second"):
+        write_text(target, text)
+        assert target.read_text() == f"{text}\n"
+    assert names(tmp_path) == [target.name]
+
+
+def test_a_name_in_the_folder_that_one_is_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert obstacle("report") is None
+    write_text("report", "text")
+    assert (tmp_path / "report").read_text() == "text\n"
+
+
+OBSTACLES: dict[str, str] = {
+    "absent/r.json": "there is no folder 'absent' to write 'r.json' to",
+    "folder": "'folder' is a folder; name a file in it",
+    "file/r.json": "'file/r.json' cannot be written: Not a directory",
+    "link": "there is no folder '{}/nowhere' to write 'link' to",
+}
+
+
+@pytest.mark.parametrize("name", OBSTACLES)
+def test_what_stands_in_the_way_is_said_beforehand_and_stands_in_the_way(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("folder").mkdir()
+    Path("file").write_text("")
+    Path("link").symlink_to("nowhere/r.json")
+    assert obstacle(name) == OBSTACLES[name].format(os.path.realpath(tmp_path))
+    with pytest.raises(OSError, match="directory") as caught:
+        write_text(name, "text")
+    assert caught.value.filename == name
+    assert names(tmp_path) == ["file", "folder", "link"]
+
+
+def test_what_others_write_to_a_name_goes_the_same_way(tmp_path: Path) -> None:
+    target = tmp_path / "trace.json.gz"
+    target.write_text("old")
+    target.chmod(0o600)
+    with written_elsewhere(target) as scratch:
+        assert scratch.endswith(".json.gz")
+        assert target.read_text() == "old"
+        Path(scratch).write_bytes(b"new")
+    assert (target.read_bytes(), mode_of(target)) == (b"new", 0o600)
+    assert not Path(scratch).parent.exists()
+    with pytest.raises(ZeroDivisionError), written_elsewhere(target) as scratch:
+        Path(scratch).write_bytes(b"half")
+        raise ZeroDivisionError
+    assert target.read_bytes() == b"new"
+    assert not Path(scratch).parent.exists()
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, int]]:
+    reading, writing = os.pipe()
+    yield reading, writing
+    os.close(reading)
+    os.close(writing)
+
+
+def test_a_pipe_that_does_not_wait_gets_all_of_it(pipe: tuple[int, int]) -> None:
+    if not Path("/proc/self/fd").is_dir():
+        pytest.skip("this system has no names of descriptors")
+    reading, writing = pipe
+    os.set_blocking(writing, False)
+    content = bytes(range(256)) * 1000
+    got = bytearray()
+
+    def read() -> None:
+        while len(got) < len(content):
+            got.extend(os.read(reading, 4096))
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    write_bytes(f"/proc/self/fd/{writing}", content)
+    reader.join()
+    assert bytes(got) == content

@@ -1,0 +1,291 @@
+"""Locks and what is remembered, where a process forks while another thread is busy, and where objects die."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from profilerkit import plugins
+from profilerkit.cached import cached_property, once_for_each
+from profilerkit.collector import collector_paused
+from profilerkit.cost import Cost
+from profilerkit.costs import CostRegistry
+from profilerkit.locks import Lock, PerThread, undone_in_child
+from profilerkit.plugins import PluginInfo
+from profilerkit.testing import FakeBackend
+
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+#: Of the child of a process with threads, Python 3.12 and later say that it may hang; here it must not.
+pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+
+
+def said_in_child(ask: Callable[[], object]) -> str:
+    """Fork, and return what a function returns in the child, as text; a child that hangs is ended."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        signal.alarm(30)
+        try:
+            os.write(writing, str(ask()).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as answer:
+        text = answer.read()
+    status = os.waitpid(child, 0)[1]
+    return text if not status else f"ended with {status}"
+
+
+@contextmanager
+def another_thread(inside: Callable[[], Any]) -> Iterator[None]:
+    """Have another thread inside a context manager meanwhile."""
+    entered, leave = threading.Event(), threading.Event()
+
+    def run() -> None:
+        with inside():
+            entered.set()
+            leave.wait(60)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    assert entered.wait(60)
+    try:
+        yield
+    finally:
+        leave.set()
+        thread.join()
+
+
+@forks
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_a_lock_that_another_thread_holds_is_free_in_the_child(reentrant: bool) -> None:
+    lock = Lock(reentrant=reentrant)
+    with another_thread(lambda: lock):
+        assert lock.held
+        assert not lock.acquire(blocking=False)
+        assert said_in_child(lambda: (lock.held, lock.acquire(blocking=False), lock.held)) == "(False, True, True)"
+        assert lock.held
+    assert not lock.held
+
+
+@forks
+def test_a_lock_that_the_forking_thread_holds_stays_its_own() -> None:
+    lock = Lock()
+
+    def leave() -> tuple[bool, bool]:
+        held = lock.held
+        lock.release()
+        return held, lock.held
+
+    with lock:
+        assert said_in_child(leave) == "(True, False)"
+    assert not lock.held
+
+
+def test_a_lock_is_one() -> None:
+    lock, plain = Lock(), Lock(reentrant=False)
+    with lock:
+        assert lock.acquire(blocking=False)
+        lock.release()
+        assert lock.held
+    assert plain.acquire(blocking=False)
+    assert not plain.acquire(blocking=False)
+    plain.release()
+    with pytest.raises(ZeroDivisionError), lock:
+        raise ZeroDivisionError
+    assert not lock.held
+
+
+@forks
+def test_what_another_thread_has_under_way_is_undone_in_the_child_the_latest_first() -> None:
+    done: list[str] = []
+
+    @contextmanager
+    def both() -> Iterator[None]:
+        with undone_in_child(lambda: done.append("first")), undone_in_child(lambda: done.append("second")):
+            yield
+
+    with another_thread(both), undone_in_child(lambda: done.append("own")):
+        assert said_in_child(lambda: done) == "['second', 'first']"
+    assert said_in_child(lambda: done) == "[]", "it was over"
+    assert done == []
+
+
+@forks
+def test_what_cannot_be_undone_is_said_and_the_rest_undone() -> None:
+    code = """
+import os, sys, threading
+from profilerkit.locks import undone_in_child
+entered, leave = threading.Event(), threading.Event()
+def run():
+    with undone_in_child(lambda: print('undone', flush=True)), undone_in_child(lambda: 1 / 0):
+        entered.set()
+        leave.wait()
+threading.Thread(target=run).start()
+entered.wait()
+child = os.fork()
+if not child:
+    os._exit(0)
+os.waitpid(child, 0)
+leave.set()
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "undone\n"
+    assert (
+        "RuntimeWarning: the process forked while another thread profiled, and what that had changed cannot be put "
+        "back here (ZeroDivisionError: division by zero); use the model in the process that profiles it, or fork before"
+    ) in done.stderr
+
+
+@forks
+def test_the_garbage_collector_runs_in_the_child() -> None:
+    assert gc.isenabled()
+    with another_thread(collector_paused):
+        assert not gc.isenabled()
+        assert said_in_child(gc.isenabled) == "True"
+    assert gc.isenabled()
+
+
+LOADS = """
+import os, signal, sys, threading
+from profilerkit import plugin_manager, plugins
+entered, leave = threading.Event(), threading.Event()
+load_all = plugin_manager._load_all
+def slow(state, own):
+    if threading.current_thread() is worker:
+        entered.set()
+        leave.wait()
+    load_all(state, own)
+plugin_manager._load_all = slow
+worker = threading.Thread(target=plugins.backends)
+worker.start()
+entered.wait()
+child = os.fork()
+if not child:
+    signal.alarm(60)
+    print(*sorted(info.name for info in plugins.backends()), flush=True)
+    os._exit(0)
+print(os.waitpid(child, 0)[1])
+leave.set()
+worker.join()
+"""
+
+
+@forks
+def test_plugins_that_another_thread_is_loading_are_loaded_in_the_child() -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", LOADS], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "numpy tensorflow torch\n0\n"
+
+
+@forks
+def test_a_property_that_another_thread_computes_is_computed_in_the_child() -> None:
+    """Python's own has a lock before 3.12: the child would wait for it for ever."""
+    entered, leave = threading.Event(), threading.Event()
+
+    class Slow:
+        @cached_property
+        def answer(self) -> int:
+            """What it is."""
+            if threading.current_thread() is worker:
+                entered.set()
+                leave.wait(60)
+            return 42
+
+    slow = Slow()
+    worker = threading.Thread(target=lambda: slow.answer)
+    worker.start()
+    assert entered.wait(60)
+    assert said_in_child(lambda: slow.answer) == "42"
+    leave.set()
+    worker.join()
+    assert slow.__dict__ == {"answer": 42}
+    assert Slow.answer.__doc__ == "What it is."
+
+
+def test_each_thread_has_a_list_of_its_own_and_a_copy_has_none() -> None:
+    lists = PerThread()
+    lists.mine().append("here")
+    other: list[list[str]] = []
+    thread = threading.Thread(target=lambda: other.append(list(lists.mine())))
+    thread.start()
+    thread.join()
+    assert (lists.mine(), other) == (["here"], [[]])
+    assert copy.deepcopy(lists).mine() == []
+    assert pickle.loads(pickle.dumps(lists)).mine() == []
+    del thread
+    gc.collect()
+    assert len(lists._lists) == 1
+
+
+def test_what_is_remembered_of_a_class_does_not_keep_it() -> None:
+    asked = []
+
+    @once_for_each
+    def name_of(kind: type) -> str:
+        """Say it."""
+        asked.append(kind.__name__)
+        return kind.__name__
+
+    class Equal(type):
+        """Classes that say they are equal, and have no hash."""
+
+        def __eq__(cls, other: object) -> bool:
+            return True
+
+        __hash__ = None  # type: ignore[assignment]
+
+    first, second = Equal("First", (), {}), Equal("Second", (), {})
+    assert [name_of(first), name_of(second), name_of(first)] == ["First", "Second", "First"]
+    assert asked == ["First", "Second"]
+    reference = weakref.ref(first)
+    del first
+    gc.collect()
+    assert reference() is None
+    assert name_of(second) == "Second"
+    assert asked == ["First", "Second"]
+    assert name_of.__doc__ == "Say it."
+
+
+@forks
+def test_formulas_that_another_thread_is_giving_are_all_given_in_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without it the child would find the first of them there already, and call that a conflict."""
+    plugin = PluginInfo("costly", "costly", "costly 1.0")
+    costs = {name: lambda *shapes: Cost(1, 2) for name in ("one", "two")}
+    monkeypatch.setattr(plugins, "_formulas", {})
+    monkeypatch.setattr(plugins, "offered_by", lambda hook, read, asked, **given: iter([(plugin, costs)]))
+    table = CostRegistry("slow")
+    entered, leave = threading.Event(), threading.Event()
+
+    class Slow(FakeBackend):
+        def add_costs(self, costs: Any) -> None:
+            for number, (name, formula) in enumerate(costs.items()):
+                if number and threading.current_thread() is worker:
+                    entered.set()
+                    leave.wait(60)
+                table.register(name, formula, override=False)
+
+    backend = Slow()
+    worker = threading.Thread(target=plugins.equipped, args=(backend,))
+    worker.start()
+    assert entered.wait(60)
+    assert said_in_child(lambda: (sorted(table), plugin in plugins._given_to(backend))) == "(['one', 'two'], True)"
+    assert list(table) == ["one"]
+    leave.set()
+    worker.join()
+    assert sorted(table) == ["one", "two"]

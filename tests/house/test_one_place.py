@@ -1,0 +1,195 @@
+"""What one module alone may do, held by machine: write files, and make locks."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from test_house import ROOT, packages
+
+#: Functions and methods that write or move a file, by their last name.
+WRITERS = {
+    *("write_text", "write_bytes", "touch", "mkstemp", "mktemp", "NamedTemporaryFile", "TemporaryFile", "fdopen"),
+    *("savefig", "imsave", "to_csv", "to_excel", "to_parquet", "to_pickle", "to_feather", "to_hdf", "tofile"),
+    *("savetxt", "savez", "savez_compressed", "export_chrome_trace", "export_stacks", "copyfile", "copy2", "copytree"),
+    *("rename", "renames", "umask", "symlink", "symlink_to", "hardlink_to", "mknod", "mkfifo", "truncate"),
+}
+#: The same, of modules alone: their names are those of harmless methods too.
+OF_MODULES = {"os": {"open", "replace", "link"}, "shutil": {"copy", "move"}, "json": {"dump"}, "pickle": {"dump"}}
+OPENERS = {"open", "ZipFile", "TarFile", "GzipFile", "BZ2File", "LZMAFile", "FileIO"}
+WAITING = {
+    *("Lock", "RLock", "Condition", "Semaphore", "BoundedSemaphore", "Event", "Barrier", "allocate_lock"),
+    *("Queue", "SimpleQueue", "LifoQueue", "PriorityQueue", "ThreadPool", "ThreadPoolExecutor"),
+}
+HAVE_LOCKS = {"threading", "_thread", "multiprocessing", "queue", "concurrent", "asyncio"}
+
+#: What is written besides, and why that is no file of the user's.
+EXCEPTIONS = {
+    # The profiler of torch opens names alone: it writes to a scratch file, whose content goes the one way.
+    ("profilerkit_torch/operator_passes.py", "export_chrome_trace"),
+    # Descriptors: standard output, the null device, pipes of a process.
+    ("profilerkit/clean_output.py", "fdopen"),
+    ("profilerkit/clean_output.py", "open"),
+    ("profilerkit/isolation/processes.py", "open"),
+    ("profilerkit/isolation/starting.py", "open"),
+    ("profilerkit/isolation/job.py", "fdopen"),
+    ("profilerkit/isolation/starting.py", "fdopen"),
+    # What a process of its own is to do, in a file without a name.
+    ("profilerkit/isolation/job.py", "TemporaryFile"),
+    ("profilerkit/isolation/job.py", "dump"),
+    # Limits, which the kernel reads.
+    ("profilerkit/isolation/cgroups.py", "write_text"),
+}
+
+
+def calls(tree: ast.AST) -> Iterator[tuple[str, str, ast.Call]]:
+    """Yield each call with the name before the last dot, if there is one, and the one after it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Attribute):
+                owner = node.func.value
+                yield owner.id if isinstance(owner, ast.Name) else "", node.func.attr, node
+            elif isinstance(node.func, ast.Name):
+                yield "", node.func.id, node
+
+
+def writes(owner: str, name: str, call: ast.Call) -> bool:
+    if name in WRITERS:
+        return True
+    if name in OF_MODULES.get(owner, ()):
+        return True
+    if name not in OPENERS:
+        return False
+    modes = [
+        node.value for node in (*call.args, *(word.value for word in call.keywords)) if isinstance(node, ast.Constant)
+    ]
+    return any(
+        isinstance(mode, str) and len(mode) < 5 and set(mode) & set("wax+") and set(mode) <= set("wax+rbt")
+        for mode in modes
+    )
+
+
+def sources() -> list[tuple[str, Path]]:
+    found = [(package, path) for package, folder in packages().items() for path in folder.rglob("*.py")]
+    return [(f"{package}/{path.relative_to(packages()[package]).as_posix()}", path) for package, path in found]
+
+
+def test_one_module_writes_files() -> None:
+    """Every other one that opened a file for writing would replace devices and links, and change modes, again."""
+    found = set()
+    for name, path in sources():
+        if name != "profilerkit/files.py":
+            imported = from_files(path)
+            for owner, called, call in calls(ast.parse(path.read_text(encoding="utf-8"))):
+                if writes(owner, called, call) and not (not owner and called in imported):
+                    found.add((name, called))
+    assert found == EXCEPTIONS
+
+
+def from_files(path: Path) -> set[str]:
+    """Return the names that a module imports from the one that writes."""
+    return {
+        alias.name
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").rpartition(".")[2] == "files"
+        for alias in node.names
+    }
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "open('f', 'w')",
+        "open('f', mode='ab')",
+        "path.open('x')",
+        "io.open('f', 'r+')",
+        "Path('f').write_text('')",
+        "np.savez('f')",
+        "os.open('f', flags)",
+        "os.replace('a', 'b')",
+        "json.dump(value, file)",
+        "frame.to_csv('f')",
+        "figure.savefig('f')",
+        "zipfile.ZipFile('f', 'w')",
+    ],
+)
+def test_what_writes_is_seen(code: str) -> None:
+    assert any(writes(*each) for each in calls(ast.parse(code)))
+
+
+@pytest.mark.parametrize("code", ["open('f')", "path.open('rb')", "text.replace('a', 'w')", "json.dumps(value)"])
+def test_what_reads_is_left_alone(code: str) -> None:
+    assert not any(writes(*each) for each in calls(ast.parse(code)))
+
+
+def locks_made(tree: ast.Module) -> set[str]:
+    """Return what waits for other threads, of those that a module makes: from the modules that have such things."""
+    from_there = {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in HAVE_LOCKS
+        for alias in node.names
+    }
+    made = {name for owner, name, _ in calls(tree) if name in WAITING and (owner in HAVE_LOCKS or not owner)}
+    return {
+        name for name in made if name in from_there or any(owner for owner, called, _ in calls(tree) if called == name)
+    }
+
+
+def test_one_module_makes_locks() -> None:
+    """A lock of Python's own that another thread holds while the process forks is held in the child for ever."""
+    for name, path in sources():
+        made = locks_made(ast.parse(path.read_text(encoding="utf-8")))
+        if name != "profilerkit/locks.py":
+            assert not made, f"{name} makes {sorted(made)}; profilerkit.locks has locks that a forked child finds free"
+        else:
+            assert made == {"Lock", "RLock"}
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["import threading\nthreading.Lock()", "from threading import RLock\nx = RLock()", "import queue\nqueue.Queue()"],
+)
+def test_what_makes_a_lock_is_seen(code: str) -> None:
+    assert locks_made(ast.parse(code))
+
+
+def test_no_property_has_a_lock() -> None:
+    """Before Python 3.12 `functools.cached_property` has one, for all instances of its class."""
+    for name, path in sources():
+        text = path.read_text(encoding="utf-8")
+        assert (
+            "cached_property" not in text or "cached import cached_property" in text or name == "profilerkit/cached.py"
+        )
+
+
+def test_the_root_is_that_of_the_project() -> None:
+    assert (ROOT / "profilerkit" / "files.py").is_file()
+    assert len(sources()) > 100
+
+
+#: What is remembered for good, and why it does not grow with what a user profiles.
+REMEMBERED = {
+    "profilerkit/plain.py": {"_process"},  # takes nothing
+    "profilerkit/render/html.py": {"_source", "_templates"},  # the files of the page
+    "profilerkit_tensorflow/user_code.py": {"is_users_own"},  # names of modules, at most 1000
+    "profilerkit_torch/static_pass.py": {"_import_dynamo"},  # takes nothing
+    "profilerkit_torch/replay.py": {"_aliases", "depends_on_values"},  # operators, which torch itself keeps
+    "profilerkit_torch/costs/classification.py": {"has_nested_kernel"},  # the same
+    "profilerkit_torch/operator_passes.py": {"_is_free"},  # their names
+    "profilerkit_torch/costs/elementwise.py": {"_constant"},  # the same
+    "profilerkit_torch/weights.py": {"_name_of"},  # the dtypes of torch
+    "profilerkit_torch/layers.py": {"_info"},  # shapes and dtypes, at most 4096
+}
+
+
+def test_what_is_remembered_for_good_does_not_grow() -> None:
+    """A cache by class, model or tensor keeps the user's alive; `profilerkit.cached.once_for_each` does not."""
+    found: dict[str, set[str]] = {}
+    for name, path in sources():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef):
+                marks = [ast.unparse(mark).partition("(")[0] for mark in node.decorator_list]
+                if any(mark.endswith("cache") for mark in marks):
+                    found.setdefault(name, set()).add(node.name)
+    assert found == REMEMBERED

@@ -1,0 +1,239 @@
+"""Files of PyTorch's that run code, each by another way: made from honest ones, they leave a marker file behind."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pickle
+import shutil
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+
+class Touch:
+    """Unpickles to nothing, and makes a file meanwhile."""
+
+    def __init__(self, marker: Path) -> None:
+        self.marker = str(marker)
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, (self.marker,)
+
+
+class Net(nn.Module):
+    """A layer, a constant, and a size that is computed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 2)
+        self.constant = torch.ones(2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        out: torch.Tensor = (self.fc(x) + self.constant).reshape(x.shape[0] * 2)
+        return out
+
+
+def exported() -> torch.export.ExportedProgram:
+    shape = {"x": {0: torch.export.Dim("batch", min=2, max=64)}}
+    return torch.export.export(Net(), (torch.ones(3, 4),), dynamic_shapes=shape)
+
+
+def honest_program(path: Path) -> Path:
+    torch.export.save(exported(), path)
+    return path
+
+
+Changed = dict[str, bytes]
+
+
+def rewritten(path: Path, change: Callable[[Changed], None], made: Path | None = None) -> Path:
+    """Write an archive of torch's anew with other members, whose names are those below its folder."""
+    with zipfile.ZipFile(path) as archive:
+        names = archive.namelist()
+        folder = names[0].partition("/")[0]
+        members = {name.removeprefix(f"{folder}/"): archive.read(name) for name in names}
+    change(members)
+    writer = torch._C.PyTorchFileWriter(str(made or path))
+    for name, data in members.items():
+        if not name.startswith(".data/") and name != "byteorder" and name != "version":
+            writer.write_record(name, data, len(data))
+    writer.write_end_of_file()
+    return made or path
+
+
+def pickled(value: Any) -> bytes:
+    buffer = io.BytesIO()
+    torch.save(value, buffer)
+    return buffer.getvalue()
+
+
+Model = dict[str, Any]
+
+
+def in_model(change: Callable[[Model], None]) -> Callable[[Changed], None]:
+    def rewrite(members: Changed) -> None:
+        model = json.loads(members["models/model.json"])
+        change(model)
+        members["models/model.json"] = json.dumps(model).encode()
+
+    return rewrite
+
+
+def with_payload(kind: str, entry: str, data: bytes, prefix: str = "") -> Callable[[Changed], None]:
+    """Have the first weight, or the first constant, be read from a pickle."""
+
+    def rewrite(members: Changed) -> None:
+        name = f"data/{kind}/model_{kind}_config.json"
+        config = json.loads(members[name])
+        first = next(iter(config["config"].values()))
+        first.update(path_name=f"{prefix}{entry}", use_pickle=True)
+        members[name] = json.dumps(config).encode()
+        members[f"data/{kind}/{prefix}{entry}"] = data
+
+    return rewrite
+
+
+def _nodes(model: Model) -> list[Any]:
+    nodes: list[Any] = model["graph_module"]["graph"]["nodes"]
+    return nodes
+
+
+def _calling(target: str, *texts: str) -> Callable[[Model], None]:
+    """Have the graph call a function with texts for arguments."""
+
+    def change(model: Model) -> None:
+        inputs = [{"name": "", "arg": {"as_string": text}, "kind": 1} for text in texts]
+        node = {"target": target, "inputs": inputs, "outputs": [{"as_none": True}], "metadata": {}, "name": "called"}
+        _nodes(model).insert(0, {**node, "is_hop_single_tensor_return": None})
+
+    return change
+
+
+def _in_a_size(text: str) -> Callable[[Model], None]:
+    def change(model: Model) -> None:
+        for value in model["graph_module"]["graph"]["sym_int_values"].values():
+            value["as_expr"]["expr_str"] = text
+
+    return change
+
+
+def _renamed(old: str, new: str) -> Callable[[Model], None]:
+    def change(model: Model) -> None:
+        text = json.dumps(model).replace(json.dumps(old), json.dumps(new))
+        model.update(json.loads(text))
+
+    return change
+
+
+def _with_structure(context: str, kind: str) -> Callable[[Model], None]:
+    def change(model: Model) -> None:
+        signature = model["graph_module"]["module_call_graph"][0]["signature"]
+        version, tree = json.loads(signature["out_spec"])
+        leaf = {"type": kind, "context": context, "children_spec": [tree]}
+        signature["out_spec"] = json.dumps([version, leaf])
+
+    return change
+
+
+def programs(marker: Path, folder: Path) -> dict[str, Callable[[Path], Path]]:
+    """Return what makes a malicious ``.pt2`` file, by what in it runs code; each makes the marker."""
+    touch, run = pickled({"x": Touch(marker)}), f"__import__('os').mkdir({str(marker)!r})"
+    (folder / "touching_module.py").write_text(f"import os\nos.mkdir({str(marker)!r})\nfound = list", encoding="utf-8")
+    factory = {"default_factory_module": "touching_module", "default_factory_name": "found", "dict_context": ["a"]}
+    enumeration = json.dumps([{"__enum__": True, "fqn": "touching_module:found", "name": 0}])
+    changes: dict[str, Callable[[Changed], None]] = {
+        "example inputs": lambda members: members.update({"data/sample_inputs/model.pt": touch}),
+        "weights of an earlier layout": lambda members: members.update({"data/weights/model.pt": touch}),
+        "constants of an earlier layout": lambda members: members.update({"data/constants/model.pt": touch}),
+        "a weight": with_payload("weights", "weight_0", pickled(Touch(marker))),
+        "a constant": with_payload("constants", "tensor_0", pickled(Touch(marker)), ""),
+        "an opaque object": with_payload("constants", "opaque_obj_0", pickle.dumps(Touch(marker))),
+        "a size": in_model(_in_a_size(run)),
+        "a function": in_model(_calling("torch.os.mkdir", str(marker))),
+        "an operator that writes a file": in_model(_calling("torch.ops.aten.save.default", str(marker))),
+        "the name of a node": in_model(_renamed("linear", f"linear = {run} #")),
+        "the name of an input": in_model(_renamed("x", f"x = {run}")),
+        "the module of a structure": in_model(_with_structure(factory, "collections.defaultdict")),  # type: ignore[arg-type]
+        "the module of an enumeration": in_model(_with_structure(enumeration, "builtins.dict")),
+    }
+
+    def changed(change: Callable[[Changed], None]) -> Callable[[Path], Path]:
+        return lambda path: rewritten(honest_program(path), change)
+
+    return {
+        **{name: changed(change) for name, change in changes.items()},
+        **{
+            f"{name} in the layout of torch 2.7": _of_27(name, touch)
+            for name in ("state_dict", "constants", "example_inputs")
+        },
+    }
+
+
+def _of_27(place: str, data: bytes) -> Callable[[Path], Path]:
+    """Return what writes a program in the layout of torch 2.7, with one of its pickles in place."""
+
+    def make(path: Path) -> Path:
+        from torch._export.serde.schema import SCHEMA_VERSION
+        from torch._export.serde.serialize import serialize
+
+        artifact = serialize(exported())
+        parts = {
+            "state_dict": artifact.state_dict,
+            "constants": artifact.constants,
+            "example_inputs": artifact.example_inputs,
+        }
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("version", ".".join(map(str, SCHEMA_VERSION)))
+            archive.writestr("serialized_exported_program.json", artifact.exported_program)
+            for name, own in {**parts, place: data}.items():
+                archive.writestr(f"serialized_{name}.pt", own)
+        return path
+
+    return make
+
+
+class Saves(nn.Module):
+    """Writes a file when it is run."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self.path = path
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        torch.save([x], self.path)
+        return x
+
+
+class SavesAtOnce(nn.Module):
+    """Writes a file when it is loaded."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self.path = path
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x
+
+    @torch.jit.export
+    def __getstate__(self) -> tuple[str, bool]:
+        return (self.path, self.training)
+
+    @torch.jit.export
+    def __setstate__(self, state: tuple[str, bool]) -> None:
+        self.path = state[0]
+        self.training = state[1]
+        torch.save([1], self.path)
+
+
+def script(kind: type[nn.Module], marker: Path, path: Path) -> Path:
+    torch.jit.script(kind(str(marker))).save(str(path))
+    if marker.is_dir():
+        shutil.rmtree(marker)
+    marker.unlink(missing_ok=True)
+    return path

@@ -1,0 +1,193 @@
+"""No file of PyTorch's runs code unless the user trusts it: each way in which one can has a file that does."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections import OrderedDict, defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from click.testing import CliRunner
+from malicious_files import Net, Saves, SavesAtOnce, Touch, honest_program, programs, script
+from torch import nn
+
+from profilerkit import InputError, profile
+from profilerkit.cli import cli
+from profilerkit.loaders import load_model
+
+WAYS = [
+    "example inputs",
+    "weights of an earlier layout",
+    "constants of an earlier layout",
+    "a weight",
+    "a constant",
+    "an opaque object",
+    "a size",
+    "a function",
+    "an operator that writes a file",
+    "the name of a node",
+    "the name of an input",
+    "the module of a structure",
+    "the module of an enumeration",
+    "state_dict in the layout of torch 2.7",
+    "constants in the layout of torch 2.7",
+    "example_inputs in the layout of torch 2.7",
+]
+#: Refused as well, though it takes more than to load and profile them: the name of a node is written into code that
+#: nothing here calls, and torch 2.13 itself refuses the other two when it has read the rest.
+NOT_RUN = ("a function", "the name of a node", "an operator that writes a file")
+
+
+@pytest.fixture
+def marker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return what is not there unless code of a file has run."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(logging, "raiseExceptions", False)  # torch's own warning of what it unpickles is misformatted
+    return tmp_path / "marker"
+
+
+def test_every_way_has_a_test(marker: Path, tmp_path: Path) -> None:
+    assert list(programs(marker, tmp_path)) == WAYS
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_program_runs_no_code_unless_it_is_trusted(way: str, marker: Path, tmp_path: Path) -> None:
+    path = programs(marker, tmp_path)[way](tmp_path / "net.pt2")
+    with pytest.raises(InputError, match=r"net\.pt2 .*it could run any code.*--trust .*trust=True") as raised:
+        load_model(str(path))
+    assert not marker.exists()
+    if "pickle" in str(raised.value) or "tensors" in str(raised.value):
+        assert "posix.mkdir" in str(raised.value), "what was found is named"
+    try:
+        loaded = load_model(str(path), trust=True)
+        profile(loaded.model, torch.ones(3, 4), metrics="macs")
+    except Exception as error:  # what is left of the program after that
+        assert not isinstance(error, AssertionError) or "attr_kind" in str(error)
+    finally:
+        sys.modules.pop("touching_module", None)
+    assert marker.exists() == (way not in NOT_RUN), "the file would not have run code: the test shows nothing"
+
+
+class Various(nn.Module):
+    """What exports write that is more than layers: branches, structures, modes, sizes, mutations."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleDict({"a-b": nn.Linear(8, 8), "c d": nn.Linear(8, 8)})
+        self.attention = nn.MultiheadAttention(8, 2, batch_first=True)
+        self.calls: torch.Tensor
+        self.register_buffer("calls", torch.zeros(1))
+
+    def forward(self, x: torch.Tensor, *, scale: float, names: dict[str, torch.Tensor]) -> Any:
+        self.calls.add_(1)
+        with torch.no_grad():
+            y = self.layers["c d"](self.layers["a-b"](x))
+        y = torch.cond(y.sum() > 0, lambda t: t + 1, lambda t: t - 1, (y,))
+        z = self.attention(y, y, y)[0] * scale + names["bias of it"]
+        half = x.shape[1] // 2 + max(x.shape[0], 3)
+        return defaultdict(list, {"a b": z}), OrderedDict(sizes=[torch.zeros(half), (z.reshape(-1),)])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("decomposed", [False, True])
+def test_an_honest_program_is_loaded(decomposed: bool, tmp_path: Path) -> None:
+    """Nothing that an export writes is taken for something else."""
+    sizes = {"x": {1: torch.export.Dim.AUTO}, "scale": None, "names": {"bias of it": None}}
+    given = {"scale": 2.0, "names": {"bias of it": torch.ones(8)}}
+    program = torch.export.export(Various().eval(), (torch.ones(2, 6, 8),), given, dynamic_shapes=sizes)
+    program = program.run_decompositions() if decomposed else program
+    torch.export.save(program, tmp_path / "various.pt2")
+    loaded = load_model(str(tmp_path / "various.pt2"))
+    assert loaded.inputs.args[0].shape == (2, 6, 8)
+    assert profile(loaded.model, loaded.inputs, metrics="macs")["macs"] > 2 * 6 * 8 * 8
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("kind", [Saves, SavesAtOnce])
+def test_torchscript_that_writes_files_is_refused(kind: type[nn.Module], marker: Path, tmp_path: Path) -> None:
+    path = script(kind, marker, tmp_path / "net.pt")
+    with pytest.raises(InputError, match=r"net\.pt calls 'save' \(code/.*\.py, line \d+\); .*--trust"):
+        load_model(str(path))
+    assert not marker.exists()
+    load_model(str(path), trust=True).model(torch.ones(1))
+    assert marker.exists()
+
+
+def test_a_pickled_model_is_loaded_where_it_is_trusted(marker: Path, tmp_path: Path) -> None:
+    torch.save(nn.Linear(2, 2), tmp_path / "model.pt")
+    assert load_model(str(tmp_path / "model.pt"), trust=True).model.in_features == 2
+    torch.save(Touch(marker), tmp_path / "evil.pt")
+    with pytest.raises(InputError, match=r"evil\.pt holds a pickled model \(it names posix.mkdir\).*--trust"):
+        load_model(str(tmp_path / "evil.pt"))
+    assert not marker.exists()
+
+
+def test_a_pickled_model_finds_the_modules_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "net_beside.py").write_text("import torch\nclass Net(torch.nn.Linear): ...", encoding="utf-8")
+    code = "import torch, net_beside; torch.save(net_beside.Net(2, 2), 'model.pt')"
+    assert (
+        os.spawnve(
+            os.P_WAIT,
+            sys.executable,
+            [
+                sys.executable,
+                "-c",
+                f"import os; os.chdir({str(tmp_path)!r}); import sys; sys.path.insert(0, ''); {code}",
+            ],
+            dict(os.environ),
+        )
+        == 0
+    )
+    assert type(load_model(str(tmp_path / "model.pt"), trust=True).model).__name__ == "Net"
+    assert "net_beside" not in sys.modules
+
+
+def test_the_safe_reading_cannot_be_switched_off_from_outside(
+    marker: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
+    torch.save(Touch(marker), tmp_path / "evil.pt")
+    with pytest.raises(InputError, match="pickled model"):
+        load_model(str(tmp_path / "evil.pt"))
+    assert load_model(str(honest_program(tmp_path / "net.pt2"))).name == "net"
+    assert not marker.exists()
+    assert os.environ["TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"] == "1"
+    assert "TORCH_FORCE_WEIGHTS_ONLY_LOAD" not in os.environ
+
+
+def test_compiled_code_is_refused(tmp_path: Path) -> None:
+    from malicious_files import rewritten
+
+    path = rewritten(
+        honest_program(tmp_path / "net.pt2"), lambda members: members.update({"data/aotinductor/model/net.so": b"ELF"})
+    )
+    with pytest.raises(InputError, match=r"holds compiled code \(data/aotinductor/model/net\.so\)"):
+        load_model(str(path))
+
+
+def test_the_command_line_trusts_what_it_is_told_to(tmp_path: Path) -> None:
+    torch.save(Net().fc, tmp_path / "model.pt")
+    command = ["profile", str(tmp_path / "model.pt"), "--input-shape", "1,4", "--metric", "macs", "--format", "csv"]
+    refused = CliRunner().invoke(cli, command)
+    assert (refused.exit_code, "--trust" in refused.stderr) == (2, True)
+    assert ",macs,8," in CliRunner().invoke(cli, [*command, "--trust"]).stdout
+
+
+def test_configurations_that_name_code_are_refused(tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    (tmp_path / "code.py").write_text(f"import os\nos.mkdir({str(tmp_path / 'marker')!r})", encoding="utf-8")
+    own = '{"model_type": "bert", "auto_map": {"AutoConfig": "code.Config"}, "architectures": ["BertModel"]}'
+    other = '{"model_type": "none_of_ours", "auto_map": {"AutoConfig": "code.Config"}}'
+    for text, message in ((own, r"has code of its own \(code\.Config\); .*--trust"), (other, "contains custom code")):
+        (tmp_path / "config.json").write_text(text, encoding="utf-8")
+        with pytest.raises(InputError, match=message):
+            load_model(f"hf:{tmp_path}")
+    small = transformers.BertConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32)
+    small.architectures = ["pipeline"]  # a function of the library's, and no model
+    small.save_pretrained(tmp_path)
+    assert type(load_model(f"hf:{tmp_path}").model).__name__ == "BertModel"
+    assert not (tmp_path / "marker").exists()
