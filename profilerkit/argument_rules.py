@@ -275,7 +275,7 @@ RULES: dict[str, Rule] = {
     # How it is run.
     "mode": Rule("the name of one of the backend's modes, such as 'eager'", _text, optional=True),
     "training": _TRUTH,
-    "compile": Rule("True, False, the name of a compiler or a mapping of its arguments", _compile, optional=True),
+    "compile": Rule("True, the name of a compiler such as 'inductor', or a mapping of arguments", _compile, optional=True),
     "autocast": Rule("True, or a dtype such as torch.bfloat16 or 'bfloat16'", _autocast, optional=True),
     "num_threads": Rule("a whole number from 1, or None to leave them as they are", _whole(1), optional=True),
     # How often, and how long.

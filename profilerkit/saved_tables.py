@@ -30,6 +30,8 @@ LARGEST = 10**100
 _TEXT = {"path", "type", "operator", "layer", "phase", "kernel", "missing"}
 _COUNTS = ("calls", "params", "macs", "flops", "bytes", "bytes_read", "bytes_written")
 _NUMBERS = ("share", "seconds", "per_second")
+#: Columns that are there together or not at all.
+_TOGETHER = (("bytes_read", "bytes_written"),)
 #: What every renderer of layers reads, and of operators.
 _OF_LAYERS = ("path", "type", "depth", "is_leaf", "calls", "params", "macs", "flops", "output_shapes")
 _OF_OPERATORS = ("operator", "layer", "macs", "flops")
@@ -37,6 +39,9 @@ _OF_OPERATORS = ("operator", "layer", "macs", "flops")
 
 def require_rows(table: Table, where: str) -> None:
     """Raise `ValueError`, naming the cell, where a column does not hold what its name says: text, counts, numbers."""
+    for names in _TOGETHER:
+        if any(name in table.columns for name in names):
+            _require_columns(table, names, where)
     for column in table.columns:
         expected = _expected(column)
         if expected is None:

@@ -156,6 +156,8 @@ class _Search:
         #: Each holder with what it holds, by its id; and the holders below whatever was passed on the way up, by ids.
         self._holders: dict[int, tuple[Any, list[Any]]] = {}
         self._below: dict[int, set[int]] = {}
+        #: What holders are called, by their ids; and those of them that something of the user's holds.
+        self._names: dict[int, str] = {}
         self.found: dict[int, str] = {}
         step = suspects
         for _ in range(_STEPS):
@@ -178,14 +180,24 @@ class _Search:
             children = [inside[id(each)] for each in gc.get_referents(referrer) if id(each) in inside]
             self._note(referrer, children)
             owner = _owner(referrer)
-            for key in self._below[id(referrer)] if owner is not None else ():
-                holder = self._holders[key][0]
-                named = f"a {type(holder).__name__} of {owner}" if holder is not referrer else owner
-                self.found.setdefault(key, named or "")
-            if owner is None and issubclass(type(referrer), _LEADING):
+            if owner is not None:
+                self._name(referrer, owner)
+            if _is_local(referrer) or (owner is None and issubclass(type(referrer), _LEADING)):
                 self._seen.add(id(referrer))
                 above.append(referrer)
         return above
+
+    def _name(self, referrer: Any, owner: str) -> None:
+        """Find the holders below what has a name; those of a function made in another only once that is held, too.
+
+        The gradient of `tf.custom_gradient` is made in each pass, and afterwards only TensorFlow holds it.
+        """
+        for key in self._below[id(referrer)]:
+            holder = self._holders[key][0]
+            name = f"a {type(holder).__name__} of {owner}" if holder is not referrer else owner
+            name = self._names.setdefault(key, name)
+            if not _is_local(referrer):
+                self.found.setdefault(key, name)
 
     def _note(self, referrer: Any, children: list[Any]) -> None:
         tensors = [child for child in children if not self._below.get(id(child))]
@@ -236,6 +248,11 @@ def _owner(value: Any) -> str | None:
     if issubclass(kind, (*_LEADING, types.FrameType)) or _package(kind) in (*_INTERNAL, *_BUILT_IN):
         return None
     return f"an attribute of a {kind.__qualname__}"
+
+
+def _is_local(value: Any) -> bool:
+    """Say whether a value is a function that another one has made."""
+    return type(value) is types.FunctionType and "<locals>" in value.__qualname__
 
 
 def _forget(holder: Any, held: list[Any], name: str) -> Holder:

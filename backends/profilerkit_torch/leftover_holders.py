@@ -19,9 +19,10 @@ _DEPTH = 4
 
 
 def forget_in_caches(tensors: list[torch.Tensor]) -> list[str]:
-    """Take tensors out of functions' caches and out of the containers that hold them; return what these are called.
+    """Take tensors out of functions' caches and out of the containers that hold them; return what the latter are called.
 
-    What a container had in their place is not known: nothing is taken to have been there.
+    The cache of a function loses nothing that it does not compute again. What a container had in their place is not
+    known: nothing is taken to have been there.
     """
     places: list[str] = []
     leading: dict[int, Any] = {id(tensor): tensor for tensor in tensors}
@@ -35,7 +36,6 @@ def forget_in_caches(tensors: list[torch.Tensor]) -> list[str]:
         for holder in referrers:
             if isinstance(holder, _LRU):
                 holder.cache_clear()
-                places.append(f"the cache of {getattr(holder, '__qualname__', holder)}")
             elif isinstance(holder, tuple):
                 level.append(holder)
             elif isinstance(holder, CONTAINERS) and id(holder) not in hidden and not _is_namespace(holder):
