@@ -9,23 +9,40 @@ BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install $(QUIET) -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test attack lint docs bench clean
+.PHONY: help demo test test-fast test-all test-for gpu attack lint docs bench clean
+
+# One process for each core, of about 2 GiB; `make JOBS=1 test` for one.
+JOBS ?= auto
+PYTEST := $(BIN)/python -m pytest -n $(JOBS) --maxprocesses 8 --dist worksteal
 
 help: ## print this help
 	@echo "usage: make <target> [PYTHON=python3] [VENV=.venv]"
 	@echo
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-7s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-9s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/.installed ## compare models trained on handwritten digits, in PyTorch and in Keras
 	@$(BIN)/python examples/compare_digits.py
 
-test: $(VENV)/.installed ## run the tests and doctests; the core must be covered to 95 %
-	@$(BIN)/python -m pytest --cov --cov-report=
+test: $(VENV)/.installed ## run the tests and doctests, but for the slow ones
+	@$(PYTEST) -m "not slow"
+
+test-fast: $(VENV)/.installed ## run the tests that need no deep-learning framework: less than a minute
+	@$(PYTEST) -m "not slow" tests/core tests/house profilerkit --deselect tests/house/test_house.py
+
+test-all: $(VENV)/.installed ## run all tests, in browsers and fresh environments too; the core must be covered to 95 %
+	@$(PYTEST) --cov --cov-report=
 	@echo
 	@echo "Coverage of the core:"
 	@$(BIN)/python -m coverage report --include='profilerkit/*' --fail-under=95
 
-attack: $(VENV)/.installed ## run the whole of the attacks of which make test runs a sample; it takes hours
+test-for: $(VENV)/.installed ## list the tests that cover a file: make test-for FILE=profilerkit/cost.py
+	@$(BIN)/python tests/support/covering.py $(FILE)
+
+gpu: $(VENV)/.installed ## run what needs a GPU; results go to gpu-results/
+	@$(BIN)/python -m pytest -m gpu --junitxml gpu-results/tests.xml
+	@$(BIN)/python benchmarks/gpu.py gpu-results
+
+attack: $(VENV)/.installed ## run the whole of the attacks of which the tests run a sample; it takes hours
 	@PROFILERKIT_ATTACK=whole $(BIN)/python -m pytest tests/attack
 
 lint: $(VENV)/.installed ## check style (ruff), format (ruff) and types (mypy)

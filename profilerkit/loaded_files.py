@@ -27,7 +27,7 @@ from weakref import WeakValueDictionary
 
 from .locks import Lock
 
-__all__ = ["Namespace", "in_plain_names", "kept_in_sight", "namespace_of"]
+__all__ = ["Namespace", "in_plain_names", "kept_in_sight", "namespace_of", "path_kept"]
 
 __path__: list[str] = []  # importlib asks the finders for modules in here, as it does for those of a package
 
@@ -145,9 +145,8 @@ class Namespace:
         ``importlib.import_module("models.net")``, ``pickle.load``. What the caller has imported under these names is
         put back at the end, as is ``sys.path``.
         """
-        with _state_of_all.lock:
-            path, before = sys.path, list(sys.path)
-            self._callers = set(before)
+        with path_kept():
+            self._callers = set(sys.path)
             hidden = self._hidden = {}
             self._hide(name for name in {each.partition(".")[0] for each in sys.modules} if self.holds(name))
             finder = _PlainNames(self)
@@ -164,8 +163,6 @@ class Namespace:
                 self.is_in_use = False
                 self._known.clear()
                 _loading.pop()
-                sys.path = path
-                sys.path[:] = before
                 sys.meta_path.remove(finder)
                 self._take_modules(finder.names)
                 sys.modules.update(hidden)
@@ -270,6 +267,18 @@ def namespace_of(place: Path) -> Namespace:
         key = f"{escaped}__{number}"
     made = _namespaces[key] = Namespace(place, key)
     return made
+
+
+@contextmanager
+def path_kept() -> Iterator[None]:
+    """Put ``sys.path`` back at the end; what loads a file in another thread waits, since it changes the path too."""
+    with _state_of_all.lock:
+        path, before = sys.path, list(sys.path)
+        try:
+            yield
+        finally:
+            sys.path = path
+            sys.path[:] = before
 
 
 @contextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
-import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +14,7 @@ from .arguments import checked
 from .containment import contained, said_of, way_out
 from .errors import InputError, ModelFailedError, PluginFailedError, PluginWarning, ProfilerKitError, by_likeness
 from .extension import LoaderInfo
-from .loaded_files import in_plain_names, namespace_of
+from .loaded_files import in_plain_names, namespace_of, path_kept
 
 if TYPE_CHECKING:
     from .plugin_manager import Offer
@@ -32,9 +31,8 @@ def load_model(spec: str, trust: bool = False) -> Any:
     to raises.
     """
     offer = find_loader(checked("spec", spec))
-    path, before = sys.path, list(sys.path)
     try:
-        with contained(offer.plugin, f"model loader {offer.item.name!r}"):
+        with path_kept(), contained(offer.plugin, f"model loader {offer.item.name!r}"):
             return offer.item.load(spec, trust=trust) if _takes_trust(offer.item.load) else offer.item.load(spec)
     except PluginFailedError as error:
         raise ModelFailedError(str(error)) from error.__cause__
@@ -45,9 +43,6 @@ def load_model(spec: str, trust: bool = False) -> Any:
             f"model loader {offer.item.name!r} of plugin {offer.plugin} raised {type(error).__name__} for {spec!r}: "
             f"{error}; {way_out(offer.plugin)}"
         ) from error
-    finally:
-        sys.path = path
-        sys.path[:] = before
 
 
 def find_loader(spec: str) -> Offer[LoaderInfo]:

@@ -1,6 +1,9 @@
 """What the tests of the core share: a fake model with round numbers, and profilers over it."""
 
-from collections.abc import Callable
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -32,6 +35,60 @@ class ComputeWeight(ProfilerFunction):
     def __call__(self, trace: ModelTrace, factor: int = 1) -> int:
         self.calls += 1
         return trace.total_params * factor
+
+
+def settings() -> dict[str, Any]:
+    """The settings of this process that a test could leave changed for those after it."""
+    found: dict[str, Any] = {"folder": os.getcwd(), "sys.path": tuple(sys.path)}  # noqa: PTH109
+    found["frameworks"] = _FRAMEWORKS & sys.modules.keys()
+    found |= {f"${name}": value for name, value in os.environ.items() if name not in _ANY_TEST_SETS}
+    torch = sys.modules.get("torch")
+    if torch is not None and hasattr(torch, "nn"):
+        found |= {
+            "default dtype": torch.get_default_dtype(),
+            "default device": torch.get_default_device(),
+            "threads": torch.get_num_threads(),
+            "gradients": torch.is_grad_enabled(),
+            "inference mode": torch.is_inference_mode_enabled(),
+            "autocast": (torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")),
+            "autocast's cache": torch.is_autocast_cache_enabled(),
+            "fast path": torch.backends.mha.get_fastpath_enabled(),
+            "deterministic": torch.are_deterministic_algorithms_enabled(),
+            "anomaly": torch.is_anomaly_enabled(),
+            "quantized engine": torch.backends.quantized.engine,
+            "hooks of all modules": tuple(map(len, _global_hooks(torch))),
+        }
+    keras = sys.modules.get("keras")
+    if keras is not None and hasattr(keras, "config"):
+        found["keras"] = (keras.config.floatx(), keras.config.image_data_format(), str(keras.config.dtype_policy()))
+    return found
+
+
+#: Set while a test runs, by pytest and by torch.compile when it is used for the first time.
+_ANY_TEST_SETS = frozenset({"PYTEST_CURRENT_TEST", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"})
+_FRAMEWORKS = frozenset({"torch", "tensorflow", "keras", "tf_keras", "transformers", "sklearn", "matplotlib", "h5py"})
+#: Where tests run in several processes, each is told how wide the terminal is: tests that ask for a width set one.
+os.environ.pop("COLUMNS", None)
+os.environ.pop("LINES", None)
+
+
+def _global_hooks(torch: Any) -> tuple[Any, ...]:
+    module = torch.nn.modules.module
+    return module._global_forward_hooks, module._global_forward_pre_hooks, module._global_backward_hooks
+
+
+@pytest.fixture(autouse=True)
+def process_is_left_as_found() -> Iterator[None]:
+    """Fail the test that leaves a setting of the process changed: later tests would fail of it, and not say why."""
+    before = settings()
+    yield
+    after = settings()
+    names = set(before)
+    if after["frameworks"] == before["frameworks"]:  # they set some themselves, when they are imported
+        names |= set(after)
+    changed = {name: (before.get(name), after.get(name)) for name in names if after.get(name) != before.get(name)}
+    changed.pop("frameworks", None)
+    assert not changed, f"the test leaves settings of this process changed: {changed}"
 
 
 @pytest.fixture

@@ -20,6 +20,8 @@ from test_fuzz import SAMPLED, compared, known
 from profilerkit_torch import costs, passes, recorder, replay, static_pass, weights
 from profilerkit_torch.costs import Cost
 
+pytestmark = pytest.mark.slow
+
 Patch = Callable[[pytest.MonkeyPatch], None]
 
 

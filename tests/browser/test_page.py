@@ -14,6 +14,8 @@ from profilerkit import Comparison
 from profilerkit.render import render
 from profilerkit.render.grids import visible
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["browser", "visit"]
 
 PAGES: dict[str, Callable[[], Any]] = {

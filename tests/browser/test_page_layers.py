@@ -9,6 +9,8 @@ from playwright.sync_api import Page
 
 from profilerkit import Comparison
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["browser", "visit"]
 
 PATHS = ["(model)", "block", "first", "act", "second"]

@@ -16,6 +16,8 @@ from profilerkit import BackendNotInstalledError, Comparison, Measurement, Profi
 from profilerkit.plugins import backend_named
 from profilerkit.testing.architectures import ARCHITECTURES
 
+pytestmark = pytest.mark.slow
+
 STATIC = ("total_params", "macs", "flops")
 IMAGES = np.zeros((2, 28, 28, 1), "float32")  # batch, height, width, channels
 FEATURES = np.zeros((2, 20), "float32")

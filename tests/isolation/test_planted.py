@@ -20,7 +20,10 @@ from profilerkit.isolation import processes
 from profilerkit.isolation.limits import parse_memory
 from profilerkit.isolation.reasons import report_before
 
-pytestmark = pytest.mark.skipif(not processes.LINUX, reason="only Linux has all the limits")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not processes.LINUX, reason="only Linux has all the limits"),
+]
 
 MODELS = Path(planted.__file__)
 #: Each test would hang for ever without the limits: this many seconds, and the whole run fails.

@@ -9,6 +9,8 @@ tf = pytest.importorskip("tensorflow")
 import keras  # noqa: E402 - TensorFlow comes first, or the tests are skipped
 from small import ones, own_macs, traced, trained  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 #: Parameters as Keras' documentation lists them, and GMACs of one image of the size that the network is made for.
 PUBLISHED = {
     "ConvNeXtTiny": (28_589_128, 4.4555),

@@ -139,7 +139,7 @@ def listed(environment: Environment, **variables: str) -> str:
 
 
 #: What a backend says that works, of what is no model.
-REFUSED = "the {} backend cannot profile a int; give it a model of its own"
+REFUSED = "the {} backend cannot profile a int; give it a model of its own, not 0"
 
 
 def installation_of(missing: str) -> str:

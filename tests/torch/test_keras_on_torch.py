@@ -18,6 +18,8 @@ from profilerkit import BackendNotFoundError, profile
 from profilerkit.keras_layers import keras_backend
 from profilerkit.plugins import find_backend
 
+pytestmark = pytest.mark.slow
+
 IN_ITS_PROCESS = Path(__file__).with_name("keras_on_torch.py")
 
 

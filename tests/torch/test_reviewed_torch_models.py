@@ -12,6 +12,8 @@ from torch import nn
 
 from profilerkit import ModelInputs, profile
 
+pytestmark = pytest.mark.slow
+
 ROWS = 5
 
 

@@ -13,7 +13,10 @@ from typing import Any
 import pytest
 import torch
 
-pytestmark = pytest.mark.skipif(not torch.distributed.is_available(), reason="torch without distributed")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not torch.distributed.is_available(), reason="torch without distributed"),
+]
 
 WEIGHTS = 2 * (8 * 8 + 2 * 8)  # two linear layers, and scale and shift of two normalisations
 BUFFERS = 2 * (2 * 8 * 4 + 8)  # bytes: mean, variance, and the counter of 8 bytes

@@ -18,6 +18,8 @@ from torch import nn
 
 from profilerkit import ModelInputs
 
+pytestmark = pytest.mark.slow
+
 tf = pytest.importorskip("transformers")
 
 B, S = 2, 16

@@ -11,6 +11,8 @@ from tiny import BACKEND, traced
 
 from profilerkit import ModelInputs
 
+pytestmark = pytest.mark.slow
+
 tf = pytest.importorskip("transformers")
 
 B, S = 2, 16
