@@ -11,7 +11,7 @@ from math import prod
 from typing import NamedTuple
 
 from profilerkit import ModelTrace
-from profilerkit.trace import LayerRecord, OpRecord
+from profilerkit.trace.records import LayerRecord, OpRecord
 
 Count = tuple[int, str]
 

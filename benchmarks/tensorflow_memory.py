@@ -165,7 +165,7 @@ def measure_training(name: str, batch_size: int, threads: int) -> float:
 
 def predict(name: str, batch_size: int, training: bool) -> float:
     from profilerkit import ModelInputs
-    from profilerkit_tensorflow.tracing import trace_model
+    from profilerkit_tensorflow.trace.tracing import trace_model
 
     model, example = model_and_example(name, batch_size)
     return trace_model(model, ModelInputs(example), training=training).memory.peak_bytes(include_weights=False)

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .lazy import lazy_names
+from .process.lazy import lazy_names
 
 if TYPE_CHECKING:
     from .api import compare, profile
     from .backend import Backend, BackendInfo, Device
-    from .comparison import Comparison
-    from .data import DataLoader, ForwardPass, ModelInputPattern, ModelInputs, TensorSpec
     from .errors import (
         ArgumentError,
         ArgumentWarning,
@@ -43,17 +41,19 @@ if TYPE_CHECKING:
         UnknownStatusError,
         WithoutValuesError,
     )
-    from .extension import LoadedModel, LoaderInfo, RendererInfo
-    from .function import ExternalProfilerFunction, JointFunction, ProfilerFunction
     from .hookspecs import hookimpl
+    from .inputs import DataLoader, ForwardPass, ModelInputPattern, ModelInputs, TensorSpec
     from .isolation import isolated
-    from .measurement import Measurement, Ratio
+    from .piping.function import ExternalProfilerFunction, JointFunction, ProfilerFunction
+    from .piping.quantity import Scale
+    from .piping.status import Comparative, Completeness, Failure, Metric, Noted, Partial, StatusKey, Unavailable
+    from .plugging.extension import LoadedModel, LoaderInfo, RendererInfo
     from .profiler import Profiler
-    from .quantity import Scale
-    from .report import Report
-    from .saved import load
-    from .status import Comparative, Completeness, Failure, Metric, Noted, Partial, StatusKey, Unavailable
-    from .trace import ModelTrace
+    from .results.comparison import Comparison
+    from .results.report import Report
+    from .results.saving import load
+    from .times.measurement import Measurement, Ratio
+    from .trace.records import ModelTrace
 
 __all__ = [
     "ArgumentError",
@@ -126,57 +126,57 @@ _MODULES = {
     "BackendNotFoundError": ".errors",
     "BackendNotInstalledError": ".errors",
     "BudgetError": ".errors",
-    "Comparative": ".status",
-    "Comparison": ".comparison",
-    "Completeness": ".status",
+    "Comparative": ".piping.status",
+    "Comparison": ".results.comparison",
+    "Completeness": ".piping.status",
     "CostFormulaError": ".errors",
-    "DataLoader": ".data",
+    "DataLoader": ".inputs",
     "DependencyCycleError": ".errors",
     "Device": ".backend",
     "DeviceNotAvailableError": ".errors",
-    "ExternalProfilerFunction": ".function",
-    "Failure": ".status",
-    "ForwardPass": ".data",
+    "ExternalProfilerFunction": ".piping.function",
+    "Failure": ".piping.status",
+    "ForwardPass": ".inputs",
     "IncompleteStatusError": ".errors",
     "InputError": ".errors",
-    "JointFunction": ".function",
-    "LoadedModel": ".extension",
-    "LoaderInfo": ".extension",
-    "Measurement": ".measurement",
-    "Metric": ".status",
+    "JointFunction": ".piping.function",
+    "LoadedModel": ".plugging.extension",
+    "LoaderInfo": ".plugging.extension",
+    "Measurement": ".times.measurement",
+    "Metric": ".piping.status",
     "MissingArgumentError": ".errors",
     "ModelChangedWarning": ".errors",
     "ModelFailedError": ".errors",
-    "ModelInputPattern": ".data",
-    "ModelInputs": ".data",
-    "ModelTrace": ".trace",
+    "ModelInputPattern": ".inputs",
+    "ModelInputs": ".inputs",
+    "ModelTrace": ".trace.records",
     "NotOfferedError": ".errors",
-    "Noted": ".status",
-    "Partial": ".status",
+    "Noted": ".piping.status",
+    "Partial": ".piping.status",
     "PluginFailedError": ".errors",
     "PluginWarning": ".errors",
     "Profiler": ".profiler",
     "ProfilerBusyError": ".errors",
-    "ProfilerFunction": ".function",
+    "ProfilerFunction": ".piping.function",
     "ProfilerKitError": ".errors",
     "ProfilerKitWarning": ".errors",
-    "Ratio": ".measurement",
+    "Ratio": ".times.measurement",
     "RegistrationConflictError": ".errors",
     "RegistrationWarning": ".errors",
-    "RendererInfo": ".extension",
-    "Report": ".report",
+    "RendererInfo": ".plugging.extension",
+    "Report": ".results.report",
     "ReportFileError": ".errors",
-    "Scale": ".quantity",
-    "StatusKey": ".status",
-    "TensorSpec": ".data",
+    "Scale": ".piping.quantity",
+    "StatusKey": ".piping.status",
+    "TensorSpec": ".inputs",
     "TracingError": ".errors",
-    "Unavailable": ".status",
+    "Unavailable": ".piping.status",
     "UnknownStatusError": ".errors",
     "WithoutValuesError": ".errors",
     "compare": ".api",
     "hookimpl": ".hookspecs",
     "isolated": ".isolation",
-    "load": ".saved",
+    "load": ".results.saving",
     "profile": ".api",
 }
 

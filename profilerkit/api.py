@@ -6,18 +6,18 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
-from .arguments import checked, checked_all, status_names
+from .arguments.checking import checked, checked_all, status_names
 from .backend import Backend, DeviceLike
-from .batch_sweep import with_sweep
 from .comparing import compare_profilers
-from .comparison import Comparison
 from .error_text import shown
 from .errors import ArgumentError
-from .function import ProfilerFunction
+from .piping.function import ProfilerFunction
+from .piping.registry import read_arguments, why_no_function
+from .piping.status import StatusKey
 from .profiler import Profiler
-from .registry import read_arguments, why_no_function
-from .report import Report
-from .status import StatusKey
+from .results.comparison import Comparison
+from .results.report import Report
+from .times.batch_sweep import with_sweep
 
 __all__ = ["compare", "profile"]
 
@@ -63,7 +63,7 @@ def profile(
             inputs that is profiled in place of the model's own call; ``ignore`` leaves layers out of the counts.
 
     Raises:
-        ArgumentError: An argument is not what it may be; nothing has run then. See `profilerkit.arguments`.
+        ArgumentError: An argument is not what it may be; nothing has run then. See `profilerkit.arguments.checking`.
     """
     own = {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits, "backend": backend}
     given, strict = arguments_given(batch_size=batch_size, device=device), checked("strict", strict)

@@ -13,14 +13,15 @@ from enum import Enum
 from os import PathLike
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
-from .arguments import checked
-from .data import DataLoader, ForwardPass, ModelInputs, TensorSpec
+from .arguments.checking import checked
+from .arguments.rules import of_kind
+from .backend_kit.optimizers import OptimizerBytes
 from .errors import ArgumentError, NotOfferedError
-from .layer_times import LayerTime, LayerTimer
-from .operator_times import OperatorTimes
-from .optimizers import OptimizerBytes
-from .steps import StepRecorder
-from .trace import ModelTrace, WeightRecord
+from .inputs import DataLoader, ForwardPass, ModelInputs, TensorSpec
+from .times.layer_times import LayerTime, LayerTimer
+from .times.operator_times import OperatorTimes
+from .times.steps import StepRecorder
+from .trace.records import ModelTrace, WeightRecord
 
 __all__ = ["AS_IT_IS", "Backend", "BackendInfo", "Device", "DeviceLike", "RunOptions"]
 
@@ -324,6 +325,9 @@ class Backend(ABC):
     def environment(self) -> Mapping[str, str]:
         """Return what a reader must know to repeat a measurement: framework version, threads, devices."""
         return {}
+
+
+of_kind("backend", Backend)
 
 
 @dataclass(frozen=True)

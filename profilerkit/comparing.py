@@ -7,12 +7,12 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from . import plugins
-from .arguments import checked, status_names
-from .batch_sweep import with_sweep
-from .comparison import Comparison, told_apart
-from .joint import measure_jointly
-from .registry import read_arguments
+from .arguments.checking import checked, status_names
+from .piping.interleaving import measure_jointly
+from .piping.registry import read_arguments
+from .plugging import offers as plugins
+from .results.comparison import Comparison, told_apart
+from .times.batch_sweep import with_sweep
 
 if TYPE_CHECKING:
     from .profiler import Profiler

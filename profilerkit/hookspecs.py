@@ -13,11 +13,11 @@ import pluggy
 
 if TYPE_CHECKING:
     from .backend import Backend, BackendInfo
-    from .comparison import Comparison
-    from .extension import LoaderInfo, RendererInfo
-    from .function import ProfilerFunction
-    from .report import Report
-    from .status import StatusKey
+    from .piping.function import ProfilerFunction
+    from .piping.status import StatusKey
+    from .plugging.extension import LoaderInfo, RendererInfo
+    from .results.comparison import Comparison
+    from .results.report import Report
 
 hookspec = pluggy.HookspecMarker("profilerkit")
 hookimpl = pluggy.HookimplMarker("profilerkit")

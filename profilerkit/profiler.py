@@ -6,26 +6,27 @@ import copy
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from . import plugins
-from .arguments import checked, status_names
+from .arguments.checking import checked, status_names
+from .arguments.rules import of_kind
 from .backend import Backend
-from .batch_sweep import several_sizes, with_sweep
-from .computation import Computation, Remembered, compute_in_order
-from .data import DataLoader, ForwardPass, wrap_splits
-from .display import log
 from .error_text import shown
-from .function import ProfilerFunction, describe
-from .intrinsic import ComputeInputs, ComputeTrace, InputSource
-from .layer_times import LayerTimer
-from .locks import PerThread
-from .progress import track
-from .registry import Registry, read_arguments
-from .status import Comparative, Outcome, StatusKey
-from .watching import Watch
+from .inputs import DataLoader, ForwardPass, wrap_splits
+from .piping.computation import Computation, Remembered, compute_in_order
+from .piping.function import ProfilerFunction, describe
+from .piping.intrinsic import ComputeInputs, ComputeTrace, InputSource
+from .piping.registry import Registry, read_arguments
+from .piping.status import Comparative, Outcome, StatusKey
+from .plugging import offers as plugins
+from .process.locks import PerThread
+from .process.progress import track
+from .render.display import log
+from .times.batch_sweep import several_sizes, with_sweep
+from .times.layer_times import LayerTimer
+from .times.watching import Watch
 
 if TYPE_CHECKING:
-    from .comparison import Comparison
-    from .report import Report
+    from .results.comparison import Comparison
+    from .results.report import Report
 
 __all__ = ["Profiler"]
 
@@ -41,7 +42,7 @@ class Profiler:
         name: What reports call the model; the name of its class unless given.
         inputs: Example inputs (a tensor, a tuple of positional ones, a mapping of keyword ones, `ModelInputs`), or a
             callable that builds them from a batch size. They take precedence over the data splits.
-        input_shape: Shapes of one sample instead, as `profilerkit.data.parse_input_shape` reads them.
+        input_shape: Shapes of one sample instead, as `profilerkit.inputs.parse_input_shape` reads them.
         backend: A `Backend` or the name of one; found from the model unless given.
     """
 
@@ -67,6 +68,10 @@ class Profiler:
         self._arguments: dict[str, Any] = {}
         #: By thread: the status keys being computed, in requests that functions make of this profiler too.
         self._computing = PerThread()
+        self._take_inputs(inputs, input_shape)
+
+    def _take_inputs(self, inputs: Any, input_shape: Any = None) -> None:
+        """Profile the model with these inputs from now on."""
         compute_inputs = ComputeInputs(InputSource.of(inputs, input_shape))
         self._registry.register(compute_inputs, on_demand=True)
         self._registry.register(ComputeTrace(compute_inputs), on_demand=True)
@@ -245,7 +250,7 @@ class Profiler:
 
     def display_status(self, other: Profiler | None = None, print_mode: str = "info", short_print: bool = True) -> None:
         """Show what is computed, beside the reference ``other`` if there is one; ``short_print=False`` shows layers."""
-        from .comparison import Comparison
+        from .results.comparison import Comparison
 
         reference = None if other is None else checked("other", other)._report()
         result = self._report() if reference is None else Comparison(reference, (self._report(),))
@@ -270,7 +275,7 @@ class Profiler:
         return report
 
     def _report(self, names: Iterable[str] | None = None) -> Report:
-        from .reporting import report_of
+        from .results.building import report_of
 
         computed = {binding.key.NAME: self.status_get(binding.key.NAME, to_value=False) for binding in self._registry}
         computed = {name: status for name, status in computed.items() if status.is_computed}
@@ -354,3 +359,6 @@ class Profiler:
     def __repr__(self) -> str:
         functions = ", ".join(describe(function) for function in self._registry.functions())
         return f"{type(self).__name__}({self.name!r}, backend={self.backend.name!r}, functions=[{functions}])"
+
+
+of_kind("other", Profiler)

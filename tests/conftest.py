@@ -92,6 +92,20 @@ def process_is_left_as_found() -> Iterator[None]:
 
 
 @pytest.fixture
+def torch_settings_put_back() -> Iterator[None]:
+    """For tests of models that leave settings changed, and of faults planted in what puts them back."""
+    import torch
+
+    fast = torch.backends.mha.get_fastpath_enabled()
+    autocast = torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu"), torch.is_autocast_cache_enabled()
+    yield
+    torch.backends.mha.set_fastpath_enabled(fast)
+    torch.set_autocast_enabled("cpu", autocast[0])
+    torch.set_autocast_dtype("cpu", autocast[1])
+    torch.set_autocast_cache_enabled(autocast[2])
+
+
+@pytest.fixture
 def model() -> FakeModel:
     """A model of 10 + 20 parameters (the 20 frozen), 100 + 200 MACs and 250 + 450 FLOPs for one sample."""
     first = FakeLayer("first", params=10, macs=100, flops=250, activation_bytes=64)

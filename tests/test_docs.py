@@ -28,7 +28,7 @@ from click.testing import CliRunner
 
 from profilerkit import Backend, BackendNotInstalledError, Comparison, compare, hookspecs
 from profilerkit.cli import COMMANDS, cli
-from profilerkit.plugins import backends, default_functions, load
+from profilerkit.plugging.offers import backends, default_functions, load
 from profilerkit_metrics import ComputeEvalMetric
 
 pytest.importorskip("torch")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from profilerkit.lazy import lazy_names
+from profilerkit.process.lazy import lazy_names
 
 if TYPE_CHECKING:
     from profilerkit.costs import Cost, Shape

@@ -12,26 +12,28 @@ import tensorflow as tf
 
 from profilerkit import Backend, ModelInputs, ModelTrace, TensorSpec
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
-from profilerkit.layer_times import LayerTime
-from profilerkit.operator_times import OperatorTimes
+from profilerkit.times.layer_times import LayerTime
+from profilerkit.times.operator_times import OperatorTimes
 
-from . import data, devices, layouts
-from .caller_context import require_plain_context
+from . import data
 from .costs import register_layer_cost, register_op_cost, scoped_costs
 from .data import TFDataLoader, TFForwardPass
-from .files import opened
-from .kinds import is_function, is_layer, is_saved_model
-from .layer_timing import layer_times
-from .layers import type_name
-from .operator_passes import times_of_operators
-from .optimizers import optimizer_state_bytes
-from .preservation import preserved
-from .program import Program
-from .recognition import claims
-from .running import mode_of, require_values, running
-from .tracing import trace_model
-from .variables import fingerprint
-from .zeros import zero_weights
+from .layer_timing.timer import layer_times
+from .loaders import opened
+from .model import layouts
+from .model.kinds import is_function, is_layer, is_saved_model
+from .model.program import Program
+from .model.recognition import claims
+from .model.variables import fingerprint
+from .operator_timing.passes import times_of_operators
+from .running import devices
+from .running.runs import mode_of, require_values, running
+from .running.zeros import zero_weights
+from .trace.layers import type_name
+from .trace.tracing import trace_model
+from .training.optimizers import optimizer_state_bytes
+from .untouched.caller_context import require_plain_context
+from .untouched.preservation import preserved
 
 __all__ = ["TFBackend"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from profilerkit import DataLoader, ForwardPass, InputError, TensorSpec
-from profilerkit.structures import map_leaves
+from profilerkit.arguments.structures import map_leaves
 
 __all__ = [
     "TFDataLoader",

@@ -17,20 +17,20 @@ import numpy as np
 import tensorflow as tf
 
 from profilerkit import DataLoader, InputError, ModelInputs
-from profilerkit.arguments import checked
+from profilerkit.arguments.checking import checked
+from profilerkit.arguments.structures import map_leaves, transformed
 from profilerkit.backend import DeviceLike
 from profilerkit.error_text import shown
 from profilerkit.errors import ProfilerKitError
-from profilerkit.structures import map_leaves, transformed
 from profilerkit_metrics.scoring import EvaluationFunctions, ScoredBatch, Transform, mean_loss
 
-from .calling import CompiledCall, compiled
 from .data import TFDataLoader, as_tensor, is_tensor
-from .devices import resolve_device
-from .failing import failed
-from .layouts import fitted
-from .preservation import preserved
-from .running import build_weightless, require_values
+from .model.calls import CompiledCall, compiled
+from .model.layouts import fitted
+from .running.devices import resolve_device
+from .running.runs import build_weightless, require_values
+from .trace.messages import failed
+from .untouched.preservation import preserved
 
 __all__ = ["EvalLossFunction", "get_accuracy", "get_missclass", "get_topk"]
 

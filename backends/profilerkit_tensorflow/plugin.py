@@ -9,7 +9,7 @@ from typing import Any
 from profilerkit import Backend, BackendInfo, InputError, LoadedModel, LoaderInfo, hookimpl
 from profilerkit.errors import by_likeness
 
-from .recognition import claims
+from .model.recognition import claims
 
 MINIMUM = (2, 16)
 
@@ -57,7 +57,7 @@ def is_model_path(spec: str) -> bool:
 
 def load_path(spec: str, trust: bool = False) -> Any:
     """Return the model of a Keras file or of a saved model's folder; one that may run its own code with ``trust``."""
-    from profilerkit.plugins import backend_named
+    from profilerkit.plugging.offers import backend_named
 
     backend: Any = backend_named("tensorflow")
     return backend.opened(spec, trust=True) if trust else backend.opened(spec)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from profilerkit.lazy import lazy_names
+from profilerkit.process.lazy import lazy_names
 
 if TYPE_CHECKING:
     from profilerkit_metrics import (
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from .costs import Cost, Shape, register_module_cost, register_op_cost
     from .data import TorchDataLoader, TorchForwardPass
     from .evaluation import EvalLossFunction, get_accuracy, get_missclass, get_topk
-    from .layer_timing import layer_times
+    from .layer_timing.step_recorder import watch
+    from .layer_timing.timer import layer_times
     from .profiler import TorchProfiler
-    from .step_recorder import watch
 
 __all__ = [
     "ComputeComplexity",
@@ -74,10 +74,10 @@ _MODULES = {
     "get_accuracy": ".evaluation",
     "get_missclass": ".evaluation",
     "get_topk": ".evaluation",
-    "layer_times": ".layer_timing",
+    "layer_times": ".layer_timing.timer",
     "register_module_cost": ".costs",
     "register_op_cost": ".costs",
-    "watch": ".step_recorder",
+    "watch": ".layer_timing.step_recorder",
 }
 
 __getattr__, __dir__ = lazy_names(__name__, _MODULES, "profilerkit[torch]")

@@ -12,29 +12,32 @@ from torch.nn.parameter import is_lazy as is_unsized
 
 from profilerkit import Backend, ModelInputs, ModelTrace, TensorSpec
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
-from profilerkit.keras_layers import is_shipped
-from profilerkit.layer_times import LayerTime, LayerTimer
-from profilerkit.operator_times import OperatorTimes
-from profilerkit.optimizers import OptimizerBytes
-from profilerkit.steps import StepRecorder
-from profilerkit.trace import WeightRecord
+from profilerkit.backend_kit.keras_layers import is_shipped
+from profilerkit.backend_kit.optimizers import OptimizerBytes
+from profilerkit.times.layer_times import LayerTime, LayerTimer
+from profilerkit.times.operator_times import OperatorTimes
+from profilerkit.times.steps import StepRecorder
+from profilerkit.trace.records import WeightRecord
 
-from . import data, programs, pruning, timing
-from .caller import apart, as_caller, require_no_tracing
+from . import data
 from .costs import register_module_cost, register_op_cost, scoped_costs
 from .data import TorchDataLoader, TorchForwardPass
-from .layer_passes import times_of_layers
-from .layer_timing import layer_times
-from .measured_memory import measured_peak
-from .modules import modules_of, parameters_of, set_inference_flags
-from .operator_passes import times_of_operators
-from .preservation import preserved
-from .scripted import type_name
-from .step_recorder import TorchStepRecorder
-from .tracing import trace_model
-from .training import trace_training
-from .training_optimizers import optimizer_bytes
-from .wrapped import inner_model, rank_share
+from .layer_timing.passes import times_of_layers
+from .layer_timing.step_recorder import TorchStepRecorder
+from .layer_timing.timer import layer_times
+from .model import exported as programs
+from .model.modules import modules_of, parameters_of, set_inference_flags
+from .model.scripted import type_name
+from .model.wrapped import inner_model, rank_share
+from .operator_timing.passes import times_of_operators
+from .running import runs as timing
+from .running import zeros as pruning
+from .running.measured_memory import measured_peak
+from .trace.tracing import trace_model
+from .training.optimizers import optimizer_bytes
+from .training.step import trace_training
+from .untouched.caller_context import apart, as_caller, require_no_tracing
+from .untouched.preservation import preserved
 
 __all__ = ["TorchBackend"]
 

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 
 from profilerkit import DataLoader, ForwardPass, InputError, TensorSpec
-from profilerkit.structures import map_leaves
+from profilerkit.arguments.structures import map_leaves
 
-from .caller import apart
+from .untouched.caller_context import apart
 
 __all__ = ["TorchDataLoader", "TorchForwardPass", "as_tensor", "random_tensor", "with_batch_size"]
 

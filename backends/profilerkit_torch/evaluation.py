@@ -14,18 +14,18 @@ import torch
 from torch import nn
 
 from profilerkit import ArgumentError, DataLoader, InputError, ModelInputs
-from profilerkit.arguments import checked
+from profilerkit.arguments.checking import checked
+from profilerkit.arguments.structures import transformed
 from profilerkit.backend import DeviceLike
+from profilerkit.backend_kit.keras_layers import is_keras
 from profilerkit.error_text import shown
-from profilerkit.keras_layers import is_keras
-from profilerkit.structures import transformed
 from profilerkit_metrics.scoring import EvaluationFunctions, ScoredBatch, Transform, mean_loss
 
 from .data import TorchDataLoader, TorchForwardPass, as_tensor
-from .keras_layers import called_as_keras_does
-from .modules import set_inference_flags
-from .preservation import preserved
-from .timing import resolve_device
+from .model.keras_layers import called_as_keras_does
+from .model.modules import set_inference_flags
+from .running.runs import resolve_device
+from .untouched.preservation import preserved
 
 __all__ = ["EvalLossFunction", "get_accuracy", "get_missclass", "get_topk"]
 

@@ -11,13 +11,13 @@ from typing import Any
 import torch
 
 from profilerkit import InputError, LoadedModel, ModelInputs
-from profilerkit.archives import require_whole
 from profilerkit.errors import by_likeness
-from profilerkit.loaded_files import namespace_of
-from profilerkit.trust import refused
+from profilerkit.plugging.loaded_files import namespace_of
+from profilerkit.plugging.trust import refused
+from profilerkit.process.archives import require_whole
 
-from .program_checks import names_in_pickle, require_harmless_program, weights_only
-from .script_checks import is_script, require_harmless_script
+from .model.program_checks import names_in_pickle, require_harmless_program, weights_only
+from .model.script_checks import is_script, require_harmless_script
 
 __all__ = ["load_file", "load_from_timm", "load_from_torchvision", "load_hugging_face"]
 

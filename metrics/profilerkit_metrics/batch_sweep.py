@@ -16,13 +16,13 @@ from profilerkit import (
     Profiler,
     Unavailable,
 )
-from profilerkit.arguments import checked
+from profilerkit.arguments.checking import checked
 from profilerkit.backend import Backend, DeviceLike
-from profilerkit.batch_sweep import BatchSweep as Sweep
-from profilerkit.data import ModelInputs
 from profilerkit.error_text import error_line
 from profilerkit.errors import WithoutValuesError
-from profilerkit.quantity import format_number
+from profilerkit.inputs import ModelInputs
+from profilerkit.piping.quantity import format_number
+from profilerkit.times.batch_sweep import BatchSweep as Sweep
 
 from .execution_time import measured_in_turn, options_of
 
@@ -79,7 +79,7 @@ class ComputeBatchSweep(JointFunction):
         relative_precision: float = 0.02,
         max_seconds: float = 3.0,
     ) -> Any:
-        """Return the `profilerkit.batch_sweep.BatchSweep`; a lower bound where the model fails at some of the sizes.
+        """Return the `BatchSweep`; a lower bound where the model fails at some of the sizes.
 
         Args:
             profiler: The model's profiler, which provides the inputs.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from profilerkit import Comparative, Failure, Metric, Partial, ProfilerFunction, Scale
-from profilerkit.trace import ModelTrace
+from profilerkit.trace.records import ModelTrace
 
 from .layerwise import LayerwiseData, LayerwiseSummary, layerwise
 from .memory import MemoryFootprint, memory_footprint

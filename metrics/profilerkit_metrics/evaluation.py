@@ -21,12 +21,12 @@ from profilerkit import (
     StatusKey,
     Unavailable,
 )
-from profilerkit.arguments import checked
+from profilerkit.arguments.checking import checked
 from profilerkit.backend import Backend, DeviceLike
-from profilerkit.data import DataLoader
 from profilerkit.error_text import shown
-from profilerkit.intrinsic import split_named
-from profilerkit.status import is_number
+from profilerkit.inputs import DataLoader
+from profilerkit.piping.intrinsic import split_named
+from profilerkit.piping.status import is_number
 
 from .scoring_notes import notes_of_scoring
 

@@ -20,9 +20,9 @@ from profilerkit import (
     WithoutValuesError,
 )
 from profilerkit.backend import Backend, DeviceLike, RunOptions
-from profilerkit.data import ModelInputs
-from profilerkit.intrinsic import batch_size_of
-from profilerkit.measurement import Sampling, measure_interleaved
+from profilerkit.inputs import ModelInputs
+from profilerkit.piping.intrinsic import batch_size_of
+from profilerkit.times.measurement import Sampling, measure_interleaved
 
 __all__ = [
     "ComputeExecutionTime",

@@ -6,9 +6,9 @@ from typing import Any
 
 from profilerkit import Metric, NotOfferedError, Partial, ProfilerFunction, Unavailable, WithoutValuesError
 from profilerkit.backend import Backend, DeviceLike
-from profilerkit.data import ModelInputs
-from profilerkit.layer_times import layer_time_table
-from profilerkit.steps import WatchedSteps
+from profilerkit.inputs import ModelInputs
+from profilerkit.times.layer_times import layer_time_table
+from profilerkit.times.steps import WatchedSteps
 
 __all__ = ["ComputeLayerTimes", "LayerTimes"]
 
@@ -47,9 +47,9 @@ class ComputeLayerTimes(ProfilerFunction):
     ) -> Any:
         """Return the table; unavailable where the backend does not time layers, and for a model without values.
 
-        The columns are those of `profilerkit.layer_times`. A layer without work of its own has 0.0; where a backend
-        knows of work that it could not time, ``missing`` says so. What is missing of the model as a whole makes the
-        table partial.
+        The columns are those of `profilerkit.times.layer_times`. A layer without work of its own has 0.0; where a
+        backend knows of work that it could not time, ``missing`` says so. What is missing of the model as a whole
+        makes the table partial.
 
         Args:
             model: The model; it is run in inference mode, and in training steps for the backward times.

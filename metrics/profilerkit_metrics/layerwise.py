@@ -6,7 +6,7 @@ from typing import Any
 
 from profilerkit import Failure, ProfilerFunction, StatusKey
 from profilerkit.render import layer_text
-from profilerkit.trace import ModelTrace
+from profilerkit.trace.records import ModelTrace
 
 __all__ = ["ComputeLayerwiseSummary", "LayerwiseData", "LayerwiseSummary", "layerwise"]
 

@@ -17,8 +17,8 @@ from profilerkit import (
     WithoutValuesError,
 )
 from profilerkit.backend import Backend, DeviceLike
-from profilerkit.data import ModelInputs
-from profilerkit.trace import ModelTrace
+from profilerkit.inputs import ModelInputs
+from profilerkit.trace.records import ModelTrace
 
 __all__ = ["ComputeMeasuredMemory", "MeasuredMemory", "MemoryFootprint", "memory_footprint"]
 

@@ -16,10 +16,10 @@ from profilerkit import (
     WithoutValuesError,
 )
 from profilerkit.backend import Backend, DeviceLike
-from profilerkit.data import ModelInputs
-from profilerkit.operator_costs import operator_table
-from profilerkit.quantity import scale_value
-from profilerkit.trace import ModelTrace
+from profilerkit.backend_kit.operator_join import operator_table
+from profilerkit.inputs import ModelInputs
+from profilerkit.piping.quantity import scale_value
+from profilerkit.trace.records import ModelTrace
 
 __all__ = ["ComputeOperatorTable", "OperatorTable"]
 
@@ -60,8 +60,8 @@ class ComputeOperatorTable(ProfilerFunction):
     ) -> Any:
         """Return the table; unavailable where the backend does not time operators, and for a model without values.
 
-        The columns are those of `profilerkit.operator_times`. What the times leave out makes the table partial; a row
-        whose work is not known has None, and ``missing`` says why.
+        The columns are those of `profilerkit.times.operator_times`. What the times leave out makes the table partial; a
+        row whose work is not known has None, and ``missing`` says why.
 
         Args:
             model: The model; it is run in inference mode, and in training steps for the backward times.

@@ -17,8 +17,8 @@ from profilerkit import (
     WithoutValuesError,
 )
 from profilerkit.backend import Backend
-from profilerkit.data import ModelInputs
-from profilerkit.ignoring import Ignored, without_layers
+from profilerkit.inputs import ModelInputs
+from profilerkit.trace.ignoring import Ignored, without_layers
 
 __all__ = ["ComputeEffectiveMacs", "ComputeSparsity", "EffectiveMacs", "Sparsity"]
 

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from profilerkit import InputError
-from profilerkit.arguments import checked
+from profilerkit.arguments.checking import checked
 from profilerkit.backend import DeviceLike
 
 from .scoring_notes import note

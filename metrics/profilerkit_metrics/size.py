@@ -14,7 +14,7 @@ from profilerkit import (
     Scale,
     WithoutValuesError,
 )
-from profilerkit.trace import ModelTrace
+from profilerkit.trace.records import ModelTrace
 
 from .memory import MemoryFootprint, memory_footprint
 

@@ -17,10 +17,10 @@ from profilerkit import (
     Unavailable,
 )
 from profilerkit.backend import Backend
-from profilerkit.data import ModelInputs
-from profilerkit.ignoring import Ignored, without_layers
-from profilerkit.optimizers import OptimizerBytes, optimizer_bytes
-from profilerkit.trace import ModelTrace
+from profilerkit.backend_kit.optimizers import OptimizerBytes, optimizer_bytes
+from profilerkit.inputs import ModelInputs
+from profilerkit.trace.ignoring import Ignored, without_layers
+from profilerkit.trace.records import ModelTrace
 
 __all__ = [
     "ComputeTraining",
@@ -114,9 +114,9 @@ class ComputeTraining(ProfilerFunction):
     asked for by name, since it takes a trace of its own.
 
     Args:
-        optimizer: Whose state the memory holds: a name in `profilerkit.optimizers.OPTIMIZERS` ("adam", say), or an
-            optimizer of the framework's or its class, as the backend reads them. Unless given, the one that the model
-            was compiled with, which is none for most.
+        optimizer: Whose state the memory holds: a name in `profilerkit.backend_kit.optimizers.OPTIMIZERS` ("adam",
+            say), or an optimizer of the framework's or its class, as the backend reads them. Unless given, the one that
+            the model was compiled with, which is none for most.
     """
 
     ON_DEMAND = True

@@ -6,8 +6,8 @@ from statistics import median
 from typing import Any, ClassVar
 
 from profilerkit import Comparative, Measurement, Metric, Noted, ProfilerFunction, Scale, Unavailable
-from profilerkit.quantity import scale_value
-from profilerkit.steps import WatchedSteps
+from profilerkit.piping.quantity import scale_value
+from profilerkit.times.steps import WatchedSteps
 
 from .complexity import Flops, Macs
 from .layer_times import LayerTimes

@@ -8,14 +8,14 @@ from enum import Enum
 from fnmatch import fnmatchcase
 from typing import Any
 
-from ..comparison import Comparison
 from ..error_text import shown
 from ..errors import BudgetError, by_likeness
-from ..measurement import Measurement, Ratio
-from ..quantity import Scale, format_number, scale_value
-from ..report import Report, StatusRecord
-from ..status import Completeness, is_number
-from ..trace import LayerTable
+from ..piping.quantity import Scale, format_number, scale_value
+from ..piping.status import Completeness, is_number
+from ..results.comparison import Comparison
+from ..results.report import Report, StatusRecord
+from ..times.measurement import Measurement, Ratio
+from ..trace.records import LayerTable
 from .limits import Budget, Limit
 
 __all__ = ["Finding", "Verdict", "check"]

@@ -16,7 +16,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from ..arguments import checked
+from ..arguments.checking import checked
 from ..error_text import shown
 from ..errors import ArgumentError, BudgetError
 

@@ -12,9 +12,9 @@ from typing import Any, NoReturn, TextIO
 
 import click
 
-from ..clean_output import results, results_alone
-from ..containment import notes_of
 from ..errors import ProfilerKitError, ProfilerKitWarning, by_likeness
+from ..process.clean_output import results, results_alone
+from ..process.containment import notes_of
 
 __all__ = ["INTERRUPTED", "MODEL_FAILED", "NOT_KEPT", "USAGE", "cli", "emit", "fail", "main"]
 
@@ -77,12 +77,12 @@ class _LazyGroup(click.Group):
 @click.pass_context
 def cli(context: click.Context, no_plugins: bool, traced: bool) -> None:
     """Say what a neural network costs: parameters, size, MACs, FLOPs, memory, time."""
-    from ..loaded_files import kept_in_sight
+    from ..plugging.loaded_files import kept_in_sight
 
     context.obj = {"traceback": traced}
     context.with_resource(kept_in_sight())
     if no_plugins:
-        from ..plugins import own_alone
+        from ..plugging.offers import own_alone
 
         context.with_resource(own_alone())
 

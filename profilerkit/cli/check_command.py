@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import BudgetError
-from ..files import write_text
+from ..process.files import write_text
 from . import NOT_KEPT, USAGE, emit, fail
 from .measuring import Asked, compared, is_saved, profiled, saved
 from .options import input_options, isolation_options, measuring_options, require_writable
@@ -18,7 +18,7 @@ from .output import cannot_write
 
 if TYPE_CHECKING:
     from ..budgets import Budget
-    from ..report import Report
+    from ..results.report import Report
 
 __all__ = ["command"]
 
@@ -123,8 +123,8 @@ def _budget(path: str | None, limits: tuple[str, ...]) -> Budget:
 
 def _require_units(budget: Budget) -> None:
     """Read the limits by the units of their metrics before anything is measured; raises `BudgetError`."""
-    from ..plugins import offered_status_keys
-    from ..status import Metric
+    from ..piping.status import Metric
+    from ..plugging.offers import offered_status_keys
 
     units = {offer.item.NAME: offer.item.UNIT for offer in offered_status_keys() if issubclass(offer.item, Metric)}
     for limit in budget.limits:
@@ -134,7 +134,7 @@ def _require_units(budget: Budget) -> None:
 
 def _reports(model: str, baseline: str | None, asked: Asked) -> tuple[Report, Report | None]:
     """Return the report of the model and that of the baseline; two models are measured in turn."""
-    from ..report import Report
+    from ..results.report import Report
 
     if baseline is not None:
         comparison, _ = compared((baseline, model), asked, renamed=False)

@@ -27,8 +27,9 @@ OPTIONAL = {
 @click.command("doctor")
 def command() -> None:
     """Say what is installed, and what each backend can do here: for a bug report, or before a measurement."""
-    from .. import environment, plugins
-    from ..quantity import Scale, scale_value
+    from ..piping.quantity import Scale, scale_value
+    from ..plugging import offers as plugins
+    from ..process import environment
 
     emit(click.style("This machine", bold=True))
     for name, value in environment.machine().items():

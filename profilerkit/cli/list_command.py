@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ..containment import contained, way_out
 from ..errors import PluginWarning, ProfilerKitError, RegistrationConflictError
+from ..process.containment import contained
 from . import emit
 
 if TYPE_CHECKING:
     from ..backend import Backend, BackendInfo
-    from ..plugin_manager import Offer, PluginInfo
+    from ..plugging.manager import Offer, PluginInfo
 
 __all__ = ["command", "place_of"]
 
@@ -88,7 +88,7 @@ class _Listing:
             self.line(getattr(offer.item, name), said, offer.plugin, thing)
 
     def plugins(self) -> None:
-        from .. import plugins
+        from ..plugging import offers as plugins
 
         self.title("Plugins")
         manager = plugins.manager()
@@ -105,8 +105,8 @@ class _Listing:
 
     def backends(self) -> list[Backend]:
         """Print the backends and return those that can be used here, of two that are called alike the first."""
-        from .. import plugins
         from ..backend import BackendInfo
+        from ..plugging import offers as plugins
 
         offered = self.claimed(plugins.offered_backends, lambda: plugins.offers("profilerkit_backends", BackendInfo))
         self.title("Backends")
@@ -120,8 +120,8 @@ class _Listing:
 
     def loaded(self, info: BackendInfo, plugin: PluginInfo) -> tuple[Backend | None, str]:
         """Return a backend, None where it cannot be used, and what is said of it: its environment or what is wrong."""
-        from .. import plugins
         from ..backend import Backend
+        from ..plugging import offers as plugins
 
         try:
             backend: object = plugins.load(info)
@@ -131,7 +131,7 @@ class _Listing:
         except ProfilerKitError as error:
             return None, _said(error)
         except Exception as error:  # whatever a plugin does wrong, the others go on
-            return None, f"the {info.name} backend cannot be used: {_said(error)}; {way_out(plugin)}"
+            return None, f"the {info.name} backend cannot be used: {_said(error)}; {plugin.way_out}"
         if not isinstance(backend, Backend):
             return None, f"the {info.name} backend cannot be used: its load returned {backend!r}, which is no Backend"
         try:
@@ -141,8 +141,8 @@ class _Listing:
             return backend, f"environment() of the {info.name} backend failed: {_said(error)}"
 
     def functions(self, backend: Backend) -> None:
-        from .. import plugins
-        from ..function import describe
+        from ..piping.function import describe
+        from ..plugging import offers as plugins
 
         try:
             plugins.default_functions(backend)
@@ -158,7 +158,7 @@ class _Listing:
                 self.line(key, f"{type(offer.item).__module__}:{type(offer.item).__name__}", offer.plugin)
 
     def status_keys(self) -> None:
-        from .. import plugins
+        from ..plugging import offers as plugins
 
         def all_alike() -> list[Offer[Any]]:
             offers = plugins.offers("profilerkit_status_keys", type)
@@ -168,8 +168,8 @@ class _Listing:
         self.section("Status keys", offered, name="NAME", text=inspect.getdoc)
 
     def renderers_and_loaders(self) -> None:
-        from .. import plugins
-        from ..extension import LoaderInfo, RendererInfo
+        from ..plugging import offers as plugins
+        from ..plugging.extension import LoaderInfo, RendererInfo
 
         renderers = self.claimed(
             plugins.offered_renderers, lambda: plugins.offers("profilerkit_renderers", RendererInfo)
@@ -179,7 +179,7 @@ class _Listing:
         self.section("Model loaders", loaders, place="load")
 
     def formulas(self, backend: Backend) -> None:
-        from .. import plugins
+        from ..plugging import offers as plugins
 
         found = [(plugin, op, formula) for plugin, costs in plugins.op_costs(backend) for op, formula in costs.items()]
         if found:

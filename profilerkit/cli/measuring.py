@@ -19,15 +19,15 @@ from ..errors import (
     ReportFileError,
     UnknownStatusError,
 )
-from ..progress import shown_if
+from ..process.progress import shown_if
 from . import MODEL_FAILED, NOT_KEPT, USAGE, fail
 from .options import parse_shapes
 
 if TYPE_CHECKING:
-    from ..comparison import Comparison
     from ..isolation.job import Job
     from ..profiler import Profiler
-    from ..report import Report
+    from ..results.comparison import Comparison
+    from ..results.report import Report
 
 __all__ = ["Asked", "compared", "end_with_failures", "is_saved", "loaded_model", "profiled", "saved"]
 
@@ -82,7 +82,7 @@ class Asked:
     def profiler(self, model: Any, name: str | None = None) -> Profiler:
         """Return the profiler of a loaded model, with the inputs that were asked for or that its loader gave."""
         from ..api import profiler_of
-        from ..extension import LoadedModel
+        from ..plugging.extension import LoadedModel
 
         shapes = parse_shapes(self.input_shape)[0]
         loaded = model if isinstance(model, LoadedModel) else LoadedModel(model)
@@ -104,7 +104,7 @@ class Asked:
 
 def loaded_model(spec: str, trust: bool = False, hint: str = "MODEL") -> Any:
     """Return the model that MODEL leads to, by the loader of a plugin; what is wrong with it is said in a line."""
-    from ..loaders import load_model
+    from ..plugging.loaders import load_model
 
     try:
         return load_model(spec, trust=trust)
@@ -121,7 +121,7 @@ def is_saved(spec: str) -> bool:
 
 def saved(path: str, hint: str = "REPORT") -> Report | Comparison:
     """Return what a file holds; what is wrong with it is a usage error."""
-    from ..saved import load
+    from ..results.saving import load
 
     try:
         return load(path)
@@ -134,7 +134,7 @@ def profiled(spec: str, asked: Asked) -> tuple[Report, Profiler | None]:
     from ..api import compute
 
     if asked.isolated:
-        from ..plugins import announce
+        from ..plugging.offers import announce
 
         with _ending_in_a_line():
             report = asked.isolated_reports([spec])[0]
@@ -152,7 +152,7 @@ def compared(specs: Sequence[str], asked: Asked, renamed: bool = True) -> tuple[
     A saved report has None for a profiler, and so has a model in a process of its own. Those that are called alike get
     a number each, unless they are not to be ``renamed``.
     """
-    from ..comparison import Comparison, told_apart
+    from ..results.comparison import Comparison, told_apart
 
     models = {place: spec for place, spec in enumerate(specs) if not is_saved(spec)}
     reports = {place: _one(spec) for place, spec in enumerate(specs) if is_saved(spec)}
@@ -168,7 +168,7 @@ def compared(specs: Sequence[str], asked: Asked, renamed: bool = True) -> tuple[
 def _isolated(specs: Mapping[int, str], asked: Asked) -> tuple[dict[int, Report], dict[int, Profiler]]:
     """Return the reports of models in processes of their own, which take turns."""
     from ..isolation.api import compared as side_by_side
-    from ..plugins import announce
+    from ..plugging.offers import announce
 
     with _ending_in_a_line():
         made = asked.isolated_reports(list(specs.values())) if specs else []
@@ -214,7 +214,7 @@ def _ending_in_a_line() -> Iterator[None]:
 
 
 def _one(path: str) -> Report:
-    from ..report import Report
+    from ..results.report import Report
 
     loaded = saved(path, "MODEL")
     if not isinstance(loaded, Report):
@@ -224,7 +224,7 @@ def _one(path: str) -> Report:
 
 def end_with_failures(report: Report, profiler: Profiler | None) -> None:
     """Leave with an exit code where a metric of a report failed."""
-    from ..status import Completeness
+    from ..piping.status import Completeness
 
     failed = [record.key for record in report.statuses.values() if record.completeness is Completeness.FAILED]
     if failed:

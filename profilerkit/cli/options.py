@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 import click
 
-from ..argument_rules import RULES
-from ..arguments import checked
-from ..clean_output import results_alone
+from ..arguments.checking import checked
+from ..arguments.rules import RULES
 from ..errors import ArgumentError, NotOfferedError
-from ..files import obstacle
+from ..process.clean_output import results_alone
+from ..process.files import obstacle
 
 __all__ = [
     "input_options",
@@ -110,14 +110,14 @@ def _form(context: click.Context, parameter: click.Parameter, value: str) -> str
 
 
 def _forms(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    from ..plugins import offered_renderers
+    from ..plugging.offers import offered_renderers
 
     with results_alone():
         return [offer.item.name for offer in offered_renderers() if offer.item.name.startswith(incomplete)]
 
 
 def _metrics(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    from ..plugins import offered_status_keys
+    from ..plugging.offers import offered_status_keys
 
     with results_alone():
         return [offer.item.NAME for offer in offered_status_keys() if offer.item.NAME.startswith(incomplete)]

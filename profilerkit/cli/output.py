@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from ..errors import ProfilerKitError
-from ..files import write_text
+from ..process.files import write_text
 from . import MODEL_FAILED, USAGE, emit, fail
 
 if TYPE_CHECKING:
-    from ..comparison import Comparison
-    from ..report import Report
+    from ..results.comparison import Comparison
+    from ..results.report import Report
 
 __all__ = ["Shown", "cannot_write", "form_of"]
 
@@ -24,7 +24,7 @@ _SUFFIXES = {"txt": "console", "md": "markdown", "tex": "latex", "htm": "html"}
 
 def form_of(path: Path) -> str:
     """Return the form that a file's suffix says; raises a usage error for one that says none."""
-    from ..plugins import offered_renderers
+    from ..plugging.offers import offered_renderers
 
     suffix = path.suffix.removeprefix(".").lower()
     form = _SUFFIXES.get(suffix, suffix)

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, ParamSpec, TypeAlias
 
-from ..containment import blamed, said_of
 from ..errors import CostFormulaError
+from ..process.containment import blamed, said_of
 from . import convention
 
 __all__ = ["UNCOUNTED", "Cost", "Formula", "PerElement", "Shape", "evaluated", "per_element"]

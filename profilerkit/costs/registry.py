@@ -13,10 +13,10 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
-from ..arguments import checked
+from ..arguments.checking import checked
 from ..error_text import shown
 from ..errors import ArgumentError, RegistrationConflictError
-from ..locks import undone_in_child
+from ..process.locks import undone_in_child
 from .cost import Cost, Formula
 
 __all__ = ["CostRegistry", "add_whole", "read_formulas"]

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..arguments import argument_hint, checked
+from ..arguments.checking import argument_hint, checked
 from ..errors import ArgumentError, by_likeness
 from .batch_sweep import batch_sweep
 from .ceilings import Ceilings
@@ -21,8 +21,8 @@ from .memory_timeline import memory_timeline
 from .roofline import roofline
 
 if TYPE_CHECKING:
-    from ..comparison import Comparison
-    from ..report import Report
+    from ..results.comparison import Comparison
+    from ..results.report import Report
 
 __all__ = [
     "KINDS",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..arguments import checks_arguments
-from ..quantity import Scale
+from ..arguments.checking import checks_arguments
+from ..piping.quantity import Scale
 from .canvas import COLOURS, finished, legend_above, new_figure, plain, reports_of, titled, unit_for, why_missing
 
 if TYPE_CHECKING:
-    from ..comparison import Comparison
-    from ..report import Report
+    from ..results.comparison import Comparison
+    from ..results.report import Report
 
 __all__ = ["batch_sweep"]
 

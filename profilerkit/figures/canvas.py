@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..comparison import Comparison
-from ..quantity import Scale, scale_value
+from ..piping.quantity import Scale, scale_value
 from ..render.grids import visible
-from ..result import require_result
+from ..results.comparison import Comparison
+from ..results.result import require_result
 
 if TYPE_CHECKING:
-    from ..report import Report
-    from ..trace import LayerTable
+    from ..results.report import Report
+    from ..trace.records import LayerTable
 
 __all__ = [
     "COLOURS",

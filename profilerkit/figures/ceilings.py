@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ..arguments import checked
-from ..measurement import Sampling, measure
+from ..arguments.checking import checked
+from ..times.measurement import Sampling, measure
 
 __all__ = ["Ceilings"]
 

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..arguments import checks_arguments
-from ..columns import Column
-from ..layer_view import children_of
+from ..arguments.checking import checks_arguments
+from ..render.columns import Column
+from ..trace.layer_view import children_of
 from .canvas import COLOURS, GREY, counted, finished, layers_of, new_figure, one_report, plain, require_column
 
 if TYPE_CHECKING:
-    from ..report import Report
+    from ..results.report import Report
 
 __all__ = ["icicle"]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..arguments import checks_arguments
-from ..measurement import Measurement
-from ..quantity import scale_value
+from ..arguments.checking import checks_arguments
+from ..piping.quantity import scale_value
+from ..times.measurement import Measurement
 from .canvas import COLOURS, counted, finished, new_figure, plain, reports_of, titled, unit_for, why_missing
 
 if TYPE_CHECKING:
-    from ..comparison import Comparison
-    from ..report import Report, StatusRecord
+    from ..results.comparison import Comparison
+    from ..results.report import Report, StatusRecord
 
 __all__ = ["latency"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..arguments import checks_arguments
-from ..columns import Column
-from ..trace import LayerTable
+from ..arguments.checking import checks_arguments
+from ..render.columns import Column
+from ..trace.records import LayerTable
 from .canvas import (
     COLOURS,
     finished,
@@ -23,7 +23,7 @@ from .canvas import (
 )
 
 if TYPE_CHECKING:
-    from ..report import Report
+    from ..results.report import Report
 
 __all__ = ["layer_bars"]
 

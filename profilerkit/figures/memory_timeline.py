@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..arguments import checks_arguments
-from ..quantity import Scale, scale_value
+from ..arguments.checking import checks_arguments
+from ..piping.quantity import Scale, scale_value
 from .canvas import COLOURS, finished, label_of, legend_above, new_figure, one_report, plain, titled, unit_for
 
 if TYPE_CHECKING:
-    from ..report import Report
-    from ..trace import MemoryTimeline
+    from ..results.report import Report
+    from ..trace.records import MemoryTimeline
 
 __all__ = ["memory_timeline"]
 

@@ -10,13 +10,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..arguments import checks_arguments
-from ..quantity import Scale, format_number, scale_value
+from ..arguments.checking import checks_arguments
+from ..piping.quantity import Scale, format_number, scale_value
 from .canvas import COLOURS, GREY, counted, finished, label_of, layers_of, new_figure, one_report, plain, require_column
 from .ceilings import Ceilings
 
 if TYPE_CHECKING:
-    from ..report import Report
+    from ..results.report import Report
 
 __all__ = ["roofline"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..lazy import lazy_names
+from ..process.lazy import lazy_names
 
 if TYPE_CHECKING:
     from .api import isolated, isolated_comparison, run_jobs

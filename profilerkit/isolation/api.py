@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from .. import plugins
 from ..api import Names, arguments_given, functions_of
-from ..arguments import checked, checked_all
+from ..arguments.checking import checked, checked_all
 from ..backend import Backend, DeviceLike
-from ..comparison import Comparison, told_apart
 from ..errors import ArgumentError
-from ..function import ProfilerFunction
-from ..report import Report
+from ..piping.function import ProfilerFunction
+from ..plugging import offers as plugins
+from ..results.comparison import Comparison, told_apart
+from ..results.report import Report
 from .conducting import conduct
 from .job import Job, names_of
 from .limits import Limits

@@ -18,7 +18,7 @@ from ..errors import ProfilerKitError
 
 __all__ = ["MESSAGE", "REPORT", "Channel", "ChannelError", "FrameReader", "frame"]
 
-#: Kinds of frames: a small message of JSON; a report as `profilerkit.saved` writes it.
+#: Kinds of frames: a small message of JSON; a report as `profilerkit.results.saving` writes it.
 MESSAGE, REPORT = b"M", b"R"
 _HEAD = struct.Struct(">4sII")
 _MAGIC = b"pk1"
@@ -97,7 +97,7 @@ class Channel:
         self._send(MESSAGE, json.dumps(message).encode())
 
     def report(self, content: bytes) -> None:
-        """Send a report as `profilerkit.saved` writes it."""
+        """Send a report as `profilerkit.results.saving` writes it."""
         self._send(REPORT, content)
 
     def _send(self, kind: bytes, content: bytes) -> None:

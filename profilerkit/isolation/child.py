@@ -25,9 +25,9 @@ from .job import Job, read_job
 from .turns import taking_turns
 
 if TYPE_CHECKING:
+    from ..piping.registry import Binding
     from ..profiler import Profiler
-    from ..registry import Binding
-    from ..report import Report, StatusRecord
+    from ..results.report import Report, StatusRecord
 
 __all__ = ["NOT_REACHED", "run_job", "serve"]
 
@@ -81,7 +81,7 @@ def serve(channel: Channel, job: Job) -> None:
         with ExitStack() as stack:
             stack.enter_context(_warnings_said(channel))
             if job.own_plugins_alone:
-                from ..plugins import own_alone
+                from ..plugging.offers import own_alone
 
                 stack.enter_context(own_alone())
             if job.in_turn:
@@ -124,8 +124,8 @@ def _warnings_said(channel: Channel) -> Iterator[None]:
 
 def _profile(channel: Channel, job: Job) -> None:
     from ..api import parameters_of, profile, profiler_of
-    from ..batch_sweep import with_sweep
-    from ..registry import read_arguments
+    from ..piping.registry import read_arguments
+    from ..times.batch_sweep import with_sweep
 
     channel.say(stage="loading the model")
     loaded = job.loaded()
@@ -175,15 +175,15 @@ class Work:
 
     def _joint(self, group: Sequence[str]) -> str | None:
         """Return what names a measurement that several models make in turn: its first key and its function."""
-        from ..function import JointFunction
+        from ..piping.function import JointFunction
 
         function = self.profiler._registry[group[0]].function
         return f"{group[0]} by {type(function).__qualname__}" if isinstance(function, JointFunction) else None
 
     def count_without_running(self) -> None:
         """Say what the layers alone tell: it is there also where the model cannot even be traced."""
-        from ..data import NoInputs
-        from ..status import Completeness
+        from ..inputs import NoInputs
+        from ..piping.status import Completeness
 
         names = [name for group in self.groups for name in group if risk(name, self.profiler._registry) == 0]
         twin = self.profiler.clone()
@@ -212,7 +212,7 @@ class Work:
 
     def _missing(self) -> list[str]:
         """Return what a report is to have and has not yet: metrics, and what else was asked for by name."""
-        from ..status import Metric
+        from ..piping.status import Metric
 
         registry = self.profiler._registry
         names = [name for group in self.groups for name in group if name not in self.there]
@@ -228,7 +228,7 @@ class Work:
                 pass
 
     def _say(self, report: Report, pending: Sequence[str]) -> None:
-        from ..saved import to_dict
+        from ..results.saving import to_dict
 
         records = {**report.statuses, **self._pending(pending)}
         ordered = {name: records[name] for name in self._listed(records)}
@@ -241,8 +241,8 @@ class Work:
         return [name for name in known if name in records]
 
     def _pending(self, names: Sequence[str]) -> dict[str, StatusRecord]:
-        from ..report import StatusRecord
-        from ..status import Completeness, Metric, Outcome
+        from ..piping.status import Completeness, Metric, Outcome
+        from ..results.report import StatusRecord
 
         outcome = Outcome(None, Completeness.UNAVAILABLE, (NOT_REACHED,))
         keys = [self.profiler._registry[name].key for name in names]
@@ -255,7 +255,7 @@ def in_order(bindings: Sequence[Binding], registry: Any) -> list[Binding]:
     First what follows from the trace and the layers alone, then what uses the model without running it, then what runs
     it: of that what several models measure in turn first.
     """
-    from ..function import JointFunction
+    from ..piping.function import JointFunction
 
     first: dict[int, int] = {}
     for place, binding in enumerate(bindings):
@@ -274,10 +274,9 @@ def risk(name: str, registry: Any) -> int:
 
 
 def _risk(name: str, registry: Any, above: frozenset[str]) -> int:
-    from ..function import JointFunction
-    from ..intrinsic import Inputs
-    from ..registry import PROVIDED
-    from ..trace import Trace
+    from ..piping.function import JointFunction
+    from ..piping.intrinsic import Inputs, Trace
+    from ..piping.registry import PROVIDED
 
     if name in (Inputs.NAME, Trace.NAME) or name in above or name not in registry:
         return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 
-from ..measurement import Measurement, Sampling, measure_interleaved
+from ..times.measurement import Measurement, Sampling, measure_interleaved
 from .run import IsolatedRun, pump
 
 __all__ = ["conduct"]

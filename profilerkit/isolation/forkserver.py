@@ -25,10 +25,10 @@ __all__ = ["main"]
 USUAL = (
     "profilerkit.api",
     "profilerkit.isolation.child",
-    "profilerkit.loaders",
-    "profilerkit.plugins",
-    "profilerkit.reporting",
-    "profilerkit.saved",
+    "profilerkit.plugging.loaders",
+    "profilerkit.plugging.offers",
+    "profilerkit.results.building",
+    "profilerkit.results.saving",
     "profilerkit_metrics.plugin",
 )
 #: Seconds between two looks at what is left of models whose supervisor was killed.
@@ -60,7 +60,7 @@ def main() -> NoReturn:
 
 def load_plugins() -> None:
     """Load the plugins, and the backends of the frameworks that are imported."""
-    from ..plugins import backends, load
+    from ..plugging.offers import backends, load
 
     with suppress(Exception):  # whatever a plugin does wrong is said where it is used
         for info in backends():

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
-from ..arguments import status_names
+from ..arguments.checking import status_names
 from ..errors import InputError
 
 __all__ = ["Job", "NoModelError", "names_of", "read_job", "require_started", "written"]
@@ -51,7 +51,7 @@ class Job:
 
     def loaded(self) -> Any:
         """Return the model as a `LoadedModel`: loaded from its text, built, or as it is."""
-        from ..extension import LoadedModel
+        from ..plugging.extension import LoadedModel
 
         found = self.model
         if isinstance(found, (str, os.PathLike)) and self._is_spec(os.fspath(found)):
@@ -69,7 +69,7 @@ class Job:
         """Say whether a text is one for a model loader: with a backend it may be the path of a saved model too."""
         if self.backend is None:
             return True
-        from ..loaders import find_loader
+        from ..plugging.loaders import find_loader
 
         try:
             find_loader(text)
@@ -83,7 +83,7 @@ class NoModelError(InputError):
 
 
 def _model_at(text: str, trust: bool) -> Any:
-    from ..loaders import load_model
+    from ..plugging.loaders import load_model
 
     try:
         return load_model(text, trust)

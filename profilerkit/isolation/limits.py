@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
-from ..arguments import checked
+from ..arguments.checking import checked
 from ..error_text import shown
 from ..errors import ArgumentError
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from .. import errors
 from ..errors import ModelFailedError, ProfilerKitWarning, UnknownStatusError
-from ..measurement import Sampling
-from ..report import Report
-from ..saved import parse
+from ..results.report import Report
+from ..results.saving import parse
+from ..times.measurement import Sampling
 from .channel import REPORT, ChannelError, decoded
 from .job import NoModelError
 from .turns import plan_of

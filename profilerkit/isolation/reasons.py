@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from ..status import Completeness, Metric, Outcome
+from ..piping.status import Completeness, Metric, Outcome
 from .limits import Limits, shown_bytes
 from .supervisor import Ending
 
 if TYPE_CHECKING:
-    from ..report import Report, StatusRecord
+    from ..results.report import Report, StatusRecord
 
 __all__ = ["Fate", "reason_of", "report_before", "with_reason"]
 
@@ -169,8 +169,8 @@ def report_before(name: str, metrics: Sequence[str] | None) -> tuple[Report, lis
 
     Without ``metrics`` they are those that plugins offer for any backend.
     """
-    from ..environment import machine
-    from ..report import Report
+    from ..process.environment import machine
+    from ..results.report import Report
 
     records = {record.key: record for record in _records(metrics)}
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
@@ -179,8 +179,8 @@ def report_before(name: str, metrics: Sequence[str] | None) -> tuple[Report, lis
 
 
 def _records(metrics: Sequence[str] | None) -> list[StatusRecord]:
-    from ..plugins import offered_status_keys
-    from ..report import StatusRecord
+    from ..plugging.offers import offered_status_keys
+    from ..results.report import StatusRecord
 
     outcome = Outcome(None, Completeness.UNAVAILABLE, ("not reached",))
     named = {offer.item.NAME: offer.item for offer in offered_status_keys() if issubclass(offer.item, Metric)}
@@ -203,7 +203,7 @@ def _unknown(name: str) -> Metric:
 def _default_names() -> list[str]:
     """Return the metrics that a report has unless names are given: those that no plugin computes on demand alone."""
     from ..backend import Backend
-    from ..plugins import functions_offered
+    from ..plugging.offers import functions_offered
 
     stand_in: Any = type("UnknownBackend", (Backend,), {"name": "unknown"})
     stand_in.__abstractmethods__ = frozenset()

@@ -15,8 +15,8 @@ from dataclasses import fields, replace
 from typing import Any
 
 from ..errors import ModelFailedError
-from ..report import Report, StatusRecord
-from ..status import Completeness
+from ..piping.status import Completeness
+from ..results.report import Report, StatusRecord
 from . import processes
 from .channel import MESSAGE, ChannelError, FrameReader, decoded, frame
 from .job import Job

@@ -22,10 +22,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
-from ..arguments import checked
+from ..arguments.checking import checked
 from ..error_text import shown
 from ..errors import ArgumentError, InputError, NotOfferedError, by_likeness
-from ..locks import Lock
+from ..process.locks import Lock
 from . import processes
 from .channel import MESSAGE, Channel, ChannelError, frame
 from .job import Job, require_started, written

@@ -2,8 +2,8 @@
 
 In a child `taking_turns` takes the place of sampling: the child gets ready, then runs its model once each time it is
 told to, and times that by its own clock. The caller goes through the samples as it does through those of its own
-models (`profilerkit.measurement.measure_interleaved`), so that their pairs, and the interval of their ratio, are the
-same.
+models (`profilerkit.times.measurement.measure_interleaved`), so that their pairs, and the interval of their ratio, are
+the same.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from ..collector import collector_paused
-from ..measurement import Measurement, Sampling, seconds_of
-from ..sampling_turns import conducted_by
+from ..process.collector import collector_paused
+from ..times.measurement import Measurement, Sampling, seconds_of
+from ..times.turns import conducted_by
 from .channel import Channel, ChannelError
 
 __all__ = ["plan_of", "taking_turns"]

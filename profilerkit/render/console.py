@@ -13,15 +13,15 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from ..clean_output import terminal_columns
-from ..randomness import untouched_random
-from ..trace import LayerTable
+from ..process.clean_output import terminal_columns
+from ..process.randomness import untouched_random
+from ..trace.records import LayerTable
 from .content import layer_grid, measured_grid, parts
 from .grids import Grid, Notes, Part
 
 if TYPE_CHECKING:
-    from ..comparison import Comparison
-    from ..report import Report
+    from ..results.comparison import Comparison
+    from ..results.report import Report
 
 __all__ = ["layer_table", "measured_table", "render", "result_table", "to_text"]
 

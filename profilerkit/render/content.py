@@ -11,19 +11,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..columns import Column
-from ..measurement import Measurement, Ratio
-from ..quantity import PREFIXES, Scale, format_number, scale_value
-from ..status import Comparative, Completeness
-from ..table import Table
-from ..trace import LayerTable
+from ..piping.quantity import PREFIXES, Scale, format_number, scale_value
+from ..piping.status import Comparative, Completeness
+from ..times.measurement import Measurement, Ratio
+from ..trace.records import LayerTable
+from ..trace.table import Table
+from .columns import Column
 from .grids import Grid, Notes, Part, visible
 from .operator_grids import operator_grids
 from .time_grids import environment_grids, measurement_grids, sweep_grids
 
 if TYPE_CHECKING:
-    from ..comparison import Comparison
-    from ..report import Report, StatusRecord
+    from ..results.comparison import Comparison
+    from ..results.report import Report, StatusRecord
 
 __all__ = ["Grid", "Notes", "Part", "layer_grid", "measured_grid", "parts", "visible"]
 
@@ -44,7 +44,7 @@ def parts(
         top: Show only so many layers, those with the most MACs; the layers are shown where it is given.
         changes: Of a comparison, show those layers that changed, were removed or added.
     """
-    from ..comparison import Comparison
+    from ..results.comparison import Comparison
 
     layers = _Layers(details or changes or depth is not None or top is not None, depth, top, changes)
     if isinstance(result, Comparison):

@@ -7,13 +7,13 @@ import io
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..measurement import Measurement
-from ..status import is_number
+from ..piping.status import is_number
+from ..times.measurement import Measurement
 from .grids import visible
 
 if TYPE_CHECKING:
-    from ..comparison import Comparison
-    from ..report import Report, StatusRecord
+    from ..results.comparison import Comparison
+    from ..results.report import Report, StatusRecord
 
 __all__ = ["render", "written"]
 
@@ -25,7 +25,7 @@ def render(result: Report | Comparison) -> str:
     ``low`` and ``high`` (the ends of its confidence interval), ``enhancement`` over the reference, ``completeness`` and
     ``missing``.
     """
-    from ..comparison import Comparison
+    from ..results.comparison import Comparison
 
     reports = result.reports if isinstance(result, Comparison) else (result,)
     rows = []

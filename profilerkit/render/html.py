@@ -15,7 +15,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from ..measurement import Measurement
+from ..times.measurement import Measurement
 from .content import parts
 from .grids import Grid, Notes, visible
 from .page_data import embedded, page_data
@@ -23,8 +23,8 @@ from .page_data import embedded, page_data
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-    from ..comparison import Comparison
-    from ..report import Report, StatusRecord
+    from ..results.comparison import Comparison
+    from ..results.report import Report, StatusRecord
 
 __all__ = ["fragment", "render"]
 
@@ -40,7 +40,7 @@ _STATES = {"complete": "complete", "partial": "lower bound", "unavailable": "una
 
 def render(result: Report | Comparison) -> str:
     """Return a report or comparison as a page: cards, the layers as table, icicle and treemap, and charts."""
-    from ..comparison import Comparison
+    from ..results.comparison import Comparison
 
     result = _told_apart(result)
     grid, notes = _metrics(result)
@@ -71,7 +71,7 @@ def fragment(result: Report | Comparison) -> str:
 
 def _told_apart(result: Report | Comparison) -> Report | Comparison:
     """Number the models of a comparison that have one name."""
-    from ..comparison import Comparison, told_apart
+    from ..results.comparison import Comparison, told_apart
 
     if not isinstance(result, Comparison):
         return result
@@ -81,7 +81,7 @@ def _told_apart(result: Report | Comparison) -> Report | Comparison:
 
 
 def _reports(result: Report | Comparison) -> Sequence[Report]:
-    from ..comparison import Comparison
+    from ..results.comparison import Comparison
 
     return result.reports if isinstance(result, Comparison) else (result,)
 

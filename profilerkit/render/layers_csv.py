@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 from .csv import written
 
 if TYPE_CHECKING:
-    from ..comparison import Comparison
-    from ..report import Report
+    from ..results.comparison import Comparison
+    from ..results.report import Report
 
 __all__ = ["render"]
 
 
 def render(result: Report | Comparison) -> str:
     """Return every column of `Report.layerwise`, behind the ``model`` that a layer belongs to."""
-    from ..comparison import Comparison
+    from ..results.comparison import Comparison
 
     reports = result.reports if isinstance(result, Comparison) else (result,)
     rows = [{"model": report.name, **row} for report in reports for row in report.layerwise]

@@ -9,8 +9,8 @@ from .content import parts
 from .grids import Grid, Notes
 
 if TYPE_CHECKING:
-    from ..comparison import Comparison
-    from ..report import Report
+    from ..results.comparison import Comparison
+    from ..results.report import Report
 
 __all__ = ["escaped", "render", "table"]
 

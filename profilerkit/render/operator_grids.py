@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ..operator_times import COLUMNS
-from ..quantity import Scale, scale_value
-from ..table import Table
+from ..piping.quantity import Scale, scale_value
+from ..times.operator_times import COLUMNS
+from ..trace.table import Table
 from .grids import Grid
 
 if TYPE_CHECKING:
-    from ..report import Report
+    from ..results.report import Report
 
 __all__ = ["operator_grids"]
 

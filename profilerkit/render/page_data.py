@@ -11,16 +11,16 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..layer_rows import nearest_around
-from ..measurement import Measurement
-from ..quantity import Scale
-from ..status import is_number
-from ..trace import LayerTable
+from ..piping.quantity import Scale
+from ..piping.status import is_number
+from ..times.measurement import Measurement
+from ..trace.records import LayerTable
+from ..trace.rows import nearest_around
 from .grids import visible
 
 if TYPE_CHECKING:
-    from ..comparison import Comparison
-    from ..report import Report, StatusRecord
+    from ..results.comparison import Comparison
+    from ..results.report import Report, StatusRecord
 
 __all__ = ["embedded", "page_data"]
 
@@ -52,7 +52,7 @@ _COMPARED_AT_FIRST = ("params", "macs", "forward_seconds")
 
 def page_data(result: Report | Comparison) -> dict[str, Any]:
     """Return what the page of a report or comparison draws: ``reports``, and of several the ``sides`` of each pair."""
-    from ..comparison import Comparison
+    from ..results.comparison import Comparison
 
     if isinstance(result, Comparison):
         sides = [_sides(result, place) for place in range(len(result.others))]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ..batch_sweep import BatchSweep
-from ..measurement import PERCENTILES, Measurement
-from ..quantity import Scale, format_number, scale_value
+from ..piping.quantity import Scale, format_number, scale_value
+from ..times.batch_sweep import BatchSweep
+from ..times.measurement import PERCENTILES, Measurement
 from .grids import Grid
 
 if TYPE_CHECKING:
-    from ..report import Report, StatusRecord
+    from ..results.report import Report, StatusRecord
 
 __all__ = ["environment_grids", "measurement_grids", "sweep_grids"]
 

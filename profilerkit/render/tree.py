@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..columns import Column
-from ..layer_rows import parent_path
-from ..layer_view import children_of
-from ..trace import LayerTable
+from ..trace.layer_view import children_of
+from ..trace.records import LayerTable
+from ..trace.rows import parent_path
+from .columns import Column
 from .grids import visible
 
 if TYPE_CHECKING:
-    from ..comparison import Comparison
-    from ..report import Report
+    from ..results.comparison import Comparison
+    from ..results.report import Report
 
 __all__ = ["render"]
 
@@ -37,7 +37,7 @@ def render(result: Report | Comparison, depth: int | None = None, top: int | Non
         top: Show so many of the innermost layers, those with the most of a column, and the layers around them.
         by: That column, of `Report.layerwise`.
     """
-    from ..comparison import Comparison
+    from ..results.comparison import Comparison
 
     reports = result.reports if isinstance(result, Comparison) else (result,)
     return "\n\n".join("\n".join(_lines(report, depth, top, by)) for report in reports) + "\n"

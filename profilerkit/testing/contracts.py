@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..backend import Backend, Device
-from ..data import DataLoader, ForwardPass, ModelInputs, TensorSpec
-from ..data import _dtype_name as dtype_name
 from ..errors import InputError
+from ..inputs import DataLoader, ForwardPass, ModelInputs, TensorSpec
+from ..inputs import _dtype_name as dtype_name
 from .architectures import ARCHITECTURES
 from .subject import BackendSubject, expect, expect_equal, raised_by
 

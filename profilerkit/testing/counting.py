@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ..data import TensorSpec
+from ..inputs import TensorSpec
 from .expected import Architecture, LayerNumbers, layer_numbers
 from .subject import BackendSubject, expect, expect_equal
 

@@ -11,8 +11,8 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from ..backend import Backend
 from ..cost import Cost
-from ..data import ModelInputs, TensorSpec
-from ..trace import LayerTable
+from ..inputs import ModelInputs, TensorSpec
+from ..trace.records import LayerTable
 
 __all__ = ["Architecture", "DataFormat", "ExpectedLayer", "InputSpec", "LayerNumbers", "layer_numbers"]
 

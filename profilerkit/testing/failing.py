@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ..errors import DeviceNotAvailableError
+from ..piping.status import Completeness
 from ..profiler import Profiler
-from ..status import Completeness
-from ..trace import ModelTrace
+from ..trace.records import ModelTrace
 from .expected import Architecture
 from .subject import BackendSubject, expect, expect_equal, raised_by
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from ..backend import Backend, Device, DeviceLike
-from ..data import ModelInputs, TensorSpec
 from ..errors import DeviceNotAvailableError, InputError, ModelFailedError
-from ..trace import LayerCall, LayerRecord, MemoryTimeline, ModelTrace, OpRecord, TensorInfo, WeightRecord
+from ..inputs import ModelInputs, TensorSpec
+from ..trace.records import LayerCall, LayerRecord, MemoryTimeline, ModelTrace, OpRecord, TensorInfo, WeightRecord
 from .expected import Architecture, DataFormat
 
 __all__ = ["FakeBackend", "FakeClock", "FakeLayer", "FakeModel", "FakeTensor"]

@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import Any, ClassVar, NoReturn
 
 from ..backend import Backend
-from ..data import ModelInputs, TensorSpec
+from ..inputs import ModelInputs, TensorSpec
 from ..profiler import Profiler
-from ..trace import ModelTrace
+from ..trace.records import ModelTrace
 from .architectures import ARCHITECTURES
 from .expected import Architecture, DataFormat
 from .snapshots import differences, facts_of, process_facts

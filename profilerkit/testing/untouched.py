@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..plugins import default_functions
-from ..status import Completeness
+from ..piping.status import Completeness
+from ..plugging.offers import default_functions
 from .expected import Architecture
 from .subject import BackendSubject, expect, expect_equal, raised_by
 

@@ -17,7 +17,7 @@ from torch import nn
 
 from profilerkit import ModelInputs, profile
 from profilerkit.api import compute
-from profilerkit.trace import ModelTrace, OpRecord
+from profilerkit.trace.records import ModelTrace, OpRecord
 
 __all__ = ["HARM", "Difference", "Truth", "differences", "truth_of"]
 

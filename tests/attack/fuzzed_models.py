@@ -34,7 +34,7 @@ def numbers(kind: str, path: Path) -> Any:
         import tensorflow as tf
 
         report = profile(str(path), tf.zeros([1, 4]), backend="tensorflow", metrics=["macs", "total_params"])
-        from profilerkit_tensorflow.files import opened
+        from profilerkit_tensorflow.loaders import opened
 
         weights = [float(value.numpy().sum()) for value in opened(path).variables]
     return [report["macs"], report["total_params"], [round(value, 4) for value in weights]]

@@ -10,12 +10,12 @@ from dataclasses import replace
 from typing import Any
 
 from profilerkit import Comparative, Comparison, Completeness, Report, profile
-from profilerkit.layer_times import CallTime, LayerTime, LayerTimeTable
-from profilerkit.operator_times import COLUMNS
-from profilerkit.report import StatusRecord
-from profilerkit.saved import _checksum
-from profilerkit.table import Table
+from profilerkit.results.report import StatusRecord
+from profilerkit.results.saving import _checksum
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
+from profilerkit.times.layer_times import CallTime, LayerTime, LayerTimeTable
+from profilerkit.times.operator_times import COLUMNS
+from profilerkit.trace.table import Table
 
 __all__ = ["changed_at_random", "full_comparison", "full_report", "places", "resealed", "spoilt"]
 

@@ -13,7 +13,7 @@ import tensorflow as tf
 from keras_subjects import Subject
 
 from profilerkit import ModelInputs, Profiler, compare, load, profile
-from profilerkit.plugins import default_functions, offered_renderers
+from profilerkit.plugging.offers import default_functions, offered_renderers
 from profilerkit.render import render
 from profilerkit_tensorflow import (
     ComputeEvalMetric,

@@ -26,7 +26,7 @@ from tensorflow.python.eager import def_function, record
 from tensorflow.python.framework import config, func_graph, ops
 
 from profilerkit_tensorflow.costs import registry as costs
-from profilerkit_tensorflow.preservation import _one_at_a_time
+from profilerkit_tensorflow.untouched.preservation import _one_at_a_time
 
 __all__ = ["PROCESS", "SURROUNDINGS", "pristine", "process_facts"]
 

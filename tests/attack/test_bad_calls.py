@@ -37,14 +37,14 @@ from profilerkit import (
 )
 from profilerkit.backend import RunOptions
 from profilerkit.budgets import Budget, Limit, check
-from profilerkit.extension import LoadedModel
 from profilerkit.figures import Ceilings, draw
 from profilerkit.isolation import isolated, isolated_comparison
 from profilerkit.isolation.starting import require_possible
-from profilerkit.loaders import load_model
-from profilerkit.measurement import Sampling
+from profilerkit.plugging.extension import LoadedModel
+from profilerkit.plugging.loaders import load_model
 from profilerkit.render import render, renderer
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
+from profilerkit.times.measurement import Sampling
 from profilerkit_metrics import ComputeEvalMetric, DynamicEvalMetric, EvalMetric
 
 Given = Mapping[str, Any]

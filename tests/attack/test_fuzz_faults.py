@@ -17,10 +17,12 @@ import torch
 from fuzz_compare import differences
 from test_fuzz import SAMPLED, compared, known
 
-from profilerkit_torch import costs, passes, recorder, replay, static_pass, weights
+from profilerkit_torch import costs
 from profilerkit_torch.costs import Cost
+from profilerkit_torch.model import weights
+from profilerkit_torch.trace import passes, recorder, replay, static_pass
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("torch_settings_put_back")]
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 

@@ -15,11 +15,11 @@ from attack_sampling import WHOLE
 from hostile import changed_at_random, full_comparison, full_report
 
 from profilerkit import InputError, ReportFileError
-from profilerkit.archives import require_whole
 from profilerkit.budgets import Budget, Limit, check
 from profilerkit.errors import BudgetError
+from profilerkit.process.archives import require_whole
 from profilerkit.render import render
-from profilerkit.saved import parse, to_json
+from profilerkit.results.saving import parse, to_json
 
 EARLIER = Path(__file__).parents[1] / "core" / "reports"
 

@@ -15,10 +15,10 @@ from hostile import HOSTILE, full_comparison, full_report, places, resealed, spo
 
 from profilerkit import Comparison, Report, ReportFileError
 from profilerkit.figures import KINDS
-from profilerkit.layering import depth_of
-from profilerkit.plugins import offered_renderers
+from profilerkit.plugging.offers import offered_renderers
 from profilerkit.render import render
-from profilerkit.saved import parse, to_json
+from profilerkit.results.saving import parse, to_json
+from profilerkit.trace.rows import depth_of
 
 FORMS = sorted(offer.item.name for offer in offered_renderers() if offer.plugin.name == "core")
 WAYS = [*HOSTILE, "left out", "many times", "turned round", "last left out"]

@@ -12,8 +12,9 @@ import pytest
 from crashing_disk import Disk, Recorder
 from hostile import full_report
 
-from profilerkit import ReportFileError, files
-from profilerkit.saved import parse, to_json
+from profilerkit import ReportFileError
+from profilerkit.process import files
+from profilerkit.results.saving import parse, to_json
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="what is synchronised and linked is that of POSIX")
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from profilerkit import Comparative, Comparison, Completeness, Measurement, Report, Scale
-from profilerkit.report import StatusRecord
-from profilerkit.table import Table
-from profilerkit.trace import LayerTable, MemoryTimeline
+from profilerkit.results.report import StatusRecord
+from profilerkit.trace.records import LayerTable, MemoryTimeline
+from profilerkit.trace.table import Table
 
 #: A layer: its path, its type, its own parameters, and its own MACs.
 Layer = tuple[str, str, int, int]

@@ -82,8 +82,8 @@ def test_numbers_that_are_none_are_shown_as_such(visit: Open) -> None:
 
 def test_numbers_are_scaled_as_everywhere(visit: Open) -> None:
     """The page has a scaling of its own, in its own language; it agrees with that of the library."""
-    from profilerkit.quantity import Scale, scale_value
-    from profilerkit.trace import LayerTable
+    from profilerkit.piping.quantity import Scale, scale_value
+    from profilerkit.trace.records import LayerTable
 
     counts = [1, 999, 1000, 9999, 10_000, 12_345, 999_949, 999_950, 999_999, 1_000_000, 4_089_184_256, 10**21, 2**53]
     seconds = [0.0, 3e-12, 1e-9, 5.4321e-7, 0.00099995, 0.0009999, 0.00265, 1 / 3, 0.99996, 12.5, 86_400.0, 1e20]
@@ -183,7 +183,7 @@ def test_memory_has_its_peak(visit: Open) -> None:
 
 
 def test_the_backward_pass_of_a_training_step_is_marked(visit: Open) -> None:
-    from profilerkit.table import Table
+    from profilerkit.trace.table import Table
 
     report = small()
     rows = [

@@ -75,7 +75,7 @@ def test_a_process_prints_its_result_alone(tmp_path: Path) -> None:
 def piped(code: str, tmp_path: Path, redirection: str = "") -> subprocess.CompletedProcess[str]:
     """Run Python code that prints with `results_alone`, with its output redirected as a shell does."""
     (tmp_path / "code.py").write_text(
-        f"import os, sys\nfrom profilerkit.clean_output import *\n{code}", encoding="utf-8"
+        f"import os, sys\nfrom profilerkit.process.clean_output import *\n{code}", encoding="utf-8"
     )
     command = ["bash", "-c", f"{sys.executable} code.py {redirection}"]
     return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -173,10 +173,10 @@ def test_check_prints_its_findings_alone(tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("command", "asked"),
     [
-        (["list"], "profilerkit.plugins.offered_backends"),
-        (["doctor"], "profilerkit.plugins.backends"),
+        (["list"], "profilerkit.plugging.offers.offered_backends"),
+        (["doctor"], "profilerkit.plugging.offers.backends"),
         (["profile", "x.py:y", "--format", "csv"], "profilerkit.render.renderer"),
-        (["check", "x.py:y", "--limit", "macs <= 1"], "profilerkit.plugins.offered_status_keys"),
+        (["check", "x.py:y", "--limit", "macs <= 1"], "profilerkit.plugging.offers.offered_status_keys"),
     ],
 )
 def test_what_plugins_print_when_they_are_imported_is_no_result(
@@ -189,8 +189,8 @@ def test_what_plugins_print_when_they_are_imported_is_no_result(
 
 
 def test_completions_come_without_what_plugins_print(monkeypatch: Any, capsys: Any) -> None:
-    from profilerkit import plugins
     from profilerkit.cli import options
+    from profilerkit.plugging import offers as plugins
 
     offer = types.SimpleNamespace(item=types.SimpleNamespace(NAME="macs", name="json"))
     for name in ("offered_status_keys", "offered_renderers"):
@@ -211,7 +211,7 @@ def test_the_width_is_that_of_the_terminal_of_the_results(tmp_path: Path) -> Non
     """Standard error may be another terminal, or none."""
     pexpect = pytest.importorskip("pexpect")
     code = "import os; os.environ.pop('COLUMNS', '')\nwith results_alone(): print(terminal_columns(77), file=results())"
-    (tmp_path / "code.py").write_text(f"from profilerkit.clean_output import *\n{code}", encoding="utf-8")
+    (tmp_path / "code.py").write_text(f"from profilerkit.process.clean_output import *\n{code}", encoding="utf-8")
     shell = f"cd {tmp_path}; {sys.executable} code.py 2>/dev/null; {sys.executable} code.py | cat"
     child = pexpect.spawn("bash", ["-c", shell], encoding="utf-8", dimensions=(24, 93), timeout=60)
     child.expect("93\r\n77\r\n")

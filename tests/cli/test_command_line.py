@@ -26,11 +26,11 @@ from profilerkit import (
     RendererInfo,
     Report,
     hookimpl,
-    plugins,
 )
 from profilerkit.cli import COMMANDS, cli, main
 from profilerkit.cli.list_command import place_of
 from profilerkit.cost import Cost
+from profilerkit.plugging import offers as plugins
 from profilerkit_torch.costs import scoped_costs
 
 MODEL = """

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from profilerkit import BackendInfo, LoaderInfo, Metric, ProfilerFunction, RendererInfo, StatusKey, hookimpl, plugins
+from profilerkit import BackendInfo, LoaderInfo, Metric, ProfilerFunction, RendererInfo, StatusKey, hookimpl
 from profilerkit.cli import main
+from profilerkit.plugging import offers as plugins
 from profilerkit.testing import FakeBackend
 
 GROUP = "profilerkit"

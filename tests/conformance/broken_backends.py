@@ -12,10 +12,10 @@ import numpy as np
 from broken_traces import BROKEN, with_operator, with_root, wrong
 
 from profilerkit import InputError, ModelInputs, ModelTrace, WithoutValuesError
-from profilerkit.layer_times import LayerTime
-from profilerkit.operator_times import OperatorTime, OperatorTimes
 from profilerkit.testing import FakeBackend, FakeModel, FakeTensor
-from profilerkit.trace import LayerCall
+from profilerkit.times.layer_times import LayerTime
+from profilerkit.times.operator_times import OperatorTime, OperatorTimes
+from profilerkit.trace.records import LayerCall
 
 __all__ = ["BROKEN"]
 

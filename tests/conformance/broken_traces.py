@@ -10,7 +10,7 @@ import numpy as np
 
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.testing import FakeBackend, FakeModel
-from profilerkit.trace import MemoryTimeline
+from profilerkit.trace.records import MemoryTimeline
 
 #: What each wrong backend overrides, by what is wrong with it.
 BROKEN: dict[str, type[FakeBackend]] = {}

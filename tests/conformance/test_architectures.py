@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from profilerkit.cost import Cost
-from profilerkit.data import TensorSpec
+from profilerkit.inputs import TensorSpec
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
 from profilerkit.testing.architectures import ARCHITECTURES, Architecture, ExpectedLayer, InputSpec, layer_numbers
 

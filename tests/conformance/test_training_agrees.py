@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from profilerkit.plugins import backend_named
+from profilerkit.plugging.offers import backend_named
 from profilerkit.testing.architectures import ARCHITECTURES
 
 BATCH = 2

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from profilerkit import BackendNotInstalledError, Comparison, Measurement, Profiler, compare
-from profilerkit.plugins import backend_named
+from profilerkit.plugging.offers import backend_named
 from profilerkit.testing.architectures import ARCHITECTURES
 
 pytestmark = pytest.mark.slow

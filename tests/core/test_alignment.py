@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from profilerkit import Comparison, Report
-from profilerkit.trace import LayerTable
+from profilerkit.trace.records import LayerTable
 
 
 def report(name: str, layers: Iterable[tuple[str, str, int]] | None) -> Report:

@@ -20,12 +20,12 @@ from profilerkit import (
     compare,
     profile,
 )
-from profilerkit.argument_rules import MOST, RULES
-from profilerkit.arguments import checked, checks_arguments
+from profilerkit.arguments.checking import checked, checks_arguments
+from profilerkit.arguments.rules import MOST, RULES
 from profilerkit.error_text import shown
 from profilerkit.figures import draw
+from profilerkit.piping.status import Completeness
 from profilerkit.render import render
-from profilerkit.status import Completeness
 from profilerkit.testing import FakeBackend, FakeModel, FakeTensor
 from profilerkit_metrics import ComputeEvalMetric, ComputeSize, ExecutionTime, Macs
 

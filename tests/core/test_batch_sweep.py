@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from profilerkit import InputError, Measurement, Profiler, Ratio, compare, profile
-from profilerkit.batch_sweep import BatchSweep, several_sizes
 from profilerkit.errors import ModelFailedError
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
+from profilerkit.times.batch_sweep import BatchSweep, several_sizes
 
 
 def sweep(throughputs: Mapping[int, float]) -> BatchSweep:

@@ -15,8 +15,8 @@ from test_renderers import HOSTILE_NAMES, STUDENT, TEACHER, Tags, layers, record
 from profilerkit import BudgetError, Completeness, Measurement, Report, Scale
 from profilerkit.budgets import Budget, Finding, Limit, Verdict, check
 from profilerkit.budgets.forms import as_junit, as_markdown, as_text, summary
-from profilerkit.table import Table
-from profilerkit.trace import MemoryTimeline
+from profilerkit.trace.records import MemoryTimeline
+from profilerkit.trace.table import Table
 
 BOUNDS = {
     ("<= 5", ""): 5.0,

@@ -32,13 +32,13 @@ from profilerkit import (
     ProfilerFunction,
     RendererInfo,
     compare,
-    plugins,
     profile,
 )
-from profilerkit.containment import _add_note, contained, notes_of
 from profilerkit.cost import Cost, evaluated
-from profilerkit.loaders import load_model
-from profilerkit.plugin_manager import PluginInfo
+from profilerkit.plugging import offers as plugins
+from profilerkit.plugging.loaders import load_model
+from profilerkit.plugging.manager import PluginInfo
+from profilerkit.process.containment import _add_note, contained, notes_of
 from profilerkit.render import render
 from profilerkit.testing import FakeBackend, FakeModel, FakeTensor
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from profilerkit import DataLoader, ForwardPass, InputError, ModelInputPattern, ModelInputs, Profiler, TensorSpec
-from profilerkit.data import parse_input_shape
-from profilerkit.intrinsic import ComputeInputs, InputSource, batch_size_of
-from profilerkit.structures import map_leaves
+from profilerkit.arguments.structures import map_leaves
+from profilerkit.inputs import parse_input_shape
+from profilerkit.piping.intrinsic import ComputeInputs, InputSource, batch_size_of
 from profilerkit.testing import FakeBackend, FakeTensor
 
 Point = namedtuple("Point", "x y")

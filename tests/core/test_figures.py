@@ -24,10 +24,10 @@ from profilerkit.figures import (
     roofline,
 )
 from profilerkit.figures.canvas import plain
-from profilerkit.layer_times import LayerTime, layer_time_table
-from profilerkit.report import StatusRecord
-from profilerkit.table import Table
-from profilerkit.trace import LayerTable, MemoryTimeline
+from profilerkit.results.report import StatusRecord
+from profilerkit.times.layer_times import LayerTime, layer_time_table
+from profilerkit.trace.records import LayerTable, MemoryTimeline
+from profilerkit.trace.table import Table
 
 pytest.importorskip("matplotlib")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from profilerkit.files import obstacle, write_bytes, write_text, written_elsewhere
+from profilerkit.process.files import obstacle, write_bytes, write_text, written_elsewhere
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="modes, links and devices are those of POSIX")
 
@@ -218,7 +218,8 @@ def test_a_socket_cannot_be_written_to_and_stays(tmp_path: Path, monkeypatch: py
 
 
 WRITES = (
-    "import sys; from profilerkit.files import write_text; print('before'); write_text({!r}, 'text'); print('after')"
+    "import sys; from profilerkit.process.files import write_text; "
+    "print('before'); write_text({!r}, 'text'); print('after')"
 )
 
 

@@ -14,8 +14,8 @@ from profilerkit import (
     StatusKey,
     UnknownStatusError,
 )
-from profilerkit.function import describe
-from profilerkit.registry import Registry
+from profilerkit.piping.function import describe
+from profilerkit.piping.registry import Registry
 
 
 class One(Metric):

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from profilerkit import InputError, ModelInputs, Profiler, profile
-from profilerkit.intrinsic import ComputeInputs, InputSource
-from profilerkit.structures import map_leaves
+from profilerkit.arguments.structures import map_leaves
+from profilerkit.piping.intrinsic import ComputeInputs, InputSource
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
 
 

@@ -20,7 +20,7 @@ from profilerkit import Comparison, Completeness, Measurement, Report
 from profilerkit.render import render
 from profilerkit.render.html import _SCRIPTS, fragment
 from profilerkit.render.page_data import _packed, embedded, page_data
-from profilerkit.trace import LayerTable
+from profilerkit.trace.records import LayerTable
 
 PAGE = Path(__file__).parents[2] / "profilerkit" / "render" / "page"
 

@@ -8,9 +8,17 @@ from typing import Any
 import pytest
 
 from profilerkit import ArgumentWarning, InputError, profile
-from profilerkit.ignoring import without_layers
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel
-from profilerkit.trace import LayerCall, LayerRecord, MemoryTimeline, ModelTrace, OpRecord, TensorInfo, WeightRecord
+from profilerkit.trace.ignoring import without_layers
+from profilerkit.trace.records import (
+    LayerCall,
+    LayerRecord,
+    MemoryTimeline,
+    ModelTrace,
+    OpRecord,
+    TensorInfo,
+    WeightRecord,
+)
 
 
 class Attention:

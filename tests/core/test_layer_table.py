@@ -6,8 +6,16 @@ from typing import Any
 
 import pytest
 
-from profilerkit.layer_table import LayerTable
-from profilerkit.trace import LayerCall, LayerRecord, MemoryTimeline, ModelTrace, OpRecord, TensorInfo, WeightRecord
+from profilerkit.trace.layer_table import LayerTable
+from profilerkit.trace.records import (
+    LayerCall,
+    LayerRecord,
+    MemoryTimeline,
+    ModelTrace,
+    OpRecord,
+    TensorInfo,
+    WeightRecord,
+)
 
 
 def info(*shape: int, dtype: str = "float32") -> TensorInfo:

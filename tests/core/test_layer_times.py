@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from profilerkit import ModelInputs, NotOfferedError, Profiler, Unavailable, WithoutValuesError, profile
-from profilerkit.layer_times import CallTime, LayerTime, LayerTimer, layer_time_table
 from profilerkit.testing import FakeBackend, FakeModel, FakeTensor
+from profilerkit.times.layer_times import CallTime, LayerTime, LayerTimer, layer_time_table
 from profilerkit_metrics import ComputeLayerTimes
 
 TIMES = [

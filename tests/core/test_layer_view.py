@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from profilerkit import Comparative, Completeness, Measurement, Report
-from profilerkit.columns import Column
-from profilerkit.layer_times import CallTime, LayerTime, layer_time_table
-from profilerkit.layer_view import children_of, with_times
 from profilerkit.render import render
-from profilerkit.report import StatusRecord
-from profilerkit.trace import LayerTable
+from profilerkit.render.columns import Column
+from profilerkit.results.report import StatusRecord
+from profilerkit.times.layer_times import CallTime, LayerTime, layer_time_table
+from profilerkit.trace.layer_view import children_of, with_times
+from profilerkit.trace.records import LayerTable
 
 
 def layer(path: str, kind: str, macs: int, inside: int = 0, **more: Any) -> Mapping[str, Any]:

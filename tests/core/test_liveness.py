@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profilerkit.liveness import Step, live_bytes
+from profilerkit.backend_kit.live_bytes import Step, live_bytes
 
 X, A, B, C, D = range(5)
 

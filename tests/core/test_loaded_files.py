@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from profilerkit import InputError, ModelFailedError
-from profilerkit.loaded_files import in_plain_names, kept_in_sight
-from profilerkit.loaders import load_from_file, load_model
+from profilerkit.plugging.loaded_files import in_plain_names, kept_in_sight
+from profilerkit.plugging.loaders import load_from_file, load_model
 
 
 def write(folder: Path, **files: str) -> Path:
@@ -283,7 +283,7 @@ def test_a_file_that_loads_another_one(tmp_path: Path) -> None:
     inner = "from helper import WIDTH\ndef build(): return WIDTH"
     write(tmp_path / "inner", net=inner, helper="WIDTH = 16")
     outer = f"""
-        from profilerkit.loaders import load_model
+        from profilerkit.plugging.loaders import load_model
         def build():
             inner = load_model({str(tmp_path / "inner" / "net.py")!r} + ":build")
             import helper
@@ -295,9 +295,9 @@ def test_a_file_that_loads_another_one(tmp_path: Path) -> None:
 
 def test_a_loader_of_a_plugin_cannot_leave_the_path_changed(monkeypatch: Any, tmp_path: Path) -> None:
     """Whatever a loader does with the path: `load_model` puts it back."""
-    from profilerkit import loaders
-    from profilerkit.extension import LoaderInfo
-    from profilerkit.plugin_manager import Offer, PluginInfo
+    from profilerkit.plugging import loaders
+    from profilerkit.plugging.extension import LoaderInfo
+    from profilerkit.plugging.manager import Offer, PluginInfo
 
     def adding(spec: str) -> str:
         sys.path.insert(0, "nowhere")

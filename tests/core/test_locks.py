@@ -17,13 +17,13 @@ from typing import Any
 
 import pytest
 
-from profilerkit import plugins
-from profilerkit.cached import cached_property, once_for_each
-from profilerkit.collector import collector_paused
 from profilerkit.cost import Cost
 from profilerkit.costs import CostRegistry
-from profilerkit.locks import Lock, PerThread, undone_in_child
-from profilerkit.plugins import PluginInfo
+from profilerkit.plugging import offers as plugins
+from profilerkit.plugging.offers import PluginInfo
+from profilerkit.process.cached import cached_property, once_for_each
+from profilerkit.process.collector import collector_paused
+from profilerkit.process.locks import Lock, PerThread, undone_in_child
 from profilerkit.testing import FakeBackend
 
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
@@ -127,7 +127,7 @@ def test_what_another_thread_has_under_way_is_undone_in_the_child_the_latest_fir
 def test_what_cannot_be_undone_is_said_and_the_rest_undone() -> None:
     code = """
 import os, sys, threading
-from profilerkit.locks import undone_in_child
+from profilerkit.process.locks import undone_in_child
 entered, leave = threading.Event(), threading.Event()
 def run():
     with undone_in_child(lambda: print('undone', flush=True)), undone_in_child(lambda: 1 / 0):
@@ -162,7 +162,7 @@ def test_the_garbage_collector_runs_in_the_child() -> None:
 
 LOADS = """
 import os, signal, sys, threading
-from profilerkit import plugin_manager, plugins
+from profilerkit.plugging import manager as plugin_manager, offers as plugins
 entered, leave = threading.Event(), threading.Event()
 load_all = plugin_manager._load_all
 def slow(state, own):

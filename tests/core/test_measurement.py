@@ -8,8 +8,8 @@ import random
 import pytest
 
 from profilerkit import Measurement, Ratio
-from profilerkit.measurement import Sampling, measure, measure_interleaved
 from profilerkit.testing import FakeClock
+from profilerkit.times.measurement import Sampling, measure, measure_interleaved
 
 
 def sampling(clock: FakeClock, **options: float) -> Sampling:

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from profilerkit.operator_costs import operator_table
-from profilerkit.operator_times import CalledOperator, KernelTime, OperatorTime, OperatorTimes, OperatorTimeTable
-from profilerkit.trace import LayerRecord, ModelTrace, OpRecord
+from profilerkit.backend_kit.operator_join import operator_table
+from profilerkit.times.operator_times import CalledOperator, KernelTime, OperatorTime, OperatorTimes, OperatorTimeTable
+from profilerkit.trace.records import LayerRecord, ModelTrace, OpRecord
 
 
 def op(operator: str, layer: str, macs: int, flops: int) -> OpRecord:

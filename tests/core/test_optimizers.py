@@ -3,8 +3,8 @@
 import pytest
 
 from profilerkit import InputError
-from profilerkit.optimizers import OPTIMIZERS, OptimizerBytes, optimizer_bytes
-from profilerkit.trace import WeightRecord
+from profilerkit.backend_kit.optimizers import OPTIMIZERS, OptimizerBytes, optimizer_bytes
+from profilerkit.trace.records import WeightRecord
 
 
 def weight(*shape: int, element: int = 4, trainable: bool = True, told: bool = True) -> WeightRecord:

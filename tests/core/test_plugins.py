@@ -34,12 +34,12 @@ from profilerkit import (
     compare,
     hookimpl,
     hookspecs,
-    loaders,
-    plugins,
     profile,
 )
 from profilerkit.cost import Cost
 from profilerkit.costs import CostRegistry
+from profilerkit.plugging import loaders
+from profilerkit.plugging import offers as plugins
 from profilerkit.render import render, renderer
 from profilerkit.testing import FakeBackend, FakeModel
 
@@ -85,7 +85,7 @@ def add_entry_point(entry_points: EntryPoints, name: str, module: str, package: 
 @pytest.fixture
 def core(entry_points: EntryPoints) -> None:
     """Install what profilerkit's core offers."""
-    add_entry_point(entry_points, "core", "profilerkit.builtin", "profilerkit", "0.1")
+    add_entry_point(entry_points, "core", "profilerkit.plugging.builtin", "profilerkit", "0.1")
 
 
 def offering(*items: Any) -> Callable[[], Sequence[Any]]:
@@ -258,9 +258,9 @@ from click.testing import CliRunner
 from profilerkit.cli import cli
 for arguments in (["--help"], ["profile", "--help"], ["list", "--help"], ["--version"]):
     assert CliRunner().invoke(cli, arguments).exit_code == 0
-loaded = {"profilerkit.builtin", "profilerkit_metrics.plugin", "profilerkit_torch.plugin"}
+loaded = {"profilerkit.plugging.builtin", "profilerkit_metrics.plugin", "profilerkit_torch.plugin"}
 print(loaded & set(sys.modules))
-from profilerkit.plugins import manager; manager()
+from profilerkit.plugging.offers import manager; manager()
 print(loaded <= set(sys.modules))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -337,7 +337,7 @@ def test_nothing_is_loaded_by_halves(install: Any, entry_points: EntryPoints) ->
 def test_a_plugin_may_ask_for_the_manager_while_it_is_loaded(
     entry_points: EntryPoints, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "asking_plugin.py").write_text("from profilerkit.plugins import manager\nmine = manager()")
+    (tmp_path / "asking_plugin.py").write_text("from profilerkit.plugging.offers import manager\nmine = manager()")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "asking_plugin", raising=False)
     add_entry_point(entry_points, "asking", "asking_plugin")
@@ -430,7 +430,7 @@ def test_where_plugins_are_called_alike_the_package_is_named(
 def test_a_package_called_like_another_ones_plugin(install: Any) -> None:
     for name, package in (("energy", "aaa"), ("other", "energy"), ("unknown", ""), ("unknown", "zzz")):
         install(name, package)
-    said = [plugins.switching_off(plugin).partition("=")[2] for plugin in plugins.installed_plugins()]
+    said = [plugin.switching_off.partition("=")[2] for plugin in plugins.installed_plugins()]
     assert sorted(said) == ["aaa", "other", "unknown", "zzz"]
 
 

@@ -8,10 +8,10 @@ import threading
 
 import pytest
 
-from profilerkit.progress import track
+from profilerkit.process.progress import track
 
 WORK = """
-from profilerkit.progress import track
+from profilerkit.process.progress import track
 for outer in track(["a", "b"], "Profiling Net"):
     for inner in track(range(3), "Evaluating on test"):
         pass

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from profilerkit.quantity import Scale, format_number, scale_value
+from profilerkit.piping.quantity import Scale, format_number, scale_value
 
 
 @pytest.mark.parametrize(

@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 
 from profilerkit import Comparative, Comparison, Completeness, Measurement, Report, Scale
-from profilerkit.plugins import offered_renderers
+from profilerkit.plugging.offers import offered_renderers
 from profilerkit.render import render
 from profilerkit.render.grids import visible
-from profilerkit.report import StatusRecord
-from profilerkit.saved import parse
-from profilerkit.trace import LayerTable
+from profilerkit.results.report import StatusRecord
+from profilerkit.results.saving import parse
+from profilerkit.trace.records import LayerTable
 
 GOLDEN = Path(__file__).parent / "golden"
 #: The forms that are text and say all that a report says; a browser test of its own looks at pages.

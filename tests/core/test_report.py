@@ -23,11 +23,11 @@ from profilerkit import (
     Report,
     UnknownStatusError,
 )
+from profilerkit.piping.status import Outcome
 from profilerkit.render.console import layer_table, measured_table, result_table, to_text
-from profilerkit.report import StatusRecord
-from profilerkit.status import Outcome
+from profilerkit.results.report import StatusRecord
 from profilerkit.testing import FakeLayer, FakeModel
-from profilerkit.trace import LayerTable
+from profilerkit.trace.records import LayerTable
 from profilerkit_metrics import ComputeComplexity, ComputeExecutionTime
 
 MakeProfiler = Callable[..., Profiler]

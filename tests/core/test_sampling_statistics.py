@@ -10,8 +10,8 @@ from statistics import median
 import pytest
 
 from profilerkit import Measurement, Ratio
-from profilerkit.measurement import Sampling, measure, measure_interleaved
 from profilerkit.testing import FakeClock
+from profilerkit.times.measurement import Sampling, measure, measure_interleaved
 
 Noise = Callable[[random.Random], float]
 

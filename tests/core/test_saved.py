@@ -27,12 +27,12 @@ from profilerkit import (
     load,
     profile,
 )
-from profilerkit.plain import from_plain, to_plain
-from profilerkit.report import StatusRecord
-from profilerkit.saved import parse, to_json
-from profilerkit.table import Table
+from profilerkit.results.json_values import from_plain, to_plain
+from profilerkit.results.report import StatusRecord
+from profilerkit.results.saving import parse, to_json
 from profilerkit.testing import FakeBackend, FakeModel, FakeTensor
-from profilerkit.trace import LayerTable, MemoryTimeline
+from profilerkit.trace.records import LayerTable, MemoryTimeline
+from profilerkit.trace.table import Table
 
 EARLIER = Path(__file__).parent / "reports"
 
@@ -148,7 +148,7 @@ def said(content: bytes) -> str:
 
 def resealed(content: Any) -> bytes:
     """Return a file whose checksum fits: what is wrong in it must be found by itself."""
-    from profilerkit.saved import _checksum
+    from profilerkit.results.saving import _checksum
 
     rest = {key: value for key, value in content.items() if key != "checksum"}
     return json.dumps({**rest, "checksum": _checksum(rest)}).encode()
@@ -254,7 +254,10 @@ CHANGES: dict[str, tuple[Callable[[Any], Any], str]] = {
         lambda c: c["statuses"].append(c["statuses"][0]),
         "statuses[8].key is 'total_params', as that of one before it",
     ),
-    "other format": (lambda c: c.update(format="csv"), "format is 'csv'; that of a report is 'profilerkit.report'"),
+    "other format": (
+        lambda c: c.update(format="csv"),
+        "format is 'csv'; that of a report is 'profilerkit.report'",
+    ),
     "no such schema": (lambda c: c.update(schema=0), "schema is 0, which there never was"),
     "true for a schema": (lambda c: c.update(schema=True), "schema is True, which there never was"),
     "newer schema": (

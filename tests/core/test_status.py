@@ -17,7 +17,7 @@ from profilerkit import (
     StatusKey,
     Unavailable,
 )
-from profilerkit.status import Outcome
+from profilerkit.piping.status import Outcome
 
 
 class Size(Metric):

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from profilerkit import InputError, Measurement, ModelInputs, NotOfferedError, Profiler
-from profilerkit.layer_times import LayerTime
-from profilerkit.status import Completeness
-from profilerkit.steps import StepRecord, StepRecorder, WatchedSteps
+from profilerkit.piping.status import Completeness
 from profilerkit.testing.fakes import FakeBackend, FakeLayer, FakeModel, FakeTensor
-from profilerkit.watching import Watch
+from profilerkit.times.layer_times import LayerTime
+from profilerkit.times.steps import StepRecord, StepRecorder, WatchedSteps
+from profilerkit.times.watching import Watch
 from profilerkit_metrics import ComputeWatchedSteps
 
 REASONS = {name: f"no {name}" for name in ("forward", "backward", "optimizer", "memory")}

@@ -26,10 +26,10 @@ HAVE_LOCKS = {"threading", "_thread", "multiprocessing", "queue", "concurrent", 
 #: What is written besides, and why that is no file of the user's.
 EXCEPTIONS = {
     # The profiler of torch opens names alone: it writes to a scratch file, whose content goes the one way.
-    ("profilerkit_torch/operator_passes.py", "export_chrome_trace"),
+    ("profilerkit_torch/operator_timing/passes.py", "export_chrome_trace"),
     # Descriptors: standard output, the null device, pipes of a process.
-    ("profilerkit/clean_output.py", "fdopen"),
-    ("profilerkit/clean_output.py", "open"),
+    ("profilerkit/process/clean_output.py", "fdopen"),
+    ("profilerkit/process/clean_output.py", "open"),
     ("profilerkit/isolation/processes.py", "open"),
     ("profilerkit/isolation/starting.py", "open"),
     ("profilerkit/isolation/job.py", "fdopen"),
@@ -78,7 +78,7 @@ def test_one_module_writes_files() -> None:
     """Every other one that opened a file for writing would replace devices and links, and change modes, again."""
     found = set()
     for name, path in sources():
-        if name != "profilerkit/files.py":
+        if name != "profilerkit/process/files.py":
             imported = from_files(path)
             for owner, called, call in calls(ast.parse(path.read_text(encoding="utf-8"))):
                 if writes(owner, called, call) and not (not owner and called in imported):
@@ -140,8 +140,10 @@ def test_one_module_makes_locks() -> None:
     """A lock of Python's own that another thread holds while the process forks is held in the child for ever."""
     for name, path in sources():
         made = locks_made(ast.parse(path.read_text(encoding="utf-8")))
-        if name != "profilerkit/locks.py":
-            assert not made, f"{name} makes {sorted(made)}; profilerkit.locks has locks that a forked child finds free"
+        if name != "profilerkit/process/locks.py":
+            assert not made, (
+                f"{name} makes {sorted(made)}; profilerkit.process.locks has locks that a forked child finds free"
+            )
         else:
             assert made == {"Lock", "RLock"}
 
@@ -159,32 +161,34 @@ def test_no_property_has_a_lock() -> None:
     for name, path in sources():
         text = path.read_text(encoding="utf-8")
         assert (
-            "cached_property" not in text or "cached import cached_property" in text or name == "profilerkit/cached.py"
+            "cached_property" not in text
+            or "cached import cached_property" in text
+            or name == "profilerkit/process/cached.py"
         )
 
 
 def test_the_root_is_that_of_the_project() -> None:
-    assert (ROOT / "profilerkit" / "files.py").is_file()
+    assert (ROOT / "profilerkit" / "process" / "files.py").is_file()
     assert len(sources()) > 100
 
 
 #: What is remembered for good, and why it does not grow with what a user profiles.
 REMEMBERED = {
-    "profilerkit/plain.py": {"_process"},  # takes nothing
+    "profilerkit/results/json_values.py": {"_process"},  # takes nothing
     "profilerkit/render/html.py": {"_source", "_templates"},  # the files of the page
-    "profilerkit_tensorflow/user_code.py": {"is_users_own"},  # names of modules, at most 1000
-    "profilerkit_torch/static_pass.py": {"_import_dynamo"},  # takes nothing
-    "profilerkit_torch/replay.py": {"_aliases", "depends_on_values"},  # operators, which torch itself keeps
+    "profilerkit_tensorflow/untouched/user_code.py": {"is_users_own"},  # names of modules, at most 1000
+    "profilerkit_torch/trace/static_pass.py": {"_import_dynamo"},  # takes nothing
+    "profilerkit_torch/trace/replay.py": {"_aliases", "depends_on_values"},  # operators, which torch itself keeps
     "profilerkit_torch/costs/classification.py": {"has_nested_kernel"},  # the same
-    "profilerkit_torch/operator_passes.py": {"_is_free"},  # their names
+    "profilerkit_torch/operator_timing/passes.py": {"_is_free"},  # their names
     "profilerkit_torch/costs/elementwise.py": {"_constant"},  # the same
-    "profilerkit_torch/weights.py": {"_name_of"},  # the dtypes of torch
-    "profilerkit_torch/layers.py": {"_info"},  # shapes and dtypes, at most 4096
+    "profilerkit_torch/model/weights.py": {"_name_of"},  # the dtypes of torch
+    "profilerkit_torch/trace/layers.py": {"_info"},  # shapes and dtypes, at most 4096
 }
 
 
 def test_what_is_remembered_for_good_does_not_grow() -> None:
-    """A cache by class, model or tensor keeps the user's alive; `profilerkit.cached.once_for_each` does not."""
+    """A cache by class, model or tensor keeps the user's alive; `profilerkit.process.cached.once_for_each` does not."""
     found: dict[str, set[str]] = {}
     for name, path in sources():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

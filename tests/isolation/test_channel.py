@@ -18,7 +18,7 @@ from profilerkit.isolation.child import said_error
 from profilerkit.isolation.job import NoModelError
 from profilerkit.isolation.messages import Heard
 from profilerkit.isolation.output import BoundedOutput
-from profilerkit.saved import to_json
+from profilerkit.results.saving import to_json
 
 
 @given(st.lists(st.binary(max_size=200), max_size=5), st.integers(1, 50))

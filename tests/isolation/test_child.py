@@ -28,9 +28,9 @@ from profilerkit.isolation.channel import REPORT, Channel, FrameReader, decoded
 from profilerkit.isolation.child import NOT_REACHED, Work, in_order, risk, serve
 from profilerkit.isolation.job import Job
 from profilerkit.isolation.turns import taking_turns
-from profilerkit.measurement import Sampling, measure, measure_interleaved
-from profilerkit.saved import parse
+from profilerkit.results.saving import parse
 from profilerkit.testing import FakeBackend, FakeClock, FakeLayer, FakeModel, FakeTensor
+from profilerkit.times.measurement import Sampling, measure, measure_interleaved
 
 Said = list["dict[str, Any] | Report"]
 

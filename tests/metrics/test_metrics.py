@@ -14,7 +14,7 @@ from profilerkit import (
     MissingArgumentError,
     Profiler,
 )
-from profilerkit.plugins import default_functions
+from profilerkit.plugging.offers import default_functions
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
 from profilerkit_metrics import (
     ComputeEvalMetric,

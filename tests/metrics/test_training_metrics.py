@@ -6,7 +6,7 @@ from typing import Any
 
 from profilerkit import ModelInputs, ModelTrace, Profiler
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
-from profilerkit.trace import LayerRecord, MemoryTimeline, OpRecord, WeightRecord
+from profilerkit.trace.records import LayerRecord, MemoryTimeline, OpRecord, WeightRecord
 from profilerkit_metrics import ComputeTraining
 
 WEIGHTS = (WeightRecord("weight", 0, 10, 40, "float32", True, shape=(5, 2)),)

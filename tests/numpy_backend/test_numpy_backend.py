@@ -23,7 +23,7 @@ from profilerkit import (
     compare,
     profile,
 )
-from profilerkit.plugins import backend_named, find_backend
+from profilerkit.plugging.offers import backend_named, find_backend
 from profilerkit.testing import ARCHITECTURES
 from profilerkit_metrics import ComputeEvalMetric
 from profilerkit_numpy.backend import NumpyBackend

@@ -21,7 +21,7 @@ from tensorflow.python.framework.func_graph import FuncGraph
 
 from profilerkit import ModelInputs, ProfilerKitWarning, profile
 from profilerkit_tensorflow import TFBackend, get_accuracy
-from profilerkit_tensorflow.escapes import forgotten, graphs_made
+from profilerkit_tensorflow.untouched.leftovers import forgotten, graphs_made
 
 BACKEND = TFBackend()
 X = np.ones((2, 4), "float32")

@@ -15,7 +15,7 @@ from keras import layers  # noqa: E402
 from small import cost, ones, trace, traced  # noqa: E402
 
 from profilerkit import ModelInputs  # noqa: E402
-from profilerkit_tensorflow.program import traced_program  # noqa: E402
+from profilerkit_tensorflow.model.program import traced_program  # noqa: E402
 
 Function = Callable[..., Any]
 

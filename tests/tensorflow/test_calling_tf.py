@@ -15,8 +15,8 @@ tf = pytest.importorskip("tensorflow")
 import keras  # noqa: E402 - TensorFlow comes first, or the tests are skipped
 
 from profilerkit import InputError, ModelFailedError, WithoutValuesError  # noqa: E402
-from profilerkit_tensorflow.calling import call_model, compiled  # noqa: E402
 from profilerkit_tensorflow.evaluation import EvalLossFunction, get_accuracy, get_topk  # noqa: E402
+from profilerkit_tensorflow.model.calls import call_model, compiled  # noqa: E402
 
 SCORES = np.array([[9, 1, 0], [0, 9, 1], [1, 0, 9], [9, 1, 0], [0, 9, 1]], dtype=np.float32)
 TARGETS = np.array([0, 1, 2, 1, 0])  # the first three are the highest scores

@@ -18,7 +18,7 @@ import tf_keras
 
 from profilerkit import ModelInputs, Profiler, TracingError, compare, profile
 from profilerkit_tensorflow import EvalLossFunction, TFBackend, get_accuracy, get_topk
-from profilerkit_tensorflow.preservation import preserved
+from profilerkit_tensorflow.untouched.preservation import preserved
 
 BACKEND = TFBackend()
 X = np.ones((2, 4), "float32")

@@ -24,7 +24,7 @@ from profilerkit_tensorflow.data import (  # noqa: E402
     random_tensor,
     with_batch_size,
 )
-from profilerkit_tensorflow.devices import resolve_device  # noqa: E402
+from profilerkit_tensorflow.running.devices import resolve_device  # noqa: E402
 
 
 def dataset(rows: int = 5) -> Any:
@@ -374,7 +374,7 @@ def test_a_second_device_by_its_number_and_by_the_model_on_it() -> None:
 import keras, tensorflow as tf
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-from profilerkit_tensorflow.devices import resolve_device
+from profilerkit_tensorflow.running.devices import resolve_device
 with tf.device("CPU:1"):
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
     module = tf.Module(); module.v = tf.Variable(1.0)

@@ -20,12 +20,12 @@ from profilerkit import (  # noqa: E402
     WithoutValuesError,
     profile,
 )
-from profilerkit.layer_times import LayerTime, layer_time_table  # noqa: E402
+from profilerkit.times.layer_times import LayerTime, layer_time_table  # noqa: E402
 from profilerkit_metrics import ComputeLayerTimes  # noqa: E402
 from profilerkit_tensorflow import TFProfiler  # noqa: E402
 from profilerkit_tensorflow.backend import TFBackend  # noqa: E402
-from profilerkit_tensorflow.layer_timing import _Timed, layer_times  # noqa: E402
-from profilerkit_tensorflow.op_times import NodeTime, PassTimes  # noqa: E402
+from profilerkit_tensorflow.layer_timing.timer import _Timed, layer_times  # noqa: E402
+from profilerkit_tensorflow.operator_timing.events import NodeTime, PassTimes  # noqa: E402
 
 L = keras.layers
 
@@ -344,7 +344,7 @@ def test_it_is_a_metric_like_others() -> None:
 
 
 def test_the_program_of_a_trace_is_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    from profilerkit_tensorflow import layer_timing
+    from profilerkit_tensorflow.layer_timing import timer as layer_timing
 
     backend, model, inputs = TFBackend(), two_dense(), ModelInputs(tf.ones([4, 512]))
     kept = backend.trace(model, inputs)

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from profilerkit import InputError, profile
-from profilerkit.loaders import load_model
+from profilerkit.plugging.loaders import load_model
 
 pytest.importorskip("tensorflow")
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from profilerkit.liveness import Step, live_bytes
-from profilerkit_tensorflow.memory import Tensor, constant_bytes, steps_of, tensor_bytes
+from profilerkit.backend_kit.live_bytes import Step, live_bytes
+from profilerkit_tensorflow.trace.live_bytes import Tensor, constant_bytes, steps_of, tensor_bytes
 
 IMAGE = (8, 64, 64, 32)
 IMAGE_BYTES = 8 * 64 * 64 * 32 * 4

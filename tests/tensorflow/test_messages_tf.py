@@ -22,9 +22,9 @@ from profilerkit import (  # noqa: E402
     profile,
 )
 from profilerkit.error_text import error_line  # noqa: E402
-from profilerkit.loaders import find_loader, load_model  # noqa: E402
+from profilerkit.plugging.loaders import find_loader, load_model  # noqa: E402
 from profilerkit_tensorflow import EvalLossFunction, TFBackend, get_accuracy, get_topk  # noqa: E402
-from profilerkit_tensorflow.eager_run import EagerRun  # noqa: E402
+from profilerkit_tensorflow.trace.eager_run import EagerRun  # noqa: E402
 
 BACKEND = TFBackend()
 

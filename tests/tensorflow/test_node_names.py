@@ -8,8 +8,8 @@ import pytest
 
 tf = pytest.importorskip("tensorflow")
 
-from profilerkit_tensorflow.node_names import kernel_operation, node_path, original_name  # noqa: E402
-from profilerkit_tensorflow.op_times import op_seconds  # noqa: E402
+from profilerkit_tensorflow.operator_timing.events import op_seconds  # noqa: E402
+from profilerkit_tensorflow.operator_timing.node_names import kernel_operation, node_path, original_name  # noqa: E402
 
 
 @pytest.mark.parametrize(

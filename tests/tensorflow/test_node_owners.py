@@ -11,10 +11,10 @@ tf = pytest.importorskip("tensorflow")
 import keras  # noqa: E402
 
 from profilerkit import ModelInputs  # noqa: E402
-from profilerkit_tensorflow.node_owners import NodeOwners, Placed, runs_of_bodies  # noqa: E402
-from profilerkit_tensorflow.op_times import PassTimes, op_seconds  # noqa: E402
-from profilerkit_tensorflow.preservation import preserved  # noqa: E402
-from profilerkit_tensorflow.program import Program, traced_program  # noqa: E402
+from profilerkit_tensorflow.model.program import Program, traced_program  # noqa: E402
+from profilerkit_tensorflow.operator_timing.events import PassTimes, op_seconds  # noqa: E402
+from profilerkit_tensorflow.operator_timing.node_owners import NodeOwners, Placed, runs_of_bodies  # noqa: E402
+from profilerkit_tensorflow.untouched.preservation import preserved  # noqa: E402
 
 L = keras.layers
 

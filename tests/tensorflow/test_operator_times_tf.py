@@ -12,10 +12,10 @@ tf = pytest.importorskip("tensorflow")
 import keras  # noqa: E402
 
 from profilerkit import InputError, ModelInputs, ProfilerBusyError, profile  # noqa: E402
-from profilerkit.operator_times import OperatorTimeTable  # noqa: E402
-from profilerkit_tensorflow import operator_passes  # noqa: E402
-from profilerkit_tensorflow.op_times import _xplane_protobuf  # noqa: E402
-from profilerkit_tensorflow.operator_passes import times_of_operators  # noqa: E402
+from profilerkit.times.operator_times import OperatorTimeTable  # noqa: E402
+from profilerkit_tensorflow.operator_timing import passes as operator_passes  # noqa: E402
+from profilerkit_tensorflow.operator_timing.events import _xplane_protobuf  # noqa: E402
+from profilerkit_tensorflow.operator_timing.passes import times_of_operators  # noqa: E402
 
 L = keras.layers
 

@@ -16,7 +16,7 @@ pytest.importorskip("tf_keras")
 import tensorflow as tf
 from restless import MODELS, RUNS, X, call, trained
 
-from profilerkit_tensorflow.preservation import preserved
+from profilerkit_tensorflow.untouched.preservation import preserved
 
 
 class Facts:

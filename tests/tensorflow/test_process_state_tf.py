@@ -19,7 +19,7 @@ import tensorflow as tf
 import tf_keras
 from restless import MODELS, X, call, trained, used
 
-from profilerkit_tensorflow.preservation import preserved
+from profilerkit_tensorflow.untouched.preservation import preserved
 
 
 @pytest.mark.parametrize("kind", ["keras fitted", "tf_keras fitted", "keras stateful", "module"])
@@ -198,8 +198,8 @@ def test_a_frozen_layer_and_another_class_come_back() -> None:
 def test_tf_keras_is_not_imported_to_ask() -> None:
     code = """
 import sys, tensorflow as tf
-from profilerkit_tensorflow.preservation import preserved
-from profilerkit_tensorflow.variables import weights_of
+from profilerkit_tensorflow.untouched.preservation import preserved
+from profilerkit_tensorflow.model.variables import weights_of
 module = tf.Module()
 module.v = tf.Variable(1.0)
 with preserved(module, variable_values=True):

@@ -12,7 +12,7 @@ keras = pytest.importorskip("keras")
 
 from small import ones, trace, traced  # noqa: E402 - TensorFlow comes first
 
-from profilerkit.trace import ModelTrace  # noqa: E402
+from profilerkit.trace.records import ModelTrace  # noqa: E402
 
 
 def states(found: ModelTrace) -> list[tuple[str, int, int]]:

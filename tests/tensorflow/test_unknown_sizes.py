@@ -11,8 +11,8 @@ tf = pytest.importorskip("tensorflow")
 from small import ones, traced  # noqa: E402 - TensorFlow comes first
 
 from profilerkit import Completeness, profile  # noqa: E402
-from profilerkit.trace import MemoryTimeline  # noqa: E402
-from profilerkit_tensorflow.memory import unsized_tensors  # noqa: E402
+from profilerkit.trace.records import MemoryTimeline  # noqa: E402
+from profilerkit_tensorflow.trace.live_bytes import unsized_tensors  # noqa: E402
 
 
 def masked(x: Any) -> Any:

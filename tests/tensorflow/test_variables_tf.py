@@ -14,7 +14,7 @@ import keras
 import tensorflow as tf
 import tf_keras
 
-from profilerkit_tensorflow.variables import fingerprint, is_keras_layer, variables_of, weights_of
+from profilerkit_tensorflow.model.variables import fingerprint, is_keras_layer, variables_of, weights_of
 
 #: Dense of 4 x 3 + 3, then scale, shift and two statistics for each of 3: the statistics are not trained.
 TOTAL, TRAINED = 15 + 12, 15 + 6

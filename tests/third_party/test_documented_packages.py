@@ -58,7 +58,7 @@ PACKAGES = {
     "writing-a-loader": (
         "profilerkit-zoo",
         ("torch",),
-        "from profilerkit.loaders import load_model\nassert load_model('zoo:linear').model.out_features == 10",
+        "from profilerkit.plugging.loaders import load_model\nassert load_model('zoo:linear').model.out_features == 10",
     ),
     "writing-a-cost-formula": (
         "profilerkit-banded",
@@ -66,7 +66,7 @@ PACKAGES = {
         """
 from types import SimpleNamespace
 from profilerkit.cost import Cost, Shape
-from profilerkit.plugins import manager
+from profilerkit.plugging.offers import manager
 
 [costs] = [each for each in manager().hook.profilerkit_op_costs(backend=SimpleNamespace(name="torch")) if each]
 formula = costs["howto::banded_solve"]

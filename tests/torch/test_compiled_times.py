@@ -14,7 +14,7 @@ from torch import nn
 
 from profilerkit import InputError, ModelInputs, compare, profile
 from profilerkit.backend import RunOptions
-from profilerkit_torch.compiling import compiled
+from profilerkit_torch.running.compiling import compiled
 
 
 class Counting:

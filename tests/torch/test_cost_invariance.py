@@ -13,8 +13,8 @@ from tiny import Call, ones, traced
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from profilerkit_torch.layers import LayerStack
-from profilerkit_torch.recorder import Recorder
+from profilerkit_torch.trace.layers import LayerStack
+from profilerkit_torch.trace.recorder import Recorder
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:Using padding='same' with even kernel lengths",

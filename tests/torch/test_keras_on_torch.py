@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from profilerkit import BackendNotFoundError, profile
-from profilerkit.keras_layers import keras_backend
-from profilerkit.plugins import find_backend
+from profilerkit.backend_kit.keras_layers import keras_backend
+from profilerkit.plugging.offers import find_backend
 
 pytestmark = pytest.mark.slow
 

@@ -110,7 +110,7 @@ def test_own_work_adds_up_however_modules_are_nested_shared_and_called(plan: lis
 @settings(max_examples=20, deadline=None)
 @given(plan=PLANS, left=st.sampled_from(["Linear", "top.*", "elsewhere", "*.own"]))
 def test_leaving_layers_out_leaves_the_sum_of_the_others(plan: list[Any], left: str) -> None:
-    from profilerkit.ignoring import without_layers
+    from profilerkit.trace.ignoring import without_layers
 
     found = traced(Net([*plan, ["own"]]), ones(ROWS, 8))
     rest = without_layers(found, [left])

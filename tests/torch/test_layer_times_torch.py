@@ -13,10 +13,10 @@ from torch.utils.checkpoint import checkpoint
 from waiting import CLOCK, Busy, X, seconds, timed, timer_of, wait
 
 from profilerkit_torch import layer_times
-from profilerkit_torch.graph_hooks import GraphHooks
-from profilerkit_torch.layer_clocks import HostClock
-from profilerkit_torch.layer_timeline import Overhead
-from profilerkit_torch.layer_timing import TorchLayerTimer
+from profilerkit_torch.layer_timing.clocks import HostClock
+from profilerkit_torch.layer_timing.graph_hooks import GraphHooks
+from profilerkit_torch.layer_timing.timeline import Overhead
+from profilerkit_torch.layer_timing.timer import TorchLayerTimer
 
 
 def test_parents_are_their_children_and_their_own() -> None:

@@ -14,9 +14,9 @@ from torch import nn
 from waiting import CLOCK, Busy, X, seconds, timed, timer_of
 
 from profilerkit_torch import layer_times
-from profilerkit_torch.layer_clocks import EventClock, HostClock, WaitingClock, clock_for
-from profilerkit_torch.layer_timing import TorchLayerTimer
-from profilerkit_torch.layer_unseen import unseen_layers
+from profilerkit_torch.layer_timing.clocks import EventClock, HostClock, WaitingClock, clock_for
+from profilerkit_torch.layer_timing.timer import TorchLayerTimer
+from profilerkit_torch.layer_timing.unseen import unseen_layers
 
 
 def test_a_pass_that_raises_is_left_out_and_its_error_goes_on() -> None:

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import torch
 
-from profilerkit_torch import layer_clocks
-from profilerkit_torch.layer_clocks import EventClock, HostClock, WaitingClock, clock_for
-from profilerkit_torch.layer_recorder import measured_overhead
-from profilerkit_torch.layer_timeline import Accumulation, Kind, Node, Overhead, Run, Timeline, inclusive
+from profilerkit_torch.layer_timing import clocks as layer_clocks
+from profilerkit_torch.layer_timing.clocks import EventClock, HostClock, WaitingClock, clock_for
+from profilerkit_torch.layer_timing.recorder import measured_overhead
+from profilerkit_torch.layer_timing.timeline import Accumulation, Kind, Node, Overhead, Run, Timeline, inclusive
 
 
 class Layer:

@@ -15,7 +15,7 @@ from tiny import Call
 from torch import nn
 
 from profilerkit import InputError, ModelFailedError, ModelInputs, Profiler, WithoutValuesError, profile
-from profilerkit.layer_times import LayerTime, LayerTimeTable, layer_time_table
+from profilerkit.times.layer_times import LayerTime, LayerTimeTable, layer_time_table
 from profilerkit_metrics import ComputeLayerTimes
 from profilerkit_torch import TorchBackend, TorchProfiler, layer_times
 

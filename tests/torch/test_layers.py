@@ -14,7 +14,7 @@ from tiny import Call, ones, trace, traced
 from torch import nn
 
 from profilerkit import ModelTrace, RegistrationConflictError, profile
-from profilerkit.saved import parse, to_json
+from profilerkit.results.saving import parse, to_json
 from profilerkit_torch import Cost, Shape, register_module_cost, register_op_cost
 from profilerkit_torch.costs import scoped_costs
 

@@ -431,7 +431,7 @@ def test_an_error_in_putting_one_thing_back_leaves_nothing_else_behind() -> None
     model: Any = Keeping(keeper)
     model.config = {"a": 1}
     before = model.layer.weight.tolist()
-    from profilerkit_torch import preservation
+    from profilerkit_torch.untouched import preservation
 
     with pytest.raises(RuntimeError, match="cannot be set"), preservation.preserved(model):
         model.layer.requires_grad_(False)

@@ -14,8 +14,8 @@ from click.testing import CliRunner
 
 from profilerkit import profile
 from profilerkit.cli import cli
-from profilerkit.loaded_files import kept_in_sight
-from profilerkit.loaders import load_model
+from profilerkit.plugging.loaded_files import kept_in_sight
+from profilerkit.plugging.loaders import load_model
 
 NET = """
 import torch
@@ -74,7 +74,7 @@ def test_compare_and_diff_measure_two_models(folders: Path) -> None:
         assert [report["statuses"][0]["value"] for report in reports] == [8 * 8 + 8, 8 * 32 + 32]
         assert [report["model_type"] for report in reports] == ["net.Net", "net.Net"], "no path of this machine"
     assert "helper" not in sys.modules
-    assert not [name for name in sys.modules if name.startswith("profilerkit.loaded_files.")]
+    assert not [name for name in sys.modules if name.startswith("profilerkit.plugging.loaded_files.")]
 
 
 def test_check_fails_where_the_new_model_is_larger(folders: Path) -> None:
@@ -112,7 +112,7 @@ def test_scripted_and_saved_classes(folders: Path, tmp_path: Path) -> None:
 WORKERS = """
 import sys
 import torch
-from profilerkit.loaders import load_model
+from profilerkit.plugging.loaders import load_model
 
 if __name__ == "__main__":
     for name in ("old", "new"):

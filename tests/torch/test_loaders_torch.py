@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from profilerkit import InputError, LoadedModel
-from profilerkit.loaders import load_model
+from profilerkit.plugging.loaders import load_model
 
 
 class Net(nn.Module):

@@ -10,7 +10,7 @@ from tiny import BACKEND, Call, ones
 from torch import nn
 
 from profilerkit import ModelInputs, NotOfferedError, profile
-from profilerkit_torch.measured_memory import on_accelerator
+from profilerkit_torch.running.measured_memory import on_accelerator
 
 NO_GPU = not torch.cuda.is_available()
 KIB = 1024

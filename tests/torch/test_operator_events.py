@@ -1,7 +1,7 @@
 """From a stream of profiler events made by hand to the seconds of each operator: exact arithmetic."""
 
-from profilerkit.operator_times import CalledOperator, OperatorTime, OperatorTimes
-from profilerkit_torch.operator_events import Event, OperatorLedger, Sort
+from profilerkit.times.operator_times import CalledOperator, OperatorTime, OperatorTimes
+from profilerkit_torch.operator_timing.events import Event, OperatorLedger, Sort
 
 FREE = frozenset({"aten::view", "aten::t"})
 

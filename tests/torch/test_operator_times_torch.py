@@ -18,10 +18,11 @@ from torch.autograd.profiler_util import EventList, FunctionEvent
 from torch.utils.checkpoint import checkpoint
 
 from profilerkit import InputError, ModelFailedError, ModelInputs, NotOfferedError, ProfilerBusyError, Report, profile
-from profilerkit.operator_times import OperatorTimeTable
+from profilerkit.times.operator_times import OperatorTimeTable
 from profilerkit_metrics import ComputeOperatorTable
-from profilerkit_torch import TorchBackend, TorchProfiler, operator_events
-from profilerkit_torch.operator_passes import _activities, _is_free, times_of_operators
+from profilerkit_torch import TorchBackend, TorchProfiler
+from profilerkit_torch.operator_timing import events as operator_events
+from profilerkit_torch.operator_timing.passes import _activities, _is_free, times_of_operators
 
 
 def network() -> nn.Sequential:
@@ -217,7 +218,7 @@ def test_many_passes_keep_no_events(monkeypatch: pytest.MonkeyPatch) -> None:
         held.append(len(events))
 
     monkeypatch.setattr(operator_events.OperatorLedger, "add", counted)
-    monkeypatch.setattr("profilerkit_torch.operator_passes._EVENTS_OF_A_SESSION", 400)
+    monkeypatch.setattr("profilerkit_torch.operator_timing.passes._EVENTS_OF_A_SESSION", 400)
     left = {}
     gc.collect()
     before = Counter(map(type, gc.get_objects()))

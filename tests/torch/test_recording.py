@@ -15,7 +15,7 @@ from torch.nn.modules import module as torch_module
 from profilerkit import CostFormulaError, profile
 from profilerkit_torch import Cost, register_module_cost, register_op_cost
 from profilerkit_torch.costs import scoped_costs
-from profilerkit_torch.records import layer_records
+from profilerkit_torch.trace.records import layer_records
 
 
 def global_hooks() -> dict[str, dict[int, Any]]:

@@ -12,9 +12,9 @@ import torch.nn.functional as F
 from tiny import Call, ones, trace, traced
 from torch import nn
 
-from profilerkit_torch.inventory import Inventory
-from profilerkit_torch.layers import is_lazy
-from profilerkit_torch.output_sizes import SIZES
+from profilerkit_torch.model.inventory import Inventory
+from profilerkit_torch.trace.layers import is_lazy
+from profilerkit_torch.trace.meta_sizes import SIZES
 
 META = torch.device("meta")
 

@@ -15,7 +15,7 @@ from torch import nn
 
 from profilerkit import InputError, ModelFailedError, ModelInputs, compare, profile
 from profilerkit.backend import RunOptions
-from profilerkit_torch.timed_passes import EventTimedPass
+from profilerkit_torch.running.passes import EventTimedPass
 
 
 def small() -> nn.Sequential:
@@ -313,7 +313,7 @@ class Events:
 def test_work_on_cuda_is_timed_by_a_pair_of_events_for_each_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     from contextlib import nullcontext
 
-    from profilerkit.measurement import Sampling, measure
+    from profilerkit.times.measurement import Sampling, measure
 
     noted: list[str] = []
     Events.noted = noted

@@ -13,9 +13,9 @@ from torch.profiler import profile as torch_profile
 from torch.utils.checkpoint import checkpoint
 
 from profilerkit import ModelInputs, ModelTrace, profile
-from profilerkit.optimizers import OptimizerBytes
-from profilerkit.optimizers import optimizer_bytes as bytes_by_name
-from profilerkit_torch.training_optimizers import optimizer_bytes
+from profilerkit.backend_kit.optimizers import OptimizerBytes
+from profilerkit.backend_kit.optimizers import optimizer_bytes as bytes_by_name
+from profilerkit_torch.training.optimizers import optimizer_bytes
 
 WIDTH = 8
 WEIGHT = WIDTH * WIDTH * 4

@@ -17,7 +17,7 @@ from torch import nn
 
 from profilerkit import InputError, profile
 from profilerkit.cli import cli
-from profilerkit.loaders import load_model
+from profilerkit.plugging.loaders import load_model
 
 WAYS = [
     "example inputs",

@@ -14,10 +14,10 @@ from torch.optim.optimizer import _global_optimizer_post_hooks, _global_optimize
 from waiting import CLOCK, Busy, X
 
 from profilerkit import InputError, Measurement
-from profilerkit.watching import Watch
+from profilerkit.times.watching import Watch
 from profilerkit_torch import TorchProfiler, watch
-from profilerkit_torch.layer_clocks import HostClock
-from profilerkit_torch.step_recorder import TorchStepRecorder
+from profilerkit_torch.layer_timing.clocks import HostClock
+from profilerkit_torch.layer_timing.step_recorder import TorchStepRecorder
 
 
 class SlowSGD(torch.optim.SGD):

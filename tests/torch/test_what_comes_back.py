@@ -14,7 +14,7 @@ from torch import nn
 
 from profilerkit import ModelChangedWarning, ModelInputs, profile
 from profilerkit_torch import ComputeEvalMetric, TorchBackend, TorchProfiler
-from profilerkit_torch.tracing import trace_model
+from profilerkit_torch.trace.tracing import trace_model
 
 X = torch.ones(1, 2)
 EXAMPLES = Path(__file__).parents[2] / "examples"

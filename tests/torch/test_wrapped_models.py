@@ -13,7 +13,7 @@ from torch import nn
 
 from profilerkit import ModelInputs, ModelTrace, profile
 from profilerkit_torch import TorchBackend
-from profilerkit_torch.wrapped import inner_model
+from profilerkit_torch.model.wrapped import inner_model
 
 LINEAR = 2 * 8 * 8  # MACs of an 8 x 8 linear layer for two samples
 

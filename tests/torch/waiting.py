@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from profilerkit.layer_times import LayerTimeTable
-from profilerkit_torch.layer_clocks import HostClock
-from profilerkit_torch.layer_timeline import Overhead
-from profilerkit_torch.layer_timing import TorchLayerTimer
+from profilerkit.times.layer_times import LayerTimeTable
+from profilerkit_torch.layer_timing.clocks import HostClock
+from profilerkit_torch.layer_timing.timeline import Overhead
+from profilerkit_torch.layer_timing.timer import TorchLayerTimer
 
 X = torch.ones(2)
 

@@ -12,12 +12,12 @@ from typing import Any, TypeVar, cast, overload
 import torch
 from torch import nn
 
-from profilerkit.arguments import checked
+from profilerkit.arguments.checking import checked
+from profilerkit.backend_kit.keras_layers import is_shipped
 from profilerkit.costs import UNCOUNTED, Cost, CostRegistry, Formula, Shape
 from profilerkit.costs.keras_layers import KERAS_LAYER_COSTS
 from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError
-from profilerkit.keras_layers import is_shipped
 
 __all__ = [
     "COSTS",

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from profilerkit import ModelInputs, Profiler, compare, load, profile
-from profilerkit.plugins import default_functions, offered_renderers
+from profilerkit.plugging.offers import default_functions, offered_renderers
 from profilerkit.render import render
 from profilerkit_torch import (
     ComputeEvalMetric,

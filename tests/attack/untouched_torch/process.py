@@ -24,7 +24,7 @@ from torch.optim import optimizer as torch_optimizer
 from torch.utils._python_dispatch import _disable_current_modes, _get_current_dispatch_mode_stack
 
 from profilerkit_torch.costs import registry as costs
-from profilerkit_torch.preservation import one_at_a_time
+from profilerkit_torch.untouched.preservation import one_at_a_time
 
 from .facts import Facts, Same
 

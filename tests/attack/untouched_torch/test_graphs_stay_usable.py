@@ -17,7 +17,10 @@ from .faults import NO_FAULT
 from .harness import Case, Difference, made, model_names, quiet, swallowed, warm_up
 from .subjects import Subject
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # what the models themselves warn of
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),  # what the models themselves warn of
+    pytest.mark.usefixtures("torch_settings_put_back"),
+]
 
 CALLED = ("default_profile", "static_profile", "metric_training_time", "metric_training_macs", "evaluation")
 CASES = [Case(model, call, NO_FAULT, "outstanding") for model in model_names() for call in CALLED]

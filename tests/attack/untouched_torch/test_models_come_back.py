@@ -9,7 +9,10 @@ from .allowed import ALLOWED, Allowed, surprises
 from .cases import IN_A_PROCESS_OF_THEIR_OWN, WITH_CONTEXTS, WITH_FAULTS, WITH_NOTHING_WRONG, light
 from .harness import Case, differences_of
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # what the models themselves warn of
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),  # what the models themselves warn of
+    pytest.mark.usefixtures("torch_settings_put_back"),
+]
 
 
 @pytest.mark.parametrize("case", sample(light(WITH_NOTHING_WRONG), 25), ids=str)

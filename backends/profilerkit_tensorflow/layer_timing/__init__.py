@@ -1,0 +1,1 @@
+"""Forward and backward seconds of each layer."""

@@ -1,0 +1,282 @@
+"""How long each layer takes: the model's operators timed in a profiler session, and each given to its layer."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from profilerkit import ModelInputs
+from profilerkit.backend_kit.call_stack import shown_layers
+from profilerkit.errors import ProfilerKitError, training_step_failed
+from profilerkit.times.layer_times import LayerTime
+
+from ..model.program import Program, traced_program
+from ..operator_timing.events import PassTimes, op_seconds
+from ..operator_timing.node_owners import NodeOwners, Placed, runs_of_bodies
+from ..running.devices import resolve_device
+from ..running.runs import require_values
+from ..trace.layers import type_name
+from ..trace.messages import failed
+from ..trace.ownership import Owner
+from ..trace.reachable_operators import running_operators
+from ..trace.tracing import _BOOKKEEPING as BOOKKEEPING
+from ..untouched.preservation import preserved
+
+__all__ = ["failing", "fresh_call", "has_gradient", "layer_times"]
+
+#: Below this part of the time of a pass the kernels that the profiler saw cannot be all that worked.
+_MUCH = 0.5
+#: Passes shorter than this are mostly the cost of calling the function.
+_SHORT_SECONDS = 0.01
+#: What says nothing about whether a layer's call is needed: a variable is read also where nothing needs its value.
+_RUN_IN_ANY_CASE = ("ReadVariableOp", "Placeholder", "NoOp", "Const")
+
+
+def layer_times(
+    model: Any,
+    inputs: ModelInputs,
+    device: str | None = None,
+    passes: int = 10,
+    backward: bool = True,
+    earlier: Program | None = None,
+) -> list[LayerTime]:
+    """Return the seconds of each layer's own work in each of several passes, forward and (if wanted) backward.
+
+    Forward is the model in inference mode, as `execution_time` has it, whether or not backward is asked for. Backward
+    are the gradients in a training step, those of the sum of the outputs by the trainable variables; what the step
+    takes for its forward pass in training mode, and for that sum, is left out. Each has a profiler session of its own.
+
+    A layer's seconds are those in which its kernels ran; a moment in which several kernels ran is divided among them,
+    so that all layers together never take more than the wall time. What lies between kernels is no layer's. Work that
+    no layer inside claims is the root's, and so is everything of a function or a saved model. A kernel that TensorFlow
+    has made of operators of several layers has its time with the layer whose convolution or product it is; ``missing``
+    says so at the others.
+
+    Args:
+        model: The model; it gets its variables' values back.
+        inputs: What it is called with.
+        device: A device by TensorFlow's name; where the model is unless given.
+        passes: How many, from 1 to 50.
+        backward: Whether to time the gradients.
+        earlier: A program of the model that may be at hand, so that it need not be traced again.
+
+    Raises `WithoutValuesError` for a Keras model that is not built, `ProfilerBusyError` where a session of
+    TensorFlow's profiler runs in this process, `InputError` for another number of passes, and `ModelFailedError` where
+    the model raises.
+    """
+    require_values(model, inputs)
+    target = resolve_device(model, device)
+    placed = tf.device(target) if device is not None else nullcontext()
+    with preserved(model, variable_values=True), placed:
+        fed = inputs.map(lambda leaf: tf.identity(leaf) if tf.is_tensor(leaf) else leaf)
+        synchronised = not target.startswith("/CPU")
+        reusable = device is None and earlier is not None and earlier.fits(model, fed)
+        with failing(lambda error: failed(model, error, inputs)):
+            program = earlier if reusable and earlier is not None else traced_program(model, fed, apart=True)
+            forward = _timed(NodeOwners(program, training=False), program, fed, passes, synchronised)
+        gradients = None
+        if backward and has_gradient(program):
+            with failing(training_step_failed):
+                step = traced_program(model, fed, training=True)
+                size = len(program.graph.get_operations()) - len(program.graph.outputs)
+                owners = NodeOwners(step, training=True, forward_operators=size)
+                gradients = _timed(owners, step, fed, passes, synchronised)
+    return list(_layer_times(program, forward, gradients, backward))
+
+
+class failing:
+    """Says in our words what the model raises; our own errors are left as they are."""
+
+    def __init__(self, said: Callable[[Exception], Exception]) -> None:
+        self._said = said
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        if isinstance(error, Exception) and not isinstance(error, ProfilerKitError):
+            raise self._said(error) from error
+
+
+def has_gradient(program: Program) -> bool:
+    """Say whether the model gives anything that a gradient can be taken of."""
+    return any(tensor.dtype.is_floating for tensor in program.graph.outputs)
+
+
+@dataclass(frozen=True)
+class _Timed:
+    """The passes of a program, and where each node belongs; a pass may lack nodes that another has.
+
+    ``compiled`` are the layers that call what XLA compiles, and whether for a gradient.
+    """
+
+    passes: Sequence[PassTimes]
+    placed: Mapping[str, Placed]
+    compiled: AbstractSet[tuple[str, bool]]
+
+    def seconds(self, backward: bool) -> list[dict[str, float]]:
+        """Return the seconds of each layer, pass by pass."""
+        each: list[dict[str, float]] = []
+        for times in self.passes:
+            seconds: defaultdict[str, float] = defaultdict(float)
+            for executed, node in times.nodes.items():
+                if self.placed[executed].backward == backward:
+                    seconds[self.placed[executed].owner.path] += node.share_seconds
+            each.append(seconds)
+        return each
+
+    def nodes(self, backward: bool) -> Iterable[Placed]:
+        """Return where the nodes of one direction belong."""
+        return (place for place in self.placed.values() if place.backward == backward)
+
+    @property
+    def unseen(self) -> str:
+        """What to say where most of the time went by without a kernel that the profiler saw."""
+        wall = sum(times.wall_seconds for times in self.passes)
+        busy = sum(times.busy_seconds for times in self.passes)
+        if busy >= _MUCH * wall or wall < _SHORT_SECONDS * len(self.passes):
+            return ""
+        return (
+            f"operators that the profiler saw ran in only {busy / wall:.0%} of the time: what XLA compiles and what "
+            "Python code does is not seen"
+        )
+
+
+def fresh_call(program: Program, inputs: ModelInputs, synchronised: bool) -> Callable[[], None]:
+    """Return a call of a program, all of whose kernels TensorFlow's profiler will record."""
+    tensors = [leaf for leaf in inputs.leaves() if tf.is_tensor(leaf)]
+    # A new function knows no cheap kernels yet, which would not be recorded; a partial is no retracing to TensorFlow.
+    function = tf.function(functools.partial(_called, program.concrete), autograph=False)
+
+    def call() -> None:
+        function(*tensors)
+        if synchronised:
+            tf.test.experimental.sync_devices()
+
+    function.get_concrete_function(*tensors)
+    return call
+
+
+def _timed(owners: NodeOwners, program: Program, inputs: ModelInputs, passes: int, synchronised: bool) -> _Timed:
+    call = fresh_call(program, inputs, synchronised)
+    timed = op_seconds(call, passes).passes
+    placed: dict[str, Placed] = {}
+    for times in timed:
+        placed.update(owners.placed(times))
+    return _Timed(timed, placed, owners.compiled())
+
+
+def _called(concrete: Any, *tensors: Any) -> Any:
+    return concrete(*tensors)
+
+
+def _layer_times(program: Program, forward: _Timed, gradients: _Timed | None, backward: bool) -> Iterator[LayerTime]:
+    own_forward = forward.seconds(backward=False)
+    own_backward = gradients.seconds(backward=True) if gradients is not None else None
+    calls = _calls(program, forward)
+    missing = _missing(program, forward, gradients, calls)
+    if backward and gradients is None:
+        missing.setdefault("", []).append("it has no backward pass: none of its outputs is of a floating-point type")
+    for path, layer in shown_layers(program.layers, program.calls.calls):
+        yield LayerTime(
+            path=path,
+            type=type_name(layer),
+            calls=calls[path] if path or calls[path] else 1,
+            own_forward=tuple(seconds.get(path, 0.0) for seconds in own_forward),
+            own_backward=None if own_backward is None else tuple(seconds.get(path, 0.0) for seconds in own_backward),
+            missing="; ".join(missing.get(path, ())),
+        )
+
+
+def _calls(program: Program, forward: _Timed) -> Counter[str]:
+    """Return how often a pass called each layer: in a loop once a round, in a branch that was not taken never."""
+    runs = runs_of_bodies(forward.passes[-1], forward.placed)
+    live = _Live()
+    calls: Counter[str] = Counter()
+    for owner in program.calls.ownership.calls:
+        if live.runs(owner):
+            calls[owner.path] += 1 if owner.graph is program.graph else runs.get(id(owner.graph), 0)
+    return +calls
+
+
+def _missing(
+    program: Program, forward: _Timed, gradients: _Timed | None, calls: Mapping[str, int]
+) -> dict[str, list[str]]:
+    """Return what the times of each layer leave out."""
+    said: dict[str, list[str]] = {}
+    ran = {place.owner.path for place in forward.nodes(backward=False) if place.type not in BOOKKEEPING}
+    hosts = _hosts(forward.nodes(backward=False))
+    ran |= {path for path, _ in forward.compiled}
+    for path in sorted(_working(program) & calls.keys() - ran - hosts.keys()):
+        said.setdefault(path, []).append(
+            "none of its operators ran: TensorFlow has merged them or computed them before"
+        )
+    for path, kernels in hosts.items():
+        part = "some of its operators run" if path in ran else "its operators run"
+        said.setdefault(path, []).append(f"{part} in the kernels of {kernels}, which have the time")
+    for path, kernels in _hosts(gradients.nodes(backward=True) if gradients is not None else ()).items():
+        said.setdefault(path, []).append(f"backward, operators of it run in the kernels of {kernels}")
+    for name, timed in (("forward", forward), ("backward", gradients)):
+        for path, of_gradient in sorted(timed.compiled) if timed is not None else ():
+            if of_gradient == (name == "backward"):
+                said.setdefault(path, []).append(
+                    f"{name}, it calls a function that XLA compiles, whose time is not seen"
+                )
+        if timed is not None and timed.unseen:
+            said.setdefault("", []).append(f"{name}, {timed.unseen}")
+    return said
+
+
+def _hosts(nodes: Iterable[Placed]) -> dict[str, str]:
+    """Return for each layer whose operators run in others' kernels which layers those are."""
+    hosts: dict[str, set[str]] = {}
+    for place in nodes:
+        for path in place.merged:
+            hosts.setdefault(path, set()).add(place.owner.path)
+    return {path: ", ".join(map(repr, sorted(kernels))) for path, kernels in hosts.items()}
+
+
+def _working(program: Program) -> set[str]:
+    """Return the layers that have operators of their own which do any work."""
+    ownership, live = program.calls.ownership, _Live()
+    return {
+        owner.path
+        for owner in ownership.calls
+        for operator in live.operators(owner)
+        if operator.type not in BOOKKEEPING and ownership.of(owner.graph, operator.name, ownership.root) is owner
+    }
+
+
+class _Live:
+    """Tells what a graph's outputs need from what was traced and is not run, as one step of a Keras RNN is."""
+
+    def __init__(self) -> None:
+        self._names: dict[int, set[str]] = {}
+
+    def operators(self, owner: Owner) -> list[Any]:
+        """Return the operators of a layer's call that run, those of the layers inside included."""
+        return [operator for operator in _window(owner) if operator.name in self._of(owner.graph)]
+
+    def runs(self, owner: Owner) -> bool:
+        """Say whether a call of a layer is run: of one without operators, whether the call around it is."""
+        operators = _window(owner)
+        if not operators:
+            return owner.outer is None or owner.outer.graph is None or self.runs(owner.outer)
+        working = [operator for operator in operators if operator.type not in _RUN_IN_ANY_CASE]
+        return any(operator.name in self._of(owner.graph) for operator in working or operators)
+
+    def _of(self, graph: Any) -> set[str]:
+        if id(graph) not in self._names:
+            self._names[id(graph)] = {operator.name for operator in running_operators(graph, graph.outputs)}
+        return self._names[id(graph)]
+
+
+def _window(owner: Owner) -> list[Any]:
+    operators: list[Any] = owner.graph.get_operations()[owner.start : owner.end]
+    return operators

@@ -1,0 +1,42 @@
+"""Models from files: ``.keras`` and ``.h5`` files, and the folders of saved models."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from profilerkit import InputError
+from profilerkit.process.archives import require_whole
+
+from .model.file_checks import require_harmless_keras_file, require_harmless_saved_model
+
+__all__ = ["opened"]
+
+
+def opened(model: Any, trust: bool = False) -> Any:
+    """Return the model that a path leads to; anything else as it is.
+
+    Raises `InputError` for a path where no model of TensorFlow's or Keras' is, and for one that may run code of the
+    file's own: with ``trust`` it is loaded.
+    """
+    if not isinstance(model, (str, os.PathLike)):
+        return model
+    path = Path(model)
+    if (path / "saved_model.pb").is_file():
+        if not trust:
+            require_harmless_saved_model(path)
+        return tf.saved_model.load(str(path))
+    if path.is_file() and path.suffix in (".keras", ".h5", ".hdf5"):
+        if path.suffix == ".keras":
+            require_whole(path)
+        if not trust:
+            require_harmless_keras_file(path)
+        return tf.keras.models.load_model(path, safe_mode=not trust)
+    found = "is there, but is no such model" if path.exists() else "does not exist"
+    raise InputError(
+        f"the path {str(path)!r} {found}; give a model, the path of a .keras or .h5 file, or that of the folder of a "
+        "saved model, with its saved_model.pb"
+    )

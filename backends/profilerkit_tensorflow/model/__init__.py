@@ -1,0 +1,1 @@
+"""What a model holds: layers, variables, weights, and the program that is traced from it."""

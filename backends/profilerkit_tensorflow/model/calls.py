@@ -1,0 +1,207 @@
+"""Calling a model of any kind once, in inference mode: what its call takes, and what it must not leave behind.
+
+| kind | takes ``training`` | side effects of a call |
+|---|---|---|
+| Keras 3 layer or model | always | none: in a ``keras.StatelessScope`` updates and seeds go nowhere |
+| tf_keras layer or model | always | its own; the losses it collects are handed back |
+| saved model, with a ``__call__`` | where a function saved with it has ``training=False`` | its own |
+| saved model, signatures alone | no | its own |
+| ``tf.Module``, ``tf.function``, callable | where its signature names it | its own |
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+import tensorflow as tf
+
+from profilerkit import InputError, ModelInputs, WithoutValuesError
+from profilerkit.backend_kit.keras_layers import call_arguments, is_keras, is_legacy_keras
+
+from ..untouched.preservation import preserved
+
+__all__ = ["CompiledCall", "call_model", "called_with", "compiled", "is_keras", "is_legacy_keras"]
+
+#: Operators that hand a score on as it is.
+_PASSING = ("Identity", "Cast", "Reshape", "Squeeze", "ExpandDims")
+
+
+def call_model(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Return what the model gives for the inputs, in inference mode unless ``kwargs`` say ``training=True``.
+
+    Keras models are called as layers are (inputs cast to the model's dtype, masks passed on), not through
+    ``stateless_call``, which leaves that out. Functional and sequential models take one structure: several positional
+    inputs reach them as a list, keyword inputs as a dict. Raises `WithoutValuesError` for a Keras model that is not
+    built, since a call would build it.
+    """
+    if is_keras(model):
+        _require_built(model)
+        args, kwargs = call_arguments(model, args, kwargs)
+        return _without_side_effects(model, args, {"training": False, **kwargs})
+    if is_legacy_keras(model):
+        _require_built(model)
+        args, kwargs = call_arguments(model, args, kwargs)
+        with _losses_handed_back(model):
+            return model(*args, **{"training": False, **kwargs})
+    if not callable(model):
+        return _call_signature(model, args, kwargs)
+    if "training" in kwargs or not _takes_training(model):
+        return model(*args, **kwargs)
+    return model(*args, training=False, **kwargs)
+
+
+def called_with(model: Any, inputs: ModelInputs) -> Any:
+    """Return what the model gives for the inputs, as `call_model` does, or the function that they were given to.
+
+    Such a function calls the model as it likes; Keras calls it in inference mode where nobody says otherwise.
+    """
+    function = inputs.function
+    if function is None:
+        return call_model(model, inputs.args, inputs.kwargs)
+    if not is_keras(model):
+        return inputs.run(model)
+    _require_built(model)
+    return _without_side_effects(model, inputs.args, inputs.kwargs, functools.partial(function, model))
+
+
+class CompiledCall:
+    """Calls a model again and again: a Keras model through one private ``tf.function``, others as they are.
+
+    The variables are read at each call, so that training in between is seen. A Keras model that cannot be traced runs
+    eagerly from then on. Others are not traced: what their Python code does is theirs to say, and a callable around a
+    Keras model would leave graph tensors in its losses.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        #: Whether the output is a sigmoid's; None where the way there is not known.
+        self.ends_in_sigmoid: bool | None = None
+        compiles = is_keras(model) or is_legacy_keras(model)
+        # A partial is told apart from those of other evaluations, which TensorFlow would take for endless retracing.
+        call = functools.partial(self._call)
+        self._function: Any = tf.function(call, autograph=False, reduce_retracing=True) if compiles else None
+        #: The kinds of inputs that it was called with.
+        self._traced: set[Any] = set()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Return what the model gives in inference mode."""
+        if self._function is not None:
+            try:
+                with self._traced_apart(args, kwargs):
+                    return self._function(args, kwargs)
+            except Exception:  # whatever tracing raises; what the model itself raises, it raises again
+                self._function = None
+        return self._call(args, kwargs)
+
+    def _traced_apart(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> AbstractContextManager[Any]:
+        """Hand the model back after a call that may trace it, whose tensors a cache would keep for the next call."""
+        leaves = tf.nest.flatten((args, dict(kwargs)))
+        kinds = tuple(tf.type_spec_from_value(leaf) if tf.is_tensor(leaf) else repr(leaf) for leaf in leaves)
+        if kinds in self._traced:
+            return nullcontext()
+        self._traced.add(kinds)
+        return preserved(self.model)
+
+    def _call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        outputs = call_model(self.model, args, kwargs)
+        self.ends_in_sigmoid = _from_sigmoid(outputs)
+        return outputs
+
+
+def compiled(model: Any) -> CompiledCall:
+    """Return a callable that runs the model in inference mode, compiled where that leaves no trace on it."""
+    return CompiledCall(model)
+
+
+def _require_built(model: Any) -> None:
+    if not model.built:
+        raise WithoutValuesError(
+            f"the model {model.name!r} is not built: its weights have no values yet, and calling it would make them; "
+            "call it once with real inputs, or give its shape to model.build(), before running it"
+        )
+
+
+def _without_side_effects(
+    model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], call: Callable[..., Any] | None = None
+) -> Any:
+    called = getattr(model, "_called", None)
+    try:
+        with sys.modules["keras"].StatelessScope(), _losses_handed_back(model):
+            return (call or model)(*args, **kwargs)
+    finally:
+        if called is not None and model._called is not called:  # what exporting it asks for
+            model._called = called
+
+
+@contextmanager
+def _losses_handed_back(model: Any) -> Iterator[None]:
+    """Hand back the losses of the model's last call, which the next one clears and, where traced, replaces."""
+    legacy = is_legacy_keras(model)
+    lists = [(layer, layer._eager_losses if legacy else layer._losses) for layer in model._flatten_layers()]
+    kept = [(layer, native, list(native)) for layer, native in lists]
+    try:
+        yield
+    finally:
+        for layer, native, losses in kept:
+            native[:] = losses
+            if legacy:  # clearing put another list there
+                layer._thread_local._eager_losses = native
+
+
+def _call_signature(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Call what a saved model without ``__call__`` serves: Keras' ``serve``, or its signature."""
+    serve = getattr(model, "serve", None)
+    if callable(serve):
+        return serve(*args, **kwargs)
+    signatures = getattr(model, "signatures", None) or {}
+    chosen = "serving_default" if "serving_default" in signatures else next(iter(signatures), None)
+    if chosen is None:
+        raise InputError(
+            f"a {type(model).__name__} as the model cannot be called: it has neither __call__ nor signatures; give a "
+            "callable that runs it"
+        )
+    names = sorted(signatures[chosen].structured_input_signature[1])
+    if len(args) > 1 or (args and len(names) != 1):
+        raise InputError(
+            f"the signature {chosen!r} of the saved model takes its inputs by name: {', '.join(names)}; give a mapping "
+            "with these names"
+        )
+    return signatures[chosen](**dict(zip(names, args, strict=False)), **kwargs)
+
+
+def _takes_training(model: Callable[..., Any]) -> bool:
+    """Say whether the call has a parameter ``training``; a saved function is asked for what it was saved with."""
+    saved = getattr(model, "__call__", None)  # noqa: B004 - what a saved model restores there holds its signatures
+    functions = getattr(saved, "concrete_functions", None) or getattr(model, "concrete_functions", None)
+    if functions is not None:
+        return any(_saved_for_inference(function) for function in functions)
+    try:
+        parameter = inspect.signature(model).parameters.get("training")
+    except (TypeError, ValueError):  # a callable without a signature, such as one of C's
+        return False
+    return parameter is not None and parameter.kind is not inspect.Parameter.POSITIONAL_ONLY
+
+
+def _saved_for_inference(function: Any) -> bool:
+    """Say whether a saved function is one of ``training=False``."""
+    positional, keywords = function.structured_input_signature
+    parameters = list(function.function_type.parameters) if hasattr(function, "function_type") else []
+    if "training" in keywords:
+        return keywords["training"] is False
+    place = parameters.index("training") if "training" in parameters else len(positional)
+    return place < len(positional) and positional[place] is False
+
+
+def _from_sigmoid(outputs: Any) -> bool | None:
+    """Say whether the one tensor that was given is a sigmoid's result; None where an eager tensor does not tell."""
+    if hasattr(outputs, "_keras_logits"):  # Keras' own note to its losses
+        return True
+    operator = getattr(outputs, "op", None)  # an eager tensor has none
+    while operator is not None and operator.type in _PASSING:
+        operator = operator.inputs[0].op
+    return None if operator is None else operator.type == "Sigmoid"

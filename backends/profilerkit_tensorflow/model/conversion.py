@@ -1,0 +1,58 @@
+"""The user's own Python code as TensorFlow's autograph reads it: ``if`` and ``for`` over tensors become operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.autograph.core import ag_ctx, converter
+from tensorflow.python.autograph.impl import api
+from tensorflow.python.eager.polymorphic_function import polymorphic_function
+
+from profilerkit.process.locks import undone_in_child
+
+from .calls import is_keras, is_legacy_keras
+
+__all__ = ["converted", "functions_traced_anew"]
+
+
+def converted(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a callable as ``tf.function`` would run it: its Python code converted.
+
+    What is a function already stays as it is, and so do layers: Keras does not convert them, ``tf_keras`` does itself.
+    """
+    owner = getattr(call, "__self__", call)
+    if hasattr(call, "get_concrete_function") or is_keras(owner) or is_legacy_keras(owner):
+        return call
+    options = converter.ConversionOptions(recursive=True, user_requested=True)
+    context = ag_ctx.ControlStatusCtx(status=ag_ctx.Status.ENABLED, options=options)
+    made: Callable[..., Any] = api.tf_convert(call, context)
+    return made
+
+
+@contextmanager
+def functions_traced_anew() -> Iterator[None]:
+    """Have ``tf.function``s traced anew where the graph that is being traced calls them.
+
+    So the layers inside are called, and the shapes are those of the caller, whatever their ``input_signature`` says.
+    Functions of a saved model have no Python code to run and stay what they are.
+    """
+    function = polymorphic_function.Function
+    original = function.__call__
+    fresh: dict[int, Any] = {}
+
+    def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if type(self) is not function or id(self) in fresh or tf.executing_eagerly():
+            return original(self, *args, **kwargs)
+        twin = function(self.python_function, name=self._name, autograph=self._autograph)
+        fresh[id(twin)] = twin
+        return original(twin, *args, **kwargs)
+
+    function.__call__ = __call__
+    try:
+        with undone_in_child(lambda: setattr(function, "__call__", original)):
+            yield
+    finally:
+        function.__call__ = original

@@ -1,0 +1,124 @@
+"""What is in a file of Keras', and in a saved model of TensorFlow's, looked through before it is loaded.
+
+The configuration of a Keras model names classes and functions, which are looked up and called with what it says; some
+of them hold Python code. Keras' own safe mode differs from version to version, and ``.h5`` files had none for long.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from profilerkit.plugging.trust import refused
+
+__all__ = ["require_harmless_keras_file", "require_harmless_saved_model"]
+
+#: Classes of Keras' that hold code, or load further files: what they are, as the refusal says it.
+_HOLDING_CODE = {
+    "Lambda": "a Lambda layer, which holds Python code",
+    "__lambda__": "a lambda function, which is Python code",
+    "TFSMLayer": "a TFSMLayer, which loads a further file",
+    "TorchModuleWrapper": "a TorchModuleWrapper, which holds a pickled model",
+    "JaxLayer": "a JaxLayer, which holds Python code",
+    "FlaxLayer": "a FlaxLayer, which holds Python code",
+}
+#: Packages of Keras' that a configuration may name something of.
+_OF_MODELS = frozenset(
+    [
+        *("layers", "models", "engine", "activations", "initializers", "regularizers", "constraints", "losses"),
+        *("metrics", "optimizers", "dtype_policies", "mixed_precision", "quantizers", "random", "ops", "legacy"),
+        *("legacy_tf_layers", "backend", "trainers"),
+    ]
+)
+#: Operators that run Python code, or write files under a name that the graph says.
+_REACHING_OUT = frozenset(["PyFunc", "PyFuncStateless", "EagerPyFunc", "WriteFile", "SaveSlices", "Save"])
+
+
+def require_harmless_keras_file(path: Path) -> None:
+    """Raise `InputError` for a ``.keras`` or ``.h5`` file whose configuration leads to code beyond Keras' own."""
+    for part in _parts(_configuration(path)):
+        found = _found_in(part)
+        if found:
+            raise refused(path, f"has {found}")
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            if any(name.endswith((".npz", ".pkl", ".pickle")) for name in archive.namelist()):
+                raise refused(path, "has weights that may be pickled")
+
+
+def _configuration(path: Path) -> Any:
+    """Return what a file says of its model; an empty dict where Keras is to say what is wrong with it."""
+    try:
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                return json.loads(archive.read("config.json"))
+        import h5py  # type: ignore[import-untyped,unused-ignore]
+
+        with h5py.File(path, "r") as file:
+            texts = [file.attrs.get(name) for name in ("model_config", "training_config")]
+        return [json.loads(text) for text in texts if text is not None]
+    except (KeyError, ValueError, OSError, ImportError):
+        return {}
+
+
+def _parts(value: Any) -> Iterator[dict[str, Any]]:
+    """Yield each dict in a configuration."""
+    left = [value]
+    while left:
+        part = left.pop()
+        if isinstance(part, dict):
+            yield part
+            left.extend(part.values())
+        elif isinstance(part, list):
+            left.extend(part)
+
+
+def _found_in(part: dict[str, Any]) -> str:
+    """Return what in a part of a configuration may run code; empty where nothing does."""
+    name = str(part.get("class_name"))
+    if name in _HOLDING_CODE and "config" in part and not _names_its_function(part):
+        return _HOLDING_CODE[name]
+    module = part.get("module")
+    if "config" not in part or not isinstance(module, str) or module == "builtins" or _is_registered(part):
+        return ""
+    package, *inner = [each for each in module.split(".") if each not in ("src", "api", "_tf_keras")]
+    if package not in ("keras", "tf_keras") or (inner and inner[0] not in _OF_MODELS):
+        called = part["config"] if name == "function" else name
+        return f"{module}.{called}, which is none of Keras' layers and functions"
+    return ""
+
+
+def _names_its_function(part: dict[str, Any]) -> bool:
+    """Say whether a Lambda layer says its function by name: that is looked at by itself."""
+    config = part["config"]
+    function = config.get("function") if isinstance(config, dict) else None
+    return part["class_name"] == "Lambda" and isinstance(function, dict) and function.get("class_name") == "function"
+
+
+def _is_registered(part: dict[str, Any]) -> bool:
+    """Say whether the caller has registered what a part names: its code is here, and not from the file."""
+    names = (part.get("registered_name"), part["config"] if isinstance(part["config"], str) else None)
+    return any(name is not None and tf.keras.utils.get_registered_object(name) is not None for name in names)
+
+
+def require_harmless_saved_model(folder: Path) -> None:
+    """Raise `InputError` for a saved model whose graph runs Python code or writes files."""
+    from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
+
+    saved = SavedModel()
+    try:
+        saved.ParseFromString((folder / "saved_model.pb").read_bytes())
+    except Exception:  # TensorFlow is to say what is wrong with it
+        return
+    for graph in saved.meta_graphs:
+        functions = {function.signature.name: function.node_def for function in graph.graph_def.library.function}
+        for place, nodes in {"": graph.graph_def.node, **functions}.items():
+            for node in nodes:
+                prints_to_file = node.op == "PrintV2" and node.attr["output_stream"].s.startswith(b"file:")
+                if node.op in _REACHING_OUT or prints_to_file:
+                    raise refused(folder, f"runs {node.op} ({node.name}{f' of {place}' if place else ''})")

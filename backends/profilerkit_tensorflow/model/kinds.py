@@ -1,0 +1,124 @@
+"""The kinds of model this backend knows, and how each holds its layers and variables.
+
+Layers are Keras 3's, those of ``tf_keras`` (only where it is imported already), and ``tf.Module``s. Functions, saved
+models and plain callables are one layer each.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import tensorflow as tf
+
+from profilerkit.backend_kit import keras_layers
+from profilerkit.backend_kit.keras_layers import is_keras, is_legacy_keras, variable_name
+
+__all__ = [
+    "children_of",
+    "holds_random_state",
+    "is_function",
+    "is_layer",
+    "is_saved_model",
+    "is_unbuilt",
+    "is_variable",
+    "own_states",
+    "own_variables",
+]
+
+#: What a saved model keeps beside what it computes with: what trained it, and Keras' books.
+_NO_PARTS = ("optimizer", "_optimizer", "keras_api", "signatures")
+
+
+def is_layer(value: Any) -> bool:
+    """Say whether something is a layer: Keras' or a ``tf.Module``."""
+    return is_keras(value) or is_legacy_keras(value) or isinstance(value, tf.Module)
+
+
+def is_saved_model(value: Any) -> bool:
+    """Say whether something came from ``tf.saved_model.load``."""
+    return any(base.__module__ == "tensorflow.python.saved_model.load" for base in type(value).__mro__)
+
+
+def is_function(value: Any) -> bool:
+    """Say whether something is a ``tf.function``, one of its traces, or a callable of Python's."""
+    return callable(value) and not isinstance(value, type) and not is_layer(value) and not is_saved_model(value)
+
+
+def is_unbuilt(model: Any) -> bool:
+    """Say whether a Keras model lacks variables that its first call would make."""
+    return (is_keras(model) or is_legacy_keras(model)) and keras_layers.is_keras_unbuilt(model)
+
+
+def is_variable(value: Any) -> bool:
+    """Say whether something is a variable of TensorFlow's or of Keras 3."""
+    keras = sys.modules.get("keras")
+    return isinstance(value, tf.Variable) or (keras is not None and isinstance(value, keras.Variable))
+
+
+def holds_random_state(variable: Any) -> bool:
+    """Say whether a variable is where a random-number generator stands, Keras' or TensorFlow's: that is no weight."""
+    return variable_name(variable) in ("seed_generator_state", "StateVar")
+
+
+def children_of(layer: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the layers directly inside a layer, by name; one that is held under several names under each.
+
+    See `profilerkit.backend_kit.keras_layers.children_of` for Keras'; a ``tf.Module`` names them by its attributes.
+    """
+    if is_keras(layer) or is_legacy_keras(layer):
+        yield from keras_layers.children_of(layer)
+    elif isinstance(layer, tf.Module):
+        for path, child in layer._flatten(recursive=False, predicate=is_layer, with_path=True):
+            yield _attribute_path(path), child
+
+
+def own_variables(layer: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the variables that a layer holds itself, by name; those of a saved model are its own."""
+    if is_keras(layer) or is_legacy_keras(layer):
+        yield from keras_layers.own_variables(layer)
+    elif isinstance(layer, tf.Module):
+        for path, variable in layer._flatten(recursive=False, predicate=is_variable, with_path=True):
+            yield _attribute_path(path), variable
+    elif is_saved_model(layer):
+        for variable in _variables_of_saved(layer):
+            if not holds_random_state(variable):
+                yield variable_name(variable), variable
+
+
+def own_states(layer: Any) -> Iterator[tuple[str, Any]]:
+    """Yield what a Keras layer carries from one call to the next and does not save, by name; others have none."""
+    if is_keras(layer) or is_legacy_keras(layer):
+        yield from keras_layers.own_states(layer)
+
+
+def _variables_of_saved(model: Any) -> list[Any]:
+    """Return the variables that a saved model lists; else those its functions capture and its attributes lead to."""
+    listed = getattr(model, "variables", None)
+    if listed is not None and not callable(listed) and not is_variable(listed):
+        return list(listed)
+    functions = [getattr(model, "__call__", None), *dict(getattr(model, "signatures", {}) or {}).values()]  # noqa: B004
+    concrete = [each for function in functions for each in getattr(function, "concrete_functions", [function])]
+    captured = [v for each in concrete for v in getattr(getattr(each, "graph", None), "variables", ())]
+    return list({id(variable): variable for variable in (*captured, *_variables_in(model))}.values())
+
+
+def _variables_in(model: Any) -> Iterator[Any]:
+    """Yield the variables that were saved with a model, whatever uses them, but for those of its optimizer."""
+    waiting, seen = [model], set()
+    while waiting:
+        held = waiting.pop()
+        if id(held) in seen:
+            continue
+        seen.add(id(held))
+        if is_variable(held):
+            yield held
+        elif hasattr(held, "_trackable_children"):
+            children = held._trackable_children()
+            waiting += [child for name, child in reversed(children.items()) if name not in _NO_PARTS]
+
+
+def _attribute_path(path: tuple[Any, ...]) -> str:
+    first, *rest = path
+    return "".join([str(first), *(f"[{key}]" for key in rest)]).replace(".", "_")

@@ -1,0 +1,214 @@
+"""A model as a program: traced once, privately, for one shape of inputs, by which everything static is found."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.framework import func_graph
+
+from profilerkit import ModelInputs
+from profilerkit.backend_kit.keras_layers import call_arguments as keras_arguments
+
+from ..trace.layers import LayerCalls, named_layers
+from ..trace.values import PartialShape, static_shape
+from ..untouched.preservation import preserved
+from .calls import _takes_training as takes_training
+from .calls import call_model, is_keras, is_legacy_keras
+from .conversion import converted, functions_traced_anew
+from .kinds import is_function, is_unbuilt
+from .weights import trainable_variables_of
+
+__all__ = ["Program", "traced_program"]
+
+
+@dataclass(frozen=True)
+class Program:
+    """A traced model: its concrete function, the calls of its layers while it was traced, the seconds tracing took.
+
+    ``key`` is equal for programs of the same model with the same settings for the same shapes. ``given`` has the shape
+    of each input that it was traced for, in the order of the graph's; a sparse or ragged one is several, since its type
+    leaves open how many values there are. The part that says a sparse one's shape has its value too, others None.
+    """
+
+    concrete: Any
+    calls: LayerCalls
+    layers: Sequence[tuple[str, Any]]
+    seconds: float
+    key: Any
+    given: Sequence[tuple[PartialShape, Any]]
+    #: Kept here, since a graph knows its variables weakly and the model may have been handed back without them.
+    variables: Sequence[Any] = ()
+
+    @property
+    def graph(self) -> Any:
+        """The operators."""
+        return self.concrete.graph
+
+    def fits(self, model: Any, inputs: ModelInputs) -> bool:
+        """Say whether it is the program of a model, as that is now, in inference mode on these inputs."""
+        return self.layers[0][1] is model and self.key is not None and self.key == _key(self.layers, inputs)
+
+
+def traced_program(
+    model: Any,
+    inputs: ModelInputs,
+    *,
+    training: bool = False,
+    compiled: bool = False,
+    anew: bool = True,
+    apart: bool = False,
+) -> Program:
+    """Trace the model for inputs of these shapes; whatever the model raises is raised.
+
+    In training the program returns the sum of the outputs and its gradients by the trainable variables. ``compiled``
+    makes it one for XLA. With ``anew`` the model's own ``tf.function``s are traced anew, so that their layers and
+    shapes are seen. ``apart`` hands the model back right after the trace: one that is traced again would find in its
+    caches what this trace has put there. Use inside `preserved`: a model that is not built is built for the time being,
+    without values.
+    """
+    start = time.perf_counter()
+    unbuilt = is_unbuilt(model)
+    unvalued = _built(model, inputs) if unbuilt else []
+    layers = named_layers(model)
+    calls = LayerCalls(layers, training)
+    key = None if training or compiled or unvalued or is_function(model) else _key(layers, inputs)
+    specs, rebuild = _flattened(inputs)
+
+    def program(*leaves: Any) -> Any:
+        calls.restart()
+        given = rebuild(leaves)
+        with calls.following(), functions_traced_anew() if anew else nullcontext():
+            return _gradients(layers, given, unvalued) if training else _forward(model, given, unvalued)
+
+    function = tf.function(program, autograph=False, jit_compile=True if compiled else None)
+    with preserved(model) if apart and not unbuilt else nullcontext(), _quietly():
+        concrete = function.get_concrete_function(*specs)
+        variables = tuple(concrete.graph.variables)
+    return Program(concrete, calls, layers, time.perf_counter() - start, key, tuple(_given(inputs)), variables)
+
+
+def _given(inputs: ModelInputs) -> Iterator[tuple[PartialShape, Any]]:
+    for leaf in filter(_is_fed, inputs.leaves()):
+        said = leaf.dense_shape if isinstance(leaf, tf.SparseTensor) else None
+        for part in tf.nest.flatten(leaf, expand_composites=True):
+            yield static_shape(part), said.numpy() if said is not None and part is said else None
+
+
+def _key(layers: Sequence[tuple[str, Any]], inputs: ModelInputs) -> Any:
+    """Return the settings of all layers, and the shapes of the inputs: what a trace depends on."""
+    settings = tuple(
+        (path, id(layer), tuple((name, _setting(value)) for name, value in vars(layer).items()))
+        for path, layer in layers
+    )
+    given = tuple(tf.type_spec_from_value(leaf) if _is_fed(leaf) else repr(leaf) for leaf in inputs.leaves())
+    return settings, inputs.function, given
+
+
+def _setting(value: Any) -> Any:
+    return value if isinstance(value, (bool, int, float, str, bytes, type(None))) else id(value)
+
+
+def _flattened(inputs: ModelInputs) -> tuple[list[Any], Callable[[Sequence[Any]], ModelInputs]]:
+    """Return the types of the tensors among the inputs, and what puts tensors back in their places."""
+    leaves = list(inputs.leaves())
+    tensors = [leaf for leaf in leaves if _is_fed(leaf)]
+
+    def rebuild(values: Sequence[Any]) -> ModelInputs:
+        waiting = iter(values)
+        return inputs.map(lambda leaf: next(waiting) if _is_fed(leaf) else leaf)
+
+    return [tf.type_spec_from_value(leaf) for leaf in tensors], rebuild
+
+
+def _is_fed(leaf: Any) -> bool:
+    return tf.is_tensor(leaf) or isinstance(leaf, tf.Variable)
+
+
+def _built(model: Any, inputs: ModelInputs) -> list[Any]:
+    """Build a Keras model, one of Keras 3 without giving its variables values; return the variables that have none."""
+    if is_legacy_keras(model):
+        zeros = inputs.map(lambda leaf: tf.zeros_like(leaf) if tf.is_tensor(leaf) else leaf)
+        zeros.run(model)
+        return []
+    keras = sys.modules["keras"]
+    specs, rebuild = _flattened(inputs)
+    with func_graph.FuncGraph("build").as_default():  # it may read the variables of the layers that are built
+        leaves = [tf.compat.v1.placeholder(spec.dtype, spec.shape) for spec in specs]
+        given = rebuild(leaves)
+        if inputs.function is None:
+            args, kwargs = keras_arguments(model, given.args, given.kwargs)
+            given = ModelInputs(*args, **kwargs)
+        with keras.StatelessScope(initialize_variables=False):
+            given.run(model)
+    return [variable for variable in model.variables if variable._value is None]
+
+
+def _forward(model: Any, inputs: ModelInputs, unvalued: Sequence[Any]) -> Any:
+    with _stateless(model, unvalued):
+        return _called(model, inputs, training=False)
+
+
+def _gradients(layers: Sequence[tuple[str, Any]], inputs: ModelInputs, unvalued: Sequence[Any]) -> Any:
+    """Return the loss, its gradients, and the values that the forward pass would give to what is not trained.
+
+    The loss is returned because a training step reports it: of a sum no gradient needs the last layer's outputs.
+    """
+    model = layers[0][1]
+    with _stateless(model, unvalued) as scope, tf.GradientTape() as tape:
+        for variable in unvalued:
+            tape.watch(scope.get_current_value(variable))
+        outputs = _called(model, inputs, training=True)
+        floats = [leaf for leaf in tf.nest.flatten(outputs) if tf.is_tensor(leaf) and leaf.dtype.is_floating]
+        loss = tf.add_n([tf.reduce_sum(tf.cast(leaf, tf.float32)) for leaf in floats])
+        watched = [_current(variable, scope) for variable in trainable_variables_of(layers, tape.watched_variables())]
+    updates = [] if scope is None else [_current(v, scope) for v in model.non_trainable_variables]
+    return loss, tape.gradient(loss, watched), updates
+
+
+def _current(variable: Any, scope: Any) -> Any:
+    """Return what stands for a variable on the tape: TensorFlow's own variable, or what has its place."""
+    found = scope.get_current_value(variable) if scope is not None else None
+    if found is not None:
+        return found
+    return variable.value if not isinstance(variable, tf.Variable) else variable
+
+
+@contextmanager
+def _stateless(model: Any, unvalued: Sequence[Any]) -> Iterator[Any]:
+    """Let a Keras model write to nothing of its own, and read placeholders for variables that have no value."""
+    if not is_keras(model):
+        yield None
+        return
+    stand_ins = [tf.compat.v1.placeholder(variable.dtype, variable.shape) for variable in unvalued]
+    with sys.modules["keras"].StatelessScope(list(zip(unvalued, stand_ins, strict=True))) as scope:
+        yield scope
+
+
+def _called(model: Any, inputs: ModelInputs, training: bool) -> Any:
+    if inputs.function is not None:
+        own = converted(model) if is_function(model) else model
+        return converted(inputs.function)(own, *inputs.args, **inputs.kwargs)
+    if not is_keras(model):
+        named = {"training": True} if training and takes_training(model) else {}
+        return call_model(converted(model) if is_function(model) else model, inputs.args, {**named, **inputs.kwargs})
+    args, kwargs = keras_arguments(model, inputs.args, inputs.kwargs)
+    return model(*args, **{"training": training, **kwargs})
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Keep what autograph cannot convert from being logged: such code is run as it is."""
+    log = logging.getLogger("tensorflow")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(level)

@@ -1,0 +1,60 @@
+"""What a variable is to its model: which one it is, how many bytes it takes, whether training changes it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import tensorflow as tf
+
+from .calls import is_keras, is_legacy_keras
+from .kinds import own_variables
+from .variables import listed_weights, stored_variable
+
+__all__ = ["bytes_of", "elements_of", "identity_of", "trainable_variables_of"]
+
+
+def elements_of(variable: Any) -> int:
+    """Return how many elements a variable stores; 0 for one without a size yet."""
+    shape = tuple(variable.shape)
+    return 0 if None in shape else math.prod(int(size) for size in shape)
+
+
+def bytes_of(variable: Any) -> int:
+    """Return the bytes that a variable stores."""
+    return elements_of(variable) * int(tf.as_dtype(variable.dtype).size)
+
+
+def identity_of(variable: Any) -> int:
+    """Return what is equal for one variable, for what Keras wraps around it, and for its copy on each device.
+
+    A mirrored variable (``tf.distribute.MirroredStrategy``) has a copy on each device, and those are what graphs know.
+    """
+    stored = stored_variable(variable)
+    named = getattr(getattr(stored, "_handle", None), "_distributed_container", None)
+    whole = named() if named is not None else None
+    return id(stored if whole is None else whole)
+
+
+def trainable_variables_of(layers: Iterable[tuple[str, Any]], captured: Iterable[Any] = ()) -> list[Any]:
+    """Return the variables that training changes.
+
+    A Keras model says itself which these are; of what modules and saved models hold and functions capture, it is those
+    that are marked so. ``layers`` are the model's, itself first.
+    """
+    known = list(layers)
+    model = known[0][1]
+    if is_keras(model) or is_legacy_keras(model):
+        return listed_weights(model, "trainable_weights")
+    held = [variable for _, layer in known for _, variable in own_variables(layer)]
+    frozen = {identity_of(v) for _, layer in known for v in _frozen(layer)}
+    distinct = {identity_of(variable): variable for variable in (*held, *captured)}
+    return [variable for key, variable in distinct.items() if variable.trainable and key not in frozen]
+
+
+def _frozen(layer: Any) -> Iterator[Any]:
+    """Yield the variables that a Keras layer inside another kind of model says are not trained."""
+    if is_keras(layer) or is_legacy_keras(layer):
+        trained = set(map(identity_of, listed_weights(layer, "trainable_weights")))
+        yield from (variable for variable in listed_weights(layer, "weights") if identity_of(variable) not in trained)

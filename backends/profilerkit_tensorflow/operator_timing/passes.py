@@ -1,0 +1,153 @@
+"""How long each operator takes in each layer: the kernels of profiler sessions, given to operators and layers."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import tensorflow as tf
+
+from profilerkit import InputError, ModelInputs
+from profilerkit.errors import training_step_failed
+from profilerkit.process.files import obstacle
+from profilerkit.times.operator_times import CalledOperator, KernelTime, OperatorTime, OperatorTimes
+
+from ..layer_timing.timer import failing, fresh_call, has_gradient
+from ..model.program import Program, traced_program
+from ..running.devices import resolve_device
+from ..running.runs import require_values
+from ..trace.messages import failed
+from ..trace.tracing import _BOOKKEEPING as BOOKKEEPING
+from ..untouched.preservation import preserved
+from .events import MAX_PASSES, PassTimes, op_seconds
+from .node_owners import NodeOwners, Placed
+
+__all__ = ["times_of_operators"]
+
+
+def times_of_operators(
+    model: Any,
+    inputs: ModelInputs,
+    device: str | None = None,
+    passes: int = 10,
+    backward: bool = True,
+    export: str | os.PathLike[str] | None = None,
+) -> OperatorTimes:
+    """Return the seconds of each operator in each layer, forward in inference mode and backward in a training step.
+
+    A moment in which several kernels run is divided among them. An operator is what the graph has; a kernel that
+    TensorFlow has made of several has its time with the convolution or product among them. The seconds of a whole
+    backward pass are those of a training step without its forward operators. With ``export`` the
+    profile (an XSpace, which TensorBoard's profile page and ``xprof`` read) of the last session goes to a file.
+
+    Raises as `layer_times` does, and `InputError` for a file that cannot be written.
+    """
+    if passes < 1:
+        raise InputError(f"passes={passes}: at least one pass is needed to time anything")
+    wrong = None if export is None else obstacle(export)
+    if wrong is not None:
+        raise InputError(f"export={str(export)!r}: {wrong}")
+    require_values(model, inputs)
+    target = resolve_device(model, device)
+    with preserved(model, variable_values=True), tf.device(target) if device is not None else nullcontext():
+        fed = inputs.map(lambda leaf: tf.identity(leaf) if tf.is_tensor(leaf) else leaf)
+        synchronised = not target.startswith("/CPU")
+        with failing(lambda error: failed(model, error, inputs)):
+            program = traced_program(model, fed, apart=True)
+            owners = NodeOwners(program, training=False)
+            forward = _Ledger("forward")
+            forward.time(owners, program, fed, passes, synchronised, export)
+        if not backward or not has_gradient(program):
+            notes = ("there is no backward pass: none of the outputs is of a floating-point type",) if backward else ()
+            return OperatorTimes(tuple(forward.times()), {"forward": tuple(forward.whole)}, forward.layers, notes)
+        with failing(training_step_failed):
+            step = traced_program(model, fed, training=True)
+            size = len(program.graph.get_operations()) - len(program.graph.outputs)
+            owners = NodeOwners(step, training=True, forward_operators=size)
+            gradients = _Ledger("backward")
+            gradients.time(owners, step, fed, passes, synchronised, export)
+    return OperatorTimes(
+        (*forward.times(), *gradients.times()),
+        {"forward": tuple(forward.whole), "backward": tuple(gradients.whole)},
+        {**forward.layers, **gradients.layers},
+    )
+
+
+class _Ledger:
+    """Adds passes up to the seconds of each operator of one phase; no pass is kept but the last."""
+
+    def __init__(self, phase: str) -> None:
+        self.phase = phase
+        self.whole: list[float] = []
+        self._seconds: dict[tuple[str, str], dict[tuple[str, int], float]] = {}
+        self._last: dict[tuple[str, str], list[tuple[int, CalledOperator]]] = {}
+        self._calls: defaultdict[tuple[tuple[str, str], str], int] = defaultdict(int)
+        self._ran: set[str] = set()
+
+    def time(
+        self, owners: NodeOwners, program: Program, inputs: ModelInputs, passes: int, synchronised: bool, export: Any
+    ) -> None:
+        """Run a program so often, in sessions that hold so many passes as memory allows."""
+        call = fresh_call(program, inputs, synchronised)
+        while len(self.whole) < passes:
+            number = min(MAX_PASSES, passes - len(self.whole))
+            for times in op_seconds(call, number, export=export).passes:
+                self._add(times, owners.placed(times))
+
+    @property
+    def layers(self) -> dict[str, frozenset[str]]:
+        """The layers that had kernels of their own in the last pass."""
+        return {self.phase: frozenset(self._ran)}
+
+    def times(self) -> Iterator[OperatorTime]:
+        """Yield each operator's times so far."""
+        passes = range(len(self.whole))
+        for key, seconds in self._seconds.items():
+            names = dict.fromkeys(name for name, _ in seconds)
+            kernels = [
+                KernelTime(name, self._calls[key, name], tuple(seconds.get((name, index), 0.0) for index in passes))
+                for name in names
+            ]
+            yield OperatorTime(
+                operator=key[0],
+                layer=key[1],
+                phase=self.phase,
+                calls=sum(kernel.calls for kernel in kernels),
+                seconds=tuple(_sums(kernels)),
+                kernels=tuple(kernels),
+                called=tuple(self._last.get(key, ())),
+            )
+
+    def _add(self, times: PassTimes, placed: dict[str, Placed]) -> None:
+        index, wanted = len(self.whole), self.phase == "backward"
+        self._last.clear()
+        self._calls.clear()
+        self._ran.clear()
+        others = 0.0
+        for node, time in times.nodes.items():
+            place = placed[node]
+            if place.backward != wanted:
+                others += time.share_seconds
+                continue
+            key = place.type, place.owner.path
+            seconds = self._seconds.setdefault(key, {})
+            seconds[time.op_type, index] = seconds.get((time.op_type, index), 0.0) + time.share_seconds
+            self._calls[key, time.op_type] += time.calls
+            self._last.setdefault(key, []).append((0, _operator(place, time.op_type)))
+            self._ran.add(place.owner.path)
+        self.whole.append(times.wall_seconds - others)
+
+
+def _operator(place: Placed, kernel: str) -> CalledOperator:
+    """Return a node's operator, with the others of its layer that its kernel runs too."""
+    if not place.parts:
+        return CalledOperator(place.type, is_free=place.type in BOOKKEEPING)
+    inside = tuple(CalledOperator(name, is_free=name in BOOKKEEPING) for name in (place.type, *place.parts))
+    return CalledOperator(kernel, inside)
+
+
+def _sums(kernels: Sequence[KernelTime]) -> Iterator[float]:
+    return (sum(each) for each in zip(*(kernel.seconds for kernel in kernels), strict=True))

@@ -1,0 +1,1 @@
+"""One pass on a device, as TensorFlow people run it."""

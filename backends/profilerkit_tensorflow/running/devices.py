@@ -1,0 +1,61 @@
+"""Devices by TensorFlow's names: where a model is, and what there is on this machine."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import tensorflow as tf
+
+from profilerkit import Device, DeviceNotAvailableError
+from profilerkit.arguments.checking import checked
+from profilerkit.backend import DeviceLike
+
+__all__ = ["device_of", "resolve_device"]
+
+#: "GPU", "gpu:1", "/GPU:1", "/device:GPU:1", and the full name of a device of this process.
+_NAME = re.compile(
+    r"(?:/job:localhost)?(?:/replica:0)?(?:/task:0)?/?(?:device:)?([a-z][a-z_]*)(?::(\d+))?", re.IGNORECASE
+)
+
+
+def device_of(model: Any) -> str:
+    """Return where the model is: the device of its first variable, the CPU where it has none."""
+    for variable in [*(getattr(model, "weights", None) or ()), *(getattr(model, "variables", None) or ())]:
+        native = variable if isinstance(variable, tf.Variable) else getattr(variable, "value", None)
+        named = _NAME.fullmatch(getattr(native, "device", None) or "")
+        if named is not None:
+            return _short(named)
+    return "/CPU:0"
+
+
+def resolve_device(model: Any, device: DeviceLike) -> str:
+    """Return TensorFlow's string for a member of `Device`, a string of TensorFlow's, or None (where the model is).
+
+    The string is short: ``"/CPU:0"``, ``"/GPU:1"``. Raises `DeviceNotAvailableError` for one that does not exist here.
+    """
+    device = checked("device", device)
+    if device is None:
+        return device_of(model)
+    here = [_short(named) for found in tf.config.list_logical_devices() if (named := _NAME.fullmatch(found.name))]
+    if device is Device.GPU and not any(name.startswith("/GPU:") for name in here):
+        raise DeviceNotAvailableError(
+            f"Device.GPU was asked for, but tensorflow {tf.__version__} sees no GPU here; use Device.CPU, or a build "
+            "of TensorFlow and a driver for the GPU"
+        )
+    wanted = device.value if isinstance(device, Device) else device
+    named = _NAME.fullmatch(wanted) if isinstance(wanted, str) else None
+    if named is None:
+        raise DeviceNotAvailableError(
+            f"TensorFlow knows no device {device!r}; use Device.CPU, Device.GPU or a string such as 'CPU:0', 'GPU:1' "
+            "or '/device:GPU:0'"
+        )
+    if _short(named) not in here:
+        raise DeviceNotAvailableError(
+            f"device {device!r} is not there; tensorflow {tf.__version__} sees here: {', '.join(here)}"
+        )
+    return _short(named)
+
+
+def _short(named: re.Match[str]) -> str:
+    return f"/{named[1].upper()}:{int(named[2] or 0)}"

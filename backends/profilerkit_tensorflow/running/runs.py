@@ -1,0 +1,197 @@
+"""Running a model for real, as TensorFlow people do: as a graph, eagerly, compiled by XLA, by Keras' ``predict``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from profilerkit import InputError, ModelFailedError, ModelInputs, NotOfferedError, WithoutValuesError
+from profilerkit.backend import RunOptions
+
+from ..model.calls import called_with
+from ..model.kinds import is_unbuilt
+from ..model.program import Program, traced_program
+from ..model.program import _built as built_symbolically
+from ..model.program import _gradients as gradients
+from ..model.program import _quietly as quietly
+from ..model.variables import weights_of
+from ..trace.layers import named_layers
+from ..trace.messages import failed, unmade_weights
+from ..trace.tracing import trace_model
+from ..untouched.preservation import preserved
+from .devices import resolve_device
+
+__all__ = ["RunningModel", "build_weightless", "mode_of", "require_values", "running"]
+
+
+@dataclass
+class RunningModel:
+    """A call that runs one forward pass and returns when the device is done.
+
+    ``first_call_seconds`` are what tracing, compiling and the first pass took together.
+    """
+
+    run: Callable[[], Any]
+    first_call_seconds: float
+    on_accelerator: bool = False
+
+    def __call__(self) -> None:
+        """Run one forward pass."""
+        self.run()
+        if self.on_accelerator:
+            tf.test.experimental.sync_devices()
+
+
+@contextmanager
+def running(
+    model: Any, inputs: ModelInputs, device: str | None, mode: str, earlier: Program | None, training: bool = False
+) -> Iterator[RunningModel]:
+    """Yield a call that runs the model in inference mode; it gets every variable's value back at the end.
+
+    With ``training`` it runs training steps: forward in training mode, and the gradients of the sum of the outputs.
+
+    ``mode`` is "graph" (one traced function), "eager" (operator by operator), "xla" (compiled) or "predict" (Keras' own
+    ``predict``). ``earlier`` is a program of the model that may be at hand, so that it need not be traced again.
+    """
+    require_values(model, inputs)
+    target = resolve_device(model, device)
+    placed = tf.device(target) if device is not None else nullcontext()
+    # Keras' `predict` is traced anew for each profile, as the model is handed back: TensorFlow would warn of it.
+    hushed = quietly() if mode == "predict" else nullcontext()
+    with preserved(model, variable_values=True), placed, hushed:
+        build_weightless(model, inputs)
+        if is_unbuilt(model):  # a layer that was never called: this call makes its variables, for the time being
+            called_with(model, inputs)
+        fed = inputs.map(lambda leaf: tf.identity(leaf) if tf.is_tensor(leaf) else leaf)
+        start = time.perf_counter()
+        before = 0.0
+        try:
+            if training:
+                run = _training_step(model, fed, mode)
+            elif mode == "graph" and device is None and earlier is not None and earlier.fits(model, fed):
+                run, before = _of_program(earlier, fed), earlier.seconds
+            else:
+                run = _RUNS[mode](model, fed)
+            run()
+        except InputError:
+            raise
+        except Exception as error:  # whatever the model raises
+            raise failed(model, error, inputs) from error
+        yield RunningModel(run, before + time.perf_counter() - start, not target.startswith("/CPU"))
+
+
+def mode_of(usual: str, asked: str | None, options: RunOptions) -> str:
+    """Return the mode that the options lead to; raises `NotOfferedError` for what TensorFlow does not do while it runs.
+
+    ``usual`` is the mode unless the model is to be compiled, ``asked`` the one that was asked for by name.
+    """
+    if options.num_threads is not None:
+        raise NotOfferedError(
+            f"num_threads={options.num_threads}: TensorFlow takes its threads once, before its first operation; call "
+            "tf.config.threading.set_intra_op_parallelism_threads() at the start of the program"
+        )
+    if "autocast" in options.given:
+        raise NotOfferedError(
+            f"autocast={options.autocast!r}: TensorFlow has no autocast; build the model under a mixed policy, "
+            "keras.mixed_precision.set_global_policy('mixed_bfloat16')"
+        )
+    if "compile" not in options.given:
+        return usual
+    if options.compile is not True or asked not in (None, "xla"):
+        said = f"compile={options.compile!r}" + (f" and mode={asked!r}" if asked is not None else "")
+        raise InputError(
+            f"{said}: TensorFlow compiles by XLA alone; give compile=True, or mode='xla', which is the same"
+        )
+    return "xla"
+
+
+def require_values(model: Any, inputs: ModelInputs | None = None) -> None:
+    """Raise `WithoutValuesError` for a Keras model whose call would make weights; what it raises, if it does.
+
+    A model that is not built may have all its weights: one around a built model, or one that needs none. It is built
+    for the time being to see that; without inputs its layers are asked.
+    """
+    if not _never_called(model):
+        return
+    if inputs is None:
+        lacking = bool(unmade_weights(model))
+    else:
+        try:
+            with preserved(model, variable_values=True):
+                lacking = _makes_weights(model, inputs)
+        except Exception:  # whatever the model raises
+            failure = trace_model(model, inputs).failure
+            if isinstance(failure, ModelFailedError):
+                raise failure from failure.__cause__
+            lacking = bool(unmade_weights(model))  # it only cannot be built symbolically
+    if lacking:
+        raise WithoutValuesError(
+            f"the model {model.name!r} is not built: its weights have no values yet, so it cannot be run, only its "
+            "static metrics can be had; call it once with real inputs, or give its input shape to model.build()"
+        )
+
+
+def build_weightless(model: Any, inputs: ModelInputs) -> None:
+    """Mark a model that `require_values` let pass as built. Use inside `preserved`."""
+    if _never_called(model):
+        built_symbolically(model, inputs)
+
+
+def _never_called(model: Any) -> bool:
+    return is_unbuilt(model) and not model.built
+
+
+def _makes_weights(model: Any, inputs: ModelInputs) -> bool:
+    before = len(weights_of(model))
+    return bool(built_symbolically(model, inputs)) or len(weights_of(model)) > before
+
+
+def _of_program(program: Program, inputs: ModelInputs) -> Callable[[], Any]:
+    tensors = [leaf for leaf in inputs.leaves() if tf.is_tensor(leaf)]
+    return lambda: program.concrete(*tensors)
+
+
+def _eagerly(model: Any, inputs: ModelInputs) -> Callable[[], Any]:
+    return lambda: called_with(model, inputs)
+
+
+def _as_graph(model: Any, inputs: ModelInputs) -> Callable[[], Any]:
+    return _of_program(traced_program(model, inputs), inputs)
+
+
+def _compiled(model: Any, inputs: ModelInputs) -> Callable[[], Any]:
+    return _of_program(traced_program(model, inputs, compiled=True), inputs)
+
+
+def _training_step(model: Any, inputs: ModelInputs, mode: str) -> Callable[[], Any]:
+    if mode not in ("graph", "eager", "xla"):
+        raise InputError(f"training=True: mode={mode!r} has no training steps; use 'graph', 'eager' or 'xla'")
+    if mode == "eager":
+        return lambda: gradients(named_layers(model), inputs, ())
+    return _of_program(traced_program(model, inputs, training=True, compiled=mode == "xla"), inputs)
+
+
+def _by_predict(model: Any, inputs: ModelInputs) -> Callable[[], Any]:
+    if not hasattr(model, "predict"):
+        raise InputError(
+            f"mode='predict': a {type(model).__name__} has no predict(), which Keras models have; use another mode: "
+            "'graph', 'eager' or 'xla'"
+        )
+    if inputs.function is not None:
+        raise InputError("mode='predict' runs model.predict() and no function given as call=; use 'graph' or 'eager'")
+    fed: Any = inputs.kwargs or (inputs.args[0] if len(inputs.args) == 1 else list(inputs.args))
+    first = next(leaf for leaf in inputs.leaves() if tf.is_tensor(leaf))
+    return lambda: model.predict(fed, batch_size=int(first.shape[0]), verbose=0)
+
+
+_RUNS: dict[str, Callable[[Any, ModelInputs], Callable[[], Any]]] = {
+    "graph": _as_graph,
+    "eager": _eagerly,
+    "xla": _compiled,
+    "predict": _by_predict,
+}

@@ -1,0 +1,217 @@
+"""The model's layers: which there are, what each owns, and which one runs while the model is traced."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import Any
+
+import tensorflow as tf
+
+from profilerkit.backend_kit import call_stack as layering
+from profilerkit.backend_kit.call_stack import CallStack, shown_layers, tensors_in
+from profilerkit.costs import Cost, Shape, evaluated
+from profilerkit.process.locks import undone_in_child
+from profilerkit.trace.records import LayerCall, LayerRecord, TensorInfo, WeightRecord
+from profilerkit.trace.rows import depth_of
+
+from ..costs import layer_cost
+from ..model.conversion import converted
+from ..model.kinds import (
+    children_of,
+    holds_random_state,
+    is_function,
+    is_layer,
+    is_saved_model,
+    own_states,
+    own_variables,
+)
+from ..model.variables import packed_elements
+from ..model.weights import bytes_of, elements_of, identity_of
+from .ownership import Owner, Ownership
+
+__all__ = ["LayerCalls", "layer_records", "named_layers"]
+
+
+def named_layers(model: Any) -> list[tuple[str, Any]]:
+    """Return every layer under every path it has, the model itself first, under the empty one."""
+    return layering.named_layers(model, children_of)
+
+
+class LayerCalls(CallStack):
+    """Follows the calls of a model's layers while it is traced, and notes which operators each adds to which graph."""
+
+    def __init__(self, layers: Iterable[tuple[str, Any]], training: bool) -> None:
+        self._layers = list(layers)
+        self.ownership = Ownership()
+        self.training = training
+        self.strangers: list[str] = []
+        self._thread = threading.get_ident()
+        self._owners: list[Owner] = []
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget what was noted: the model is traced anew."""
+        super().__init__(self._layers)
+        self.ownership.clear()
+        self.strangers.clear()
+        self._owners = [self.ownership.root]
+
+    @property
+    def owner(self) -> Owner:
+        """The layer call that is under way."""
+        return self._owners[-1]
+
+    @contextmanager
+    def following(self) -> Iterator[None]:
+        """Note the calls of the model's layers in this thread, by the classes' own ``__call__``."""
+        with ExitStack() as patches:
+            for cls in _calling_classes(layer for _, layer in self._layers):
+                patches.enter_context(self._patched(cls))
+            yield
+
+    @contextmanager
+    def _patched(self, cls: type) -> Iterator[None]:
+        original = cls.__dict__["__call__"]
+        follow = self._follow
+
+        def __call__(layer: Any, *args: Any, **kwargs: Any) -> Any:
+            return follow(converted(original.__get__(layer, type(layer))), layer, args, kwargs)
+
+        __call__.__wrapped__ = original  # type: ignore[attr-defined]
+        type.__setattr__(cls, "__call__", tf.autograph.experimental.do_not_convert(__call__))
+        try:
+            with undone_in_child(lambda: type.__setattr__(cls, "__call__", original)):
+                yield
+        finally:
+            type.__setattr__(cls, "__call__", original)
+
+    def _follow(self, call: Callable[..., Any], layer: Any, args: Any, kwargs: Any) -> Any:
+        if threading.get_ident() != self._thread or self.is_innermost(layer):
+            return call(*args, **kwargs)
+        if not self.knows(layer):
+            if is_layer(layer) and any(True for _ in own_variables(layer)) and not self._inside_a_leaf():
+                self.strangers.append(type(layer).__name__)
+            return call(*args, **kwargs)
+        graph = tf.compat.v1.get_default_graph()
+        self.begin(layer)
+        owner = Owner(self.current, self.current_call, type(layer).__name__, self._owners[-1], graph, graph.version)
+        self._owners.append(owner)
+        try:
+            outputs = call(*args, **kwargs)
+            seen = LayerCall(infos_in((args, kwargs)), infos_in(outputs))
+            owner.cost = self._formula(layer, seen)
+            self.note(seen)
+            return outputs
+        finally:
+            owner.end = graph.version
+            self.ownership.calls.append(owner)
+            self._owners.pop()
+            self.end()
+
+    def _inside_a_leaf(self) -> bool:
+        """Say whether the layer that runs hides its inner ones, as a recurrent layer hides its cell."""
+        return len(self._owners) > 1
+
+    def _formula(self, layer: Any, call: LayerCall) -> Callable[[], Cost | None] | None:
+        formula = layer_cost(layer)
+        if formula is None:
+            return None
+        inputs, outputs = (tuple(Shape(info.shape) for info in infos) for infos in (call.inputs, call.outputs))
+        if any(None in shape for shape in (*inputs, *outputs)):
+            return None
+        training = self.training
+        if formula(layer, inputs, outputs, training) is None:
+            return None
+        return lambda: evaluated(
+            f"layer {type(layer).__name__}",
+            lambda: formula(layer, inputs, outputs, training),
+            lambda: f"inputs={inputs!r} and outputs={outputs!r}",
+        )
+
+
+def _calling_classes(layers: Iterable[Any]) -> set[type]:
+    """Return the classes whose ``__call__`` the layers' calls go through."""
+    return {
+        next(cls for cls in type(layer).__mro__ if "__call__" in cls.__dict__)
+        for layer in layers
+        if callable(layer) and is_layer(layer)
+    }
+
+
+def _shape_of(leaf: Any) -> tuple[Any, ...]:
+    """Return the shape of a tensor, or of a variable of Keras' that is passed as one."""
+    shape = tf.TensorShape(leaf.shape)
+    return () if shape.rank is None else tuple(shape.as_list())
+
+
+def infos_in(structure: Any) -> tuple[TensorInfo, ...]:
+    """Return shape and dtype of every tensor in a nested structure; an unknown dimension is None."""
+    return tuple(
+        TensorInfo(_shape_of(leaf), tf.as_dtype(leaf.dtype).name) for leaf in tensors_in(structure, tf.is_tensor)
+    )
+
+
+def layer_records(
+    layers: Sequence[tuple[str, Any]],
+    calls: Mapping[str, list[LayerCall]],
+    trainable: Iterable[Any],
+    further: Iterable[Any] = (),
+) -> tuple[LayerRecord, ...]:
+    """Return a record for each layer, and for each further path under which a shared one was called.
+
+    ``trainable`` are the variables that training changes; ``further`` are variables that belong to no layer: those a
+    function captures, which the root gets.
+    """
+    identities: dict[int, int] = {}
+    packed = dict(packed_elements(layers[0][1]))
+    trained = {identity_of(variable) for variable in trainable}
+    records = []
+    for path, layer in shown_layers(layers, calls):
+        variables = list(own_variables(layer))
+        if not path:
+            held = {identity_of(v) for _, each in layers for _, v in (*own_variables(each), *own_states(each))}
+            others = [v for v in further if identity_of(v) not in held and not holds_random_state(v)]
+            variables += [(_short(v.name), v) for v in others]
+        records.append(
+            LayerRecord(
+                path=path,
+                type=type_name(layer),
+                depth=depth_of(path),
+                parameters=tuple(_record(name, v, identities, trained, packed) for name, v in variables),
+                buffers=tuple(
+                    replace(_record(name, state, identities, trained, packed), trainable=False, persistent=False)
+                    for name, state in own_states(layer)
+                ),
+                calls=tuple(calls.get(path, ())),
+            )
+        )
+    return tuple(records)
+
+
+def type_name(layer: Any) -> str:
+    """Return the name of a layer's class; "function" of a function, "SavedModel" of a saved model."""
+    if is_saved_model(layer):
+        return "SavedModel"
+    return "function" if is_function(layer) else type(layer).__name__
+
+
+def _record(
+    name: str, variable: Any, identities: dict[int, int], trained: Container[int], packed: Mapping[int, int]
+) -> WeightRecord:
+    key = identity_of(variable)
+    return WeightRecord(
+        name=name,
+        identity=identities.setdefault(key, len(identities)),
+        count=packed.get(key) or elements_of(variable),
+        bytes=bytes_of(variable),
+        dtype=tf.as_dtype(variable.dtype).name,
+        trainable=key in trained,
+        shape=tuple(variable.shape.as_list()) if hasattr(variable.shape, "as_list") else tuple(variable.shape),
+    )
+
+
+def _short(name: str) -> str:
+    return name.removesuffix(":0")

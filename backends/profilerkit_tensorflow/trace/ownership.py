@@ -1,0 +1,101 @@
+"""Which layer an operator belongs to.
+
+Operators' names do not tell, since TensorFlow makes scopes unique as it likes. Instead, while a model is traced, every
+call of a layer notes which operators it added to the graph; the innermost call owns an operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from profilerkit.costs import Cost
+from profilerkit.process.cached import cached_property
+
+from .gradient_names import forward_names, traced_name
+
+__all__ = ["Owner", "Ownership"]
+
+
+@dataclass(eq=False)
+class Owner:
+    """One call of a layer: path and call index; ``graph`` and ``start`` to ``end`` are the operators it added there.
+
+    ``cost`` computes the cost of the whole call, where the layer's class has a formula.
+    """
+
+    path: str
+    call: int
+    layer_type: str = ""
+    outer: Owner | None = None
+    graph: Any = None
+    start: int = 0
+    end: int = 0
+    cost: Callable[[], Cost | None] | None = None
+
+    @property
+    def covered_by(self) -> Owner | None:
+        """The outermost call around it (or itself) whose cost a formula gives as a whole."""
+        around = self.outer.covered_by if self.outer is not None else None
+        return around or (self if self.cost is not None else None)
+
+    @cached_property
+    def of_gradient(self) -> Owner:
+        """The same call as the owner of its gradient's operators, which no formula for the layer covers."""
+        return Owner(self.path, self.call, self.layer_type)
+
+
+@dataclass
+class Ownership:
+    """The layer calls of one trace, in the order in which they ended: inner ones before those around them."""
+
+    calls: list[Owner] = field(default_factory=list)
+    root: Owner = field(default_factory=lambda: Owner("", 0))
+    _claims: dict[int, dict[str, Owner]] = field(default_factory=dict)
+    _forward_graphs: dict[int, Any] = field(default_factory=dict)
+
+    def clear(self) -> None:
+        """Forget what was noted: the model is traced anew."""
+        self.calls.clear()
+        self._claims.clear()
+        self._forward_graphs.clear()
+
+    def of(self, graph: Any, name: str, caller: Owner) -> Owner:
+        """Return the owner of an operator of a graph, by its name: the caller of the graph unless a layer made it."""
+        found = self._claims_of(graph).get(name)
+        return found if found is not None else self._of_gradient(graph, name) or caller
+
+    def note_gradient(self, graph: Any, forward: Any) -> None:
+        """Note that a graph computes the gradients of another."""
+        self._forward_graphs[id(graph)] = forward
+
+    def _claims_of(self, graph: Any) -> dict[str, Owner]:
+        claims = self._claims.get(id(graph))
+        if claims is None:
+            claims = self._claims[id(graph)] = self._claimed(self._traced(graph))
+        return claims
+
+    def _traced(self, graph: Any) -> Any:
+        """Return the graph itself, or the one that was traced where it is a copy that a gradient needs more of."""
+        name = traced_name(graph)
+        known = [owner.graph for owner in self.calls if traced_name(owner.graph) == name]
+        return graph if not known or any(each is graph for each in known) else known[0]
+
+    def _claimed(self, graph: Any) -> dict[str, Owner]:
+        operators = graph.get_operations()
+        owners: list[Owner | None] = [None] * len(operators)
+        for owner in reversed(self.calls):  # outer calls first, so that inner ones take theirs from them
+            if owner.graph is graph:
+                owners[owner.start : owner.end] = [owner] * (min(owner.end, len(operators)) - owner.start)
+        return {operator.name: owner for operator, owner in zip(operators, owners, strict=True) if owner is not None}
+
+    def _of_gradient(self, graph: Any, name: str) -> Owner | None:
+        """Return the owner of the forward operator whose gradient an operator computes, as its name tells."""
+        forward_graph = self._forward_graphs.get(id(graph)) or getattr(graph, "_forward_graph", None) or graph
+        claims = self._claims_of(forward_graph)
+        for forward in forward_names(name):
+            found = claims.get(forward)
+            if found is not None:
+                return found.of_gradient
+        return None

@@ -1,0 +1,33 @@
+"""What executed operators cost: by their own formulas, or by that of the layer they belong to."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from profilerkit.costs import Cost
+
+from ..costs import OpCall, UnknownShapeError, op_cost
+from .ownership import Owner
+from .values import Executed
+
+__all__ = ["layer_work", "price"]
+
+
+def price(done: Executed, call: OpCall, uncounted: Counter[str]) -> None:
+    """Note the cost of an operator on it; what is not known is counted as missing."""
+    try:
+        cost = op_cost(call)
+        missing = "" if cost is not None else call.type
+    except UnknownShapeError:
+        cost, missing = None, f"{call.type} of unknown shape"
+    if cost is None:
+        done.missing = missing
+        uncounted[missing] += done.times
+    else:
+        done.macs, done.flops = cost.macs * done.times, cost.flops * done.times
+
+
+def layer_work(owner: Owner, cost: Cost, times: int) -> Executed:
+    """Return what stands for a whole call of a layer among the operators."""
+    name = f"layer::{owner.layer_type}"
+    return Executed(name, name, (), (), times, owner, cost.macs * times, cost.flops * times)

@@ -1,0 +1,235 @@
+"""One static pass over a model: a private trace of it, walked; an eager run only where it cannot be traced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from profilerkit import CostFormulaError, ModelFailedError, ModelInputs
+from profilerkit.backend_kit.live_bytes import live_bytes
+from profilerkit.error_text import error_line
+from profilerkit.process.collector import collector_paused
+from profilerkit.trace.records import MemoryTimeline, ModelTrace, OpRecord, TensorInfo, distinct
+
+from ..model.kinds import is_saved_model, is_variable
+from ..model.program import Program, traced_program
+from ..model.variables import packed_elements
+from ..model.weights import bytes_of, identity_of, trainable_variables_of
+from ..untouched.preservation import preserved
+from .eager_run import EagerRun
+from .layers import layer_records, named_layers
+from .live_bytes import constant_bytes, steps_of, tensor_bytes, unsized_tensors
+from .messages import failed, only_in_graphs, unmade_weights
+from .values import Executed, PartialShape, Value, static_shape
+from .walk import Walk
+
+__all__ = ["trace_model"]
+
+#: Operators that hand data on, read a weight or keep books: they are no work, and no record of their own.
+_BOOKKEEPING = frozenset(
+    (
+        *("Const", "Identity", "IdentityN", "NoOp", "ReadVariableOp", "VarHandleOp", "StopGradient", "PreventGradient"),
+        *("Reshape", "Squeeze", "ExpandDims", "Shape", "ShapeN", "Size", "Rank", "ZerosLike"),
+    )
+)
+
+
+_AS_A_GRAPH = "of the model run as a graph; run eagerly, more stays alive"
+
+
+def trace_model(model: Any, inputs: ModelInputs | None, *, training: bool = False) -> ModelTrace:
+    """Return the trace of one forward pass, or in training of one step; a model that raises leaves its layers alone."""
+    if inputs is None:
+        return _layers_alone(model)
+    # A collector's pause costs more than the walk, and what only it would free is small: graphs hold no data.
+    found: ModelTrace | None = None
+    with collector_paused(), preserved(model) as left:
+        try:
+            program = traced_program(model, inputs, training=training)
+        except Exception as error:  # whatever the model raises while it is traced
+            refusal = failed(model, error, inputs)
+        else:
+            try:
+                found = walked(program)
+            except CostFormulaError as error:
+                return _layers_alone(model, error)
+    if found is not None:
+        if training or not left.tensors:
+            return found
+        refusal = ModelFailedError(
+            f"while the model was traced it put tensors without values into {left.names}, from which profilerkit has "
+            "taken them; keep such a cache out of the model's call, or in the model"
+        )
+    return _layers_alone(model, refusal) if training else _run_eagerly(model, inputs, refusal)
+
+
+def _run_eagerly(model: Any, inputs: ModelInputs, refusal: ModelFailedError) -> ModelTrace:
+    """Watch one eager pass of a model that cannot be traced; one that raises there too has failed."""
+    with preserved(model, variable_values=True):
+        try:
+            run = EagerRun(model, inputs)
+        except CostFormulaError as error:
+            return _layers_alone(model, error)
+        except Exception as error:  # whatever the model raises
+            # What kept it from being traced is the clearer message, unless it is just that it cannot be traced.
+            failure = failed(model, error, inputs) if only_in_graphs(refusal.__cause__) else refusal
+        else:
+            if not run.did_nothing:
+                return _of_eager_run(run, refusal.__cause__ or refusal)
+            failure = refusal  # no operator ran on values, so that zeros would be counted
+    return _layers_alone(model, failure)
+
+
+def _of_eager_run(run: EagerRun, refusal: BaseException) -> ModelTrace:
+    trained = trainable_variables_of(run.layers)
+    records = layer_records(run.layers, run.calls.calls, trained)
+    weights = distinct(weight for record in records for weight in (*record.parameters, *record.buffers))
+    shown = [(each, live) for each, live in zip(run.executed, run.live_bytes, strict=True) if _is_record(each)]
+    return ModelTrace(
+        layers=records,
+        operators=tuple(_record(each) for each, _ in shown),
+        memory=MemoryTimeline(
+            sum(weight.bytes for weight in weights), run.input_bytes, tuple(live for _, live in shown)
+        ),
+        uncounted=dict(run.uncounted),
+        method="an eager run",
+        notes=(
+            "counted in one eager run, for the values of these inputs and with the memory of eager execution: the "
+            f"model cannot be traced as a graph ({type(refusal).__name__}: {error_line(refusal)})",
+        ),
+    )
+
+
+def _layers_alone(model: Any, failure: Exception | None = None) -> ModelTrace:
+    layers, captured = named_layers(model), captured_by(model)
+    records = layer_records(layers, {}, trainable_variables_of(layers, captured), captured)
+    return ModelTrace(layers=records, failure=failure, unmade_weights=unmade_weights(model))
+
+
+def captured_by(model: Any) -> list[Any]:
+    """Return the variables that a function holds by having been traced before."""
+    functions = getattr(model, "_list_all_concrete_functions", None)
+    concrete = functions() if functions is not None else [model] if hasattr(model, "captured_inputs") else []
+    found = {id(variable): variable for function in concrete for variable in function.graph.variables}
+    return list(found.values())
+
+
+def _parameters_among(captured: Iterable[Any], model: Any) -> list[Any]:
+    """Return the captured variables that may be parameters: a saved model's others than those it lists are states."""
+    listed = getattr(model, "variables", None) if is_saved_model(model) else None
+    if listed is None or callable(listed) or is_variable(listed):
+        return list(captured)
+    declared = set(map(identity_of, listed))
+    return [variable for variable in captured if identity_of(variable) in declared]
+
+
+def walked(program: Program) -> ModelTrace:
+    """Return what the walk over a traced program finds."""
+    walk = Walk(program.calls.ownership)
+    given = _Given(walk, program)
+    results = walk.run(program.graph, given.arguments)
+    captured = _parameters_among(program.graph.variables, program.layers[0][1])
+    trained = trainable_variables_of(program.layers, captured)
+    records = layer_records(program.layers, program.calls.calls, trained, captured)
+    live = _live_bytes(walk, given, results)
+    unsized = unsized_tensors(walk.executed, given.tensors)
+    walk.folding.release()
+    shown = [(each, alive) for each, alive in zip(walk.executed, live, strict=True) if _is_record(each)]
+    weights = distinct(weight for record in records for weight in (*record.parameters, *record.buffers))
+    held = sum(weight.bytes for weight in weights) + given.held_bytes + constant_bytes(walk.executed)
+    kept = set(map(identity_of, captured))
+    held += sum(bytes_of(state) for state in program.graph.variables if identity_of(state) not in kept)
+    return ModelTrace(
+        layers=records,
+        operators=tuple(_record(each) for each, _ in shown),
+        memory=MemoryTimeline(held, given.input_bytes, tuple(alive for _, alive in shown), _AS_A_GRAPH, unsized),
+        uncounted=dict(walk.uncounted),
+        method="a traced graph",
+        notes=(*_notes(walk, program), *_packed(program)),
+        program=program,
+    )
+
+
+class _Given:
+    """What a program is called with: its inputs, and what it captures: variables, and tensors it holds.
+
+    The inputs have the shapes they were given in, the parts of sparse and ragged tensors too: the numbers are for as
+    many values as these have.
+    """
+
+    def __init__(self, walk: Walk, program: Program) -> None:
+        self.arguments: list[Value] = []
+        self.input_bytes = 0
+        self.held_bytes = 0
+        self.sizes: dict[int, int] = {}
+        captures = {placeholder.name: tensor for tensor, placeholder in program.graph.captures}
+        given = iter(program.given)
+        for placeholder in program.graph.inputs:
+            captured = captures.get(placeholder.name)
+            shape, constant = next(given) if captured is None else (static_shape(placeholder), None)
+            value = walk.folding.new_value(shape, placeholder.dtype.name, placeholder)
+            size = tensor_bytes(value.shape, value.dtype)
+            if captured is None:
+                self.input_bytes += size
+                value.constant = constant
+            else:
+                self.held_bytes += size
+                value.constant = _small_constant(captured, size)
+            self.sizes[value.key] = size if captured is None else 0
+            self.arguments.append(value)
+
+    @property
+    def tensors(self) -> list[tuple[int, PartialShape, str]]:
+        """The arguments' numbers, shapes and dtypes."""
+        return [(value.key, value.shape, value.dtype) for value in self.arguments]
+
+
+def _small_constant(tensor: Any, size: int) -> Any:
+    """Return the value of a small tensor that a function holds: it may limit a loop."""
+    return tensor.numpy() if hasattr(tensor, "numpy") and 0 < size <= 64 else None
+
+
+def _live_bytes(walk: Walk, given: _Given, results: Sequence[Value]) -> Sequence[int]:
+    """Return the bytes alive while each operator runs: as a graph, in which a value is freed when nobody needs it."""
+    steps = steps_of(walk.executed, given.tensors, lambda operator: operator.equation)
+    made = {value for step in steps for value, _ in step.makes} | given.sizes.keys()
+    kept = [value.key for value in results if value.key in made]
+    return live_bytes(steps, given.sizes, kept, walk.spans)
+
+
+def _is_record(each: Executed) -> bool:
+    return not each.silent and each.type not in _BOOKKEEPING
+
+
+def _record(each: Executed) -> OpRecord:
+    outputs = tuple(TensorInfo(_shown(shape), dtype) for _, shape, dtype in each.outputs)
+    written = sum(tensor_bytes(shape, dtype) for _, shape, dtype in each.outputs) * each.times
+    return OpRecord(
+        operator=each.type,
+        layer=each.owner.path,
+        call=each.owner.call,
+        macs=each.macs,
+        flops=each.flops,
+        bytes_read=each.input_bytes * each.times,
+        bytes_written=written,
+        outputs=outputs,
+    )
+
+
+def _shown(shape: PartialShape) -> tuple[int, ...]:
+    return () if shape is None else tuple(-1 if size is None else size for size in shape)
+
+
+def _packed(program: Program) -> Iterator[str]:
+    """Say which weights keep several numbers in one element."""
+    packed = dict(packed_elements(program.layers[0][1]))
+    if packed:
+        which = f"{len(packed)} weights are" if len(packed) > 1 else "a weight is"
+        yield f"{which} quantised to 4 bits, two numbers to a byte: parameters count the numbers, the size the bytes"
+
+
+def _notes(walk: Walk, program: Program) -> Iterator[str]:
+    yield from sorted(walk.notes)
+    made = ", ".join(sorted(set(program.calls.strangers)))
+    if made:
+        yield f"the model makes layers while it runs ({made}); their work is counted, their parameters are not"

@@ -1,0 +1,324 @@
+"""The walk over a traced graph: every operator that runs, how often, whose it is, and what it costs.
+
+- What no output needs does not run: the walk reaches back from the outputs (Keras traces one step of a recurrent layer
+  more than it runs), also into what is called, of whose outputs only those count that are used.
+- Called functions and loop bodies are entered, a body counting as often as its loop runs; of several branches the
+  dearest counts.
+- Where a caller knows more of a shape than the function it calls (a saved model, an ``input_signature`` with None), the
+  function's operators are made anew with the caller's shapes (`profilerkit_tensorflow.trace.specialization`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from ..costs import OpCall, Shapes
+from .branches import Tried, agreed, agreed_constant, branch_names, dearest
+from .dilation import cropped_share, dealt_out_share
+from .folding import Folding
+from .graph_access import attribute_of, body_named, forward_function
+from .lists import note_elements, read_shape
+from .live_bytes import tensor_bytes
+from .loops import counter_steps, counts_runs, trip_count
+from .ownership import Owner, Ownership
+from .pricing import layer_work, price
+from .reachable_operators import needed_variables, running_operators
+from .specialization import Specialised
+from .values import Executed, PartialShape, Scope, Value, static_shape
+
+__all__ = ["Walk"]
+
+CALLS = ("PartitionedCall", "StatefulPartitionedCall")
+LOOPS = ("While", "StatelessWhile")
+BRANCHES = ("If", "StatelessIf", "Case", "StatelessCase")
+#: What makes or passes on a value without work, and stands for nothing that runs.
+_SILENT = ("NoOp", "Placeholder", "_Arg", "_Retval")
+
+
+class Walk:
+    """Walks one traced function; afterwards `executed` holds its operators in the order of their running."""
+
+    def __init__(self, ownership: Ownership) -> None:
+        self.ownership = ownership
+        self.folding = Folding()
+        self.executed: list[Executed] = []
+        #: Ranges of `executed` that a loop runs more than once.
+        self.spans: list[tuple[int, int]] = []
+        self.uncounted: Counter[str] = Counter()
+        self.notes: set[str] = set()
+        self._specialised: dict[int, Specialised] = {}
+        self._formulas_used: set[tuple[int, int]] = set()
+
+    def run(self, graph: Any, arguments: Sequence[Value]) -> list[Value]:
+        """Walk a function's graph with these arguments and return its outputs."""
+        return self._body(Scope(graph, list(arguments), None, self.ownership.root))
+
+    def _body(self, scope: Scope) -> list[Value]:
+        for tensor, value in zip(scope.graph.inputs, scope.arguments, strict=True):
+            scope.values[tensor.name] = value
+            self._learn(scope, tensor, value)
+        outputs = [tensor for place, tensor in enumerate(scope.graph.outputs) if scope.wants(place)]
+        running = list(running_operators(scope.graph, outputs))
+        scope.used = {tensor.name for tensor in outputs}
+        scope.used.update(tensor.name for operator in running for tensor in operator.inputs)
+        for operator in running:
+            kind = operator.type
+            if kind in CALLS:
+                self._call(operator, scope)
+            elif kind in LOOPS:
+                self._loop(operator, scope)
+            elif kind in BRANCHES:
+                self._branches(operator, scope)
+            elif kind == "LoopCond":
+                self.uncounted["LoopCond (how often a loop of TensorFlow 1 runs is not known; counted once)"] += (
+                    scope.times
+                )
+            elif kind not in _SILENT:
+                self._operator(operator, scope)
+        return [self.folding.value_of(tensor, scope) for tensor in scope.graph.outputs]
+
+    def _learn(self, scope: Scope, tensor: Any, value: Value) -> None:
+        """Have the scope's operators made anew from here on where a value is better known than the graph says."""
+        if id(scope) not in self._specialised and _knows_more(value.shape, static_shape(tensor)):
+            self._specialised[id(scope)] = Specialised(self.folding)
+
+    # One operator ------------------------------------------------------------------------------------------------
+
+    def _operator(self, operator: Any, scope: Scope) -> None:
+        inputs = [self.folding.value_of(tensor, scope) for tensor in operator.inputs]
+        specialised = self._specialised.get(id(scope))
+        tensors = operator.outputs if specialised is None else specialised.outputs_of(operator, inputs)
+        made = []
+        for place, (tensor, declared) in enumerate(zip(tensors, operator.outputs, strict=True)):
+            inferred = static_shape(tensor)
+            shape = read_shape(operator, place, inputs, inferred)
+            value = self.folding.new_value(shape, declared.dtype.name, declared, scope)
+            scope.values[declared.name] = value
+            if shape != inferred:
+                self._learn(scope, declared, value)
+            elif specialised is not None:
+                specialised.keep(value, tensor)
+            made.append(value)
+        note_elements(operator, inputs, made, self.folding.constant)
+        owner = self.ownership.of(scope.graph, operator.name, scope.owner)
+        if operator.type == "Merge" and all(tensor.op.type != "NextIteration" for tensor in operator.inputs):
+            self.notes.add("of a condition of TensorFlow 1 all branches are counted")
+        done = Executed(
+            type=operator.type,
+            name=operator.name,
+            inputs=tuple(value.key for value in inputs),
+            outputs=tuple((value.key, value.shape, value.dtype) for value in made),
+            times=scope.times,
+            owner=owner,
+            input_bytes=sum(tensor_bytes(value.shape, value.dtype) for value in inputs),
+            equation=operator.get_attr("equation").decode() if operator.type == "Einsum" else "",
+        )
+        self.executed.append(done)
+        scope.executed[operator.name] = done
+        if not self._covered(owner, scope):
+            self._price(done, operator, inputs, made)
+            self._without_padding(done, operator, scope)
+
+    def _price(self, done: Executed, operator: Any, inputs: Sequence[Value], made: Sequence[Value]) -> None:
+        call = OpCall(
+            type=operator.type,
+            inputs=Shapes([value.known_shape for value in inputs]),
+            outputs=Shapes([value.known_shape for value in made]),
+            input_dtypes=tuple(value.dtype for value in inputs),
+            output_dtypes=tuple(value.dtype for value in made),
+            attribute=lambda name: attribute_of(operator, name),
+            value=lambda index: self.folding.constant(inputs[index]),
+        )
+        price(done, call, self.uncounted)
+
+    def _without_padding(self, done: Executed, operator: Any, scope: Scope) -> None:
+        """Take off what a convolution spends on padding that only makes it dilated."""
+        of_gradient = dealt_out_share(self.folding, operator, scope)
+        cropped = cropped_share(self.folding, operator, scope)
+        if of_gradient is not None:
+            done.scale(of_gradient)
+        elif cropped is not None and cropped[0] in scope.executed:
+            scope.executed[cropped[0]].scale(cropped[1])
+
+    def _covered(self, owner: Owner, scope: Scope) -> bool:
+        """Say whether a layer's formula covers an operator; the first time, have the formula's cost count."""
+        covering = owner.covered_by
+        if covering is None or covering.cost is None:
+            return False
+        where: Scope | None = scope
+        while where is not None and where.graph is not covering.graph:
+            where = where.outer
+        key = (id(covering), id(where))
+        if key not in self._formulas_used:
+            cost = covering.cost()
+            if cost is None:
+                covering.cost = None
+                return self._covered(owner, scope)
+            self._formulas_used.add(key)
+            self.executed.append(layer_work(covering, cost, where.times if where is not None else scope.times))
+        return True
+
+    # What calls further bodies -----------------------------------------------------------------------------------
+
+    def _call(self, operator: Any, scope: Scope) -> None:
+        if attribute_of(operator, "_XlaMustCompile"):
+            self.notes.add("what functions compiled by XLA allocate inside is not in the memory footprint")
+        graph = body_named(scope.graph, operator.get_attr("f").name)
+        arguments = [self.folding.value_of(tensor, scope) for tensor in operator.inputs]
+        owner = self._owner_of_call(operator, graph, scope)
+        results = self._body(Scope(graph, arguments, scope, owner, scope.times, scope.used_outputs(operator)))
+        self._bind(operator, results, scope)
+
+    def _owner_of_call(self, operator: Any, graph: Any, scope: Scope) -> Owner:
+        """Return the owner of a called function; a gradient's is that of the call that it is the gradient of."""
+        forward = forward_function(scope.graph, operator.get_attr("f").name)
+        if forward:
+            self.ownership.note_gradient(graph, body_named(scope.graph, forward))
+            for made in operator.inputs:
+                if made.op.type in CALLS and made.op.get_attr("f").name == forward:
+                    return self.ownership.of(scope.graph, made.op.name, scope.owner).of_gradient
+        return self.ownership.of(scope.graph, operator.name, scope.owner)
+
+    def _bind(self, operator: Any, results: Sequence[Value], scope: Scope) -> None:
+        """Have these values be the operator's outputs; of a graph whose gradient was taken there may be more."""
+        for tensor, value in zip(operator.outputs, results[: len(operator.outputs)], strict=True):
+            scope.values[tensor.name] = value
+            self._learn(scope, tensor, value)
+
+    def _loop(self, operator: Any, scope: Scope) -> None:
+        body = body_named(scope.graph, operator.get_attr("body").name)
+        condition = body_named(scope.graph, operator.get_attr("cond").name)
+        first = [self.folding.value_of(tensor, scope) for tensor in operator.inputs]
+        owner = self.ownership.of(scope.graph, operator.name, scope.owner)
+        tests = Scope(condition, first, scope, owner)
+        for tensor, value in zip(condition.inputs, tests.arguments, strict=True):
+            tests.values[tensor.name] = value
+        steps = counter_steps(self.folding, body, first)
+        runs, may_stop = trip_count(self.folding, tests, steps)
+        if runs and may_stop:
+            self.notes.add("a loop may stop before it reaches its limit; it is counted up to that")
+        if runs is None:
+            self.uncounted[f"{operator.type} (how often it runs is not known; counted once)"] += 1
+        if runs == 0:
+            self._bind(operator, first, scope)
+            return
+        start = len(self.executed)
+        needed = needed_variables(condition, body, scope.used_outputs(operator))
+        results = self._iterated(body, first, steps, Scope(body, [], scope, owner, scope.times * (runs or 1), needed))
+        self._condition(
+            Scope(condition, [], scope, owner, scope.times * (1 if runs is None else runs + 1)), first, results
+        )
+        self.spans.append((start, len(self.executed)))
+        surely = [None if may_stop and not counts_runs(tensor) else runs for tensor in body.inputs]
+        self._bind(operator, self._after(first, steps, results, surely, owner), scope)
+
+    def _iterated(self, body: Any, first: Sequence[Value], steps: Sequence[float | None], scope: Scope) -> list[Value]:
+        """Walk a loop's body with what holds in every run: of the first values only those that do not change."""
+        begins = list(first)
+        while True:
+            start, formulas = len(self.executed), set(self._formulas_used)
+            for value, step, begin in zip(first, steps, begins, strict=True):
+                scope.arguments.append(value if step == 0 else self._handed_on(value, begin, scope.owner))
+            tried = self._tried(scope)
+            results = list(tried.results[: len(first)])
+            common = [
+                begin.common(value) if scope.wants(place) else begin
+                for place, (begin, value) in enumerate(zip(begins, results, strict=True))
+            ]
+            if all(begin.is_known_as(value) for begin, value in zip(begins, common, strict=True)):
+                self._take(tried)
+                return results
+            begins = common  # a variable that changes its shape from run to run
+            del self.executed[start:]
+            self._formulas_used = formulas
+            scope = Scope(body, [], scope.outer, scope.owner, scope.times, scope.wanted)
+
+    def _condition(self, scope: Scope, first: Sequence[Value], results: Sequence[Value]) -> None:
+        """Walk a loop's condition, which runs once more than the body, and keep it if it does more than count."""
+        for before, after in zip(first, results, strict=True):
+            scope.arguments.append(self._handed_on(before, before.common(after), scope.owner))
+        tried = self._tried(scope)
+        if tried.uncounted or any(tried.price[:2]):
+            self._take(tried)
+
+    def _after(
+        self,
+        first: Sequence[Value],
+        steps: Sequence[float | None],
+        results: Sequence[Value],
+        surely: Sequence[int | None],
+        owner: Owner,
+    ) -> list[Value]:
+        """Return the loop's outputs: what the last run made, with the counters' last numbers where they are known.
+
+        ``surely`` is how often each of its variables has changed, None where that is not certain.
+        """
+        final = []
+        for before, step, value, runs in zip(first, steps, results, surely, strict=True):
+            start = self.folding.constant(before)
+            if step == 0:
+                value = before
+            elif runs is None and self.folding.constant(value) is not None:  # it may not have run at all
+                constant = agreed_constant(self.folding, [before, value])
+                value = self._handed_on(value, value, owner)
+                value.constant = constant
+            elif start is not None and step is not None and runs is not None:
+                value = self._handed_on(value, value, owner)
+                value.constant = (start + step * runs).astype(start.dtype)
+            final.append(value)
+        return final
+
+    def _handed_on(self, value: Value, known: Value, owner: Owner) -> Value:
+        """Return a loop's variable: another value's bytes under a name of its own, of which less may be known."""
+        twin = self.folding.new_value(known.shape, value.dtype, value.tensor)
+        twin.elements, twin.length = known.elements, known.length
+        made = ((twin.key, twin.shape, value.dtype),)
+        self.executed.append(Executed("Identity", "", (value.key,), made, 1, owner, silent=True))
+        return twin
+
+    def _branches(self, operator: Any, scope: Scope) -> None:
+        """Walk every branch that may be taken and keep the dearest."""
+        arguments = [self.folding.value_of(tensor, scope) for tensor in list(operator.inputs)[1:]]
+        owner = self.ownership.of(scope.graph, operator.name, scope.owner)
+        names = branch_names(operator, self.folding.constant(self.folding.value_of(operator.inputs[0], scope)))
+        if len(names) > 1:
+            self.notes.add("of the branches of a condition the dearest is counted")
+        wanted = scope.used_outputs(operator)
+        tried = [
+            self._tried(Scope(body_named(scope.graph, name), arguments, scope, owner, scope.times, wanted))
+            for name in names
+        ]
+        taken = dearest(tried)
+        self._take(taken)
+        results = list(taken.results)
+        for place in sorted(wanted) if len(tried) > 1 else ():
+            known = agreed(self.folding, results[place], [branch.results[place] for branch in tried])
+            if known is not results[place]:
+                results[place] = self._handed_on(results[place], known, owner)
+                results[place].constant = known.constant
+        self._bind(operator, results, scope)
+
+    def _tried(self, scope: Scope) -> Tried:
+        """Walk a body, and hold back what that adds."""
+        kept = self.executed, self.spans, self.uncounted
+        self.executed, self.spans, self.uncounted = [], [], Counter()
+        try:
+            return Tried(self._body(scope), self.executed, self.spans, self.uncounted)
+        finally:
+            self.executed, self.spans, self.uncounted = kept
+
+    def _take(self, tried: Tried) -> None:
+        """Add what was held back."""
+        before = len(self.executed)
+        self.executed += tried.executed
+        self.spans += [(start + before, end + before) for start, end in tried.spans]
+        self.uncounted += tried.uncounted
+
+
+def _knows_more(known: PartialShape, declared: PartialShape) -> bool:
+    """Say whether a shape tells something that another leaves open."""
+    if declared is None or known is None:
+        return declared is None and known is not None
+    return any(size is not None and other is None for size, other in zip(known, declared, strict=False))

@@ -1,0 +1,48 @@
+"""What a compiled Keras model's optimizer keeps for its weights: counted from its settings, never made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..model.calls import is_keras, is_legacy_keras
+from ..model.weights import bytes_of, elements_of
+
+__all__ = ["optimizer_state_bytes"]
+
+#: How many values an optimizer keeps for each element of a trainable weight; settings may add to it.
+_SLOTS = {"SGD": 0, "RMSprop": 1, "Adagrad": 1, "Adadelta": 2, "Adamax": 2, "Adam": 2, "AdamW": 2, "Nadam": 2}
+_SLOTS |= {"Lion": 1, "Ftrl": 2, "Lamb": 2}
+#: Settings that make it keep one value more.
+_FURTHER = ("momentum", "amsgrad", "centered", "use_ema")
+
+
+def optimizer_state_bytes(model: Any) -> int | str:
+    """Return the bytes of a compiled model's optimizer state, the dtype of each weight's being the weight's own.
+
+    0 where the model is not compiled. For an optimizer that is not known, what is missing, in words. Adafactor keeps a
+    row and a column of sums for each matrix (Shazeer and Stern 2018, arXiv:1804.04235), and one value for each element
+    of a vector.
+    """
+    optimizer = getattr(model, "optimizer", None) if is_keras(model) or is_legacy_keras(model) else None
+    if optimizer is None:
+        return 0
+    inner = getattr(optimizer, "inner_optimizer", optimizer)
+    name = type(inner).__name__
+    weights = model.trainable_variables
+    if name == "Adafactor":
+        return sum(_factored(tuple(v.shape)) * bytes_of(v) // max(1, elements_of(v)) for v in weights)
+    if name not in _SLOTS:
+        known = ", ".join([*_SLOTS, "Adafactor"])
+        return f"the state of the optimizer {name} (known are: {known})"
+    slots = _SLOTS[name] + sum(bool(getattr(inner, setting, False)) for setting in _FURTHER)
+    return slots * sum(map(bytes_of, weights))
+
+
+def _factored(shape: tuple[int, ...]) -> int:
+    """Return how many values Adafactor keeps for a weight."""
+    if len(shape) < 2:
+        return shape[0] if shape else 1
+    rest = 1
+    for size in shape[:-2]:
+        rest *= size
+    return rest * (shape[-1] + shape[-2])

@@ -1,0 +1,297 @@
+"""Tensors of our own traces that something of the user's still holds: a cache that was filled while a model was traced.
+
+Such a tensor has no value. The next call of the model would take it from the cache and raise. What `preserved` has put
+back holds none any more, so those are looked for that lie where it does not reach.
+
+To find them is cheap: the references to a graph's tensors are counted, and those that TensorFlow itself has are known.
+Only where there are more of them is the memory searched for who has the rest.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import sys
+import threading
+import types
+import weakref
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+from tensorflow.python.framework import func_graph
+
+from profilerkit.process.locks import undone_in_child
+
+__all__ = ["Holder", "forgotten", "graphs_made"]
+
+#: How many steps up from a tensor something of the user's is looked for.
+_STEPS = 6
+#: So many tensors are looked for at once.
+_ENOUGH = 100
+_CONTAINERS = (dict, list, set, deque)
+_LEADING: tuple[type, ...] = (*_CONTAINERS, tuple, types.CellType)
+_CACHE = functools._lru_cache_wrapper
+#: What these keep is not the user's.
+_INTERNAL = ("tensorflow", "keras", "tf_keras", "profilerkit", "profilerkit_tensorflow", "profilerkit_metrics")
+_BUILT_IN = ("builtins", *sys.stdlib_module_names)
+
+
+#: In the names of the files that TensorFlow writes a function of the user's to, in its own words.
+_GENERATED = "__autograph_generated_file"
+
+
+class Holder(NamedTuple):
+    """What of the user's held such tensors, and whether it is rid of them."""
+
+    name: str
+    emptied: bool
+
+
+class _Noting(threading.local):
+    """The graphs that this thread makes, for each `graphs_made` under way: the innermost last."""
+
+    def __init__(self) -> None:
+        self.stack: list[list[weakref.ref[Any]]] = []
+
+
+_noting = _Noting()
+
+
+@contextmanager
+def graphs_made() -> Iterator[list[weakref.ref[Any]]]:
+    """Yield a list of the function graphs that this thread makes meanwhile, those of a nested call left out."""
+    made: list[weakref.ref[Any]] = []
+    outermost = not _noting.stack
+    _noting.stack.append(made)
+    original = func_graph.FuncGraph.__init__
+
+    @functools.wraps(original)
+    def noted(graph: Any, *args: Any, **kwargs: Any) -> None:
+        original(graph, *args, **kwargs)
+        if _noting.stack:
+            _noting.stack[-1].append(weakref.ref(graph))
+
+    with _patched(original, noted) if outermost else nullcontext():
+        try:
+            yield made
+        finally:
+            _noting.stack.pop()
+
+
+@contextmanager
+def _patched(original: Any, noted: Any) -> Iterator[None]:
+    graph = func_graph.FuncGraph
+    graph.__init__ = noted
+    try:
+        with undone_in_child(lambda: setattr(graph, "__init__", original)):
+            yield
+    finally:
+        graph.__init__ = original
+
+
+def forgotten(made: Iterable[weakref.ref[Any]]) -> tuple[Holder, ...]:
+    """Take tensors of these graphs out of the user's containers and caches; say which held any.
+
+    What an attribute or a variable was before nobody knows, so that those are left as they are.
+    """
+    graphs = [graph for reference in made if (graph := reference()) is not None]
+    if any(type(graph).__name__.endswith("GradFuncGraph") or "__backward_" in graph.name for graph in graphs):
+        return ()  # for the gradients of loops TensorFlow keeps more; what a cache takes, a forward pass shows too
+    suspects = [tensor for graph in graphs for tensor in _held_elsewhere(graph, graphs)]
+    if not suspects:
+        return ()
+    return tuple(dict.fromkeys(_forget(*each) for each in _Search(graphs, suspects[:_ENOUGH]).holders()))
+
+
+def _held_elsewhere(graph: Any, graphs: Sequence[Any]) -> list[Any]:
+    """Return the tensors of a graph with more references than TensorFlow itself has to them."""
+    known = _known_references(graph, graphs)
+    held = []
+    for operator in graph.get_operations():
+        outputs = operator.outputs
+        for index in range(len(outputs)):
+            users = len({user.name for user in outputs[index].consumers()})
+            if sys.getrefcount(outputs[index]) > _OF_AN_OPERATOR + users + known[id(outputs[index])]:
+                held.append(outputs[index])
+    return held
+
+
+def _known_references(graph: Any, graphs: Sequence[Any]) -> Counter[int]:
+    """Return how many references each tensor has by what TensorFlow keeps of a graph, its operators aside."""
+    known: Counter[int] = Counter(map(id, graph.inputs))
+    known.update(id(tensor) for tensor in (*graph.outputs, *graph.outputs))  # in a row, and in their structure
+    for other in graphs:
+        for pair in other.captures:
+            known.update(id(tensor) for tensor in (*pair, *pair))
+    known.update(id(wrapper.unwrapped) for wrapper in getattr(graph._unfeedable_tensors, "_storage", ()))
+    for operator in graph.get_operations():
+        for tensor in operator.outputs:
+            known.update(map(id, vars(tensor).values()))  # a mask or logits, by Keras
+    return known
+
+
+def _references_of_an_operator() -> int:
+    """Return how many references a tensor has, as they are counted here, that only its operator holds."""
+    graph = func_graph.FuncGraph("profilerkit_references")
+    with graph.as_default():
+        tf.compat.v1.placeholder(tf.float32)
+    (operator,) = graph.get_operations()
+    outputs = operator.outputs
+    return sys.getrefcount(outputs[0]) - _known_references(graph, [graph])[id(outputs[0])]
+
+
+class _Search:
+    """Goes up from tensors through what refers to them, all at once, to what of the user's leads to them.
+
+    Between a tensor and its holder may lie tuples; between the holder and what it is named after, other containers.
+    """
+
+    def __init__(self, graphs: Sequence[Any], suspects: list[Any]) -> None:
+        gc.collect()  # what only garbage holds is held by nobody
+        self._not_the_users = {id(graphs), id(suspects), *_parts_of(graphs)}
+        self._seen: set[int] = set()
+        #: Each holder with what it holds, by its id; and the holders below whatever was passed on the way up, by ids.
+        self._holders: dict[int, tuple[Any, list[Any]]] = {}
+        self._below: dict[int, set[int]] = {}
+        #: What holders are called, by their ids; and those of them that something of the user's holds.
+        self._names: dict[int, str] = {}
+        self.found: dict[int, str] = {}
+        step = suspects
+        for _ in range(_STEPS):
+            step = self._above(step)
+            if not step:
+                break
+
+    def holders(self) -> list[tuple[Any, list[Any], str]]:
+        """Return what holds tensors to be forgotten, which (or which tuples of them), and what it is called."""
+        return [(*self._holders[key], name) for key, name in self.found.items()]
+
+    def _above(self, step: list[Any]) -> list[Any]:
+        inside = {id(each): each for each in step}
+        self._not_the_users.add(id(step))
+        above: list[Any] = []
+        self._not_the_users |= {id(above), id(inside)}
+        for referrer in gc.get_referrers(*step):
+            if id(referrer) in self._not_the_users or id(referrer) in self._seen or _is_a_frameworks(referrer):
+                continue
+            children = [inside[id(each)] for each in gc.get_referents(referrer) if id(each) in inside]
+            self._note(referrer, children)
+            owner = _owner(referrer)
+            if owner is not None:
+                self._name(referrer, owner)
+            if _is_local(referrer) or (owner is None and issubclass(type(referrer), _LEADING)):
+                self._seen.add(id(referrer))
+                above.append(referrer)
+        return above
+
+    def _name(self, referrer: Any, owner: str) -> None:
+        """Find the holders below what has a name; those of a function made in another only once that is held, too.
+
+        The gradient of `tf.custom_gradient` is made in each pass, and afterwards only TensorFlow holds it.
+        """
+        for key in self._below[id(referrer)]:
+            holder = self._holders[key][0]
+            name = f"a {type(holder).__name__} of {owner}" if holder is not referrer else owner
+            name = self._names.setdefault(key, name)
+            if not _is_local(referrer):
+                self.found.setdefault(key, name)
+
+    def _note(self, referrer: Any, children: list[Any]) -> None:
+        tensors = [child for child in children if not self._below.get(id(child))]
+        below: set[int] = set().union(*(self._below.get(id(child), set()) for child in children))
+        if tensors and not issubclass(type(referrer), tuple):
+            self._holders[id(referrer)] = referrer, tensors
+            below.add(id(referrer))
+        self._below[id(referrer)] = below
+
+
+def _parts_of(graphs: Sequence[Any]) -> set[int]:
+    """Return the ids of what makes up graphs: the containers of their operators, of their tensors, and their own."""
+    operators = [operator for graph in graphs for operator in graph.get_operations()]
+    tensors = [tensor for operator in operators for tensor in operator.outputs]
+    parts: set[int] = set()
+    for roots, steps in ((operators, 2), (tensors, 2), (list(graphs), 4)):
+        step: list[Any] = list(roots)
+        for _ in range(steps):
+            step = [each for each in gc.get_referents(*step) if id(each) not in parts and _is_part(each)]
+            parts |= set(map(id, step))
+    return parts
+
+
+def _is_part(value: Any) -> bool:
+    return type(value) in (dict, list, tuple, set) or (_package(type(value)) == "tensorflow" and not callable(value))
+
+
+def _is_a_frameworks(referrer: Any) -> bool:
+    kind = type(referrer)  # never isinstance: a proxy may raise where it is asked for its class
+    if kind is types.FunctionType and _GENERATED in referrer.__code__.co_filename:
+        return True  # what TensorFlow has made of a loop of the user's, and keeps its variables for
+    return issubclass(kind, (types.FrameType, tf.Graph, tf.Operation, tf.Tensor)) or _package(kind) in _INTERNAL
+
+
+def _owner(value: Any) -> str | None:
+    """Return what a module's names, a cache, a function, a class or an object of the user's is called."""
+    kind = type(value)
+    if issubclass(kind, dict):
+        name = dict.get(value, "__name__")
+        module = sys.modules.get(name) if isinstance(name, str) else None
+        is_namespace = getattr(module, "__dict__", None) is value and _root(str(name)) not in _INTERNAL
+        return f"the module {name}" if is_namespace else None
+    if issubclass(kind, (_CACHE, types.FunctionType, type)):
+        cached = "the cache of " if kind is _CACHE else ""
+        return (
+            None if _package(value) in (*_INTERNAL, *_BUILT_IN) else f"{cached}{value.__module__}.{value.__qualname__}"
+        )
+    if issubclass(kind, (*_LEADING, types.FrameType)) or _package(kind) in (*_INTERNAL, *_BUILT_IN):
+        return None
+    return f"an attribute of a {kind.__qualname__}"
+
+
+def _is_local(value: Any) -> bool:
+    """Say whether a value is a function that another one has made."""
+    return type(value) is types.FunctionType and "<locals>" in value.__qualname__
+
+
+def _forget(holder: Any, held: list[Any], name: str) -> Holder:
+    """Take what is held out of a container or cache; an attribute or variable is left as it is."""
+    ids = set(map(id, held))
+    if isinstance(holder, _CACHE):
+        holder.cache_clear()
+    elif isinstance(holder, dict) and not _is_namespace(holder):
+        for key in [key for key, value in dict.items(holder) if id(value) in ids]:
+            dict.pop(holder, key)
+    elif isinstance(holder, (list, deque)):
+        kept = [value for value in holder if id(value) not in ids]
+        holder.clear()
+        holder.extend(kept)
+    elif isinstance(holder, set):
+        set.difference_update(holder, [value for value in holder if id(value) in ids])
+    else:
+        return Holder(name, emptied=False)
+    return Holder(name, emptied=True)
+
+
+def _is_namespace(holder: dict[Any, Any]) -> bool:
+    """Say whether a dict has the names of a module or the attributes of an object."""
+    return any(_attributes(owner) is holder for owner in gc.get_referrers(holder))
+
+
+def _attributes(owner: Any) -> Any:
+    try:
+        return object.__getattribute__(owner, "__dict__")
+    except (AttributeError, TypeError):  # it has none
+        return None
+
+
+def _package(named: Any) -> str:
+    return _root(getattr(named, "__module__", None) or "")
+
+
+def _root(module: str) -> str:
+    return module.partition(".")[0]
+
+
+_OF_AN_OPERATOR = _references_of_an_operator()

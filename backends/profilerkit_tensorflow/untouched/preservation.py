@@ -1,0 +1,213 @@
+"""Handing the user's model back exactly as it came, and the process around it, without copying the model.
+
+`preserved` notes what every layer, module, tracker, metric and optimizer holds, and the process' state, and puts back
+what changed.
+"""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from collections import OrderedDict, deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from operator import is_
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.ops import gen_resource_variable_ops
+
+from profilerkit import ProfilerKitWarning
+from profilerkit.process.locks import Lock, undone_in_child
+
+from .caller_context import require_plain_context
+from .held_state import HeldState, contents
+from .leftovers import Holder, forgotten, graphs_made
+from .process_state import process_roots, process_state
+from .user_code import MISSING
+
+__all__ = ["LeftBehind", "preserved"]
+
+#: Variables of at most so many elements that are not trained are counters and states of random generators.
+_SMALL = 16
+_CONTAINERS = (list, OrderedDict, dict, set, deque)
+
+
+@contextmanager
+def preserved(model: Any, variable_values: bool = False) -> Iterator[Any]:
+    """Put back whatever changes of the model's structure and of the process' state, after errors too.
+
+    With ``variable_values`` every variable gets its value back as well: weights, statistics, states, metrics, the
+    optimizer's. Without, only those do that are not trained and have at most 16 elements: the states of random
+    generators, and counters. No value is copied: TensorFlow itself copies a variable when it is written to while its
+    value is held elsewhere, so holding the values costs memory only for what is written to.
+
+    Not handed back, since nothing can set it: the state of random operators with a seed of their own inside a
+    ``tf.function``, and lookup tables. One model is profiled at a time in a process: another thread waits here.
+
+    Yields a `LeftBehind`, which says afterwards what else held tensors that were made while the model was traced: those
+    are taken out of containers and caches, and where that cannot be done a warning says so.
+
+    Raises `TracingError` while a graph is built or gradients are recorded.
+    """
+    require_plain_context()
+    left = LeftBehind()
+    with _one_at_a_time, graphs_made() as graphs:
+        reached = HeldState(model, *process_roots())
+        values = _values(reached.variables, all_of_them=variable_values)
+        restore_process = process_state()  # last: it changes the process, which nothing before the `try` may leave so
+        try:
+            with undone_in_child(lambda: _restore(reached)):  # no operator runs in a forked child of TensorFlow's
+                yield left
+        finally:
+            restore_process()
+            _restore(reached)
+            _write_back(values)
+            left.tensors = forgotten(graphs)
+    if left.still:
+        warnings.warn(left.warning(), ProfilerKitWarning, stacklevel=3)
+
+
+class LeftBehind:
+    """What held tensors of a trace, when the model had come back; see `escapes`."""
+
+    def __init__(self) -> None:
+        self.tensors: tuple[Holder, ...] = ()
+
+    @property
+    def still(self) -> list[str]:
+        """Those that still do, since what they held before is not known."""
+        return [holder.name for holder in self.tensors if not holder.emptied]
+
+    @property
+    def names(self) -> str:
+        """All of them, in words."""
+        return ", ".join(holder.name for holder in self.tensors)
+
+    def warning(self) -> str:
+        """Say what still holds such tensors, and what to do about it."""
+        return (
+            f"the model has put tensors that it made while it was traced into {', '.join(self.still)}; they have no "
+            "values, and what was there before is not known: set it anew before the model is called, or keep "
+            "such a cache in a dict, a list or an attribute of the model, which profilerkit puts back"
+        )
+
+
+_one_at_a_time = Lock()
+
+
+def _values(variables: list[Any], all_of_them: bool) -> list[tuple[Any, Any]]:
+    """Return variables' handles with their values."""
+    held: list[tuple[Any, Any]] = []
+    with tf.init_scope():  # out of a graph that is being traced, and off the user's gradient tapes
+        for variable in variables:
+            if not all_of_them and (variable.trainable or (variable.shape.num_elements() or 0) > _SMALL):
+                continue
+            handle = variable.handle
+            if hasattr(handle, "_numpy"):  # else it belongs to a graph
+                try:
+                    held.append((handle, gen_resource_variable_ops.read_variable_op(handle, variable.dtype)))
+                except tf.errors.OpError:  # it has no value yet, or its device is gone
+                    continue
+    return held
+
+
+def _write_back(values: list[tuple[Any, Any]]) -> None:
+    """Give variables their values back: no copy either, the variable takes over what was held."""
+    with tf.init_scope():
+        for handle, value in values:
+            gen_resource_variable_ops.assign_variable_op(handle, value)
+
+
+def _restore(reached: HeldState) -> None:
+    for set_state, state in reached.generators:
+        set_state(state)
+    for value, kind, names, values in reached.objects:
+        if type(value) is not kind:
+            object.__setattr__(value, "__class__", kind)
+        current = value.__dict__
+        if not _same(current, names, values):
+            current.clear()
+            current.update(zip(names, values, strict=True))
+    _refill(reached)
+    _restore_attributes(reached)
+
+
+def _refill(reached: HeldState) -> None:
+    """Give the containers their contents back."""
+    for emptied in reached.empty:
+        base = _base(emptied)
+        if base.__len__(emptied):
+            base.clear(emptied)
+    for container, keys, values in reached.dicts:
+        if type(container) is not dict or not _same(container, keys, values):
+            _refill_dict(container, keys, values)
+    for container, items in reached.sequences:
+        _refill_sequence(container, items)
+    for elements, before in reached.sets:
+        if not set.__eq__(elements, before):
+            set.clear(elements)
+            set.update(elements, before)
+    for cell, content in reached.cells:
+        if not _holds(cell, content):
+            cell.cell_contents = content
+
+
+def _restore_attributes(reached: HeldState) -> None:
+    """Put back what is set by name: slots, and the attributes of the user's own classes."""
+    for value, held in reached.slotted:
+        _restore_slots(value, held)
+    for binding in reached.globals:
+        binding.restore()
+    for kind, attributes in reached.classes:
+        current = {name: value for name, value in vars(kind).items() if not name.startswith("__")}
+        for name in current.keys() - attributes.keys():
+            delattr(kind, name)
+        for name, content in attributes.items():
+            if current.get(name) is not content or name not in current:
+                setattr(kind, name, content)
+
+
+def _restore_slots(value: Any, held: dict[str, Any]) -> None:
+    for name, content in held.items():
+        if getattr(value, name, MISSING) is content:
+            continue
+        if content is MISSING:
+            object.__delattr__(value, name)
+        else:
+            object.__setattr__(value, name, content)
+
+
+def _same(current: dict[Any, Any], keys: tuple[Any, ...], values: tuple[Any, ...]) -> bool:
+    return len(current) == len(keys) and all(map(is_, current.values(), values)) and all(map(is_, current, keys))
+
+
+def _refill_dict(container: dict[Any, Any], keys: tuple[Any, ...], values: tuple[Any, ...]) -> None:
+    """Give a dict its content back, by the methods of its base class: a subclass may refuse, or do more."""
+    now_keys, now_values = contents(container)
+    if len(now_keys) == len(keys) and all(map(is_, now_keys, keys)) and all(map(is_, now_values, values)):
+        return
+    base = _base(container)
+    base.clear(container)
+    for key, value in zip(keys, values, strict=True):
+        if not (isinstance(key, weakref.ref) and key() is None):  # its object died in between
+            base.__setitem__(container, key, value)
+
+
+def _refill_sequence(container: Any, items: tuple[Any, ...]) -> None:
+    base = _base(container)
+    if base.__len__(container) != len(items) or not all(map(is_, base.__iter__(container), items)):
+        base.clear(container)
+        base.extend(container, items)
+
+
+def _base(container: Any) -> Any:
+    """Return the built-in class of a container, whose methods do nothing besides."""
+    return next(kind for kind in _CONTAINERS if isinstance(container, kind))
+
+
+def _holds(cell: Any, content: Any) -> bool:
+    try:
+        return cell.cell_contents is content
+    except ValueError:
+        return False

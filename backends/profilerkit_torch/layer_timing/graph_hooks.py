@@ -1,0 +1,111 @@
+"""Hooks on the nodes of autograd's graph, which say when each begins; hooks of modules cannot time a backward pass.
+
+A module's backward hooks wrap its tensors, which fails beside operations in place and with outputs that are no tensors.
+A node is made by an operator, and its number in the graph's sequence says in which layer's call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+import torch
+from torch.autograd import Variable
+from torch.autograd.function import BackwardCFunction
+
+from .timeline import Accumulation, Event, Kind, Node, Span
+
+__all__ = ["GraphHooks"]
+
+_task: Callable[[], int] = torch._C._current_graph_task_id
+
+
+class GraphHooks:
+    """Registers hooks that note an event where a node begins, and takes them away again.
+
+    Args:
+        note: Takes an event.
+        clock: Returns the moment.
+        owners: For the ``id`` of each parameter the paths of the layer that owns it.
+        is_followed: Says whether a node of an earlier call has its hook already.
+    """
+
+    def __init__(
+        self,
+        note: Callable[[Event], None],
+        clock: Callable[[], Any],
+        owners: Mapping[int, tuple[str, ...]],
+        is_followed: Callable[[int], bool],
+    ) -> None:
+        self._note = note
+        self._clock = clock
+        self.owners = owners
+        self._is_followed = is_followed
+        #: The backward passes under way.
+        self.under_way: set[int] = set()
+        self._handles: list[Any] = []
+        #: By the ``id`` of a parameter, the handle on the node that adds to its gradient.
+        self._accumulations: dict[int, Any] = {}
+
+    def register(self, outputs: Iterable[torch.Tensor], span: Span) -> None:
+        """Hook every node that leads to the outputs and was made in the span, and those right before."""
+        self._forget_dead_nodes()
+        met: dict[Any, None] = dict.fromkeys(tensor.grad_fn for tensor in outputs if tensor.grad_fn is not None)
+        waiting = list(met)
+        while waiting:
+            node = waiting.pop()
+            if hasattr(node, "variable"):
+                self._hook_accumulation(node)
+                continue
+            number = node._sequence_nr()
+            if number < span.first:
+                if not self._is_followed(number):  # made before the layers ran: what it takes is no layer's
+                    self._hook(node, None)
+                continue
+            call = span.owner(number)
+            if call is not None:
+                call.nodes += 1
+            following = [found for found, _ in node.next_functions if found is not None]
+            who = Node(call, number, runs_layers=isinstance(node, BackwardCFunction))
+            self._hook(node, who, last=all(hasattr(found, "variable") for found in following))
+            new = dict.fromkeys(found for found in following if found not in met)
+            met.update(new)
+            waiting += new
+
+    def remove(self) -> None:
+        """Take every hook away, from nodes that somebody keeps."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+        self._accumulations.clear()
+
+    def _hook(self, node: Any, who: Node | Accumulation | None, last: bool = False) -> None:
+        self._handles.append(node.register_prehook(partial(self._begins, who)))
+        if last:
+            self._handles.append(node.register_hook(self._ended))
+
+    def _hook_accumulation(self, node: Any) -> None:
+        """Hook the node that adds to a gradient, which several graphs share for as long as one of them is alive."""
+        key = id(node.variable)
+        known = self._accumulations.get(key)
+        if known is None or known.hooks_dict_ref() is None:
+            self._hook(node, Accumulation(self.owners.get(key, ())), last=True)
+            self._accumulations[key] = self._handles[-1]
+
+    def _begins(self, who: Node | Accumulation | None, gradients: Any) -> None:
+        task = _task()
+        if task not in self.under_way:
+            self.under_way.add(task)
+            Variable._execution_engine.queue_callback(partial(self._over, task))
+        self._note((Kind.STARTS, who, self._clock(), task))
+
+    def _ended(self, gradients: Any, incoming: Any) -> None:
+        self._note((Kind.ENDS, None, self._clock(), _task()))
+
+    def _over(self, task: int) -> None:
+        self.under_way.discard(task)
+        self._note((Kind.OVER, None, self._clock(), task))
+
+    def _forget_dead_nodes(self) -> None:
+        self._handles = [handle for handle in self._handles if handle.hooks_dict_ref() is not None]

@@ -1,0 +1,65 @@
+"""How long each layer of a model takes in passes made for that: for inference, and in training steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import nn
+
+from profilerkit import InputError, ModelFailedError, ModelInputs
+from profilerkit.backend import DeviceLike, RunOptions
+from profilerkit.errors import training_step_failed
+from profilerkit.process.collector import collector_paused
+from profilerkit.times.layer_times import LayerTime
+
+from ..running.runs import running
+from ..untouched.caller_context import apart
+from .results import layer_times_of
+from .timer import TorchLayerTimer
+
+__all__ = ["times_of_layers"]
+
+
+def times_of_layers(
+    model: nn.Module, inputs: ModelInputs, device: DeviceLike = None, passes: int = 10, backward: bool = True
+) -> list[LayerTime]:
+    """Return the seconds of each layer's own work in each of several passes, forward and (if wanted) backward.
+
+    Forward is the model in inference mode, as `execution_time` has it, whether or not backward is asked for. Backward
+    are the gradients in a training step, those of the sum of the outputs by what needs a gradient; what the step takes
+    for its forward pass in training mode is left out. A model that is in training mode keeps the parts of it that are
+    in inference mode so.
+
+    Raises `WithoutValuesError` for a model whose weights have no values, `InputError` for a number of passes below 1,
+    and `ModelFailedError` where the model raises.
+    """
+    if passes < 1:
+        raise InputError(f"passes={passes}: at least one pass is needed to time anything")
+    timer = _timed(model, inputs, device, passes, RunOptions())
+    forward = timer.runs()
+    gradients: list[Any] = [None] * passes
+    why = []
+    if backward:
+        try:
+            gradients = _timed(model, inputs, device, passes, RunOptions(training=True)).runs()
+        except InputError:  # a step of training refuses where nothing is to be trained
+            why = ["it has no backward pass: none of its outputs needs a gradient"]
+        except ModelFailedError as error:
+            cause = error.__cause__ or error
+            raise training_step_failed(cause) from cause
+    said = timer.said(forward, gradients)
+    said[""] += why
+    return layer_times_of(timer.layers, forward, gradients, said, timer.overhead_is_known)
+
+
+def _timed(
+    model: nn.Module, inputs: ModelInputs, device: DeviceLike, passes: int, options: RunOptions
+) -> TorchLayerTimer:
+    """Run the model a few times, after a pass that is not timed, and return the timer that followed it."""
+    with apart(), running(model, inputs, device, options) as call, collector_paused():
+        timer = TorchLayerTimer(model, keep=passes)
+        call()
+        with timer:
+            for _ in range(passes):
+                call()
+    return timer

@@ -1,0 +1,75 @@
+"""From the passes that were followed to the times of each layer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from statistics import median
+from typing import Any
+
+from torch import nn
+
+from profilerkit.backend_kit.call_stack import shown_layers
+from profilerkit.times.layer_times import CallTime, LayerTime
+
+from .timeline import Run, inclusive
+
+__all__ = ["layer_times_of"]
+
+
+def layer_times_of(
+    layers: Iterable[tuple[str, nn.Module]],
+    forward: Sequence[Run],
+    backward: Sequence[Run | None],
+    said: Mapping[str, Sequence[str]],
+    overhead_is_known: bool = True,
+) -> list[LayerTime]:
+    """Return the times of each layer.
+
+    Args:
+        layers: Every module under every path it has.
+        forward: The passes whose forward times are wanted, at least one.
+        backward: For each the pass whose backward times are wanted, the same or another; None for one without.
+        said: For each path what its times leave out, in words.
+        overhead_is_known: Whether what measuring adds was measured and taken out.
+    """
+    timed_backward = [run for run in backward if run is not None]
+    every = [*forward, *timed_backward]
+    calls: dict[str, list[Any]] = {path: [] for run in every for path in run.of_path}
+    each_call = _calls(forward, backward)
+    return [
+        LayerTime(
+            path=path,
+            type=type(module).__name__,
+            calls=len(forward[-1].of_path.get(path, ())),
+            own_forward=tuple(sum(call.own_forward for call in run.of_path.get(path, ())) for run in forward),
+            own_backward=tuple(sum(call.own_backward for call in run.of_path.get(path, ())) for run in timed_backward)
+            or None,
+            missing="; ".join(said.get(path, ())),
+            overhead=_overhead(path, forward, timed_backward) if overhead_is_known else None,
+            each_call=tuple(each_call.get(path, ())),
+        )
+        for path, module in shown_layers(layers, calls)
+    ]
+
+
+def _overhead(path: str, forward: Sequence[Run], backward: Sequence[Run]) -> float:
+    taken = [sum(call.forward_overhead for call in run.of_path.get(path, ())) for run in forward]
+    taken_backward = [sum(call.backward_overhead for call in run.of_path.get(path, ())) for run in backward]
+    return median(taken) + (median(taken_backward) if taken_backward else 0.0)
+
+
+def _calls(forward: Sequence[Run], backward: Sequence[Run | None]) -> dict[str, list[CallTime]]:
+    """Return the calls of each layer one by one, pass by pass."""
+    found: dict[str, list[CallTime]] = {}
+    for index, (run, other) in enumerate(zip(forward, backward, strict=True)):
+        there, back = dict(_seconds(run)), dict(_seconds(other))
+        for path, number in {**there, **back}:
+            whole, own, *_ = there.get((path, number), (None, None))
+            *_, whole_back, own_back = back.get((path, number), (None, None))
+            found.setdefault(path, []).append(CallTime(index, number, whole, own, whole_back, own_back))
+    return found
+
+
+def _seconds(run: Run | None) -> Iterator[tuple[tuple[str, int], tuple[Any, ...]]]:
+    for call, whole, whole_back in inclusive(run) if run is not None else ():
+        yield (call.path, call.index), (whole, call.own_forward, whole_back, call.own_backward)

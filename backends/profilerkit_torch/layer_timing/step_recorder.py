@@ -1,0 +1,236 @@
+"""Measuring one step of a training loop: the layers, the optimizer, and what the device's allocator says."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from types import FrameType
+from typing import Any
+
+import torch
+from torch import nn
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+from profilerkit import InputError, ModelInputs
+from profilerkit.error_text import shown
+from profilerkit.times.layer_times import LayerTime
+from profilerkit.times.steps import StepRecord, StepRecorder
+from profilerkit.times.watching import Watch
+
+from ..model.modules import tensors_of
+from ..running.passes import synchronize
+from .clocks import EventClock, HostClock, clock_for
+from .timeline import Run, inclusive
+from .timer import TorchLayerTimer
+
+__all__ = ["TorchStepRecorder", "watch"]
+
+#: Of so many calls of the model the times are kept, the last ones.
+_KEPT = 1000
+_NO_HOOKS = "the optimizer {} is no torch.optim.Optimizer, so that its steps cannot be seen"
+
+
+def watch(model: nn.Module, optimizer: Any = None, at_step: Any = 5) -> Watch:
+    """Return a `Watch` that measures chosen steps of a training loop of the model.
+
+    Args:
+        model: The model that the loop trains.
+        optimizer: What updates it; every optimizer that steps in a chosen step unless given.
+        at_step: The number of a step, counted from 0, or several; None to use ``start()`` and ``stop()``.
+
+    >>> import torch
+    >>> from profilerkit_torch import watch
+    >>> model = torch.nn.Linear(4, 1)
+    >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    >>> with watch(model, at_step=(1, 2)) as watched:
+    ...     for _ in range(4):
+    ...         optimizer.zero_grad()
+    ...         model(torch.ones(8, 4)).sum().backward()
+    ...         optimizer.step()
+    ...         watched.step()
+    >>> sorted(watched.steps.steps)
+    [1, 2]
+    """
+    from ..profiler import TorchProfiler  # which needs what is here
+
+    return TorchProfiler(model).watch(at_step, optimizer=optimizer)
+
+
+class TorchStepRecorder(StepRecorder):
+    """Has stand-ins and hooks in the model, and hooks on optimizers, from `begin` to `end` and no longer.
+
+    ``clock`` is for tests; the model's device says otherwise which one is used.
+    """
+
+    def __init__(self, model: nn.Module, optimizer: Any = None, clock: HostClock | EventClock | None = None) -> None:
+        if optimizer is not None and not hasattr(optimizer, "step"):
+            raise InputError(
+                f"optimizer={shown(optimizer)}: give what updates the weights, such as a torch.optim.Optimizer"
+            )
+        self._model, self._optimizer = model, optimizer
+        self._seen: Any = None
+        self._given_clock = clock
+        self._timer: TorchLayerTimer | None = None
+        self._active: ExitStack | None = None
+        self._inputs: ModelInputs | None = None
+        self._updates: list[Any] = []
+        #: Where torch's step runs that is being timed: it calls the hooks again where it calls its base class's step.
+        self._update: FrameType | None = None
+        self._memory: dict[str, int] = {}
+        self._device: torch.device | None = None
+
+    def begin(self) -> None:
+        """Begin to measure a step."""
+        used = {tensor.device for tensor in tensors_of(self._model)}
+        if self._timer is None:
+            self._clock = self._given_clock or clock_for(used)
+            self._timer = TorchLayerTimer(self._model, _KEPT, clock=self._given_clock)
+        self._devices = [device for device in used if device.type not in ("cpu", "meta")]
+        self._device = next((device for device in self._devices if device.type == "cuda"), None)
+        self._updates.clear()
+        self._memory.clear()
+        self._peak = self._read_peak()
+        self._last = max((run.number for run in self._runs()), default=-1)
+        with ExitStack() as stack:
+            stack.enter_context(self._timer)
+            stack.callback(self._model.register_forward_pre_hook(self._called, with_kwargs=True).remove)
+            if self._device is not None:
+                stack.callback(self._model.register_forward_hook(self._returned).remove)
+            for register, note in self._hooks():
+                stack.callback(register(note).remove)
+            self._active = stack.pop_all()
+        self._wait()
+        self._began = self._now()
+
+    def end(self) -> StepRecord:
+        """End it, take all hooks away, and return its seconds."""
+        try:
+            self._wait()
+            ended = self._now()
+            self._note_memory("step")
+        finally:
+            self.abandon()
+        runs = [run for run in self._runs() if run.number > self._last]
+        moments = [self._began, ended, *self._updates[: len(self._updates) // 2 * 2]]
+        seconds = self._clock.seconds(moments)
+        updates = [end - start for start, end in zip(seconds[2::2], seconds[3::2], strict=True)]
+        forward, backward = _outermost(runs)
+        return StepRecord(
+            seconds=seconds[1] - seconds[0],
+            forward=forward if runs else None,
+            backward=backward if any(run.has_backward for run in runs) else None,
+            optimizer=sum(updates) if updates else None,
+            memory=dict(self._memory),
+        )
+
+    def abandon(self) -> None:
+        """Take all hooks away."""
+        active, self._active = self._active, None
+        self._update = None
+        if active is not None:
+            active.close()
+
+    def layers(self) -> Sequence[LayerTime]:
+        """Return the times of each layer; every call of the model is a pass."""
+        return self._timer.times() if self._timer is not None else ()
+
+    @property
+    def inputs(self) -> ModelInputs | None:
+        """What the model was last called with."""
+        return self._inputs
+
+    @property
+    def optimizer(self) -> Any:
+        """The given optimizer, or the one that stepped last."""
+        return self._optimizer if self._optimizer is not None else self._seen
+
+    @property
+    def reasons(self) -> Mapping[str, str]:
+        """Why a part cannot be measured."""
+        reasons = {
+            "forward": "the model was not called in the steps that were measured",
+            "backward": "no backward pass came through the model in the steps that were measured",
+            "optimizer": "no optimizer made a step in the steps that were measured",
+            "memory": "only a CUDA device's allocator is asked; training_memory has what a static trace says",
+        }
+        if self._optimizer is not None and not isinstance(self._optimizer, torch.optim.Optimizer):
+            reasons["optimizer"] = _NO_HOOKS.format(type(self._optimizer).__name__)
+        return reasons
+
+    # What is noted in a step ---------------------------------------------------------------------------------------
+
+    def _hooks(self) -> list[tuple[Callable[..., Any], Callable[..., None]]]:
+        """Return what registers hooks around optimizers' steps, with the hooks."""
+        if self._optimizer is None:
+            return [
+                (register_optimizer_step_pre_hook, self._update_begins),
+                (register_optimizer_step_post_hook, self._update_ends),
+            ]
+        if not isinstance(self._optimizer, torch.optim.Optimizer):
+            return []
+        return [
+            (self._optimizer.register_step_pre_hook, self._update_begins),
+            (self._optimizer.register_step_post_hook, self._update_ends),
+        ]
+
+    def _called(self, module: nn.Module, args: Any, kwargs: Any) -> None:
+        self._inputs = ModelInputs(*args, **kwargs)
+
+    def _returned(self, module: nn.Module, args: Any, output: Any) -> None:
+        self._note_memory("forward")
+
+    def _update_begins(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        caller = sys._getframe(1)
+        if self._update is not None and _is_inside(caller, self._update):
+            return
+        self._update = caller
+        self._note_memory("backward")
+        self._seen = optimizer
+        del self._updates[len(self._updates) // 2 * 2 :]  # one that began and raised
+        self._updates.append(self._now())
+
+    def _update_ends(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        if sys._getframe(1) is not self._update:
+            return
+        self._update = None
+        self._updates.append(self._now())
+        self._note_memory("optimizer")
+
+    def _note_memory(self, phase: str) -> None:
+        """Note what is allocated at the end of a phase; and its peak, where no earlier one was as high.
+
+        The allocator knows the highest peak so far alone, and to reset it would be a change of the user's process.
+        """
+        if self._device is None:
+            return
+        peak = self._read_peak()
+        self._memory[f"{phase}_end"] = torch.cuda.memory_allocated(self._device)
+        if peak > self._peak:
+            self._memory[f"{phase}_peak"] = self._peak = peak
+
+    def _read_peak(self) -> int:
+        return torch.cuda.max_memory_allocated(self._device) if self._device is not None else 0
+
+    def _now(self) -> Any:
+        return self._clock.read()
+
+    def _wait(self) -> None:
+        for device in self._devices:
+            synchronize(device)
+
+    def _runs(self) -> list[Run]:
+        return self._timer.runs() if self._timer is not None else []
+
+
+def _outermost(runs: Sequence[Run]) -> tuple[float, float]:
+    """Return the seconds of all calls by the user's own code, forward and backward."""
+    found = [(forward, backward) for run in runs for call, forward, backward in inclusive(run) if call.outer is None]
+    return sum(forward for forward, _ in found), sum(backward for _, backward in found)
+
+
+def _is_inside(frame: FrameType | None, outer: FrameType) -> bool:
+    """Say whether a frame was called, directly or not, from another one that still runs."""
+    while frame is not None and frame is not outer:
+        frame = frame.f_back
+    return frame is outer

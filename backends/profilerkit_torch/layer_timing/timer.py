@@ -1,0 +1,207 @@
+"""How long each layer takes, forward and backward, while any code runs the model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any
+
+import torch
+from torch import nn
+
+from profilerkit import ArgumentError
+from profilerkit.arguments.checking import checked
+from profilerkit.error_text import shown
+from profilerkit.times.layer_times import LayerTime, LayerTimer
+
+from ..model.keras_layers import own_keras_weights
+from ..model.modules import named_layers, reached, tensors_of
+from ..untouched.caller_context import apart, require_no_tracing
+from .clocks import EventClock, HostClock, clock_for
+from .graph_hooks import GraphHooks
+from .recorder import CallRecorder, measured_overhead
+from .results import layer_times_of
+from .timeline import Kind, Overhead, Run, Timeline
+from .unseen import unseen_layers
+
+__all__ = ["TorchLayerTimer", "layer_times"]
+
+#: More events than these are worked off even where nobody asks for them yet.
+_MANY = 200_000
+_task: Callable[[], int] = torch._C._current_graph_task_id
+
+
+def layer_times(model: nn.Module, keep: int = 100) -> TorchLayerTimer:
+    """Return a context manager that times every layer of the model in what the block runs, forward and backward.
+
+    After the block its ``table`` has a row for each layer. Every call of the model is a pass; several in one block, or
+    in several blocks with the same timer, are samples of the same thing, of which the last ``keep`` are kept. A
+    backward pass counts for the pass whose outputs it came through. Layers that the block calls without the model are
+    one pass until a backward pass has come through them. The model runs as it is: in the mode it is in, on what it is
+    given; what the block does to it stays done.
+
+    >>> import torch
+    >>> from profilerkit_torch import layer_times
+    >>> model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(inplace=True))
+    >>> with layer_times(model) as timer:
+    ...     model(torch.ones(1, 4)).sum().backward()
+    >>> [row["path"] for row in timer.table if row["calls"] == 1]
+    ['', '0', '1']
+    """
+    return TorchLayerTimer(model, keep)
+
+
+class TorchLayerTimer(LayerTimer):
+    """Times the layers of a model inside a ``with`` block; see `layer_times`.
+
+    While it is active each module has in its own ``__dict__`` a stand-in for what calls it, and autograd's nodes have
+    hooks. Both are gone afterwards. What measuring adds is measured beforehand, on calls that do nothing, and taken
+    out; a clock of the caller's own can be given with what it adds.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        keep: int = 100,
+        clock: HostClock | EventClock | None = None,
+        overhead: Overhead | None = None,
+    ) -> None:
+        keep = checked("keep", keep)
+        if not isinstance(model, nn.Module):
+            raise ArgumentError(f"model={shown(model)}: give a torch.nn.Module")
+        require_no_tracing()
+        self.layers = list(named_layers(model))
+        self._modules = list({id(module): (index, module) for index, (_, module) in enumerate(self.layers)}.values())
+        self._unseen = unseen_layers(model)
+        self._clock = clock or clock_for(tensor.device for tensor in tensors_of(model))
+        with apart():
+            self._overhead = overhead if overhead or clock else measured_overhead(self._clock)
+        self._recorder = CallRecorder(self._clock)
+        self._recorder.on_begin, self._recorder.on_output = self._begins, self._gave
+        self._timeline = Timeline(
+            self.layers, self._overhead or Overhead(), self._clock.seconds, self._clock.ready, keep
+        )
+        self._hooks = GraphHooks(self._recorder.events.append, self._clock.read, {}, self._timeline.is_followed)
+        self._active: ExitStack | None = None
+
+    def __enter__(self) -> TorchLayerTimer:
+        """Begin; times of an earlier block are kept, and those of this one are added."""
+        require_no_tracing()
+        if self._active is not None:
+            raise RuntimeError(
+                "this timer runs already: leave its block first, or make another with layer_times(model)"
+            )
+        seen = [(index, module) for index, module in self._modules if id(module) not in self._unseen]
+        self._hooks.owners = dict(self._owned())
+        with ExitStack() as stack:
+            stack.callback(self._hooks.remove)
+            stack.enter_context(self._recorder.noting(seen))
+            self._active = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """End; stand-ins and hooks are taken away, and what the block raised goes on."""
+        active, self._active = self._active, None
+        if active is not None:
+            active.close()
+        self._work_off()
+        self._timeline.settle()
+
+    def runs(self) -> list[Run]:
+        """Return the passes so far that got through."""
+        self._work_off()
+        self._timeline.settle()
+        return [run for run in self._timeline.runs if run.calls and not run.failed]
+
+    def times(self) -> Sequence[LayerTime]:
+        """Return the time of each layer in each pass so far that got through."""
+        runs = self.runs()
+        backward = [run if run.has_backward else None for run in runs]
+        said = self.said(runs, backward)
+        if not any(backward):
+            said.setdefault("", []).append("no backward pass came through it")
+        return layer_times_of(self.layers, runs, backward, said, self.overhead_is_known) if runs else []
+
+    @property
+    def overhead_is_known(self) -> bool:
+        """Whether what measuring adds was measured, and is taken out of the times."""
+        return self._overhead is not None
+
+    def said(self, runs: Sequence[Run], backward: Sequence[Run | None] = ()) -> dict[str, list[str]]:
+        """Return by path what the forward times of some passes and the backward times of others leave out, in words."""
+        said: dict[str, list[str]] = {}
+        indices = {id(module): index for index, module in self._modules}
+        for path, module in self.layers:
+            words = [self._unseen.get(id(module), "")]
+            if self._recorder.elsewhere[indices[id(module)]]:
+                words.append("it was called in another thread too, where it is not timed")
+            elif not any(run.of_path.get(path) for run in runs) and not (module._modules or words[0]):
+                words.append("it was not called; where its weights are used, the layer around it has the time")
+            if _is_frozen(module) and _has_no_nodes(path, [run for run in backward if run is not None]):
+                words.append("it has no backward pass: its weights are frozen, and nothing before it needs a gradient")
+            if not path:
+                words.append(self._clock.note)
+            said[path] = list(filter(None, words))
+        return said
+
+    # What the recorder calls ---------------------------------------------------------------------------------------
+
+    def _begins(self) -> None:
+        if self._hooks.under_way and _task() == -1:  # they have raised
+            self._hooks.under_way.clear()
+            self._note(Kind.FORGET)
+
+    def _gave(self, output: Any) -> None:
+        """Hook the graph that leads to what came out, and to what the modules keep of it; nothing of this is timed."""
+        found = [tensor for tensor in self._results(output) if tensor.grad_fn is not None]
+        if not found and len(self._recorder.events) < _MANY:
+            return
+        self._work_off()
+        if self._timeline.span is not None:
+            self._hooks.register(found, self._timeline.span)
+        self._note(Kind.SKIP)
+
+    def _results(self, output: Any) -> Iterator[torch.Tensor]:
+        yield from (found for found in reached((output,)) if isinstance(found, torch.Tensor))
+        if not torch.is_grad_enabled():
+            return
+        for _, module in self._modules:
+            for value in module.__dict__.values():
+                if isinstance(value, torch.Tensor):
+                    yield value
+                elif type(value) in (list, tuple):
+                    yield from (part for part in value if isinstance(part, torch.Tensor))
+
+    def _note(self, kind: Kind) -> None:
+        self._recorder.events.append((kind, None, self._clock.read(), 0))
+
+    def _work_off(self) -> None:
+        events = self._recorder.events
+        self._timeline.advance(events)
+        events.clear()
+
+    def _owned(self) -> Iterator[tuple[int, tuple[str, ...]]]:
+        """Yield the ``id`` of each parameter with the paths of the module that owns it, or owned it first."""
+        paths: dict[int, list[str]] = {}
+        for path, module in self.layers:
+            paths.setdefault(id(module), []).append(path)
+        owned = {
+            id(parameter): tuple(paths[id(module)])
+            for _, module in reversed(self._modules)
+            for parameter in (*module._parameters.values(), *(value for _, value in own_keras_weights(module)))
+            if parameter is not None
+        }
+        yield from owned.items()
+
+
+def _is_frozen(module: nn.Module) -> bool:
+    own = [parameter for parameter in module._parameters.values() if parameter is not None]
+    return bool(own) and not any(parameter.requires_grad for parameter in own)
+
+
+def _has_no_nodes(path: str, runs: Sequence[Run]) -> bool:
+    calls = [call for run in runs for call in run.of_path.get(path, ())]
+    return bool(calls) and not any(call.nodes for call in calls)

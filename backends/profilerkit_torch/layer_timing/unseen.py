@@ -1,0 +1,39 @@
+"""Layers whose single calls cannot be seen from Python, and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from ..model.modules import modules_of
+
+__all__ = ["unseen_layers"]
+
+
+def unseen_layers(model: nn.Module) -> dict[int, str]:
+    """Return by its ``id`` each module that runs where its calls are not seen, with the reason in words."""
+    unseen: dict[int, str] = {}
+    for module in modules_of(model):
+        where = _runs_unseen(module)
+        if where:
+            reason = f"it runs {where}, which has the time: single layers are not told apart there"
+            unseen.update((id(inner), reason) for inner in modules_of(module)[1:])
+    return unseen
+
+
+def _runs_unseen(module: nn.Module) -> str:
+    """Say where the modules inside one run; nothing where their calls are seen."""
+    name = type(module).__name__
+    if isinstance(module, torch.jit.ScriptModule):
+        return f"inside TorchScript ({name})"
+    if module._compiled_call_impl is not None or _is_compiled(module):
+        return f"inside what torch.compile has compiled ({name})"
+    if isinstance(module, nn.DataParallel) and len(module.device_ids) > 1:
+        return f"as a copy in the threads of {name}"
+    return ""
+
+
+def _is_compiled(module: Any) -> bool:
+    return hasattr(type(module), "_opt_mod_attributes") or hasattr(module.forward, "_torchdynamo_orig_callable")

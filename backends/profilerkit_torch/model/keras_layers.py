@@ -1,0 +1,194 @@
+"""Keras' layers on torch: modules that hold others, and their weights, where torch does not look for them.
+
+Keras calls a layer as torch calls a module, so that hooks for all modules see it. But the layers of a functional model
+are in a list of Keras' own, and a weight is read from Keras' variable, not from the module's parameters.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+from torch import nn
+
+from profilerkit import ModelInputs, WithoutValuesError
+from profilerkit.backend_kit import call_stack as layering
+from profilerkit.backend_kit.keras_layers import (
+    call_arguments,
+    channels_last_order,
+    children_of,
+    declared_shapes,
+    direct_layers,
+    is_keras,
+    is_shipped,
+    own_variables,
+)
+
+__all__ = [
+    "build_without_values",
+    "called_as_keras_does",
+    "fill_variables",
+    "holds_keras",
+    "is_mirror",
+    "is_unbuilt",
+    "keras_books",
+    "keras_buffers",
+    "keras_device",
+    "keras_layers_in",
+    "keras_parameters",
+    "keras_variables",
+    "named_keras_layers",
+    "own_keras_weights",
+    "substitute_variables",
+    "trained_by_keras",
+]
+
+#: Where Keras lets torch see a layer's weights a second time.
+_MIRROR = "_torch_params"
+#: Attributes of a Keras layer that lead to its graph, and to what trains it: no forward pass has to do with them.
+_BOOKS = frozenset(
+    (
+        *("_inbound_nodes", "_outbound_nodes", "_nodes", "_nodes_by_depth", "_operations", "_operations_by_depth"),
+        *("optimizer", "_optimizer", "_metrics", "_loss_tracker", "_compile_loss", "_compile_metrics"),
+    )
+)
+
+
+def keras_books(module: nn.Module) -> frozenset[str]:
+    """Return the names of the attributes in which a Keras layer keeps what does not belong to its forward pass."""
+    return _BOOKS if is_keras(module) else frozenset()
+
+
+def keras_layers_in(module: nn.Module) -> list[Any]:
+    """Return the layers that a Keras layer keeps in a list of its own; none for any other module."""
+    return direct_layers(module) if is_keras(module) else []
+
+
+def holds_keras(modules: Iterable[nn.Module]) -> bool:
+    """Say whether any of the modules is a Keras layer."""
+    return "keras" in sys.modules and any(map(is_keras, modules))
+
+
+def keras_variables(module: Any) -> Iterator[Any]:
+    """Yield the variables that a Keras layer holds itself, the states of its random generators among them."""
+    if is_keras(module):
+        yield from (*module._trainable_variables, *_state_of(module))
+
+
+def _state_of(layer: Any) -> list[Any]:
+    return [*layer._non_trainable_variables, *(generator.state for generator in layer._seed_generators)]
+
+
+def keras_parameters(module: Any) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield name and value of what training may change in a Keras layer itself."""
+    held = module._trainable_variables if is_keras(module) else ()
+    yield from ((variable.path, variable._value) for variable in held if variable._value is not None)
+
+
+def keras_buffers(module: nn.Module) -> Iterator[torch.Tensor]:
+    """Yield what a Keras layer itself writes to while it runs: statistics, and the states of random generators."""
+    held = _state_of(module) if is_keras(module) else ()
+    yield from (variable._value for variable in held if variable._value is not None)
+
+
+def is_mirror(name: str, module: nn.Module) -> bool:
+    """Say whether a child of a module is where Keras shows torch the weights of a layer, all inner ones included."""
+    return name == _MIRROR and is_keras(module)
+
+
+def is_unbuilt(modules: Iterable[nn.Module]) -> bool:
+    """Say whether a Keras layer among the modules lacks variables that its first call would make.
+
+    What is made of other layers has none to make once these have theirs.
+    """
+    return any(is_keras(module) and not module.built and not direct_layers(module) for module in modules)
+
+
+def build_without_values(model: nn.Module, inputs: ModelInputs) -> None:
+    """Have a Keras model make its variables, without values; use inside `preserved`."""
+    if not is_keras(model):
+        raise WithoutValuesError(
+            "the model holds Keras layers that are not built: they have no weights yet, and only a Keras model makes "
+            "them without running; call the model once with real inputs before"
+        )
+    keras = sys.modules["keras"]
+    shapes = inputs.map(lambda leaf: leaf.to("meta") if isinstance(leaf, torch.Tensor) else leaf)
+    with torch.no_grad(), keras.device("meta"), keras.StatelessScope():
+        model(*shapes.args, **shapes.kwargs)
+
+
+def fill_variables(module: nn.Module) -> None:
+    """Give the variables of a Keras layer that have no values zeros; use under a mode of fake tensors."""
+    for variable in keras_variables(module):
+        if variable._value is None or variable._value.is_meta:
+            zeros = sys.modules["keras"].ops.zeros(variable.shape, variable.dtype)
+            variable._value = nn.Parameter(zeros, requires_grad=bool(variable.trainable) and zeros.is_floating_point())
+
+
+def named_keras_layers(model: nn.Module) -> list[tuple[str, nn.Module]]:
+    """Return every module under every path it has, the model itself first; Keras' layers as Keras names them."""
+    return layering.named_layers(model, _children)
+
+
+def _children(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+    held = [(name, child) for name, child in module._modules.items() if child is not None]
+    if not is_keras(module):
+        yield from held
+        return
+    yield from children_of(module)
+    yield from ((name, child) for name, child in held if not (name == _MIRROR or is_keras(child)))
+
+
+def own_keras_weights(module: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield name and value of the weights of a Keras layer itself; a torch module that it wraps has them itself."""
+    if is_keras(module) and not (is_shipped(module) and type(module).__name__ == "TorchModuleWrapper"):
+        yield from ((name, variable._value) for name, variable in own_variables(module) if variable._value is not None)
+
+
+def trained_by_keras(model: Any) -> set[int]:
+    """Return the ``id`` of each value that training changes, as the outermost Keras layers say."""
+    outermost = [model] if is_keras(model) else [layer for layer in model.modules() if is_keras(layer)]
+    return {id(variable._value) for layer in outermost for variable in layer.trainable_variables}
+
+
+def substitute_variables(module: nn.Module, stand_in: Callable[[Any], Any]) -> None:
+    """Let other tensors stand in for the values of a Keras layer's variables."""
+    for variable in keras_variables(module):
+        variable._value = stand_in(variable._value)
+
+
+def called_as_keras_does(model: nn.Module, inputs: ModelInputs, training: bool = False) -> ModelInputs:
+    """Return the inputs as a Keras model takes them, in inference mode or training, which is an argument there.
+
+    Images with the channels first have them last for a model that declares its input so.
+    """
+    if inputs.function is not None or not is_keras(model):  # a function of the user's calls the model as it likes
+        return inputs
+    declared = declared_shapes(model)
+    given = inputs.args
+    if not inputs.kwargs and len(declared) == len(given):
+        given = tuple(_moved(leaf, shape) for leaf, shape in zip(given, declared, strict=True))
+    args, kwargs = call_arguments(model, given, inputs.kwargs)
+    return ModelInputs(*args, **{"training": training, **kwargs})
+
+
+def _moved(leaf: Any, declared: Sequence[int | None]) -> Any:
+    order = channels_last_order(leaf.shape, declared) if isinstance(leaf, torch.Tensor) else None
+    return leaf if order is None else leaf.permute(order)
+
+
+def keras_device(model: nn.Module, device: torch.device) -> AbstractContextManager[Any]:
+    """Have Keras make its tensors on a device: it moves to the one it prefers whatever is elsewhere."""
+    return sys.modules["keras"].device(str(device)) if is_keras(model) else nullcontext()
+
+
+def training_tensors(modules: Iterable[Any]) -> Iterator[Any]:
+    """Yield the tensors of the optimizers and metrics that models were compiled with."""
+    for module in modules:
+        if is_keras(module):
+            trackers = (getattr(module, "optimizer", None), *(getattr(module, "_metrics", None) or ()))
+            for owner in (*trackers, getattr(module, "_loss_tracker", None), getattr(module, "_compile_metrics", None)):
+                yield from (variable.value for variable in getattr(owner, "variables", None) or ())

@@ -1,0 +1,223 @@
+"""What a model's modules hold: a walk over the modules, and over what their attributes lead to."""
+
+from __future__ import annotations
+
+import sys
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Iterator
+from types import FunctionType, MemberDescriptorType, MethodType, ModuleType
+from typing import Any
+
+import torch
+from torch import nn
+
+from profilerkit.backend_kit import call_stack as layering
+from profilerkit.backend_kit.keras_layers import is_keras
+
+from .keras_layers import (
+    holds_keras,
+    is_mirror,
+    keras_books,
+    keras_buffers,
+    keras_layers_in,
+    keras_parameters,
+    named_keras_layers,
+)
+
+__all__ = [
+    "CONTAINERS",
+    "EMPTY",
+    "OWN",
+    "STANDARD",
+    "buffers_of",
+    "elements_of",
+    "in_slot",
+    "modules_of",
+    "named_layers",
+    "named_parameters_of",
+    "others",
+    "parameters_of",
+    "reached",
+    "set_inference_flags",
+    "slots_of",
+    "tensors_of",
+]
+
+CONTAINERS = (OrderedDict, dict, list, set, deque)
+_HOLDERS = (*CONTAINERS, tuple)
+#: What has attributes, but is not the model's to change, or is looked after elsewhere.
+_NOT_FOLLOWED = (nn.Module, torch.Tensor, type, ModuleType, FunctionType, MethodType, torch.jit.ScriptModule)
+#: How far a cache may be nested: a dict of lists of objects, say. An object and its attributes are one step.
+_DEPTH = 16
+#: Longer containers are vocabularies and the like: they are kept whole, but not looked into.
+_LONG = 1000
+#: Where a module keeps its own tensors and children.
+OWN = ("_parameters", "_buffers", "_modules")
+#: The containers that every module has, hooks above all; most are empty.
+STANDARD = frozenset(name for name, value in vars(nn.Module()).items() if isinstance(value, CONTAINERS))
+#: Values that lead nowhere.
+_PLAIN = frozenset({int, float, bool, str, bytes, complex, type(None), torch.dtype, torch.device, torch.Size})
+
+
+def others(module: nn.Module) -> dict[str, Any]:
+    """Return the attributes that may lead to further tensors: not the module's own, not empty, not plain values."""
+    ignored = keras_books(module)
+    return {
+        name: value
+        for name, value in module.__dict__.items()
+        if type(value) not in _PLAIN
+        and (name not in STANDARD or (value and name not in OWN))
+        and not (ignored and name in ignored)
+    }
+
+
+def reached(container: Any, depth: int = _DEPTH, met: dict[int, int] | None = None) -> Iterator[Any]:
+    """Yield the containers and tensors that a module's attributes lead to.
+
+    Of plain objects that is their ``__dict__``; one that has ``__slots__`` is yielded itself. ``met`` has how far what
+    was met was followed: nothing is followed twice, in several calls with one ``met`` either.
+    """
+    met = {} if met is None else met
+    for value in container.values() if isinstance(container, dict) else container:
+        if type(value) in _PLAIN:
+            continue
+        if isinstance(value, torch.Tensor):
+            yield value
+            continue
+        if isinstance(value, _HOLDERS):
+            held, inside = value, value
+        elif isinstance(value, _NOT_FOLLOWED):
+            continue
+        else:
+            held, inside = _parts(value)
+        if held is None or met.get(id(held), 0) >= depth:
+            continue
+        met[id(held)] = depth
+        yield held
+        if held is value and hasattr(value, "__dict__"):
+            yield value.__dict__
+        if depth > 1 and len(inside) <= _LONG:
+            yield from reached(inside, depth - 1, met)
+
+
+def _parts(value: Any) -> tuple[Any, Any]:
+    """Return what of an object may change, and what it leads to."""
+    attributes = getattr(value, "__dict__", None)
+    slots = slots_of(type(value))
+    if not slots:
+        return attributes, attributes
+    filled = [content for slot in slots if (content := in_slot(slot, value)) is not EMPTY]
+    return value, [*filled, *(attributes or {}).values()]
+
+
+def slots_of(kind: type) -> list[Any]:
+    """Return the descriptors of what a class, or one that it is made of, has named in its ``__slots__``."""
+    return [
+        slot
+        for base in kind.__mro__
+        if "__slots__" in base.__dict__
+        for slot in base.__dict__.values()
+        if type(slot) is MemberDescriptorType
+    ]
+
+
+#: Stands for what a slot that is not filled holds.
+EMPTY = object()
+
+
+def in_slot(slot: Any, owner: Any) -> Any:
+    """Return what an object has in one of its slots."""
+    try:
+        return slot.__get__(owner)
+    except AttributeError:
+        return EMPTY
+
+
+def set_inference_flags(model: nn.Module) -> None:
+    """Put every module into inference mode by its flag alone: an overridden ``train()`` may have effects of its own."""
+    for module in modules_of(model):
+        if getattr(module, "training", False):  # a frozen script has no such flag
+            module.training = False
+
+
+def modules_of(model: nn.Module) -> list[nn.Module]:
+    """Return the model's modules, each once and parents first, as ``model.modules()`` does but without their names."""
+    found: dict[int, nn.Module] = {}
+    waiting: list[nn.Module | None] = [model]
+    keras = "keras" in sys.modules
+    while waiting:
+        module = waiting.pop()
+        if module is None or id(module) in found:
+            continue
+        found[id(module)] = module
+        inside = module._modules
+        if inside or keras:
+            waiting.extend(reversed([*inside.values(), *keras_layers_in(module)]))
+    return list(found.values())
+
+
+def named_layers(model: nn.Module) -> Iterable[tuple[str, nn.Module]]:
+    """Return every module under every path it has, the model itself first, under the empty one."""
+    return named_keras_layers(model) if holds_keras(modules_of(model)) else layering.named_layers(model, _children)
+
+
+def _children(module: nn.Module) -> list[tuple[str, nn.Module]]:
+    held = module._modules
+    return [(name, child) for name, child in held.items() if child is not None] if held else []
+
+
+def named_parameters_of(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield the parameters by name, each once; of Keras' layers what training may change."""
+    modules = modules_of(model)
+    if not holds_keras(modules):
+        yield from model.named_parameters()
+        return
+    mirrors = {id(child) for module in modules for name, child in module._modules.items() if is_mirror(name, module)}
+    met: set[int] = set()
+    for module in modules:
+        held = () if id(module) in mirrors else module._parameters.items()
+        for name, tensor in (*held, *keras_parameters(module)):
+            if tensor is not None and id(tensor) not in met:
+                met.add(id(tensor))
+                yield name, tensor
+
+
+def parameters_of(model: nn.Module) -> list[torch.Tensor]:
+    """Return the parameters, each once."""
+    modules = modules_of(model)
+    if holds_keras(modules):
+        return [parameter for _, parameter in named_parameters_of(model)]
+    held = (tensor for module in modules for tensor in module._parameters.values() if tensor is not None)
+    return list({id(tensor): tensor for tensor in held}.values())
+
+
+def buffers_of(model: nn.Module) -> list[torch.Tensor]:
+    """Return the buffers, and what Keras' layers write to while they run."""
+    modules = modules_of(model)
+    if not holds_keras(modules):
+        return list(model.buffers())
+    buffers = [tensor for module in modules for tensor in module._buffers.values() if tensor is not None]
+    return [*buffers, *(value for module in modules for value in keras_buffers(module))]
+
+
+def elements_of(tensor: torch.Tensor) -> Any:
+    """Return what two tensors share exactly where they are the same elements of one storage; None without a storage."""
+    try:
+        return tensor.untyped_storage()._cdata, tensor.storage_offset(), tensor.shape, tensor.stride()
+    except (NotImplementedError, RuntimeError):  # sparse tensors say
+        return None
+
+
+def tensors_of(model: nn.Module) -> Iterator[torch.Tensor]:
+    """Yield the parameters, the buffers, and the tensors that other attributes of the modules lead to.
+
+    Not what a Keras layer has kept of the symbolic call that Keras builds it by.
+    """
+    modules = modules_of(model)
+    for held in ("_parameters", "_buffers"):
+        for module in modules:
+            yield from (tensor for _, tensor in getattr(module, held).items() if tensor is not None)
+    for module in modules:
+        for value in reached(others(module)):
+            if isinstance(value, torch.Tensor) and not (value.is_meta and is_keras(module)):
+                yield value

@@ -1,0 +1,341 @@
+"""What is in a file of ``torch.export``, looked through before torch reads it: reading it would run code.
+
+``torch.export.load`` unpickles without limits where a safe reading fails, evaluates the sizes as Python expressions,
+writes the names of nodes into Python code that it runs, calls any function below ``torch`` that a node names, imports
+modules for the structure of inputs, and loads machine code. So all of it is held to what an export writes.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import os
+import pickletools
+import re
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils._sympy import functions as symbolic
+
+from profilerkit import InputError
+from profilerkit.plugging.trust import refused
+
+__all__ = ["names_in_pickle", "require_harmless_program", "weights_only"]
+
+
+class _Found(Exception):
+    """Something that an export of a plain model does not have; the text says what, as `refused` wants it."""
+
+
+def require_harmless_program(path: Path) -> None:
+    """Raise `InputError` for a ``.pt2`` file that holds anything but tensors, and operators that torch knows."""
+    try:
+        for name, read in _members(path):
+            _require_harmless_member(name, read)
+    except _Found as found:
+        raise refused(path, str(found)) from found.__cause__
+    except (ValueError, RecursionError, AttributeError, TypeError) as error:
+        raise InputError(f"{path} cannot be read: {type(error).__name__}: {error}") from error
+
+
+def _members(path: Path) -> Iterator[tuple[str, Callable[[str], bytes]]]:
+    """Yield what is in the file by both of torch's ways to read it, which need not agree; with what reads a member."""
+    try:
+        reader = torch._C.PyTorchFileReader(str(path))
+    except RuntimeError:
+        pass
+    else:
+        yield from ((name, reader.get_record) for name in reader.get_all_records())
+    with suppress(zipfile.BadZipFile), zipfile.ZipFile(path) as archive:  # files of torch before 2.8
+        yield from ((name, archive.read) for name in archive.namelist() if name.startswith("serialized_"))
+
+
+def _require_harmless_member(name: str, read: Callable[[str], bytes]) -> None:
+    if name.startswith("data/aotinductor/"):
+        raise _Found(f"holds compiled code ({name})")
+    if name.endswith(".pt") or name in ("serialized_state_dict.json", "serialized_constants.json"):
+        _require_tensors(name, read(name))
+    elif name.endswith(("_weights_config.json", "_constants_config.json")):
+        folder = "data/weights/" if name.endswith("_weights_config.json") else "data/constants/"
+        for entry in json.loads(read(name))["config"].values():
+            _require_harmless_payload(os.path.join(folder, entry["path_name"]), entry, read)  # noqa: PTH118  # as torch
+    elif name.startswith("models/") or name == "serialized_exported_program.json":
+        _require_harmless(json.loads(read(name)))
+
+
+def _require_harmless_payload(place: str, entry: dict[str, Any], read: Callable[[str], bytes]) -> None:
+    kind = entry["path_name"]
+    if kind.startswith(("opaque_obj_", "custom_obj_")):
+        raise _Found(f"holds an object that is no tensor, {names_in_pickle(read(place)) or place}")
+    if entry.get("use_pickle"):
+        _require_tensors(place, read(place))
+
+
+# Pickles --------------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def weights_only() -> Iterator[None]:
+    """Have torch unpickle nothing but tensors and plain values meanwhile, whoever calls ``torch.load`` and how."""
+    forced, forbidden = "TORCH_FORCE_WEIGHTS_ONLY_LOAD", "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"
+    before = {name: os.environ.pop(name, None) for name in (forced, forbidden)}
+    os.environ[forced] = "1"
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+
+
+def _require_tensors(name: str, data: bytes) -> None:
+    if not data:
+        return
+    try:
+        with weights_only():
+            torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+    except Exception as error:  # whatever is in there: torch would go on to read it without limits
+        raise _Found(f"has more than tensors in {name}: {names_in_pickle(data) or type(error).__name__}") from error
+
+
+def names_in_pickle(data: bytes) -> str:
+    """Return the functions and classes that a pickle names, beyond those of tensors."""
+    names: list[str] = []
+    for part in _pickles(data):
+        strings: list[str] = []
+        with suppress(Exception):  # not a pickle, or one that is cut off
+            for code, value, _ in pickletools.genops(part):
+                if code.name in ("GLOBAL", "INST"):
+                    names.append(str(value).replace(" ", "."))
+                elif code.name == "STACK_GLOBAL":
+                    names.append(".".join(strings[-2:]))
+                elif isinstance(value, str):
+                    strings.append(value)
+    usual = ("torch._utils._rebuild", "torch._tensor", "torch.FloatStorage", "collections.OrderedDict")
+    return ", ".join(dict.fromkeys(name for name in names if not name.startswith(usual)))
+
+
+def _pickles(data: bytes) -> list[bytes]:
+    if not zipfile.is_zipfile(io.BytesIO(data)):
+        return [data]
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return [archive.read(name) for name in archive.namelist() if name.endswith(".pkl")]
+
+
+# Programs -------------------------------------------------------------------------------------------------------------
+
+#: Names are written into Python code; so are paths, between double quotes.
+_NAME = re.compile(r"[A-Za-z_]\w*|", re.ASCII)
+_PARAMETER = re.compile(r"\*{0,2}[A-Za-z_]\w*|", re.ASCII)
+_PATH = re.compile(r'[^"\\\r\n]*')
+_KEY = re.compile(r"[\w .\-/]*")
+_PATHS = ("parameter_name", "buffer_name", "tensor_constant_name", "custom_obj_name", "fqn", "nn_module_stack")
+
+_ARITHMETIC = frozenset(
+    [
+        "abs",
+        "add",
+        "and_",
+        "eq",
+        "floordiv",
+        "ge",
+        "getitem",
+        "gt",
+        "inv",
+        "invert",
+        "is_",
+        "is_not",
+        "le",
+        "lshift",
+        "lt",
+        "mod",
+        "mul",
+        "ne",
+        "neg",
+        "not_",
+        "or_",
+        "pos",
+        "pow",
+        "rshift",
+        "sub",
+        "truediv",
+        "xor",
+    ]
+)
+#: Functions beside operators that nodes of an export call: of symbols, and those that switch modes on and off.
+_FUNCTIONS = re.compile(
+    r"torch\._?sym_\w+|torch\._functorch\.predispatch\.\w+|torch\.amp\.autocast_mode\._(enter|exit)_autocast"
+    r"|torch\._C\._set_grad_enabled|math\.[a-z]\w*",
+    re.ASCII,
+)
+#: Operators that read or write files, or run what is not in the graph.
+_REACHING_OUT = {
+    *("aten.from_file", "aten.save", "debugprims.load_tensor"),
+    *("higher_order.aoti_call_delegate", "higher_order.executorch_call_delegate", "higher_order.call_torchbind"),
+}
+
+
+def _require_harmless(value: Any, key: str = "") -> None:
+    """Raise `_Found` for what is not as an export writes it, in a part of a program that stands under a key."""
+    if isinstance(value, dict):
+        for name, part in value.items():
+            _require_harmless(part, name)
+    elif isinstance(value, list):
+        for part in value:
+            _require_harmless(part, key)
+    elif isinstance(value, str):
+        check = _CHECKS.get(key)
+        if check is not None:
+            check(value)
+
+
+def _matching(pattern: re.Pattern[str], what: str) -> Callable[[str], None]:
+    def check(text: str) -> None:
+        if not pattern.fullmatch(text):
+            raise _Found(f"has {text!r} for {what}")
+
+    return check
+
+
+def _require_operator(target: str) -> None:
+    operator = re.fullmatch(r"torch\.ops\.(\w+\.\w+)(\.\w+)?", target, re.ASCII)
+    if operator and operator[1] not in _REACHING_OUT:
+        namespace, name = operator[1].split(".")
+        held = getattr(torch.ops, namespace)
+        if isinstance(held, torch._ops._OpNamespace | torch._ops._HigherOrderNamespace):
+            found = getattr(held, name, None)
+            if found is None or isinstance(found, torch._ops.OpOverloadPacket | torch._ops.HigherOrderOperator):
+                return
+    elif _FUNCTIONS.fullmatch(target) or target.removeprefix("_operator.") in _ARITHMETIC:
+        return
+    raise _Found(f"calls {target!r}")
+
+
+def _require_expression(text: str) -> None:
+    """Hold a size to arithmetic over symbols: it is evaluated as Python."""
+    for node in ast.walk(_parsed(text)):
+        if isinstance(node, ast.Call) and not (isinstance(node.func, ast.Name) and node.func.id in _SYMBOLIC):
+            raise _Found(f"has a size that calls more than arithmetic, {text!r}")
+        if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
+            _matching(re.compile(r"[\w.+\-]*"), "the name of a symbol")(str(node.value))
+        if not isinstance(node, (*_ARITHMETIC_NODES, ast.Call, ast.Name, ast.keyword)):
+            raise _Found(f"has a size that is more than arithmetic, {text!r}")
+
+
+def _require_guard(text: str) -> None:
+    """Hold a condition on the inputs to comparisons of their sizes: it is run as Python."""
+    for node in ast.walk(_parsed(text)):
+        names = isinstance(node, ast.Attribute) and (node.attr not in _ASKED and not node.attr.startswith("sym_"))
+        calls = isinstance(node, ast.Name) and node.id not in (
+            "L",
+            "math",
+            "torch",
+            "len",
+            "int",
+            "float",
+            "max",
+            "min",
+        )
+        if names or calls or not isinstance(node, _GUARD_NODES):
+            raise _Found(f"has a condition that is more than a comparison of sizes, {text!r}")
+
+
+def _parsed(text: str) -> ast.AST:
+    try:
+        return ast.parse(text, mode="eval")
+    except (SyntaxError, MemoryError) as error:
+        raise _Found(f"has {text[:80]!r} for an expression") from error
+
+
+_ARITHMETIC_NODES = (
+    *(ast.Expression, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.Constant, ast.Load, ast.IfExp, ast.Tuple),
+    *(ast.operator, ast.unaryop, ast.boolop, ast.cmpop),
+)
+_GUARD_NODES = (*_ARITHMETIC_NODES, ast.Call, ast.Name, ast.Attribute, ast.Subscript, ast.List, ast.Slice)
+_ASKED = {"size", "stride", "storage_offset", "dim", "ndim", "shape", "item", "floor", "ceil", "trunc", "sqrt", "pow"}
+_SYMBOLIC = {
+    *symbolic.__all__,
+    *[
+        "Abs",
+        "Add",
+        "And",
+        "Eq",
+        "Equality",
+        "Ge",
+        "GreaterThan",
+        "Gt",
+        "Integer",
+        "Float",
+        "Le",
+        "LessThan",
+        "Lt",
+        "Max",
+        "Min",
+        "Mod",
+        "Mul",
+        "Ne",
+        "Not",
+        "Or",
+        "Pow",
+    ],
+    *[
+        "ExprCondPair",
+        "Piecewise",
+        "Rational",
+        "StrictGreaterThan",
+        "StrictLessThan",
+        "Symbol",
+        "Unequality",
+        "Xor",
+        "ceiling",
+        "exp",
+    ],
+    *["floor", "log", "sqrt"],
+}
+
+
+def _require_structure(text: str) -> None:
+    """Look through the structure of inputs or outputs: it may name modules, which are imported."""
+
+    def look(part: Any) -> None:
+        if isinstance(part, list):
+            for each in part:
+                look(each)
+        elif isinstance(part, dict):
+            _require_harmless_node(part)
+            for name, each in part.items():
+                _matching(_KEY, "a name among the inputs")(name)
+                look(each)
+        elif isinstance(part, str):
+            with suppress(ValueError):
+                inner = json.loads(part)
+                if not isinstance(inner, str):
+                    return look(inner)
+            _matching(_KEY, "a name among the inputs")(part)
+
+    look(json.loads(text))
+
+
+def _require_harmless_node(node: dict[str, Any]) -> None:
+    factory = node.get("default_factory_module", "builtins"), node.get("default_factory_name", "list")
+    if "__enum__" in node:
+        raise _Found(f"has inputs by the members of {node.get('fqn')!r}, whose module it imports")
+    if factory[0] != "builtins" or factory[1] not in ("bool", "dict", "float", "int", "list", "set", "str", "tuple"):
+        raise _Found(f"has inputs in a dict of {'.'.join(map(str, factory))!r}, which it imports")
+
+
+_CHECKS: dict[str, Callable[[str], None]] = {
+    **dict.fromkeys(("name", "as_name"), _matching(_NAME, "the name of a node")),
+    **dict.fromkeys(("target", "as_operator"), _require_operator),
+    **dict.fromkeys(_PATHS, _matching(_PATH, "the path of a layer")),
+    **dict.fromkeys(("in_spec", "out_spec"), _require_structure),
+    "forward_arg_names": _matching(_PARAMETER, "the name of an input"),
+    "expr_str": _require_expression,
+    "guards_code": _require_guard,
+}

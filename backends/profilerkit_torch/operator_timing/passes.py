@@ -1,0 +1,232 @@
+"""How long each operator takes in each layer, in sessions of torch's profiler made for that."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import torch
+from torch import nn
+from torch.autograd import profiler as autograd_profiler
+from torch.profiler import ProfilerActivity, profile, record_function
+
+from profilerkit import InputError, ModelFailedError, ModelInputs, NotOfferedError, ProfilerBusyError
+from profilerkit.backend import DeviceLike, RunOptions
+from profilerkit.errors import training_step_failed
+from profilerkit.process.collector import collector_paused
+from profilerkit.process.files import obstacle, written_elsewhere
+from profilerkit.times.operator_times import OperatorTimes
+
+from ..costs import Kind, classify
+from ..layer_timing.unseen import unseen_layers
+from ..running.runs import running
+from ..trace.layers import LayerStack
+from ..untouched.caller_context import apart
+from .events import Event, OperatorLedger, Sort
+
+__all__ = ["require_idle_profiler", "times_of_operators"]
+
+_LAYER, _PASS = "profilerkit layer: ", "profilerkit pass"
+_ENGINE = "autograd::engine::evaluate_function: "
+#: A session is kept in memory whole until it is over; of a pass with more events one is in a session.
+_EVENTS_OF_A_SESSION = 50_000
+#: Calls of a device's driver, which the profiler lists beside the operators.
+_DRIVER = re.compile(r"(cuda|cu|hip|ze|sycl)[A-Z]\w*|ur[A-Z]\w*")
+_BACKWARD_FUNCTION = 1
+_USER_SCOPE = 7
+
+
+def times_of_operators(
+    model: nn.Module,
+    inputs: ModelInputs,
+    device: DeviceLike = None,
+    passes: int = 10,
+    backward: bool = True,
+    export: str | os.PathLike[str] | None = None,
+) -> OperatorTimes:
+    """Return the seconds of each operator in each layer, forward for inference and backward in training steps.
+
+    On a CUDA or XPU device they are the seconds of the kernels there. With ``export`` the profiler's own trace of the
+    last pass goes to a file. What the profiler itself adds is in the times: it is most where operators are small.
+
+    Raises `ProfilerBusyError` where torch's profiler runs already, `InputError` for a number of passes below 1 and for
+    a file that cannot be written, `NotOfferedError` for a device that the profiler does not see, `WithoutValuesError`
+    for a model whose weights have no values, and `ModelFailedError` where the model raises.
+    """
+    if passes < 1:
+        raise InputError(f"passes={passes}: at least one pass is needed to time anything")
+    require_idle_profiler()
+    if export is not None:
+        _require_writable(export)
+    forward = _timed(model, inputs, device, passes, "forward", None if backward else export)
+    if not backward:
+        return forward
+    try:
+        gradients = _timed(model, inputs, device, passes, "backward", export)
+    except InputError:  # a step of training refuses where nothing is to be trained
+        if export is not None:
+            _timed(model, inputs, device, 1, "forward", export)
+        note = "there is no backward pass: none of the model's outputs needs a gradient"
+        return replace(forward, notes=(*forward.notes, note))
+    except ModelFailedError as error:
+        cause = error.__cause__ or error
+        raise training_step_failed(cause) from cause
+    return replace(
+        forward,
+        operators=forward.operators + gradients.operators,
+        whole={**forward.whole, **gradients.whole},
+        layers={**forward.layers, **gradients.layers},
+        notes=tuple(dict.fromkeys(forward.notes + gradients.notes)),
+    )
+
+
+def require_idle_profiler() -> None:
+    """Raise `ProfilerBusyError` where torch's profiler, of which there is one, is in use in this process."""
+    if torch._C._autograd._profiler_enabled() or autograd_profiler._is_profiler_enabled:
+        raise ProfilerBusyError(
+            "operators are timed by torch's profiler, of which there is one per process, and it runs already; leave "
+            "its block (torch.profiler.profile, torch.autograd.profiler) first, and try again"
+        )
+
+
+def _require_writable(export: str | os.PathLike[str]) -> None:
+    wrong = obstacle(export)
+    if wrong is not None:
+        raise InputError(f"export={os.fspath(export)!r}: {wrong}")
+
+
+def _timed(
+    model: nn.Module, inputs: ModelInputs, device: DeviceLike, passes: int, phase: str, export: Any
+) -> OperatorTimes:
+    """Run the model under the profiler, in sessions that hold so many passes as memory allows."""
+    options = RunOptions(training=phase == "backward")
+    with apart(), running(model, inputs, device, options) as call, collector_paused():
+        activities, on_device = _activities({used.type for used in call.devices})
+        ledger = OperatorLedger(phase, on_device, _is_free)
+        layers = LayerStack(model)
+        done, at_once = 0, 1
+        is_compiled = any("torch.compile" in why for why in unseen_layers(model).values())
+
+        def in_one() -> None:
+            with record_function(_LAYER):
+                call()
+
+        run = in_one if is_compiled else call
+        with nullcontext() if is_compiled else _ranges(layers):  # hooks would have it compiled anew
+            while done < passes:
+                number = min(at_once, passes - done)
+                events = _session(run, number, activities, ledger.add)
+                at_once = max(1, _EVENTS_OF_A_SESSION * number // max(1, events))
+                done += number
+            if export is not None:
+                _session(run, 1, activities, None, export)
+    notes = [f"{name}, whose operators have no layer" for name in layers.elsewhere]
+    if is_compiled:
+        notes.append("which layers the operators are of: torch.compile has compiled the model, or a part of it")
+    found = ledger.times()
+    return replace(found, notes=tuple(notes), name_of=_profiled_name)
+
+
+def _session(
+    call: Callable[[], Any],
+    passes: int,
+    activities: list[ProfilerActivity],
+    take: Callable[[list[Event]], None] | None,
+    export: Any = None,
+) -> int:
+    """Run a few passes in one session, after one that goes unread; return how many events there were."""
+    with profile(activities=activities) as session:
+        if take is not None:
+            call()
+        for _ in range(passes):
+            with record_function(_PASS):
+                call()
+    if export is not None:
+        with written_elsewhere(export) as scratch:
+            session.export_chrome_trace(scratch)
+    events = session.events() if take is not None else None
+    if events is None or take is None:
+        return 0
+    take([_event(found) for found in events if _is_wanted(found)])
+    return len(events)
+
+
+@contextmanager
+def _ranges(layers: LayerStack) -> Iterator[None]:
+    """Have each call of a layer marked in what the profiler sees."""
+    opened: list[Any] = []
+
+    def enter(module: nn.Module, path: str, call: int) -> None:
+        opened.append(record_function(f"{_LAYER}{path}"))
+        opened[-1].__enter__()
+
+    def leave(module: nn.Module, call: Any, finished: bool) -> None:
+        opened.pop().__exit__(None, None, None)
+
+    layers.on_enter, layers.on_leave = enter, leave
+    with layers.following():
+        yield
+
+
+def _activities(devices: set[str]) -> tuple[list[ProfilerActivity], bool]:
+    """Return what the profiler is to watch, and whether it sees what operators do on the device."""
+    seen = {"cuda": ProfilerActivity.CUDA, "xpu": ProfilerActivity.XPU}
+    unseen = sorted(devices - {"cpu", *seen})
+    if unseen:
+        raise NotOfferedError(f"torch's profiler does not time what operators do on {unseen[0]}; use layer_times there")
+    further = [seen[name] for name in sorted(devices & seen.keys())]
+    return [ProfilerActivity.CPU, *further], bool(further)
+
+
+def _is_wanted(found: Any) -> bool:
+    """Leave out what happens on a device, which the events that started it have, and what has no place in time."""
+    return "CPU" in str(found.device_type) and not found.is_async
+
+
+def _event(found: Any) -> Event:
+    name, sort = str(found.name), Sort.OPERATOR
+    if name == _PASS:
+        sort = Sort.PASS
+    elif name.startswith(_LAYER):
+        name, sort = name.removeprefix(_LAYER), Sort.LAYER
+    elif name.startswith(_ENGINE) or found.scope == _BACKWARD_FUNCTION:
+        name, sort = name.removeprefix(_ENGINE), Sort.NODE
+    elif found.scope == _USER_SCOPE or _DRIVER.fullmatch(name):
+        sort = Sort.RANGE
+    return Event(
+        sort,
+        name,
+        found.thread,
+        found.time_range.start / 1e6,  # microseconds
+        found.time_range.end / 1e6,
+        found.sequence_nr,
+        found.fwd_thread or 0,
+        tuple((kernel.name, kernel.duration / 1e6) for kernel in found.kernels),
+    )
+
+
+@cache
+def _is_free(name: str) -> bool:
+    """Say whether no overload of an operator does any arithmetic."""
+    space, _, operator = name.partition("::")
+    packet = getattr(getattr(torch.ops, space, None), operator, None) if operator else None
+    if not isinstance(packet, torch._ops.OpOverloadPacket):
+        return False
+    kinds = {classify(overload) for overload in _overloads(packet)} - {Kind.COMPOSITE}
+    return bool(kinds) and kinds <= {Kind.FREE, Kind.VIEW}
+
+
+def _overloads(packet: Any) -> Iterator[Any]:
+    found = (getattr(packet, name) for name in packet.overloads())
+    yield from (overload for overload in found if torch._C._dispatch_has_kernel(overload.name()))  # not TorchScript's
+
+
+def _profiled_name(traced: str) -> str:
+    """Return what the profiler calls an operator of the static trace: ``aten::mm`` for "aten.mm.default"."""
+    space, _, rest = traced.partition(".")
+    return traced if "::" in traced else f"{space}::{rest.rpartition('.')[0]}"

@@ -1,0 +1,1 @@
+"""One pass on a device, compiled or not, and the memory that it takes there."""

@@ -1,0 +1,94 @@
+"""Compiling a model for the time being: what ``torch.compile`` keeps of it is forgotten, what it kept before stays.
+
+``torch.compile`` keeps its results with the code of the functions that it compiles, and the code of a model's
+``forward`` is shared by all models of the class. So it is given a function with code of its own, which calls the model;
+only where it breaks that into parts is code of the model's compiled too. What was not known before is forgotten
+afterwards. ``torch._dynamo.reset()`` would forget the user's compiled models as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import count
+from types import CodeType, FunctionType
+from typing import Any
+
+import torch
+from torch import nn
+
+from profilerkit import InputError
+from profilerkit.error_text import error_line
+from profilerkit.process.locks import undone_in_child
+
+__all__ = ["compiled", "uncompiled"]
+
+_numbers = count(1)
+
+
+@contextmanager
+def uncompiled() -> Iterator[None]:
+    """Have compiled code run as it was written, in the whole process."""
+    stance = torch.compiler.set_stance("force_eager")
+    with stance, undone_in_child(lambda: stance.__exit__(None, None, None)):
+        yield
+
+
+@contextmanager
+def compiled(model: nn.Module, how: Any) -> Iterator[Callable[..., Any]]:
+    """Yield the compiled model, as a function; it is compiled when it is first called. The model itself stays as it is.
+
+    ``how`` is True, the name of a compiler, or a mapping of arguments for ``torch.compile``. Shapes are taken as fixed,
+    as they are at a model's first call, unless these say otherwise.
+    """
+    from torch._dynamo import convert_frame  # slow, and only who compiles needs it
+
+    books = [getattr(convert_frame, name, None) for name in ("input_codes", "output_codes")]
+    before, states = [_codes(book) for book in books], set(_states())
+    try:
+        yield _compiled(_function_of_its_own(model), how)
+    finally:
+        for book, known in zip(books, before, strict=True):
+            for code in _codes(book).difference(known):
+                torch._C._dynamo.eval_frame.reset_code(code)
+        for key in set(_states()) - states:
+            del _states()[key]
+
+
+def _compiled(function: Callable[..., Any], how: Any) -> Callable[..., Any]:
+    arguments = how if isinstance(how, Mapping) else {} if how is True else {"backend": how}
+    if not isinstance(how, (Mapping, str)) and how is not True:
+        raise InputError(
+            f"compile={how!r}: give True, the name of a compiler such as 'inductor', or a mapping of arguments for "
+            "torch.compile"
+        )
+    try:
+        return torch.compile(function, **{"dynamic": False, **arguments})
+    except Exception as error:
+        raise InputError(
+            f"compile={how!r}: torch.compile does not take that: {error_line(error)}; the compilers it knows are "
+            f"{', '.join(torch.compiler.list_backends())}"
+        ) from error
+
+
+def _function_of_its_own(model: nn.Module) -> Callable[..., Any]:
+    """Return a function that calls the model, whose code no other function has, nor its name."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return model(*args, **kwargs)
+
+    code = call.__code__.replace(co_name=f"profiled_{next(_numbers)}")
+    return FunctionType(code, call.__globals__, code.co_name, closure=call.__closure__)
+
+
+def _codes(book: Any) -> set[CodeType]:
+    """Return the code objects in one of the lists that the compiler keeps."""
+    return {code for reference in getattr(book, "seen", ()) if (code := reference()) is not None}
+
+
+def _states() -> dict[Any, Any]:
+    """Return what the compiler remembers of the shapes that each function was called with."""
+    from torch._dynamo import pgo
+
+    found = getattr(pgo, "_CODE_STATE", None)
+    return {} if found is None else found

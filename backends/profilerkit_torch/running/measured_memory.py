@@ -1,0 +1,63 @@
+"""What torch's allocator really gave out during a forward pass."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+from torch.profiler import ProfilerActivity, profile
+
+from profilerkit import ModelInputs, NotOfferedError
+from profilerkit.backend import DeviceLike
+
+from ..untouched.caller_context import apart
+from ..untouched.mutable_inputs import GivenObjects
+from .runs import resolve_device, running
+
+__all__ = ["measured_peak", "on_accelerator"]
+
+
+def measured_peak(model: nn.Module, inputs: ModelInputs, device: DeviceLike) -> int:
+    """Return the most bytes given out at once in one pass, the inputs included, beyond what was there before it.
+
+    The pass is the model's third, so that what is kept from those before is there already: chosen kernels, and what is
+    compiled, which the first is not. On an accelerator the count of its peak, which belongs to the process, starts anew
+    with it.
+    """
+    with apart():
+        return _measured_peak(model, inputs, device)
+
+
+def _measured_peak(model: nn.Module, inputs: ModelInputs, device: DeviceLike) -> int:
+    target = resolve_device(model, device)
+    given = [*inputs.leaves(), *GivenObjects(inputs).tensors]
+    held = {id(leaf): leaf.numel() * leaf.element_size() for leaf in given if isinstance(leaf, torch.Tensor)}
+    with running(model, inputs, device) as call:
+        call()
+        measure = _on_cpu if target.type == "cpu" else on_accelerator
+        return sum(held.values()) + measure(call, target)
+
+
+def _on_cpu(call: Callable[[], Any], _: torch.device) -> int:
+    """Add up what the profiler is told of each allocation and each return, in the order they came."""
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True, acc_events=True) as profiler:
+        call()
+    results: Any = profiler.profiler
+    events = [event for event in results.kineto_results.events() if event.name() == "[memory]"]
+    events.sort(key=lambda event: event.start_ns())  # they are listed by thread; the sort keeps the order of equals
+    sizes: list[int] = [event.nbytes() for event in events]  # negative where they are given back
+    return max(itertools.accumulate(sizes, initial=0))
+
+
+def on_accelerator(call: Callable[[], Any], device: torch.device) -> int:
+    """Return by how many bytes a call raises what the device's allocator has given out; its peak starts anew."""
+    try:
+        torch.accelerator.reset_peak_memory_stats(device)
+        before = torch.accelerator.memory_allocated(device)
+    except (AttributeError, NotImplementedError, RuntimeError) as error:
+        raise NotOfferedError(f"torch does not tell the peak of the memory on {device}: {error}") from error
+    call()
+    return int(torch.accelerator.max_memory_allocated(device) - before)

@@ -1,0 +1,180 @@
+"""One pass of a model, as it is timed: forward for inference, or a step of training; and by which clock."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from profilerkit import InputError, ModelInputs
+from profilerkit.process.locks import undone_in_child
+
+from ..model.modules import modules_of, parameters_of, reached
+
+__all__ = [
+    "EventTimedPass",
+    "Pass",
+    "autocasting",
+    "forward_pass",
+    "forward_pass_with_gradients",
+    "set_training_flags",
+    "synchronize",
+    "training_step",
+    "without_hooks_once_accumulated",
+]
+
+
+def synchronize(device: torch.device) -> None:
+    """Return when all work given to the device is done."""
+    if device.type not in ("cpu", "meta"):
+        torch.accelerator.synchronize(device)
+
+
+@dataclass
+class Pass:
+    """A call that runs one pass and returns when every device is done.
+
+    ``first_call_seconds`` is what compiling and the first pass took together; None where nothing is compiled.
+    """
+
+    run: Callable[[], Any]
+    devices: Sequence[torch.device]
+    first_call_seconds: float | None = None
+
+    def __call__(self) -> None:
+        """Run one pass."""
+        self.run()
+        for used in self.devices:
+            synchronize(used)
+
+
+@dataclass
+class EventTimedPass(Pass):
+    """A pass on one CUDA device, which notes itself when its work begins and ends."""
+
+    event: Callable[..., Any] = torch.cuda.Event
+
+    def timed(self) -> float:
+        """Run one pass and return its seconds, from its first work on the device to its last."""
+        device = next(used for used in self.devices if used.type == "cuda")
+        start, end = (self.event(enable_timing=True) for _ in range(2))
+        with torch.cuda.device(device):
+            start.record()
+            self.run()
+            end.record()
+        synchronize(device)
+        return float(start.elapsed_time(end)) / 1000  # events tell milliseconds
+
+    @staticmethod
+    def suits(devices: Iterable[torch.device]) -> bool:
+        """Say whether all the work is on one CUDA device: an event is noted in the order of work of one alone."""
+        return [used.type for used in devices if used.type != "cpu"] == ["cuda"]
+
+
+def forward_pass(
+    model: Callable[..., Any], inputs: ModelInputs, autocast: Callable[[], AbstractContextManager[Any]]
+) -> Any:
+    """Run the model once without gradients; in eval mode it is the caller who sees to that."""
+    with torch.no_grad(), autocast():
+        inputs.run(model)
+
+
+def forward_pass_with_gradients(
+    model: Callable[..., Any], inputs: ModelInputs, autocast: Callable[[], AbstractContextManager[Any]]
+) -> Any:
+    """Run a model once that computes gradients and relies on its caller to enable them."""
+    with torch.enable_grad(), autocast():
+        inputs.run(model)
+
+
+@contextmanager
+def training_step(model: nn.Module) -> Iterator[Callable[..., None]]:
+    """Yield what runs one training step of the model, as `forward_pass` is called.
+
+    The gradients are left on the parameters: use inside `preserved`. What a parameter does once it has its gradient
+    (an optimizer's update in the backward pass, say) is left out, for it would change the model.
+    """
+    trained = [parameter for parameter in parameters_of(model) if parameter.requires_grad]
+
+    def step(
+        called: Callable[..., Any], inputs: ModelInputs, autocast: Callable[[], AbstractContextManager[Any]]
+    ) -> None:
+        for parameter in trained:
+            parameter.grad = None
+        with torch.enable_grad():
+            with autocast():
+                outputs = inputs.run(called)
+            roots = [found for found in reached((outputs,)) if isinstance(found, torch.Tensor) and found.requires_grad]
+            if not roots:
+                raise InputError(
+                    "training=True: none of the model's outputs depends on a weight that is trained; give its weights "
+                    "requires_grad=True, or leave training out"
+                )
+            torch.autograd.backward(roots, [torch.ones_like(root) for root in roots])
+
+    with without_hooks_once_accumulated(trained):
+        yield step
+
+
+@contextmanager
+def without_hooks_once_accumulated(parameters: Iterable[Any]) -> Iterator[None]:
+    """Empty the mappings of what parameters do once they have a gradient: autograd goes on calling what they hold.
+
+    It has the mapping itself; to take that off the parameter changes nothing for it.
+    """
+    hooks = [found for each in parameters if (found := getattr(each, "_post_accumulate_grad_hooks", None))]
+    contents = [dict(found) for found in hooks]
+
+    def hand_back() -> None:
+        for found, content in zip(hooks, contents, strict=True):
+            found.clear()
+            found.update(content)
+
+    try:
+        with undone_in_child(hand_back):
+            for found in hooks:
+                found.clear()
+            yield
+    finally:
+        hand_back()
+
+
+def set_training_flags(model: nn.Module) -> None:
+    """Put a model that is in eval mode into training mode, by the flags alone; one that is in training stays as it is.
+
+    A part of it that is kept in eval mode while the rest is trained, a frozen batch norm, stays so.
+    """
+    if not model.training:
+        for module in modules_of(model):
+            module.training = True
+
+
+def autocasting(wanted: Any, device: torch.device) -> Callable[[], AbstractContextManager[Any]]:
+    """Return what makes the context of one pass under autocast; each has one of its own, as in the user's code.
+
+    Raises `InputError` for what is no dtype, and for one that autocast does not do on the device.
+    """
+    if wanted is None or wanted is False:
+        return nullcontext
+    dtype = getattr(torch, wanted.removeprefix("torch."), None) if isinstance(wanted, str) else wanted
+    if wanted is not True and not isinstance(dtype, torch.dtype):
+        raise InputError(f"autocast={wanted!r}: give True, or a dtype such as torch.bfloat16 or 'bfloat16'")
+
+    def context() -> AbstractContextManager[Any]:
+        return torch.autocast(device.type, dtype=None if wanted is True else dtype)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch's, that it leaves autocast off
+        try:
+            with context():
+                works = torch.is_autocast_enabled(device.type)
+        except RuntimeError:
+            works = False
+    if not works:
+        raise InputError(f"autocast={wanted!r}: torch {torch.__version__} does not do that on {device.type}")
+    return context

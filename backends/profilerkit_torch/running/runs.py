@@ -1,0 +1,259 @@
+"""Running a model for real: on a device, for inference or in training steps, and handed back untouched."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from typing import Any, TypeVar
+
+import torch
+from torch import nn
+
+from profilerkit import Device, DeviceNotAvailableError, InputError, ModelInputs, WithoutValuesError
+from profilerkit.arguments.checking import checked
+from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
+from profilerkit.error_text import error_line
+from profilerkit.errors import ModelFailedError, model_failed
+
+from ..model.keras_layers import called_as_keras_does, keras_device
+from ..model.modules import buffers_of, parameters_of, set_inference_flags, tensors_of
+from ..trace.layers import deep_enough, is_lazy
+from ..untouched.caller_context import apart, as_caller, has_function_modes, modes_as_they_are
+from ..untouched.mutable_inputs import GivenObjects, on_device
+from ..untouched.preservation import preserved, substitute, unchanged_parameters
+from ..untouched.write_guard import WriteGuard
+from .compiling import compiled, uncompiled
+from .passes import (
+    EventTimedPass,
+    Pass,
+    autocasting,
+    forward_pass,
+    forward_pass_with_gradients,
+    set_training_flags,
+    synchronize,
+    training_step,
+)
+
+T = TypeVar("T")
+
+__all__ = [
+    "accelerators",
+    "device_of",
+    "needs_autograd",
+    "placed",
+    "require_values",
+    "resolve_device",
+    "running",
+    "synchronize",
+]
+
+
+def device_of(model: nn.Module) -> torch.device:
+    """Return where the model is: the device of its first parameter or buffer, the CPU where it has none."""
+    return next((tensor.device for tensor in tensors_of(model)), torch.device("cpu"))
+
+
+def resolve_device(model: nn.Module, device: DeviceLike) -> torch.device:
+    """Return the torch device for a member of `Device`, a string of torch's, or None (where the model is).
+
+    Raises `DeviceNotAvailableError` for one that does not exist here.
+    """
+    device = checked("device", device)
+    if device is None:
+        return device_of(model)
+    if device is Device.CPU:
+        return torch.device("cpu")
+    wanted = _accelerator_name() if device is Device.GPU else device
+    try:
+        resolved = torch.device(wanted)
+    except (RuntimeError, TypeError) as error:
+        raise DeviceNotAvailableError(
+            f"torch knows no device {device!r}; use Device.CPU, Device.GPU or a string such as 'cpu', 'cuda:1', 'mps'"
+        ) from error
+    if resolved.type in ("cpu", "meta"):
+        return resolved
+    accelerator = torch.accelerator.current_accelerator(check_available=True)
+    count = torch.accelerator.device_count() if accelerator is not None else 0
+    if accelerator is None or accelerator.type != resolved.type or (resolved.index or 0) >= count:
+        here = ", ".join(["cpu", *(f"{accelerator.type}:{index}" for index in range(count) if accelerator)])
+        raise DeviceNotAvailableError(f"device {device!r} is not there; torch {torch.__version__} sees here: {here}")
+    return resolved
+
+
+def _accelerator_name() -> str:
+    accelerator = torch.accelerator.current_accelerator(check_available=True)
+    if accelerator is None:
+        raise DeviceNotAvailableError(
+            f"Device.GPU was asked for, but torch {torch.__version__} sees no accelerator here; use Device.CPU, or a "
+            "build of torch and a driver for the GPU"
+        )
+    return accelerator.type
+
+
+def accelerators() -> dict[str, str]:
+    """Return the names of the accelerators here, the memory of each, and the version of CUDA or ROCm."""
+    accelerator = torch.accelerator.current_accelerator(check_available=True)
+    if accelerator is None:
+        return {}
+    indices = range(torch.accelerator.device_count())
+    if accelerator.type != "cuda":
+        return {"accelerators": ", ".join(f"{accelerator.type}:{index}" for index in indices)}
+    found = [torch.cuda.get_device_properties(index) for index in indices]
+    runs_them = {"cuda": torch.version.cuda, "rocm": torch.version.hip, "cudnn": torch.backends.cudnn.version()}
+    return {
+        "accelerators": ", ".join(each.name for each in found),
+        "accelerator_memory_bytes": ", ".join(str(each.total_memory) for each in found),
+        **{name: str(version) for name, version in runs_them.items() if version is not None},
+    }
+
+
+def require_values(model: nn.Module, device: torch.device) -> None:
+    """Raise `WithoutValuesError` where there is nothing to run with: lazy parameters, or the meta device."""
+    if is_lazy(model):
+        raise WithoutValuesError(
+            "the model has lazy parameters without values; call it once with real inputs before running it"
+        )
+    if device.type == "meta" or any(tensor.is_meta for tensor in tensors_of(model)):
+        raise WithoutValuesError(
+            "the model is on the meta device and its weights have no values: it cannot be run, only its static metrics "
+            "can be had; materialise it with model.to_empty(device='cpu') to time it"
+        )
+
+
+@contextmanager
+def placed(model: nn.Module, device: torch.device) -> Iterator[None]:
+    """Let the model stand on a device: copies stand in for the tensors that are elsewhere, itself it stays.
+
+    Use inside `preserved`, which takes the stand-ins away.
+    """
+    if any(tensor.device != device for tensor in tensors_of(model)):
+        substitute(model, lambda tensor: _moved(tensor, device))
+    with keras_device(model, device):
+        yield
+
+
+def _moved(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+    if tensor.is_meta:  # a rest of Keras' symbolic calls
+        return tensor
+    twin = tensor.detach().to(device)
+    return nn.Parameter(twin, requires_grad=tensor.requires_grad) if isinstance(tensor, nn.Parameter) else twin
+
+
+@contextmanager
+def running(
+    model: nn.Module,
+    inputs: ModelInputs,
+    device: DeviceLike,
+    options: RunOptions = AS_IT_IS,
+) -> Iterator[Pass]:
+    """Yield a call that runs one pass, as the options say, and returns when every device is done.
+
+    For inference not in torch's inference mode, whose tensors could stay behind in a cache and break the user's
+    training. The first pass runs under a guard that keeps whatever the model writes to; it gets that back at the end,
+    and its buffers in any case. Without a device the model stays where it is, on several devices too.
+    """
+    with apart(), _running(model, inputs, device, options) as run:
+        yield run
+
+
+@contextmanager
+def _running(model: nn.Module, inputs: ModelInputs, device: DeviceLike, options: RunOptions) -> Iterator[Pass]:
+    target = resolve_device(model, device)
+    require_values(model, target)
+    sharded = device is None and len({tensor.device for tensor in tensors_of(model)}) > 1
+    with preserved(model), deep_enough(), placed(model, target) if not sharded else nullcontext():
+        if options.training:
+            _cut_off_graphs(model)
+        (set_training_flags if options.training else set_inference_flags)(model)
+        if options.num_threads is not None:
+            torch.set_num_threads(options.num_threads)
+        autocast = autocasting(options.autocast, target)
+        fed = on_device(called_as_keras_does(model, inputs, options.training), target)
+        gradients = [parameter.grad for parameter in parameters_of(model) if parameter.grad is not None]
+        tensors = [leaf for leaf in fed.leaves() if isinstance(leaf, torch.Tensor)]
+        given = GivenObjects(fed)
+        guard = WriteGuard([*tensors_of(model), *gradients, *tensors, *given.tensors])
+        devices = {target, *(tensor.device for tensor in tensors_of(model))}
+        with (
+            guard.restoring(),
+            given.restoring(),
+            training_step(model) if options.training else nullcontext(forward_pass) as step,
+        ):
+            guard.keep([*buffers_of(model), *gradients])
+            steps = (step,) if options.training else (step, forward_pass_with_gradients)
+            step = _first_that_runs(steps, lambda each: each(model, fed, autocast), fed, guard)
+            with (
+                unchanged_parameters(model, watched=guard.guards),
+                compiled(model, options.compile) if options.compile else nullcontext(model) as called,
+            ):
+                kind = EventTimedPass if EventTimedPass.suits(devices) else Pass
+
+                def run_once() -> Any:
+                    given.restore()  # a cache that grew would make every call a longer one
+                    if not has_function_modes():  # nearly always; to look for what they leave would take time
+                        return step(called, fed, autocast)
+                    with as_caller():
+                        return step(called, fed, autocast)
+
+                run = kind(run_once, tuple(devices))
+                if options.compile:
+                    _compile(run, options)
+                with modes_as_they_are():
+                    yield run
+
+
+def _cut_off_graphs(model: nn.Module) -> None:
+    """Let tensors without a graph stand in for what the model has kept of passes of the caller's.
+
+    A backward pass would go on into those graphs: it would free what they hold, and the caller could not ask for his
+    own gradients any more. Use inside `preserved`, which takes the stand-ins away.
+    """
+    if any(tensor.grad_fn is not None for tensor in tensors_of(model)):
+        substitute(model, lambda tensor: tensor if tensor.grad_fn is None else tensor.detach().requires_grad_())
+
+
+def _compile(run: Pass, options: RunOptions) -> None:
+    start = time.perf_counter()
+    try:
+        run()
+    except Exception as error:  # the model itself has run before
+        raise InputError(
+            f"compile={options.compile!r}: torch.compile failed: {type(error).__name__}: {error_line(error)}; "
+            "the usual compiler needs one of C++ on the CPU, and Triton on a GPU; compile='aot_eager' needs neither"
+        ) from error
+    run.first_call_seconds = time.perf_counter() - start
+
+
+def needs_autograd(error: BaseException | None) -> bool:
+    """Say whether a model seems to compute gradients while it runs, which inference mode does not let it."""
+    return isinstance(error, RuntimeError) and any(word in str(error) for word in ("grad", "nference"))
+
+
+def _first_that_runs(steps: Sequence[T], run: Callable[[T], Any], inputs: ModelInputs, guard: WriteGuard) -> T:
+    """Run once by one of these; return it. The second is for a model that needs gradients while it runs."""
+    try:
+        _first_pass(lambda: run(steps[0]), inputs, guard)
+    except ModelFailedError as error:
+        if not needs_autograd(error.__cause__):
+            raise
+        for step in steps[1:]:
+            with suppress(ModelFailedError):
+                _first_pass(lambda: run(step), inputs, guard)  # noqa: B023
+                return step
+        raise
+    return steps[0]
+
+
+def _first_pass(run: Callable[[], Any], inputs: ModelInputs, guard: WriteGuard) -> None:
+    """Run once under the guard; raise `ModelFailedError` where the model does.
+
+    Compiled code runs as it was written: under a mode torch would refuse to compile it, and remember that for ever.
+    """
+    try:
+        with uncompiled(), guard, as_caller():
+            run()
+    except InputError:
+        raise
+    except Exception as error:  # whatever the model raises
+        raise model_failed(error, inputs) from error

@@ -1,0 +1,204 @@
+"""Weights that are zero: how many there are, and the multiply-accumulates that they take part in.
+
+An operator's work is left out in proportion to the zeros among its weights, whose values are looked at while the
+model runs for real: masks, parametrisations and casts have made of them by then what they are. A tensor is a weight
+where it was computed of the model's own tensors alone, and an activation where an input had part in it.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from profilerkit import CostFormulaError, ModelInputs, ModelTrace, WithoutValuesError
+from profilerkit.costs import Cost
+from profilerkit.errors import model_failed
+from profilerkit.trace.records import OpRecord
+
+from ..model.keras_layers import called_as_keras_does
+from ..model.modules import modules_of, tensors_of
+from ..model.scripted import operator_by_operator
+from ..model.wrapped import given_the_wrapper, logical
+from ..trace.layers import is_lazy
+from ..trace.passes import InferencePass
+from ..trace.recorder import Recorder
+from ..trace.records import layer_records
+from ..trace.replay import tensors_in
+from ..trace.static_pass import StandIns, traced
+from ..untouched.caller_context import apart
+from ..untouched.mutable_inputs import GivenObjects, on_device
+from .runs import device_of, needs_autograd
+
+__all__ = ["trace_of_nonzero", "zero_weights"]
+
+#: Operators that say which argument is the weight: the second. Others may multiply any two.
+_WITH_WEIGHT = (
+    "aten::linear",
+    *(f"aten::{name}" for name in ("conv1d", "conv2d", "conv3d", "convolution", "_convolution")),
+)
+#: Operators between activations, learned ones too.
+_ATTENTION = ("aten::scaled_dot_product_attention",)
+#: Operators whose first argument is added to a product.
+_WITH_ADDEND = ("aten::addmm", "aten::addmv", "aten::addr", "aten::addbmm", "aten::baddbmm", "aten::_sparse_addmm")
+
+
+def zero_weights(model: nn.Module) -> tuple[int, int]:
+    """Return how many elements of the floating-point parameters are zero, and how many there are; tied ones once.
+
+    Of a parameter that `torch.nn.utils.prune` masks it is what the mask leaves.
+    """
+    with apart():
+        return _zero_weights(model)
+
+
+def _zero_weights(model: nn.Module) -> tuple[int, int]:
+    _require_values(model)
+    found: dict[int, tuple[int, int]] = {}
+    for module in modules_of(model):
+        for name, parameter in module._parameters.items():
+            if parameter is None or not (parameter.is_floating_point() or parameter.is_complex()):
+                continue
+            mask = module._buffers.get(f"{name.removesuffix('_orig')}_mask") if name.endswith("_orig") else None
+            value = parameter.detach() if mask is None else parameter.detach() * mask
+            found[id(parameter)] = _nonzero(value)[0], value.numel()
+    elements = sum(every for _, every in found.values())
+    return elements - sum(nonzero for nonzero, _ in found.values()), elements
+
+
+def trace_of_nonzero(model: nn.Module, inputs: ModelInputs) -> ModelTrace:
+    """Return the trace of a real run whose operators do no work with weights that are zero."""
+    _require_values(model)
+    modules = modules_of(model)
+    with apart(), operator_by_operator(modules), logical(model, modules) as inside:
+        return _traced(inside, given_the_wrapper(inputs, model))
+
+
+def _traced(model: nn.Module, inputs: ModelInputs) -> ModelTrace:
+    placed = on_device(called_as_keras_does(model, inputs), device_of(model))
+    error: Exception | None = None
+    for grad_mode in (torch.inference_mode, torch.no_grad, torch.enable_grad):
+        watch = _Nonzero(model, placed)
+        itself = StandIns("a real run", None, lambda leaf: leaf, watch)
+        try:
+            found = traced(model, placed, itself, _Watched(grad_mode, watch))
+        except CostFormulaError as said:
+            return ModelTrace(layer_records(model, {}), failure=said)
+        except Exception as raised:  # whatever a model raises
+            error = model_failed(raised, inputs)
+            if not needs_autograd(raised):
+                break
+        else:
+            return replace(found, operators=tuple(watch.thinned(found.operators)))
+    return ModelTrace(layer_records(model, {}), failure=error)
+
+
+def _require_values(model: nn.Module) -> None:
+    if is_lazy(model) or any(tensor.is_meta for tensor in tensors_of(model)):
+        raise WithoutValuesError(
+            "the model's weights have no values yet (they are on the meta device, or lazy): which of them are zero is "
+            "not known; load or make them first"
+        )
+
+
+def _nonzero(weight: torch.Tensor) -> tuple[int, int]:
+    """Return how many of a weight's elements are not zero, and how many there are; of a sparse one, of those stored."""
+    if weight.layout is torch.sparse_coo:
+        weight = weight.coalesce()
+    values = weight if weight.layout is torch.strided else weight.values()
+    return int(torch.count_nonzero(values)), values.numel()
+
+
+class _Watched(InferencePass):
+    """A forward pass that tells the watch which operator is next."""
+
+    def __init__(self, grad_mode: Any, watch: _Nonzero) -> None:
+        super().__init__(grad_mode)
+        self._watch = watch
+
+    def run(self, model: nn.Module, inputs: ModelInputs, recorder: Recorder) -> None:
+        self._watch.recorder = recorder
+        super().run(model, inputs, recorder)
+
+
+class _Nonzero(TorchDispatchMode):
+    """Runs what the recorder runs, and notes the nonzero elements among the weights of each operator."""
+
+    def __init__(self, model: nn.Module, inputs: ModelInputs) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.recorder: Recorder | None = None
+        self._weights, self._activations = _Storages(tensors_of(model)), _Storages(())
+        for leaf in (*inputs.leaves(), *GivenObjects(inputs).tensors):
+            if isinstance(leaf, torch.Tensor):
+                self._activations.add(leaf)
+        #: By the place of an operator: nonzero elements of its weights, and all of them.
+        self._shares: dict[int, tuple[int, int]] = {}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if self.recorder is None:  # what is done before the pass
+            return func(*args, **kwargs)
+        given = list(tensors_in((args, tuple(kwargs.values()))))
+        place = len(self.recorder.operators)
+        factors = (tensor for tensor in _factors(func, args, given) if tensor.dim() > 1 and self._is_weight(tensor))
+        counts = [_nonzero(tensor) for tensor in factors]
+        result = func(*args, **kwargs)
+        self._shares[place] = sum(nonzero for nonzero, _ in counts), sum(every for _, every in counts)
+        made = list(tensors_in(result))
+        if any(map(self._activations.holds, given)):
+            for tensor in made:
+                self._activations.add(tensor)
+        elif any(map(self._weights.holds, given)):
+            for tensor in made:
+                self._weights.add(tensor)
+        return result
+
+    def _is_weight(self, tensor: torch.Tensor) -> bool:
+        return self._weights.holds(tensor) and not self._activations.holds(tensor)
+
+    def thinned(self, operators: tuple[OpRecord, ...]) -> Iterator[OpRecord]:
+        """Yield the operators with the multiply-accumulates of their nonzero weights alone."""
+        for place, operator in enumerate(operators):
+            nonzero, every = self._shares.get(place, (0, 0))
+            macs = operator.macs * nonzero // every if every else operator.macs
+            yield replace(operator, macs=macs, flops=operator.flops - Cost.of_macs(operator.macs - macs).flops)
+
+
+def _factors(func: Any, args: Any, given: Iterable[torch.Tensor]) -> Iterable[torch.Tensor]:
+    """Return what an operator multiplies and may be weights."""
+    name = func._schema.name
+    if name in _WITH_WEIGHT:
+        return tensors_in(args[1:2])
+    if name in _ATTENTION:
+        return ()
+    return tensors_in(args[1:]) if name in _WITH_ADDEND else given
+
+
+class _Storages:
+    """Storages that are alive, known by any tensor that shares them."""
+
+    def __init__(self, tensors: Any) -> None:
+        self._known: dict[int, Any] = {}
+        for tensor in tensors:
+            self.add(tensor)
+
+    def add(self, tensor: torch.Tensor) -> None:
+        key, holder = _place(tensor)
+        if key not in self._known:
+            self._known[key] = weakref.ref(holder, lambda _: self._known.pop(key, None))
+
+    def holds(self, tensor: torch.Tensor) -> bool:
+        return _place(tensor)[0] in self._known
+
+
+def _place(tensor: torch.Tensor) -> tuple[int, Any]:
+    try:
+        storage = tensor.untyped_storage()
+    except (NotImplementedError, RuntimeError):  # sparse tensors have none
+        return id(tensor), tensor
+    return storage._cdata, storage

@@ -1,0 +1,1 @@
+"""The static pass: operators, layers and live bytes, on shapes alone wherever torch can."""

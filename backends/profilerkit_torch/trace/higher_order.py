@@ -1,0 +1,208 @@
+"""Operators that take functions: conditions, loops, scans, flex attention, and wrappers of other operators.
+
+What their functions do is recorded as if the model had done it itself. Where a condition's value is not known, as on
+shapes alone, the dearer branch is counted, and of a loop one round; the trace says so.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch._ops import HigherOrderOperator
+from torch.utils._python_dispatch import _disable_current_modes, _get_current_dispatch_mode_stack
+
+from profilerkit.costs import Cost, Shape
+
+from ..costs import attention
+from ..running.compiling import uncompiled
+
+if TYPE_CHECKING:
+    from .recorder import Recorder
+
+__all__ = ["called_directly", "is_control_flow", "run_higher_order"]
+
+Handler = Callable[["Recorder", HigherOrderOperator, Any, Any], Any]
+
+
+@contextmanager
+def called_directly() -> Iterator[None]:
+    """Have conditions, loops and flex attention call the functions they are given, without compiling them first."""
+    with uncompiled(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r"flex_attention called without torch\.compile")
+        yield
+
+
+def run_higher_order(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> Any:
+    """Run an operator that takes functions, and have the recorder record what they do."""
+    return _HANDLERS.get(func.name(), _by_its_kernel)(recorder, func, args, kwargs)
+
+
+def is_control_flow(func: Any) -> bool:
+    """Say whether an operator is a condition, a loop or a scan, which a model could spell without it.
+
+    Where gradients are wanted it is run so: weights that its functions find in the model are no operands of theirs, and
+    the operator would give them no gradients.
+    """
+    return isinstance(func, HigherOrderOperator) and func.name() in _CONTROL
+
+
+def _recording(recorder: Recorder) -> AbstractContextManager[Any]:
+    """Have the recorder record, where it does not already."""
+    active = any(mode is recorder for mode in _get_current_dispatch_mode_stack())
+    return nullcontext() if active else recorder
+
+
+def _by_its_kernel(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
+    kernel = func.py_kernels.get(torch._C.DispatchKey.CompositeExplicitAutograd)
+    if kernel is None:
+        return recorder.opaque(func, args, kwargs)
+    with _recording(recorder):
+        return kernel(*args, **kwargs)
+
+
+def _calling(arguments: Callable[..., tuple[Any, ...]]) -> Handler:
+    """Return a handler that calls the first argument, with what the others hold for it."""
+
+    def handler(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
+        function, *others = args
+        with _recording(recorder):
+            return function(*arguments(*others), **kwargs)
+
+    return handler
+
+
+def _scan(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
+    from torch._higher_order_ops.scan import generic_scan
+
+    combine, init, xs, *further = args
+    with _recording(recorder):
+        return generic_scan(combine, init, xs, additional_inputs=further[0] if further else ())
+
+
+def _condition(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
+    predicate, if_true, if_false, operands = args
+    known = _value(predicate)
+    if known is not None:
+        with _recording(recorder):
+            return (if_true if known else if_false)(*operands)
+    _say(recorder, "a condition depends on values that shapes do not tell: the dearer of its two branches is counted")
+    branches = []
+    for branch in (if_true, if_false):
+        with _apart(recorder) as found, _recording(recorder):
+            result = branch(*operands)
+        branches.append((found, result))
+    found, result = max(branches, key=lambda branch: (branch[0].flops, branch[0].macs))
+    found.keep()
+    return result
+
+
+def _loop(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
+    goes_on, body, carried, *further = args
+    additional = tuple(further[0]) if further else ()
+    carried = tuple(carried)
+    with _recording(recorder):
+        while True:
+            known = _value(goes_on(*carried, *additional))
+            if known is False:
+                return tuple(value.clone() if isinstance(value, torch.Tensor) else value for value in carried)
+            carried = tuple(body(*carried, *additional))
+            if known is None:
+                break
+    recorder.miss(f"higher_order::{func.name()}")
+    _say(recorder, "how often a loop goes round depends on values that shapes do not tell: one round is counted")
+    return carried
+
+
+def _value(predicate: Any) -> bool | None:
+    """Return whether a predicate holds, or None where its value is not known."""
+    if isinstance(predicate, torch.Tensor):
+        predicate = getattr(predicate, "constant", predicate)  # what a fake tensor knows
+        if predicate is None or predicate.is_meta or hasattr(predicate, "fake_mode"):
+            return None
+        with _disable_current_modes():
+            return bool(predicate.item())
+    return bool(predicate)
+
+
+def _flex_attention(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
+    """Count the dense product, whatever the blocks of the mask, and what the modification does to each score."""
+    query, key, value, modify = args[:4]
+    result = recorder.running(func, args, kwargs)
+    shapes = [Shape(tensor.shape) for tensor in (query, key, value)]
+    cost = attention.scaled_dot_product_attention(*shapes, out=Shape(result[0].shape))
+    buffers = args[7] if len(args) > 7 else kwargs.get("score_mod_other_buffers", ())
+    with _apart(recorder) as found, _recording(recorder):
+        index = [torch.zeros((), dtype=torch.int32, device=query.device) for _ in range(4)]
+        modify(query.new_zeros(()), *index, *buffers)
+    scores = Shape(result[0].shape[:-1]).numel * key.shape[-2]
+    recorder.record(str(func), Cost(cost.macs, cost.flops + scores * found.flops), args[:3], result)
+    return result
+
+
+def _triton(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
+    from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table
+
+    kernel = kernel_side_table.get_kernel(kwargs["kernel_idx"])
+    name = getattr(getattr(kernel, "fn", kernel), "__name__", "kernel")
+    return recorder.opaque(func, args, kwargs, f"triton::{name}")
+
+
+class _Found:
+    """What was recorded apart from the rest, to be kept or not."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._start = len(recorder.operators)
+        self._uncounted = recorder.uncounted.copy()
+        self.flops = self.macs = 0
+
+    def take(self) -> None:
+        """Take what was recorded since off the record."""
+        recorder, start = self._recorder, self._start
+        self._operators, self._bytes = recorder.operators[start:], recorder.live_bytes[start:]
+        del recorder.operators[start:], recorder.live_bytes[start:]
+        self._missed = recorder.uncounted - self._uncounted
+        recorder.uncounted.clear()
+        recorder.uncounted.update(self._uncounted)
+        self.flops = sum(record.flops for record in self._operators)
+        self.macs = sum(record.macs for record in self._operators)
+
+    def keep(self) -> None:
+        """Put it on the record again."""
+        self._recorder.operators += self._operators
+        self._recorder.live_bytes += self._bytes
+        self._recorder.uncounted.update(self._missed)
+
+
+@contextmanager
+def _apart(recorder: Recorder) -> Iterator[_Found]:
+    found = _Found(recorder)
+    try:
+        yield found
+    finally:
+        found.take()
+
+
+def _say(recorder: Recorder, note: str) -> None:
+    if note not in recorder.notes:
+        recorder.notes.append(note)
+
+
+_CONTROL = ("cond", "while_loop", "scan", "map_impl", "strict_mode", "hints_wrapper")
+_HANDLERS: dict[str, Handler] = {
+    "cond": _condition,
+    "while_loop": _loop,
+    "scan": _scan,
+    "flex_attention": _flex_attention,
+    "triton_kernel_wrapper_mutation": _triton,
+    "triton_kernel_wrapper_functional": _triton,
+    "strict_mode": _calling(tuple),
+    "hints_wrapper": _calling(lambda operands, named, hints=None: tuple(operands)),
+    "run_const_graph": _calling(tuple),
+    "invoke_subgraph": _calling(lambda name, *operands: operands),
+    **dict.fromkeys(("foreach_map", "invoke_quant", "local_map_hop"), _calling(lambda *operands: operands)),
+}

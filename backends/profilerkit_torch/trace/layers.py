@@ -1,0 +1,165 @@
+"""The model's modules as layers: which one is running, and what goes through it."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from threading import get_ident
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.modules import module as torch_module
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from torch.nn.parameter import is_lazy as is_unsized
+
+from profilerkit import ModelChangedWarning
+from profilerkit.backend_kit.call_stack import CallStack, tensors_in
+from profilerkit.process.locks import undone_in_child
+from profilerkit.trace.records import LayerCall, TensorInfo
+
+from ..costs import shapes_of
+from ..model.inventory import Inventory
+from ..model.keras_layers import is_unbuilt, own_keras_weights
+
+__all__ = ["LayerStack", "deep_enough", "is_lazy", "tensor_info"]
+
+
+def tensor_info(tensor: torch.Tensor) -> TensorInfo:
+    """Return shape and dtype of a tensor; a nested one counts as long as its longest samples."""
+    if tensor.is_nested:
+        return TensorInfo(tuple(shapes_of(tensor)), str(tensor.dtype).removeprefix("torch."))
+    try:
+        return _info(tensor.shape, tensor.dtype)
+    except TypeError:  # sizes that are no numbers yet have no hash
+        return _info.__wrapped__(tensor.shape, tensor.dtype)
+
+
+@lru_cache(maxsize=4096)
+def _info(shape: torch.Size, dtype: torch.dtype) -> TensorInfo:
+    return TensorInfo(tuple(map(int, shape)), str(dtype).removeprefix("torch."))
+
+
+def infos_in(structure: Any) -> tuple[TensorInfo, ...]:
+    """Return shape and dtype of every tensor in a nested structure: tuples, mappings and dataclasses."""
+    if type(structure) is tuple and len(structure) == 1:
+        (structure,) = structure
+    if isinstance(structure, torch.Tensor):
+        return (tensor_info(structure),)
+    return tuple(map(tensor_info, tensors_in(structure, _is_tensor)))
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, torch.Tensor)
+
+
+def is_lazy(model: nn.Module | Inventory) -> bool:
+    """Say whether the model has parameters or buffers that no forward pass has sized yet, or layers without theirs."""
+    held = model if isinstance(model, Inventory) else Inventory(model)
+    unbuilt = held.holds_keras and is_unbuilt(held.modules)
+    return unbuilt or any(map(is_unsized, held.parameters)) or any(map(is_unsized, held.buffers))
+
+
+@contextmanager
+def deep_enough() -> Iterator[None]:
+    """Allow for the frames that following costs each call: what is nested deep enough to run must not fail for them."""
+    limit = sys.getrecursionlimit()
+
+    def hand_back() -> None:
+        sys.setrecursionlimit(limit)
+
+    try:
+        with undone_in_child(hand_back):
+            sys.setrecursionlimit(2 * limit)
+            yield
+    finally:
+        hand_back()
+
+
+class LayerStack(CallStack):
+    """Follows which module runs. While it is active two hooks for all modules are registered; the model gets none."""
+
+    def __init__(self, model: nn.Module, held: Inventory | None = None) -> None:
+        held = held or Inventory(model)
+        super().__init__(held.layers)
+        self.holds_keras = held.holds_keras
+        self._held = set(map(id, held.modules))
+        self._thread = get_ident()
+        #: Types of modules with parameters that are not the model's: it makes them while it runs.
+        self.strangers: list[str] = []
+        #: Layers that the model runs in threads of its own, where its operators are not seen.
+        self.elsewhere: Counter[str] = Counter()
+        #: Calls of the model by threads that were there before the pass: they get what stands in for its weights.
+        self.intruders = 0
+        self._older: set[int | None] = set()
+        #: Called with every module that begins, the model's or not.
+        self.on_call: Callable[[nn.Module], None] | None = None
+        #: Called with (module, path, call index) when one of the model's begins; with its tensors, and whether it got
+        #: through without raising, when it ends.
+        self.on_enter: Callable[[nn.Module, str, int], None] = lambda module, path, call: None
+        self.on_leave: Callable[[nn.Module, LayerCall, bool], None] = lambda module, call, finished: None
+
+    @contextmanager
+    def following(self) -> Iterator[None]:
+        """Follow the calls of the model's modules in this thread.
+
+        A hook for all modules costs each call one frame more.
+        """
+        self._older = {thread.ident for thread in threading.enumerate()}
+        handles = [
+            register_module_forward_pre_hook(self._enter),
+            register_module_forward_hook(self._leave, with_kwargs=True, always_call=True),
+        ]
+
+        def stop() -> None:
+            for handle in handles:
+                handle.remove()
+                torch_module._global_forward_hooks_with_kwargs.pop(handle.id, None)  # torch leaves these behind
+                torch_module._global_forward_hooks_always_called.pop(handle.id, None)
+
+        try:
+            with deep_enough(), undone_in_child(stop):
+                yield
+        finally:
+            stop()
+
+    def warn_of_intruders(self) -> None:
+        """Warn where another thread has called the model while something stood in for its weights."""
+        if self.intruders:
+            warnings.warn(
+                f"another thread called the model, or layers of it, {self.intruders} times while it was counted on "
+                "shapes alone: these calls got tensors without values; do not use a model in one thread while it is "
+                "profiled in another, or profile a copy.deepcopy of it",
+                ModelChangedWarning,
+                stacklevel=2,
+            )
+
+    def _enter(self, module: nn.Module, args: Any) -> None:
+        if get_ident() != self._thread:
+            if self.knows(module):
+                self.elsewhere[f"{type(module).__name__} in another thread"] += 1
+                self.intruders += get_ident() in self._older
+            return
+        if self.on_call is not None:
+            self.on_call(module)
+        if id(module) not in self.paths:
+            if module._parameters or (id(module) not in self._held and any(True for _ in own_keras_weights(module))):
+                self.strangers.append(type(module).__name__)
+            return
+        self.begin(module)
+        self.on_enter(module, self.current, self.current_call)
+
+    def _leave(self, module: nn.Module, *seen: Any) -> None:
+        if not self.is_innermost(module) or get_ident() != self._thread:
+            return
+        finished = len(seen) == 3
+        args, output = seen[0], seen[-1]
+        inputs = infos_in((args, seen[1]) if finished and seen[1] else args)  # torch leaves kwargs out after an error
+        call = self.calls[self.current][self.current_call] = LayerCall(inputs, infos_in(output), self.caller)
+        self.on_leave(module, call, finished)
+        self.end()

@@ -1,0 +1,52 @@
+"""What one pass over a model runs: its forward pass; `training` has the other kind, a step of training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from contextvars import copy_context
+from typing import Any, ClassVar, TypeAlias
+
+import torch
+from torch import nn
+
+from profilerkit import ModelInputs
+from profilerkit.errors import ModelFailedError, model_failed
+
+from ..model.modules import set_inference_flags
+from ..untouched.caller_context import as_caller
+from .layers import LayerStack
+from .recorder import Recorder
+
+__all__ = ["GradMode", "InferencePass"]
+
+GradMode: TypeAlias = Callable[[], AbstractContextManager[Any]]
+
+
+class InferencePass:
+    """One forward pass in inference mode; ``grad_mode`` says what becomes of gradients meanwhile."""
+
+    #: What follows the layers, and what records the operators.
+    layer_stack: ClassVar[type[LayerStack]] = LayerStack
+    recorder: ClassVar[type[Recorder]] = Recorder
+
+    def __init__(self, grad_mode: GradMode) -> None:
+        self.grad_mode = grad_mode
+
+    def prepare(self, model: nn.Module) -> None:
+        """Make the model, whose weights are stood in for already, ready to run."""
+        set_inference_flags(model)
+
+    def run(self, model: nn.Module, inputs: ModelInputs, recorder: Any) -> None:
+        """Run what is to be recorded; whatever the model raises goes through."""
+        with as_caller():
+            copy_context().run(inputs.run, model)  # what it sets in context variables goes with the copy
+
+    def notes(self) -> Iterable[str]:
+        """Return what is to be said of a trace of this kind."""
+        if self.grad_mode is torch.enable_grad:
+            yield "the model computes gradients and relies on its caller to enable them: they are enabled in this pass"
+
+    def failed(self, error: Exception, inputs: ModelInputs) -> ModelFailedError:
+        """Return what is said of a model that raised."""
+        return model_failed(error, inputs)

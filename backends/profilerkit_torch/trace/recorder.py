@@ -1,0 +1,290 @@
+"""Watches every operator of a forward pass: its cost, its layer, and the bytes alive after it.
+
+It works on meta tensors, fake tensors and real ones. On meta tensors an operator that was met with the same shapes
+before is not run again: its outputs are made from what is remembered, which makes repeated blocks nearly free.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import nn
+from torch._ops import HigherOrderOperator
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from profilerkit.costs import Cost, Formula, Shape, evaluated
+from profilerkit.trace.records import LayerCall, MemoryTimeline, OpRecord, TensorInfo
+
+from ..costs import Kind, classify, has_nested_kernel, module_cost
+from ..model.weights import size_of
+from ..untouched.write_guard import WriteGuard
+from .higher_order import run_higher_order
+from .keras_trial_steps import TrialSteps
+from .layers import LayerStack, tensor_info
+from .live_bytes import LiveBytes
+from .meta_outputs import grouped_product, without_running
+from .replay import Plan, depends_on_values, plan_of, signature, tensors_in
+
+__all__ = ["AutocastError", "Recorder"]
+
+_NOTHING = Cost(0, 0)
+#: Of the input, how likely an element is dropped, and whether any is.
+_DROPOUT = torch.ops.aten.dropout.default
+
+
+class AutocastError(RuntimeError):
+    """Raised where autocast would not do what it does in the user's run: it passes meta tensors by."""
+
+    def __init__(self) -> None:
+        super().__init__("autocast leaves meta tensors as they are, and in inference mode it does not keep its casts")
+
+
+class Recorder(TorchDispatchMode):
+    """A dispatch mode that records the operators of one forward pass."""
+
+    supports_higher_order_operators = True
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Keep torch from wrapping each dispatch once more: nothing is compiled while a mode like this is active."""
+        return False
+
+    def __init__(self, layers: LayerStack, *, on_meta: bool) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.layers = layers
+        self.on_meta = on_meta
+        #: Which part of a step runs: see `OpRecord`.
+        self.phase = "forward"
+        self.operators: list[OpRecord] = []
+        self.live = LiveBytes()
+        self.live_bytes: list[int] = []
+        self.uncounted: Counter[str] = Counter()
+        #: What is to be said of how something was counted.
+        self.notes: list[str] = []
+        self._plans: dict[Any, Plan] = {}
+        #: Operators that return views of their only tensor.
+        self._views: set[int] = set()
+        #: Twins on the meta device, each for as long as its real tensor is alive.
+        self._onto_meta: Any = WeakTensorKeyDictionary()
+        #: Told of what is written to, where it is no mode of its own.
+        self.guard: WriteGuard | None = None
+        self._covered = 0
+        self._formulas: dict[type, Formula | None] = {}
+        self._trials = TrialSteps() if layers.holds_keras else None
+        if self._trials is not None:
+            layers.on_call = self._called
+        layers.on_enter = self._layer_begins
+        layers.on_leave = self._layer_ends
+
+    def timeline(self, weight_bytes: int, input_bytes: int) -> MemoryTimeline:
+        """Return the memory timeline recorded so far."""
+        return MemoryTimeline(weight_bytes, input_bytes, tuple(self.live_bytes))
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run or remember the operator, and record it."""
+        if not kwargs:
+            kwargs = {}
+            if id(func) in self._views:
+                return self._view(func, args, kwargs)
+        elif self.on_meta and kwargs.get("device") is not None:
+            return self._at_the_beginning(self._not_remembered(func, args, kwargs))
+        try:
+            plan = self._plans.get(signature(func, args, kwargs))
+        except TypeError:  # something among the arguments has no hash
+            plan = None
+        if plan is not None and plan.rebuild is not None and self.on_meta:
+            return self._ran(plan, plan.replayed(args))
+        return self._not_remembered(func, args, kwargs)
+
+    def _not_remembered(self, func: Any, args: Any, kwargs: Any) -> Any:
+        if isinstance(func, HigherOrderOperator):
+            return run_higher_order(self, func, args, kwargs)
+        kind = classify(func)
+        if kind is Kind.COMPOSITE:
+            if func is _DROPOUT and not (args[1] and args[2]):
+                return args[0]  # as its kernel does, where torch's decomposition makes a copy
+            if not (has_nested_kernel(func) and any(tensor.is_nested for tensor in tensors_in(args))):
+                with self:
+                    result = func.decompose(*args, **kwargs)
+                if result is not NotImplemented:
+                    return result
+            kind = Kind.UNKNOWN
+        if self.on_meta:
+            args, kwargs = self._all_on_meta(args, kwargs)
+        if kind is not Kind.VIEW:
+            return self._operator(func, kind, args, kwargs)
+        if len(list(_tensors_given(args, kwargs))) < 2:
+            self._views.add(id(func))
+        return self._view(func, args, kwargs)
+
+    def _operator(self, func: Any, kind: Kind, args: Any, kwargs: Any) -> Any:
+        key = signature(func, args, kwargs)
+        if depends_on_values(func) and not all(tensor.is_meta for tensor in _tensors_given(args, kwargs)):
+            key = None
+        try:
+            plan = self._plans.get(key)
+        except TypeError:
+            plan = key = None
+        result = (without_running if self.on_meta else grouped_product)(func, args, kwargs)
+        if result is None:
+            self._watch_writes(func, args, kwargs)
+            result = func(*args, **kwargs)
+        if plan is None:
+            plan = plan_of(func, kind, args, kwargs, result)
+            if key is not None:
+                self._plans[key] = plan
+        self._ran(plan, result)
+        if not plan.fresh:
+            self.live.made_anew(tensors_in(result), _tensors_given(args, kwargs))
+        return result
+
+    def _watch_writes(self, func: Any, args: Any, kwargs: Any) -> None:
+        if self.guard is not None:
+            self.guard.watch(func, args, kwargs)
+
+    def _ran(self, plan: Plan, result: Any) -> Any:
+        """Record an operator that was run or remembered."""
+        if plan.single:
+            self.live.add(result, None, plan.fresh)
+        else:
+            for tensor in tensors_in(result):
+                self.live.add(tensor, None, plan.fresh)
+        if not plan.counted and not self._covered:
+            self.uncounted[plan.schema] += 1
+        self._record(plan.name, plan.cost, plan.bytes_read, plan.bytes_written, plan.outputs)
+        return result
+
+    def _view(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Run an operator that returns a view, or a copy where it cannot: only the copy is work."""
+        result = func(*args, **kwargs)
+        before = self.live.total
+        for tensor in tensors_in(result):
+            self.live.add(tensor)
+        if self.live.total != before:
+            self.live.made_anew(tensors_in(result), _tensors_given(args, kwargs))
+            self._moved_data(str(func), result)
+        return result
+
+    def opaque(self, func: Any, args: Any, kwargs: Any, name: str = "") -> Any:
+        """Run an operator that takes functions whose work inside is not seen."""
+        result = self.running(func, args, kwargs)
+        name = name or f"{func.namespace}::{func.name()}"
+        self.miss(name)
+        self.record(name, _NOTHING, args, result)
+        return result
+
+    def running(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Run an operator without looking into it."""
+        with self.guard or nullcontext():
+            result = func(*args, **kwargs)
+        for tensor in tensors_in(result):
+            self.live.add(tensor)
+        return result
+
+    def miss(self, name: str) -> None:
+        """Note a call that is not counted."""
+        if not self._covered:
+            self.uncounted[name] += 1
+
+    def record(self, name: str, cost: Cost, given: Any, result: Any) -> None:
+        """Record an operator that was run without looking into it."""
+        outputs = list(tensors_in(result))
+        read, written = (sum(map(size_of, tensors)) for tensors in (tensors_in(given), outputs))
+        self._record(name, cost, read, written, tuple(map(tensor_info, outputs)))
+
+    def _moved_data(self, name: str, result: Any) -> None:
+        outputs = list(tensors_in(result))
+        written = sum(map(size_of, outputs))
+        self._record(name, _NOTHING, written, written, tuple(map(tensor_info, outputs)))
+
+    def _record(self, name: str, cost: Cost, read: int, written: int, outputs: tuple[TensorInfo, ...]) -> None:
+        if self._covered:
+            cost = _NOTHING
+        layers = self.layers
+        self.operators.append(
+            OpRecord(
+                name, layers.current, layers.current_call, cost.macs, cost.flops, read, written, outputs, self.phase
+            )
+        )
+        self.live_bytes.append(self.live.total)
+
+    @staticmethod
+    def _at_the_beginning(moved: Any) -> Any:
+        """Return a tensor that was to be moved off the meta device, and stays there, at the address that nothing is at.
+
+        On that device an address is an offset. ``tolist()`` takes what it has moved to the CPU for values, and reads at
+        any address but 0: the process would end.
+        """
+        if not (isinstance(moved, torch.Tensor) and moved.is_meta and moved.storage_offset()):
+            return moved
+        return moved.as_strided(moved.size(), moved.stride(), 0)
+
+    def _all_on_meta(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
+        """Let real tensors meet meta ones: a model may make tensors, or be given integers, that keep their values."""
+        meta = [tensor.is_meta for tensor in _tensors_given(args, kwargs)]
+        if not any(meta):
+            return args, kwargs
+        if kwargs.get("device") is not None:
+            kwargs = {**kwargs, "device": torch.device("meta")}
+        if all(meta):
+            return args, kwargs
+        return self._moved(args), {name: self._moved(value) for name, value in kwargs.items()}
+
+    def _moved(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor) and not value.is_meta:
+            twin = self._onto_meta.get(value)
+            if twin is None:
+                twin = torch.empty_strided(value.size(), value.stride(), dtype=value.dtype, device="meta")
+                self._onto_meta[value] = twin
+            return twin
+        if isinstance(value, (list, tuple)):
+            return type(value)(self._moved(item) for item in value)
+        return value
+
+    def _called(self, module: nn.Module) -> None:
+        if self._trials is not None:
+            self._trials.called(module, len(self.operators))
+
+    def _layer_begins(self, module: nn.Module, path: str, call: int) -> None:
+        if torch._C._is_any_autocast_enabled() and (self.on_meta or torch.is_inference_mode_enabled()):
+            raise AutocastError
+        if self._trials is not None:
+            self._trials.begins(module)
+        if self._formula_of(module) is not None:
+            self._covered += 1
+
+    def _formula_of(self, module: nn.Module) -> Formula | None:
+        kind = type(module)
+        if kind not in self._formulas:
+            self._formulas[kind] = module_cost(module)
+        return self._formulas[kind]
+
+    def _layer_ends(self, module: nn.Module, call: LayerCall, finished: bool) -> None:
+        if self._trials is not None:
+            for place in self._trials.ends(module, call, finished):
+                self.operators[place] = replace(self.operators[place], macs=0, flops=0)
+        formula = self._formula_of(module)
+        if formula is None:
+            return
+        self._covered -= 1
+        name = type(module).__name__
+        if not finished:  # there are no outputs to give to the formula
+            self.uncounted[f"module::{name}"] += not self._covered
+            return
+        inputs, outputs = (tuple(Shape(info.shape) for info in infos) for infos in (call.inputs, call.outputs))
+        cost = evaluated(
+            f"module {name}",
+            lambda: formula(module, inputs, outputs),
+            lambda: f"inputs={inputs!r} and outputs={outputs!r}",
+        )
+        self._record(f"module::{name}", cost, 0, 0, call.outputs)
+
+
+def _tensors_given(args: Any, kwargs: Any) -> Iterable[torch.Tensor]:
+    return tensors_in((args, tuple(kwargs.values())) if kwargs else args)

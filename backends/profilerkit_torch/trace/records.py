@@ -1,0 +1,96 @@
+"""The model's modules as records: what each owns, and what went through it."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from torch import nn
+
+from profilerkit.backend_kit.call_stack import shown_layers
+from profilerkit.backend_kit.keras_layers import is_keras, own_states
+from profilerkit.trace.records import LayerCall, LayerRecord, WeightRecord
+from profilerkit.trace.rows import depth_of
+
+from ..model.inventory import Inventory
+from ..model.keras_layers import own_keras_weights, trained_by_keras
+from ..model.packed_weights import are_plain, own_buffers, own_parameters, packed_weights
+from ..model.scripted import type_name
+from ..model.weights import weight_record
+
+__all__ = ["layer_records"]
+
+
+def layer_records(
+    model: nn.Module, calls: dict[str, list[LayerCall]], held: Inventory | None = None
+) -> tuple[LayerRecord, ...]:
+    """Return a record for each module, and for each further path under which a shared one was called."""
+    identities: dict[Any, int] = {}
+    records = []
+    held = held or Inventory(model)
+    trained = trained_by_keras(model) if held.holds_keras else set()
+    for path, module in shown_layers(held.layers, calls):
+        parameters: Sequence[WeightRecord] = ()
+        buffers: Sequence[WeightRecord] = ()
+        if not held.is_bare(module):
+            own = _plain_weights if are_plain(module) and not held.others_of(module) else _own_weights
+            parameters, buffers = own(module, identities)
+        if held.holds_keras:
+            more, states = _keras_weights(module, identities, trained)
+            parameters, buffers = (*parameters, *more), (*buffers, *states)
+        records.append(_record(path, module, calls, parameters, buffers))
+    return tuple(records)
+
+
+def _plain_weights(module: nn.Module, identities: dict[Any, int]) -> tuple[list[WeightRecord], list[WeightRecord]]:
+    """Return the parameters and buffers of a module whose tensors are plain ones: of nearly every one."""
+    not_saved = module._non_persistent_buffers_set
+    return [
+        weight_record(name, tensor, identities) for name, tensor in module._parameters.items() if tensor is not None
+    ], [
+        weight_record(name, tensor, identities, persistent=name not in not_saved)
+        for name, tensor in module._buffers.items()
+        if tensor is not None
+    ]
+
+
+def _own_weights(module: nn.Module, identities: dict[Any, int]) -> tuple[list[WeightRecord], list[WeightRecord]]:
+    """Return the parameters and buffers of any module, with what it keeps packed."""
+    not_saved = module._non_persistent_buffers_set
+    parameters = [
+        weight_record(name, tensor, identities, count=count) for name, tensor, count in own_parameters(module)
+    ]
+    parameters += [weight_record(name, tensor, identities, key=key) for name, key, tensor in packed_weights(module)]
+    buffers = [
+        weight_record(name, tensor, identities, persistent=name not in not_saved)
+        for name, tensor in own_buffers(module)
+    ]
+    return parameters, buffers
+
+
+def _keras_weights(
+    module: nn.Module, identities: dict[Any, int], trained: Container[int]
+) -> tuple[list[WeightRecord], list[WeightRecord]]:
+    """Return what a Keras layer owns: its weights, and the states that it writes to."""
+    weights = [
+        replace(weight_record(name, tensor, identities), trainable=id(tensor) in trained)
+        for name, tensor in own_keras_weights(module)
+    ]
+    states = [
+        replace(weight_record(name, state._value, identities, persistent=False), trainable=False)
+        for name, state in (own_states(module) if is_keras(module) else ())
+        if state._value is not None
+    ]
+    return weights, states
+
+
+def _record(
+    path: str,
+    module: nn.Module,
+    calls: dict[str, list[LayerCall]],
+    parameters: Iterable[WeightRecord] = (),
+    buffers: Iterable[WeightRecord] = (),
+) -> LayerRecord:
+    made = tuple(calls.get(path, ()))
+    return LayerRecord(path, type_name(module), depth_of(path), tuple(parameters), tuple(buffers), made)

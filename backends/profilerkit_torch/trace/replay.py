@@ -1,0 +1,134 @@
+"""What is remembered of an operator with certain shapes: its cost, and on meta tensors how to make its outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import torch
+
+from profilerkit.trace.records import TensorInfo
+
+from ..costs import Cost, Kind, op_cost
+from ..model.weights import size_of
+from .layers import tensor_info
+
+__all__ = ["Plan", "depends_on_values", "plan_of", "signature", "tensors_in"]
+
+_META = torch.device("meta")
+#: What `torch.tensor` makes of values; it says that it returns a view.
+_LIFT = torch.ops.aten.lift_fresh.default
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Name, cost and outputs of an operator that was run once; ``counted`` says whether the cost is known.
+
+    ``rebuild`` has shape, strides and dtype of each output; None where the operator must run again. ``fresh`` says
+    whether these are new tensors, none of what the operator was given.
+    """
+
+    name: str
+    schema: str
+    cost: Cost
+    counted: bool
+    bytes_read: int
+    bytes_written: int
+    outputs: tuple[TensorInfo, ...]
+    rebuild: tuple[tuple[torch.Size, tuple[int, ...], torch.dtype] | None, ...] | None
+    single: bool
+    in_place: bool
+    fresh: bool
+
+    def replayed(self, args: Any) -> Any:
+        """Return the outputs on the meta device without running the operator."""
+        if self.in_place:
+            return args[0]
+        if self.single and self.rebuild:
+            return _made(self.rebuild[0])
+        return tuple(map(_made, self.rebuild or ()))
+
+
+def _made(facts: tuple[torch.Size, tuple[int, ...], torch.dtype] | None) -> torch.Tensor | None:
+    return None if facts is None else torch.empty_strided(facts[0], facts[1], dtype=facts[2], device=_META)
+
+
+def plan_of(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> Plan:
+    """Return what there is to remember of an operator, from its first run."""
+    cost = op_cost(func, kind, args, kwargs, result)
+    outputs = list(tensors_in(result))
+    single = isinstance(result, torch.Tensor)
+    in_place = single and bool(args) and result is args[0]
+    return Plan(
+        name=str(func),
+        schema=str(func._schema.name),
+        cost=cost or Cost(0, 0),
+        counted=cost is not None,
+        bytes_read=sum(map(size_of, tensors_in((args, tuple(kwargs.values()))))),
+        bytes_written=sum(map(size_of, outputs)),
+        outputs=tuple(map(tensor_info, outputs)),
+        rebuild=_rebuild(func, result, outputs, in_place),
+        single=single,
+        in_place=in_place,
+        fresh=not _aliases(func) or func is _LIFT,
+    )
+
+
+def _rebuild(func: Any, result: Any, outputs: list[torch.Tensor], in_place: bool) -> Any:
+    changes_shape = torch.Tag.inplace_view in func.tags or not all(tensor.is_meta for tensor in outputs)
+    fresh = not _aliases(func)
+    flat = (result,) if isinstance(result, torch.Tensor) else result
+    if changes_shape or not (in_place or fresh) or not isinstance(flat, tuple):
+        return None
+    if any(item is not None and not isinstance(item, torch.Tensor) for item in flat):
+        return None
+    return tuple(None if item is None else (item.shape, item.stride(), item.dtype) for item in flat)
+
+
+@cache
+def _aliases(func: Any) -> bool:
+    if any(argument.alias_info is not None for argument in (*func._schema.arguments, *func._schema.returns)):
+        return True
+    return torch.Tag.maybe_aliasing_or_mutating in func.tags and func._schema.name != "aten::batch_norm"
+
+
+def signature(func: Any, args: Any, kwargs: Any) -> Any:
+    """Return what an operator's cost and output shapes depend on, or None where that cannot be told."""
+    facets: list[Any] = [id(func)]  # operators stay where they are, and their own hash is slow
+    try:
+        _add_facets(args, facets)
+        if kwargs:
+            facets.append(tuple(kwargs))
+            _add_facets(kwargs.values(), facets)
+    except (RuntimeError, NotImplementedError):  # of tensors without strides
+        return None
+    return tuple(facets)
+
+
+def _add_facets(values: Iterable[Any], facets: list[Any]) -> None:
+    """Add each value: its type and itself, of a tensor its shape, which is no type, and more."""
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            facets += (value.shape, value.stride(), value.dtype, value.is_meta)
+        elif isinstance(value, (list, tuple)):
+            facets += (type(value), len(value))
+            _add_facets(value, facets)
+        else:
+            facets += (type(value), value)
+
+
+@cache
+def depends_on_values(func: Any) -> bool:
+    """Say whether the shapes of an operator's outputs depend on the values it is given."""
+    return torch.Tag.dynamic_output_shape in func.tags or torch.Tag.data_dependent_output in func.tags
+
+
+def tensors_in(value: Any) -> Iterable[torch.Tensor]:
+    """Yield the tensors among arguments or results: lists and tuples are gone into."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from tensors_in(item)

@@ -1,0 +1,271 @@
+"""One pass over a model with something standing in for its weights and inputs."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
+from torch.nn.parameter import is_lazy as is_unsized
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from profilerkit import ModelChangedWarning, ModelInputs
+from profilerkit.trace.records import LayerRecord, ModelTrace, distinct
+
+from ..costs import require_plain
+from ..model.inventory import Inventory
+from ..model.keras_layers import build_without_values, fill_variables, is_unbuilt
+from ..model.modules import parameters_of
+from ..untouched.caller_context import as_caller
+from ..untouched.leftovers import Surroundings, taken_back, without_frames
+from ..untouched.mutable_inputs import GivenObjects
+from ..untouched.preservation import preserved, substitute
+from ..untouched.write_guard import WriteGuard
+from .higher_order import called_directly
+from .layers import LayerStack, is_lazy
+from .live_bytes import LiveBytes
+from .passes import InferencePass
+from .recorder import Recorder
+from .records import layer_records
+
+__all__ = ["LeftBehindError", "StandIns", "can_run", "meta_twin", "traced"]
+
+
+@dataclass(frozen=True)
+class StandIns:
+    """What stands in for the model's weights and inputs: one way to trace. ``weight`` is None for a real run."""
+
+    method: str
+    weight: Callable[[torch.Tensor], torch.Tensor] | None
+    leaf: Callable[[Any], Any]
+    mode: AbstractContextManager[Any] = field(default_factory=nullcontext)
+
+
+class LeftBehindError(RuntimeError):
+    """Raised where tensors without values, of a pass on shapes alone, are still kept somewhere after it.
+
+    ``trace`` is what the pass has found all the same.
+    """
+
+    def __init__(self, message: str, trace: ModelTrace) -> None:
+        super().__init__(message)
+        self.trace = trace
+
+
+def traced(model: nn.Module, inputs: ModelInputs, stand_ins: StandIns, kind: InferencePass) -> ModelTrace:
+    """Return the trace of one pass, with stand-ins for weights and inputs; whatever the model raises goes through.
+
+    What the pass leaves outside the model is taken away. Raises `LeftBehindError` where that cannot be done with what
+    has no values.
+    """
+    _import_dynamo()
+    held = Inventory(model)
+    around = Surroundings(held, inputs)
+    lives: list[LiveBytes] = []
+    found: ModelTrace | Exception
+    try:
+        found = _traced(model, inputs, stand_ins, kind, held, lives)
+    except Exception as error:
+        if stand_ins.weight is None or not can_run(model):
+            taken_back(lives, around)
+            raise
+        found = without_frames(error)  # of which nobody hears: the next way says what is wrong
+    places, is_left = _clear_up(lives, around, stand_ins)
+    if isinstance(found, Exception):
+        raise found
+    if is_left and stand_ins.weight is not None:
+        raise LeftBehindError(_LEFT.format(method=stand_ins.method), found)
+    if not places:
+        return found
+    return replace(found, notes=(*found.notes, _TAKEN.format(places=", ".join(places))))
+
+
+def can_run(model: nn.Module) -> bool:
+    """Say whether a model has values to run with: none is lazy, or on the meta device."""
+    return not (is_lazy(model) or any(parameter.is_meta for parameter in parameters_of(model)))
+
+
+_LEFT = "the model keeps tensors of a pass on {method} where profilerkit cannot take them away"
+_TAKEN = "the model keeps tensors of its pass outside itself ({places}); those of this pass were taken away again"
+
+
+def _clear_up(lives: list[LiveBytes], around: Surroundings, stand_ins: StandIns) -> tuple[list[str], bool]:
+    """Take away what a pass left outside the model; warn where that cannot be done."""
+    places, is_left = taken_back(lives, around)
+    if is_left and (stand_ins.weight is not None or torch.is_inference_mode_enabled()):
+        warnings.warn(
+            f"{_LEFT.format(method=stand_ins.method)}: a cache that is not reached from the model's own code; empty it "
+            "before the model is used, or have the model called once before it is profiled",
+            ModelChangedWarning,
+            stacklevel=2,
+        )
+    return places, is_left
+
+
+def _traced(
+    model: nn.Module,
+    inputs: ModelInputs,
+    stand_ins: StandIns,
+    kind: InferencePass,
+    held: Inventory,
+    lives: list[LiveBytes],
+) -> ModelTrace:
+    """Return the trace of one pass; ``lives`` gets what counts the storages that are alive."""
+    given = GivenObjects(inputs)
+    leaves = (leaf for leaf in inputs.leaves() if isinstance(leaf, torch.Tensor))
+    guard = WriteGuard([*given.tensors, *leaves], [alias for _, alias in held.aliases])
+    lazy = is_lazy(held)
+    records: tuple[LayerRecord, ...] = ()
+    with guard.restoring(), preserved(model, held=held), given.restoring(), ExitStack() as active:
+        torch.backends.mha.set_fastpath_enabled(False)
+        known = {} if stand_ins.weight is None else substitute(model, stand_ins.weight, held)
+        kind.prepare(model)
+        standing_in = inputs.map(_once(stand_ins.leaf))
+        on_meta = stand_ins.weight is meta_twin
+        if held.holds_keras and is_unbuilt(held.modules):
+            build_without_values(model, inputs)
+            _fill_variables(held, stand_ins)
+        elif lazy:
+            lives.append(_sized_by_a_call(model, standing_in, stand_ins, guard))
+        made = Inventory(model) if lazy else held
+        layers = kind.layer_stack(model, made)
+        recorder = kind.recorder(layers, on_meta=on_meta)
+        lives.append(recorder.live)
+        if on_meta:  # one mode less: what is written to there is no tensor of the model's, but for a few
+            recorder.guard = guard
+        users = set(map(id, (*inputs.leaves(), *given.tensors)))
+        held_bytes, input_bytes = _alive_before(recorder, made, known, standing_in, users)
+        active.enter_context(warnings.catch_warnings())
+        warnings.filterwarnings("ignore", message=r"Using `torch\.compile\(module\)` when there are global hooks")
+        watching = nullcontext() if on_meta else guard
+        for context in (kind.grad_mode(), called_directly(), watching, layers.following(), stand_ins.mode, recorder):
+            active.enter_context(context)
+        kind.run(model, standing_in, recorder)
+        active.close()
+        if stand_ins.weight is not None:
+            layers.warn_of_intruders()
+        if lazy:
+            records = layer_records(model, layers.calls)
+    records = records or layer_records(model, layers.calls, held)
+    notes = (*_notes(lazy, layers.strangers), *kind.notes(), *recorder.notes)
+    return _trace_of(records, recorder, held_bytes, input_bytes, stand_ins.method, notes)
+
+
+def _trace_of(
+    records: tuple[LayerRecord, ...],
+    recorder: Recorder,
+    held_bytes: int,
+    input_bytes: int,
+    method: str,
+    notes: tuple[str, ...],
+) -> ModelTrace:
+    weights = distinct(weight for record in records for weight in (*record.parameters, *record.buffers))
+    return ModelTrace(
+        layers=records,
+        operators=tuple(recorder.operators),
+        memory=recorder.timeline(sum(weight.bytes for weight in weights) + held_bytes, input_bytes),
+        uncounted={**recorder.uncounted, **recorder.layers.elsewhere},
+        method=method,
+        notes=notes,
+    )
+
+
+def _fill_variables(held: Inventory, stand_ins: StandIns) -> None:
+    """Give the variables of a Keras model that was built for this pass alone stand-ins."""
+    with stand_ins.mode:
+        for module in held.modules:
+            fill_variables(module)
+
+
+def _sized_by_a_call(model: nn.Module, standing_in: ModelInputs, stand_ins: StandIns, guard: WriteGuard) -> LiveBytes:
+    """Give lazy parameters their sizes by a first call, which inference mode would not let it; return what it made."""
+    first = Recorder(LayerStack(model), on_meta=stand_ins.weight is meta_twin)
+    with torch.no_grad(), guard, stand_ins.mode, first, as_caller():
+        standing_in.run(model)
+    return first.live
+
+
+def _once(stand_in: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return the function, which gives an input that was given twice one stand-in."""
+    known: dict[int, Any] = {}
+
+    def once(leaf: Any) -> Any:
+        if isinstance(leaf, torch.Tensor) and id(leaf) not in known:
+            known[id(leaf)] = stand_in(leaf)
+        return known.get(id(leaf), leaf)
+
+    return once
+
+
+def _alive_before(
+    recorder: Recorder, held: Inventory, known: dict[int, torch.Tensor], inputs: ModelInputs, given: set[int]
+) -> tuple[int, int]:
+    """Have the recorder count what is alive before the first operator.
+
+    Return the bytes of tensors that the model holds beside its weights (tables, caches), which stay as weights do, and
+    those of the inputs. The weights are counted elsewhere. ``known`` has what stands in for which tensor, ``given`` the
+    ``id`` of each tensor that the user gave.
+    """
+
+    def added(tensor: torch.Tensor) -> int:
+        twin = known.get(id(tensor), tensor)
+        return recorder.live.add(twin, 0, twin is not tensor)
+
+    for weight in (*held.parameters, *held.buffers):
+        added(weight)
+    others = sum(added(tensor) for tensor in held.attributes if id(tensor) not in held.of_training)
+    for leaf in (*inputs.leaves(), *GivenObjects(inputs).tensors):
+        if isinstance(leaf, torch.Tensor):
+            recorder.live.add(leaf, size=leaf.numel() * leaf.element_size(), made=id(leaf) not in given)
+    return others, recorder.live.total
+
+
+@cache
+def _import_dynamo() -> None:
+    """Have torch import what it imports at the first operator under a mode: the import keeps that operator's frames.
+
+    They would hold tensors beyond their time, and the first trace of a process would find too high a peak.
+    """
+
+    class First(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return func(*args, **(kwargs or {}))
+
+    with First():  # type: ignore[no-untyped-call]
+        torch.empty(0, device="meta")
+
+
+def _notes(lazy: bool, strangers: Iterable[str]) -> Iterator[str]:
+    if lazy:
+        yield "the model has lazy parameters without a size yet; they are counted with the size these inputs give"
+    made = ", ".join(sorted(set(strangers)))
+    if made:
+        yield f"the model makes layers while it runs ({made}); their work is counted, their parameters are not"
+
+
+_META = torch.device("meta")
+
+
+def meta_twin(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor on the meta device that is like another one; a parameter for a parameter."""
+    if is_unsized(tensor):
+        lazy: Any = UninitializedParameter if isinstance(tensor, nn.Parameter) else UninitializedBuffer
+        twin: torch.Tensor = lazy(requires_grad=tensor.requires_grad, device="meta", dtype=tensor.dtype)
+        return twin
+    require_plain(tensor)
+    if tensor.is_meta:
+        return tensor
+    twin = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=_META)
+    if type(tensor) is nn.Parameter and not tensor.__dict__:  # as nn.Parameter does, less what it asks first
+        return torch.Tensor._make_subclass(nn.Parameter, twin, tensor.requires_grad)
+    if isinstance(tensor, nn.Parameter):
+        twin = nn.Parameter(twin, requires_grad=tensor.requires_grad)
+    if not hasattr(tensor, "__tensor_flatten__"):  # of a packed weight: its real shape and its scales
+        twin.__dict__.update(tensor.__dict__)
+    return twin

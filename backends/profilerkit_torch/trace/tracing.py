@@ -1,0 +1,156 @@
+"""One static pass over a model, on shapes alone wherever torch can.
+
+Meta tensors stand in for parameters and buffers; fake tensors where the model asks for its device or lacks a meta
+kernel; a real run only where both fail, and the trace says so. The pass runs in inference mode, where torch shows its
+operators before it takes them apart, so that a count does not depend on device, kernels or grad mode.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.nn.parameter import is_lazy as is_unsized
+
+from profilerkit import CostFormulaError, ModelInputs
+from profilerkit.process.collector import collector_paused
+from profilerkit.trace.records import ModelTrace
+
+from ..costs import require_plain
+from ..model.keras_layers import called_as_keras_does, holds_keras
+from ..model.modules import modules_of
+from ..model.scripted import frozen_weights, operator_by_operator, said_of_scripts
+from ..model.wrapped import given_the_wrapper, logical, rank_share
+from ..running.runs import device_of, needs_autograd
+from ..untouched.caller_context import apart
+from ..untouched.mutable_inputs import on_device
+from .layers import is_lazy
+from .passes import InferencePass
+from .recorder import AutocastError
+from .records import layer_records
+from .static_pass import LeftBehindError, StandIns, can_run, meta_twin, traced
+
+__all__ = ["trace_model"]
+
+#: A model that computes gradients itself may do so in the second, or where it relies on its caller in the third.
+_IN_INFERENCE = tuple(map(InferencePass, (torch.inference_mode, torch.no_grad, torch.enable_grad)))
+
+
+def trace_model(
+    model: nn.Module, inputs: ModelInputs | None, kinds: Sequence[InferencePass] = _IN_INFERENCE
+) -> ModelTrace:
+    """Return the trace of one pass, of the first kind that works: of one forward pass unless others are given.
+
+    A model that raises leaves its layers, and the error as ``failure``. Of a wrapped model, that inside is traced.
+    """
+    modules = modules_of(model)
+    share, frozen = rank_share(modules), frozen_weights(modules)
+    with apart(), operator_by_operator(modules), logical(model, modules) as inside:
+        found = _traced_model(inside, None if inputs is None else given_the_wrapper(inputs, model), kinds)
+    said = (*(said_of_scripts(modules) if found.operators else ()), *([str(share)] if share else ()))
+    if not (said or frozen):
+        return found
+    notes = (*found.notes, *said)
+    return replace(found, notes=notes, rank=share, unmade_weights=found.unmade_weights or frozen)
+
+
+def _traced_model(model: nn.Module, inputs: ModelInputs | None, kinds: Sequence[InferencePass]) -> ModelTrace:
+    if inputs is None:
+        return _layers_alone(model)
+    errors: list[Exception] = []
+    failure: Exception | None = None
+    called = called_as_keras_does(model, inputs)
+    # Keras moves meta tensors to where it works, and asks for values there: it gets fake ones.
+    attempts = (_on_fake, _for_real) if holds_keras(modules_of(model)) else (_on_meta, _on_fake, _for_real)
+    for kind in kinds:
+        errors.clear()
+        for attempt in attempts:
+            if attempt is _on_fake and errors and isinstance(errors[0], LeftBehindError):
+                continue  # it would leave the same
+            try:
+                return attempt(model, called, kind, errors)
+            except CostFormulaError as error:
+                return _layers_alone(model, error)
+            except Exception as error:  # whatever a model raises, the next way may work
+                errors.append(error)
+                if isinstance(error, AutocastError) and kind.grad_mode is torch.inference_mode:
+                    break
+        if failure is None or kind.grad_mode is torch.no_grad:  # with gradients it may be another one
+            failure = kind.failed(errors[-1], inputs)
+        if not any(needs_autograd(error) for error in errors):
+            break
+    return _layers_alone(model, failure)
+
+
+def _layers_alone(model: nn.Module, failure: Exception | None = None) -> ModelTrace:
+    """Return the layers of a model that did not run, with what weights its first call would size or make."""
+    lazy = "the weights of lazy modules, which the first call makes: give inputs or input_shape"
+    return ModelTrace(layer_records(model, {}), failure=failure, unmade_weights=lazy if is_lazy(model) else "")
+
+
+def _on_meta(model: nn.Module, inputs: ModelInputs, kind: InferencePass, errors: list[Exception]) -> ModelTrace:
+    """Trace with meta tensors in place of weights and floating-point inputs; integers keep their values."""
+
+    def stand_in(leaf: Any) -> Any:
+        valued = isinstance(leaf, torch.Tensor) and not (leaf.is_floating_point() or leaf.is_complex())
+        if valued or not isinstance(leaf, torch.Tensor):
+            return leaf
+        return meta_twin(leaf).requires_grad_(leaf.requires_grad)
+
+    # A collector's pause would cost more than the trace; what only it would free is small where tensors have no data.
+    with collector_paused():
+        return traced(model, inputs, StandIns("meta tensors", meta_twin, stand_in), kind)
+
+
+def _on_fake(model: nn.Module, inputs: ModelInputs, kind: InferencePass, errors: list[Exception]) -> ModelTrace:
+    """Trace with fake tensors, which know the device they stand for; for meta ones that is the CPU."""
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    # What torch remembers for all fake modes would keep packed weights alive, and refuses to compare them.
+    mode.cache_enabled &= not any(
+        isinstance(held, torch.ScriptObject) for m in modules_of(model) for held in vars(m).values()
+    )
+
+    def fake_twin(tensor: torch.Tensor) -> torch.Tensor:
+        if is_unsized(tensor):
+            return mode.from_tensor(tensor)
+        require_plain(tensor)
+        if not tensor.is_meta:
+            return mode.from_tensor(tensor)
+        with mode:
+            twin = torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device="cpu")
+        return nn.Parameter(twin, requires_grad=tensor.requires_grad) if isinstance(tensor, nn.Parameter) else twin
+
+    def stand_in(leaf: Any) -> Any:
+        return fake_twin(leaf) if isinstance(leaf, torch.Tensor) else leaf
+
+    log = logging.getLogger("torch._subclasses.fake_tensor")  # it logs whatever fails, which is dealt with here
+    was_disabled, log.disabled = log.disabled, True
+    try:
+        return traced(model, inputs, StandIns("fake tensors", fake_twin, stand_in, mode), kind)
+    finally:
+        log.disabled = was_disabled
+
+
+def _for_real(model: nn.Module, inputs: ModelInputs, kind: InferencePass, errors: list[Exception]) -> ModelTrace:
+    """Trace a real run, which no model can refuse; what it writes to is written back."""
+    left = next((error for error in errors if isinstance(error, LeftBehindError)), None)
+    if not can_run(model):
+        if left is None:
+            raise errors[0]
+        return replace(left.trace, notes=(*left.trace.notes, str(left)))
+    why = str(left) if left else f"on shapes alone the model raised {type(errors[0]).__name__}: {_line(errors[0])}"
+    if left is not None and kind.grad_mode is torch.inference_mode:  # whose tensors could not be trained on
+        kind = InferencePass(torch.no_grad)
+    placed = on_device(inputs, device_of(model))
+    trace = traced(model, placed, StandIns("a real run", None, lambda leaf: leaf), kind)
+    note = f"counted in a real run: {why}"
+    return replace(trace, notes=(*trace.notes, note))
+
+
+def _line(error: Exception) -> str:
+    return str(error).strip().split("\n", 1)[0][:200]

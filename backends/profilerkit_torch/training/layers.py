@@ -1,0 +1,153 @@
+"""Which layer an operator of the backward pass belongs to, and what the bytes alive are for."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import nn
+
+from profilerkit.backend_kit.keras_layers import is_shipped
+from profilerkit.trace.records import LayerCall, MemoryTimeline
+
+from ..costs import module_cost
+from ..model.inventory import Inventory
+from ..trace.layers import LayerStack
+from ..trace.recorder import Recorder
+
+__all__ = ["TrainedLayers", "TrainingRecorder"]
+
+#: The number of the next node that this thread makes.
+_next_node = torch._C._autograd._get_sequence_nr
+_DETACH = torch.ops.aten.detach.default
+
+
+class TrainedLayers(LayerStack):
+    """Follows the layers, and knows which call of which layer made a node of the autograd graph.
+
+    Torch numbers the nodes as they are made, so it is enough to note the number whenever a layer begins or ends.
+    """
+
+    def __init__(self, model: Any, held: Inventory | None = None) -> None:
+        super().__init__(model, held)
+        self._numbers = [0]
+        self._places = [(self.current, self.current_call)]
+
+    @property
+    def idle(self) -> bool:
+        """Whether no layer runs."""
+        return not self._stack
+
+    def begin(self, layer: Any) -> None:
+        """Note that a layer of the model begins."""
+        super().begin(layer)
+        self._mark()
+
+    def end(self) -> None:
+        """Note that the innermost layer ends."""
+        super().end()
+        self._mark()
+
+    def _mark(self) -> None:
+        self._numbers.append(_next_node())
+        self._places.append((self.current, self.current_call))
+
+    def maker(self, node: Any) -> tuple[str, int]:
+        """Return the path of the layer that made a node, and which of its calls."""
+        return self._places[bisect_right(self._numbers, node._sequence_nr()) - 1]
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """Keep the calls made meanwhile apart from those before: they compute again what these have computed."""
+        calls, self.calls = self.calls, {}
+        try:
+            yield
+        finally:
+            self.calls = calls
+
+
+class TrainingRecorder(Recorder):
+    """Records both passes; an operator of the backward pass belongs to the layer that made its node."""
+
+    layers: TrainedLayers
+
+    def __init__(self, layers: Any, *, on_meta: bool) -> None:
+        super().__init__(layers, on_meta=on_meta)
+        self._owners: dict[int, str] = {}
+        self._most = -1
+        self._parts: dict[str, int] = {}
+        self._left: int | None = None
+        #: The node at which each layer with a formula of the user's began.
+        self._formulas_from: list[int] = []
+
+    def owns(self, layers: Iterable[tuple[str, nn.Module]]) -> None:
+        """Note which layer each parameter belongs to: gradients that are added up there are its work."""
+        for path, module in layers:
+            for parameter in module._parameters.values():
+                self._owners.setdefault(id(parameter), path)
+
+    @contextmanager
+    def going_backward(self) -> Iterator[None]:
+        """Record what is done meanwhile as the backward pass."""
+        self.phase, self.live.part = "backward", "other"
+        with self.layers.apart():
+            yield
+        self._left = self.live.total
+
+    def has_gradient(self, parameter: torch.Tensor) -> None:
+        """Note that a parameter's gradient is there to stay."""
+        if parameter.grad is not None:
+            self.live.move(parameter.grad, "gradients")
+
+    def timeline(self, weight_bytes: int, input_bytes: int) -> MemoryTimeline:
+        """Return the memory timeline, with what the bytes at its peak are for."""
+        found = self._parts or self.live.parts  # without any operator the inputs are all there is
+        parts = {name: found.get(name, 0) for name in ("inputs", "activations", "gradients", "other")}
+        return replace(super().timeline(weight_bytes, input_bytes), parts=parts, left_bytes=self._left)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Record the operator where it belongs."""
+        if func is _DETACH:  # what autograd does with what it saves: no work
+            return self._view(func, args, kwargs or {})
+        layers = self.layers
+        node = torch._C._current_autograd_node() if self.phase == "backward" and layers.idle else None
+        if node is None:
+            return super().__torch_dispatch__(func, types, args, kwargs)
+        outside = layers.current, layers.current_call
+        layers.current, layers.current_call = self._owner(node)
+        try:
+            return super().__torch_dispatch__(func, types, args, kwargs)
+        finally:
+            layers.current, layers.current_call = outside
+
+    def _owner(self, node: Any) -> tuple[str, int]:
+        weight = getattr(node, "variable", None)  # of a node that adds up a weight's gradient
+        return self.layers.maker(node) if weight is None else (self._owners.get(id(weight), ""), 0)
+
+    def _record(self, *facts: Any) -> None:
+        super()._record(*facts)
+        if self.live.total > self._most:
+            self._most = self.live.total
+            self._parts = dict(self.live.parts)
+
+    def _layer_begins(self, module: nn.Module, path: str, call: int) -> None:
+        super()._layer_begins(module, path, call)
+        if _has_formula(module):
+            self._formulas_from.append(_next_node())
+
+    def _layer_ends(self, module: nn.Module, call: LayerCall, finished: bool) -> None:
+        super()._layer_ends(module, call, finished)
+        if not _has_formula(module):
+            return
+        to_differentiate = _next_node() > self._formulas_from.pop()
+        if to_differentiate and self.phase == "forward" and not self._covered:
+            self.uncounted[f"backward of module::{type(module).__name__}"] += 1
+
+
+def _has_formula(module: nn.Module) -> bool:
+    """Say whether the user has given a formula for the module: it is one of its forward pass."""
+    return module_cost(module) is not None and not is_shipped(module)

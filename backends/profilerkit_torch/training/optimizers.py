@@ -1,0 +1,130 @@
+"""What an optimizer of torch's keeps for its weights: what it has, or what a step of a copy makes on meta tensors."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from profilerkit.arguments.structures import map_leaves
+from profilerkit.backend_kit.call_stack import tensors_in
+from profilerkit.backend_kit.optimizers import OptimizerBytes
+from profilerkit.error_text import error_line
+from profilerkit.trace.records import WeightRecord
+
+from ..model.weights import size_of
+from ..trace.live_bytes import LiveBytes
+
+__all__ = ["optimizer_bytes"]
+
+
+def optimizer_bytes(optimizer: Any, weights: Sequence[WeightRecord]) -> OptimizerBytes | str:
+    """Return the bytes of an optimizer's state, and of what an update takes besides; in words, why they are not known.
+
+    A copy of the optimizer, or one of a class with its defaults, steps on meta tensors: once to make its state, once
+    more to see what a step takes that has it. So any class tells, the user's own too. An optimizer that has stepped has
+    its state, which is counted as it is.
+    """
+    is_class = isinstance(optimizer, type)
+    if not (issubclass(optimizer, torch.optim.Optimizer) if is_class else isinstance(optimizer, torch.optim.Optimizer)):
+        return f"the state of {_name(optimizer)}, which is no torch.optim.Optimizer; give one, or the name of one"
+    has = None if is_class or not optimizer.state else _bytes_of(optimizer.state)
+    try:
+        copy = optimizer(_twins(weights)) if is_class else _on_meta(optimizer)
+        if has is None:
+            with _OnMeta():
+                _step(copy)
+        with _OnMeta() as watched:
+            _step(copy)
+    except Exception as error:  # whatever the optimizer raises
+        if has is not None:
+            return OptimizerBytes(has)
+        return (
+            f"the state of {_name(optimizer)}, which did not step on meta tensors "
+            f"({type(error).__name__}: {error_line(error)}); give an optimizer that has stepped, or the name of one"
+        )
+    return OptimizerBytes(_bytes_of(copy.state) if has is None else has, watched.most)
+
+
+class _OnMeta(TorchDispatchMode):
+    """Watches a step: the most bytes that its tensors take. Where it asks one for its value, a norm say, that is 1."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._live = LiveBytes()
+        self.most = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch.ops.aten._local_scalar_dense.default and args[0].is_meta:
+            return 1.0
+        result = func(*args, **(kwargs or {}))
+        if not (args and result is args[0]):  # a weight that is written to
+            for tensor in tensors_in(result, lambda value: isinstance(value, torch.Tensor)):
+                self._live.add(tensor)
+            self.most = max(self.most, self._live.total)
+        return result
+
+
+def _name(optimizer: Any) -> str:
+    return (optimizer if isinstance(optimizer, type) else type(optimizer)).__name__
+
+
+def _twins(weights: Iterable[WeightRecord]) -> list[torch.Tensor]:
+    trained = [weight for weight in weights if weight.trainable]
+    shapes = [w.shape if math.prod(w.shape) == w.count else (w.count,) for w in trained]
+    dtypes = [getattr(torch, weight.dtype) for weight in trained]
+    return [_with_gradient(torch.empty(s, dtype=d, device="meta")) for s, d in zip(shapes, dtypes, strict=True)]
+
+
+def _with_gradient(tensor: torch.Tensor) -> torch.Tensor:
+    parameter = nn.Parameter(tensor)
+    parameter.grad = torch.empty_like(tensor)
+    return parameter
+
+
+def _on_meta(optimizer: torch.optim.Optimizer) -> Any:
+    """Return a copy with the same settings over meta tensors; the constructor of a class may have its own mind."""
+    copy = object.__new__(type(optimizer))
+    copy.__dict__.update(optimizer.__dict__)
+    twins = {
+        id(weight): _with_gradient(torch.empty_like(weight, device="meta"))
+        for group in optimizer.param_groups
+        for weight in group["params"]
+    }
+    copy.param_groups = [
+        {**group, "params": [twins[id(weight)] for weight in group["params"]]} for group in optimizer.param_groups
+    ]
+    copy.state = defaultdict(dict)
+    for weight, kept in optimizer.state.items():
+        copy.state[twins.get(id(weight), weight)] = map_leaves(dict(kept), _of_state)
+    return copy
+
+
+def _of_state(value: Any) -> Any:
+    """Return a meta tensor for one of a state; a number, such as that of the steps, keeps its value."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    return value.clone() if value.dim() == 0 else torch.empty_like(value, device="meta")
+
+
+def _step(optimizer: Any) -> None:
+    """Take a step without the hooks that somebody may have registered for steps."""
+    step = type(optimizer).step
+    getattr(step, "__wrapped__", step)(optimizer)
+
+
+def _bytes_of(state: Any) -> int:
+    return sum(map(size_of, _distinct(tensors_in(dict(state), lambda value: isinstance(value, torch.Tensor)))))
+
+
+def _distinct(tensors: Iterable[torch.Tensor]) -> Iterator[torch.Tensor]:
+    met: set[int] = set()
+    for tensor in tensors:
+        if id(tensor) not in met:
+            met.add(id(tensor))
+            yield tensor

@@ -1,0 +1,217 @@
+"""One training step: the forward pass in training mode, then the gradients of the trainable weights, both watched.
+
+Every operator of the backward pass belongs to the layer whose forward pass made its node of the autograd graph. What is
+computed again there, by activation checkpointing, belongs to the layer that computes it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import copy_context
+from typing import Any, ClassVar
+
+import torch
+from torch import nn
+from torch.nn.modules import module as torch_module
+from torch.nn.parameter import is_lazy as is_unsized
+from torch.utils._python_dispatch import _disable_current_modes
+
+from profilerkit import ModelInputs, ModelTrace
+from profilerkit.backend_kit.call_stack import tensors_in
+from profilerkit.error_text import error_line
+from profilerkit.errors import ModelFailedError
+from profilerkit.process.locks import undone_in_child
+
+from ..model.modules import modules_of, named_layers, named_parameters_of, parameters_of
+from ..running.passes import without_hooks_once_accumulated
+from ..running.runs import device_of
+from ..trace.layers import LayerStack
+from ..trace.passes import InferencePass
+from ..trace.recorder import Recorder
+from ..trace.tracing import trace_model
+from ..untouched.caller_context import apart, as_caller
+from ..untouched.preservation import substitute
+from .attention import FusedAttention
+from .layers import TrainedLayers, TrainingRecorder
+
+__all__ = ["trace_training"]
+
+
+def trace_training(model: nn.Module, inputs: ModelInputs) -> ModelTrace:
+    """Return the trace of one training step; a model that raises leaves its layers, and the error as ``failure``.
+
+    A model with a module in training mode keeps all its flags, so that what was frozen with ``eval()`` stays frozen;
+    one that is in eval mode as a whole is traced with every module in training mode. What is differentiated is the
+    sum of all outputs that need gradients, or the loss that the model returns as ``loss``.
+    """
+    with apart():
+        return trace_model(model, inputs, (TrainingPass(model),))
+
+
+class TrainingPass(InferencePass):
+    """A forward pass in training mode, and the backward pass to the trainable weights."""
+
+    layer_stack: ClassVar[type[LayerStack]] = TrainedLayers
+    recorder: ClassVar[type[Recorder]] = TrainingRecorder
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__(torch.enable_grad)
+        self._device = device_of(model)
+        self._given = {id(parameter) for parameter in parameters_of(model)}
+        self._went_forward = False
+        self._notes: list[str] = []
+
+    def prepare(self, model: nn.Module) -> None:
+        """Put the model into training mode, and weights of our own in the place of all that are still the user's.
+
+        So no gradient and no hook of the user's parameters is touched. Hooks for gradients of modules are taken off.
+        """
+        self._went_forward = False
+        self._notes.clear()
+        modules = modules_of(model)
+        if not any(getattr(module, "training", True) for module in modules):
+            for module in modules:
+                module.training = True
+        for module in modules:
+            for name in ("_backward_hooks", "_backward_pre_hooks"):
+                if module.__dict__.get(name):
+                    module.__dict__[name] = OrderedDict()
+        if any(id(parameter) in self._given for parameter in parameters_of(model)):
+            self._substitute_own(model)
+        for parameter in parameters_of(model):
+            parameter.grad = None
+
+    def _substitute_own(self, model: nn.Module) -> None:
+        """Put parameters that share their values with the user's in the place of these, where that can be done."""
+        if not any(isinstance(module, torch.jit.ScriptModule) for module in modules_of(model)):
+            substitute(model, lambda tensor: _alias(tensor) if id(tensor) in self._given else tensor)
+
+    def run(self, model: nn.Module, inputs: ModelInputs, recorder: Any) -> None:
+        """Run the forward and the backward pass; whatever the model raises goes through."""
+        recorder.owns(named_layers(model))
+        given = inputs.map(lambda leaf: _alias(leaf) if _needs_gradient(leaf) else leaf)
+        with (
+            _without_global_backward_hooks(),
+            _without_hooks([parameter for parameter in parameters_of(model) if id(parameter) in self._given]),
+            torch.autograd.set_multithreading_enabled(False),
+            FusedAttention(self._device, recorder),
+        ):
+            recorder.live.part = "activations"
+            with as_caller():
+                outputs = copy_context().run(given.run, model)
+            self._went_forward = True
+            differentiated = list(_differentiated(outputs))
+            if differentiated:
+                self._backward(model, differentiated, recorder)
+            else:
+                self._notes.append("no output depends on a trainable weight, so that there is no backward pass")
+
+    def _backward(self, model: nn.Module, outputs: list[torch.Tensor], recorder: Any) -> None:
+        trained = [(name, p) for name, p in named_parameters_of(model) if p.requires_grad]
+        moving = [p.register_post_accumulate_grad_hook(recorder.has_gradient) for _, p in trained if p.is_leaf]
+        with _disable_current_modes():
+            loss = _SumOfOutputs.apply(*outputs)  # type: ignore[no-untyped-call]
+            start = torch.empty_like(loss)
+        try:
+            with as_caller(), recorder.going_backward():
+                loss.backward(start)
+        finally:
+            for handle in moving:
+                handle.remove()
+        unused = [name for name, parameter in trained if parameter.grad is None]
+        if unused:
+            shown = ", ".join(unused[:5]) + (f" and {len(unused) - 5} more" if len(unused) > 5 else "")
+            self._notes.append(f"no output depends on these trainable weights, which get no gradient: {shown}")
+
+    def notes(self) -> Iterable[str]:
+        """Return which trainable weights get no gradient."""
+        return tuple(self._notes)
+
+    def failed(self, error: Exception, inputs: ModelInputs) -> ModelFailedError:
+        """Return what is said of a model that raised: in its forward pass, or only in the backward pass."""
+        if not self._went_forward:
+            return super().failed(error, inputs)
+        failure = ModelFailedError(
+            f"the model runs, but its backward pass raised {type(error).__name__}: {error_line(error)}; it was called "
+            f"with {inputs!r}, can it be trained on these?"
+        )
+        failure.__cause__ = error
+        return failure
+
+
+class _SumOfOutputs(torch.autograd.Function):
+    """Stands for the sum of the outputs as a loss: gives each of them its gradient of ones, as a tensor of its size."""
+
+    @staticmethod
+    def forward(ctx: Any, *outputs: torch.Tensor) -> torch.Tensor:
+        ctx.outputs = outputs
+        return outputs[0].new_empty((), dtype=torch.float32)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
+        return tuple(map(torch.ones_like, ctx.outputs))
+
+
+def _differentiated(outputs: Any) -> Iterator[torch.Tensor]:
+    """Yield, each once, the outputs that need gradients; the model's own loss alone where it returns one."""
+    loss = outputs.get("loss") if isinstance(outputs, Mapping) else getattr(outputs, "loss", None)
+    if isinstance(loss, torch.Tensor) and loss.requires_grad and loss.numel() == 1:
+        yield loss
+        return
+    met: set[int] = set()
+    for tensor in tensors_in(outputs, lambda value: isinstance(value, torch.Tensor)):
+        if tensor.requires_grad and id(tensor) not in met:
+            met.add(id(tensor))
+            yield tensor
+
+
+def _needs_gradient(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.requires_grad
+
+
+def _alias(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor with the same values, but with hooks and a gradient of its own."""
+    if is_unsized(tensor):
+        return tensor
+    if isinstance(tensor, nn.Parameter):
+        return nn.Parameter(tensor.detach(), requires_grad=tensor.requires_grad)
+    return tensor.detach().requires_grad_(tensor.requires_grad)
+
+
+@contextmanager
+def _without_hooks(parameters: list[Any]) -> Iterator[None]:
+    """Take the hooks for gradients off parameters that nothing could stand in for: those of scripted modules."""
+    held = [(each, each._backward_hooks) for each in parameters]
+
+    def hand_back() -> None:
+        for parameter, backward in held:
+            parameter._backward_hooks = backward
+
+    try:
+        with undone_in_child(hand_back), without_hooks_once_accumulated(parameters):
+            for parameter in parameters:
+                parameter._backward_hooks = None
+            yield
+    finally:
+        hand_back()
+
+
+@contextmanager
+def _without_global_backward_hooks() -> Iterator[None]:
+    """Take off the hooks for gradients that somebody has registered for all modules."""
+    held = (torch_module._global_backward_hooks, torch_module._global_backward_pre_hooks)
+    contents = [list(hooks.items()) for hooks in held]
+
+    def hand_back() -> None:
+        for hooks, content in zip(held, contents, strict=True):
+            hooks.update(content)
+
+    try:
+        with undone_in_child(hand_back):
+            for hooks in held:
+                hooks.clear()
+            yield
+    finally:
+        hand_back()

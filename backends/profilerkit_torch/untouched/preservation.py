@@ -1,0 +1,203 @@
+"""Handing the user's model back exactly as it came, and the process around it, without copying the model.
+
+`preserved` notes every module's attributes, flags and class, every parameter's gradient, and the process' state, and
+puts back what changed. Inside it, `substitute` lets other tensors stand in for the model's.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+
+from profilerkit import ModelChangedWarning
+from profilerkit.arguments.structures import map_leaves
+from profilerkit.process.locks import Lock, undone_in_child
+
+from ..model.inventory import Inventory
+from ..model.keras_layers import substitute_variables
+from ..model.modules import elements_of, named_parameters_of, slots_of
+from .caller_context import apart, modes_as_they_are
+from .marks import kept_marks
+from .process_state import for_each, restorer_of_process, restorer_of_settings
+from .snapshots import ClassSnapshot, ModuleSnapshot, SlotsSnapshot, copied, own_classes, refill
+from .write_guard import has_storage, has_values, write_back
+
+__all__ = ["one_at_a_time", "preserved", "substitute", "unchanged_parameters"]
+
+
+@contextmanager
+def preserved(model: nn.Module, *, tensor_values: bool = False, held: Inventory | None = None) -> Iterator[None]:
+    """Put back whatever changes of the model's structure and of the process' state, after errors too.
+
+    With ``tensor_values`` buffers and tensors in other attributes are copied beforehand and get their values back as
+    well, and a change of a parameter's values, which nothing could undo, is warned of. ``held`` is what the model
+    holds, where that is known already. One model is profiled at a time in a process: another thread waits here. The
+    caller's modes are off meanwhile, see `caller`.
+    """
+    with apart(), one_at_a_time:
+        held = held or Inventory(model)
+        marked = (*held.parameters, *held.buffers)
+        with kept_marks(marked), _handed_back(held), unchanged_parameters(model, tensor_values):
+            tensors = (
+                [each for each in (*held.buffers, *held.attributes) if has_values(each) and has_storage(each)]
+                if tensor_values
+                else []
+            )
+            values = [(tensor, tensor.detach().clone()) for tensor in tensors]
+            try:
+                with modes_as_they_are():
+                    yield
+            finally:
+                write_back(values)
+
+
+#: Held by whoever changes the model or the process for a while: of two in turn, each would put back the other's state.
+one_at_a_time = Lock()
+
+
+def _is_off_the_graph(tensor: torch.Tensor) -> bool:
+    """Say whether a tensor has no graph behind it; some views (of DDP's buckets) do not even let that be asked."""
+    try:
+        return tensor.grad_fn is None
+    except RuntimeError:
+        return False
+
+
+@contextmanager
+def _handed_back(held: Inventory) -> Iterator[None]:
+    snapshots: list[Any] = [
+        *map(ModuleSnapshot, held.modules, held.others),
+        *map(ClassSnapshot, own_classes(held.modules, held.others)),
+    ]
+    slotted = (*held.modules, *held.objects)
+    slots = {kind: found for kind in set(map(type, slotted)) if (found := slots_of(kind))}
+    if slots:
+        snapshots += [SlotsSnapshot(each, slots[type(each)]) for each in slotted if type(each) in slots]
+    twins = held.twins
+    leaves = [(tensor,) for tensor, _ in twins if _is_off_the_graph(tensor)]
+    contents = [(found, copied(found)) for found in held.containers]
+    gradients = [(parameter, parameter.grad, parameter.requires_grad) for parameter in held.parameters]
+    restore_process = restorer_of_process()
+
+    def hand_back() -> None:
+        with ExitStack() as steps:  # each is done, also where another one raises
+            steps.callback(for_each, refill, contents)
+            steps.callback(for_each, _restore_data, twins)
+            steps.callback(for_each, _restore_gradient, gradients)
+            steps.callback(for_each, _take_off_the_graph, leaves)
+            steps.callback(for_each, _restore, [(snapshot,) for snapshot in snapshots])
+
+    try:
+        with undone_in_child(restorer_of_settings()), undone_in_child(hand_back):
+            yield
+    finally:
+        with ExitStack() as steps:
+            steps.callback(hand_back)
+            steps.callback(restore_process)
+
+
+def _restore(snapshot: Any) -> None:
+    snapshot.restore()
+
+
+def _restore_gradient(parameter: torch.Tensor, gradient: torch.Tensor | None, requires_grad: bool) -> None:
+    if parameter.grad is not gradient:
+        parameter.grad = gradient
+    if parameter.requires_grad != requires_grad:
+        parameter.requires_grad_(requires_grad)
+
+
+def _take_off_the_graph(leaf: torch.Tensor) -> None:
+    """Let a tensor need no gradient that came to need one: in a training step, by a write of what depends on a weight.
+
+    A view cannot be taken off, says torch; its base is.
+    """
+    if leaf.grad_fn is not None and leaf._base is None:
+        leaf.detach_()
+
+
+def _restore_data(tensor: torch.Tensor, before: torch.Tensor) -> None:
+    """Give a tensor its data back; ``before`` is a twin of what it was, see `guard.is_twin`."""
+    if not _same_elements(tensor, before):  # given other data: tensor.data = ..., tensor.set_(...)
+        with torch.inference_mode(tensor.is_inference()):
+            tensor.data = before
+
+
+def _same_elements(tensor: torch.Tensor, before: torch.Tensor) -> bool:
+    """Say whether a tensor still has the elements of an alias that was made of it: one address is one storage then."""
+    try:
+        address = tensor.data_ptr()
+    except RuntimeError:  # tensors without storage, sparse ones say
+        address = 0
+    if address and address == before.data_ptr():
+        return tensor.shape == before.shape and tensor.stride() == before.stride()
+    return bool(elements_of(tensor) == elements_of(before))
+
+
+@contextmanager
+def unchanged_parameters(
+    model: nn.Module, wanted: bool = True, watched: Callable[[torch.Tensor], bool] = lambda tensor: True
+) -> Iterator[None]:
+    """Warn of parameters whose values were changed in place, which nothing can undo."""
+    named = named_parameters_of(model) if wanted else ()
+    versions = [(name, p, p._version) for name, p in named if not p.is_inference() and watched(p)]
+    try:
+        yield
+    finally:
+        changed = [name for name, parameter, version in versions if parameter._version != version]
+        if changed:
+            warnings.warn(
+                f"the code that was run changed the parameters {', '.join(changed[:5])} in place; profilerkit cannot "
+                "undo that, the code should not do it",
+                ModelChangedWarning,
+                stacklevel=6,
+            )
+
+
+def substitute(
+    model: nn.Module, convert: Callable[[torch.Tensor], torch.Tensor], held: Inventory | None = None
+) -> dict[int, torch.Tensor]:
+    """Put ``convert(tensor)`` in the place of every tensor that the model's modules hold; use inside `preserved`.
+
+    That is parameters, buffers and plain attributes, also where they sit in a list, tuple or dict attribute (as the
+    flat weights of recurrent modules do). A tensor held twice gets one substitute. Returns them by the ``id`` of what
+    they stand for.
+    """
+    known: dict[int, torch.Tensor] = {}
+
+    def stand_in(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return value
+        if id(value) not in known:
+            known[id(value)] = convert(value)
+        return known[id(value)]
+
+    held = held or Inventory(model)
+    for module, attributes in zip(held.modules, held.others, strict=True):
+        if isinstance(module, torch.jit.ScriptModule):
+            raise TypeError("a scripted module keeps its weights where nothing can stand in for them")
+        _substitute_in(module, attributes, stand_in)
+        if held.holds_keras:
+            substitute_variables(module, stand_in)
+    return known
+
+
+def _substitute_in(module: nn.Module, attributes: dict[str, Any], stand_in: Callable[[Any], Any]) -> None:
+    for own in (module._parameters, module._buffers):
+        if own:
+            own.update([(name, stand_in(tensor)) for name, tensor in own.items()])
+    for name, value in attributes.items():
+        if _holds_tensors(value):
+            module.__dict__[name] = map_leaves(value, stand_in)
+
+
+def _holds_tensors(value: Any) -> bool:
+    if type(value) in (list, tuple, dict):
+        items = value.values() if type(value) is dict else value
+        return any(isinstance(item, torch.Tensor) for item in items)
+    return isinstance(value, torch.Tensor)

@@ -1,0 +1,167 @@
+"""What modules, their classes and the objects they hold had before, and how it is put back."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from operator import is_, itemgetter
+from typing import Any
+
+import torch
+from torch import nn
+
+from ..model.modules import CONTAINERS, EMPTY, STANDARD, in_slot, reached
+
+__all__ = ["ClassSnapshot", "ModuleSnapshot", "SlotsSnapshot", "copied", "own_classes", "refill"]
+
+
+class ClassSnapshot:
+    """The attributes of a class of the user's, and the contents of the containers among them."""
+
+    __slots__ = ("attributes", "cls", "contents")
+
+    def __init__(self, cls: type) -> None:
+        self.cls = cls
+        self.attributes = dict(vars(cls))
+        found = reached(self.attributes)
+        self.contents = [(value, copied(value)) for value in found if isinstance(value, CONTAINERS)]
+
+    def restore(self) -> None:
+        """Put back what has changed."""
+        current = vars(self.cls)
+        for name in current.keys() - self.attributes.keys():
+            type.__delattr__(self.cls, name)
+        for name, value in self.attributes.items():
+            if current.get(name) is not value:
+                type.__setattr__(self.cls, name, value)
+        for container, content in self.contents:
+            refill(container, content)
+
+
+def own_classes(modules: Iterable[nn.Module], others: Iterable[dict[str, Any]] = ()) -> list[type]:
+    """Return the classes of modules, and of what their attributes are, where some models keep tensors between calls.
+
+    Not those of torch and Python.
+    """
+    kinds = {
+        *map(type, modules),
+        *(type(value) for attributes in others if attributes for value in attributes.values()),
+    }
+    found = {base for kind in kinds for base in kind.__mro__ if base.__flags__ & _MADE_BY_A_STATEMENT}
+    return [cls for cls in found if cls.__module__.partition(".")[0] not in _NOT_OWN]
+
+
+#: The flag of a class that Python code has made.
+_MADE_BY_A_STATEMENT = 1 << 9
+_NOT_OWN = frozenset(("torch", "keras", "numpy", *sys.stdlib_module_names)) - {"__main__"}
+
+
+class SlotsSnapshot:
+    """What an object keeps in the ``__slots__`` of its class."""
+
+    __slots__ = ("found", "values")
+
+    def __init__(self, found: Any, slots: Iterable[Any]) -> None:
+        self.found = found
+        self.values = [(slot, in_slot(slot, found)) for slot in slots]
+
+    def restore(self) -> None:
+        """Put back what has changed."""
+        for slot, value in self.values:
+            if in_slot(slot, self.found) is value:
+                continue
+            if value is EMPTY:
+                slot.__delete__(self.found)
+            else:
+                slot.__set__(self.found, value)
+
+
+_standard = itemgetter(*STANDARD)
+
+
+class ModuleSnapshot:
+    """The attributes of one module, its own containers with their contents, and the state of its random generators.
+
+    Args:
+        module: The module.
+        others: Those of its attributes that are no plain values; see `modules.others`.
+    """
+
+    __slots__ = ("attributes", "containers", "contents", "generators", "lengths", "module", "training", "type")
+
+    def __init__(self, module: nn.Module, others: dict[str, Any]) -> None:
+        self.module = module
+        self.type = type(module)
+        self.training = getattr(module, "training", None)
+        self.attributes = dict(module.__dict__)
+        self.containers, self.lengths = self._own_containers()
+        self.contents = [(found, copied(found)) for found in self.containers if found]
+        self.generators = [pair for value in others.values() for pair in _random_state(value)] if others else ()
+
+    def _own_containers(self) -> tuple[tuple[Any, ...], tuple[int, ...]]:
+        """Return the containers that every module has, with their lengths."""
+        if not isinstance(self.module, torch.jit.ScriptModule):
+            try:
+                found = _standard(self.attributes)
+                return found, tuple(map(len, found))
+            except (KeyError, TypeError):  # some are missing, or are none
+                pass
+        found = tuple(value for name in STANDARD if isinstance(value := self.attributes.get(name), CONTAINERS))
+        return found, tuple(map(len, found))
+
+    def restore(self) -> None:
+        """Put back what has changed."""
+        for restore, state in self.generators:
+            restore(state)
+        if type(self.module) is not self.type:
+            self.module.__class__ = self.type
+        current, saved = self.module.__dict__, self.attributes
+        same_names = len(current) == len(saved) and list(current) == list(saved)
+        if not (same_names and all(map(is_, current.values(), saved.values()))):
+            current.clear()
+            current.update(saved)
+        if tuple(map(len, self.containers)) != self.lengths:
+            for container, length in zip(self.containers, self.lengths, strict=True):
+                if not length:
+                    container.clear()
+        for container, content in self.contents:
+            refill(container, content)
+        # A scripted module keeps its flag elsewhere, and some modules have none.
+        if self.training is not None and self.module.training != self.training:
+            self.module.training = self.training
+
+
+def _random_state(value: Any) -> Iterator[tuple[Callable[[Any], Any], Any]]:
+    """Yield what sets the state of a random generator, with the state it has; nothing for any other value."""
+    if isinstance(value, torch.Generator):
+        yield value.set_state, value.get_state()
+    elif isinstance(value, random.Random):
+        yield value.setstate, value.getstate()
+    elif hasattr(type(value), "bit_generator"):  # numpy's
+        numbers = value.bit_generator
+        yield (lambda state: setattr(numbers, "state", state)), numbers.state
+
+
+def copied(container: Any) -> Any:
+    """Return a plain copy of a container, not of what is in it."""
+    return dict(container) if isinstance(container, dict) else list(container)
+
+
+def _same_items(current: dict[Any, Any], saved: dict[Any, Any]) -> bool:
+    """Say whether two mappings have the same objects in the same order: nothing is asked whether it is equal."""
+    same_keys = len(current) == len(saved) and all(map(is_, current, saved))
+    return same_keys and all(map(is_, current.values(), saved.values()))
+
+
+def refill(container: Any, content: Any) -> None:
+    """Give a container its content back, by the methods of its base class: a subclass may refuse to be changed."""
+    if isinstance(container, dict):
+        if _same_items(container, content):
+            return
+    elif len(container) == len(content) and all(map(is_, container, content)):
+        return
+    kind: Any = next(kind for kind in CONTAINERS if isinstance(container, kind))
+    kind.clear(container)
+    (kind.extend if kind in (list, deque) else kind.update)(container, content)

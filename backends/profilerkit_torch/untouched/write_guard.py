@@ -1,0 +1,172 @@
+"""Noticing what a model writes to while it runs, and writing back what was there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+from torch._ops import HigherOrderOperator
+from torch.nn.parameter import is_lazy
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from profilerkit.process.cached import cached_property
+from profilerkit.process.locks import undone_in_child
+
+__all__ = ["WriteGuard", "has_storage", "has_values", "is_twin", "write_back"]
+
+
+def has_values(tensor: torch.Tensor) -> bool:
+    """Say whether a tensor has values that could be kept: not on the meta device, not lazy."""
+    return not (tensor.is_meta or is_lazy(tensor))
+
+
+def is_twin(tensor: torch.Tensor, alias: torch.Tensor) -> bool:
+    """Say whether an alias is a plain tensor of the same device, dtype and layout: nothing else is ever handed back.
+
+    What a mode or a subclass makes of it (a fake tensor, one on the meta device) would take the values away for good.
+    """
+    if type(alias) is torch.Tensor and type(tensor) in (torch.Tensor, nn.Parameter):  # nearly always, and quick to tell
+        strided = tensor.layout is alias.layout is torch.strided
+        address = tensor.data_ptr() if strided else 0
+        if address and address == alias.data_ptr():
+            return alias.dtype is tensor.dtype
+    if not (type(alias) is type(tensor) or (type(alias) is torch.Tensor and isinstance(tensor, nn.Parameter))):
+        return False
+    return alias.device == tensor.device and alias.dtype == tensor.dtype and alias.layout == tensor.layout
+
+
+def write_back(values: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> None:
+    """Give each tensor the values that were kept of it, where they have changed."""
+    for tensor, value in values:
+        with torch.no_grad(), torch.inference_mode(tensor.is_inference()):
+            if has_storage(tensor) and not _equal(tensor, value):
+                tensor.copy_(value)
+
+
+def has_storage(tensor: torch.Tensor) -> bool:
+    """Say whether a tensor's memory is there: FSDP frees that of gathered weights, and to read it ends the process."""
+    if tensor.layout is not torch.strided or type(tensor) not in (torch.Tensor, nn.Parameter) or not tensor.numel():
+        return True
+    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    needed = (tensor.storage_offset() + last + 1) * tensor.element_size()
+    return tensor.untyped_storage().nbytes() >= needed
+
+
+def _equal(tensor: torch.Tensor, value: torch.Tensor) -> bool:
+    if tensor.layout is torch.sparse_coo:  # to copy to one would give it other storage, with nothing having changed
+        return _same_parts(tensor, value, ("_indices", "_values"))
+    if tensor.layout in (torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc):
+        rows = tensor.layout in (torch.sparse_csr, torch.sparse_bsr)
+        parts = ("crow_indices", "col_indices") if rows else ("ccol_indices", "row_indices")
+        return _same_parts(tensor, value, (*parts, "values"))
+    try:
+        return torch.equal(tensor, value)
+    except RuntimeError:  # some that are packed or nested cannot be compared
+        return False
+
+
+def _same_parts(tensor: torch.Tensor, value: torch.Tensor, parts: Iterable[str]) -> bool:
+    pairs = [(getattr(tensor, part)(), getattr(value, part)()) for part in parts]
+    return tensor.shape == value.shape and all(torch.equal(one, other) for one, other in pairs)
+
+
+class WriteGuard(TorchDispatchMode):
+    """While it is active, the first write to one of the tensors keeps the value it had; see `restoring`.
+
+    ``aliases`` are tensors over the data of further ones.
+    """
+
+    supports_higher_order_operators = True
+
+    def __init__(self, tensors: Iterable[torch.Tensor], aliases: Iterable[torch.Tensor] = ()) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        tensors = list(tensors)
+        self._aliases = [*(tensor.data for tensor in tensors if has_values(tensor)), *aliases]
+        self._saved: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self._versions = [(each, each._version) for each in tensors if has_values(each) and not each.is_inference()]
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run the operator, keeping what it is about to overwrite."""
+        kwargs = kwargs or {}
+        if not isinstance(func, HigherOrderOperator):
+            self.watch(func, args, kwargs)
+        return func(*args, **kwargs)
+
+    def watch(self, func: Any, args: Any, kwargs: Any) -> None:
+        """Keep what an operator that is about to run will overwrite."""
+        for tensor in _written(func, args, kwargs):
+            self._keep(tensor)
+
+    def keep(self, tensors: Iterable[torch.Tensor]) -> None:
+        """Keep the values of these now: for what may be written after the guard has gone."""
+        for tensor in tensors:
+            self._keep(tensor)
+
+    @cached_property
+    def _guarded(self) -> dict[int, list[torch.Tensor]]:
+        """What shares each storage that was not written to so far: found at the first write, which may never come."""
+        guarded: dict[int, list[torch.Tensor]] = {}
+        for alias in self._aliases:
+            guarded.setdefault(_storage_key(alias), []).append(alias)
+        return guarded
+
+    def _keep(self, tensor: torch.Tensor) -> None:
+        sharing = self._guarded.pop(_storage_key(tensor), ())
+        self._saved += [(guarded, guarded.clone()) for guarded in sharing if has_storage(guarded)]
+
+    def guards(self, tensor: torch.Tensor) -> bool:
+        """Say whether a write to the tensor would still be noticed, none having been so far."""
+        return _storage_key(tensor) in self._guarded
+
+    @contextmanager
+    def restoring(self) -> Iterator[None]:
+        """Write the kept values back at the end, after errors too."""
+        try:
+            with undone_in_child(lambda: _write_back_alone(self._saved)):
+                yield
+        finally:
+            write_back(self._saved)
+            self._restore_versions()
+
+    def _restore_versions(self) -> None:
+        """Count the writes to what has its values again as none.
+
+        Else autograd would refuse the backward pass of a graph that the caller has made before and that needs them.
+        """
+        if not self._saved:
+            return
+        for tensor, version in self._versions:
+            if tensor._version != version and not self.guards(tensor):
+                torch._C._autograd._unsafe_set_version_counter((tensor,), (version,))
+
+
+def _write_back_alone(values: list[tuple[torch.Tensor, torch.Tensor]]) -> None:
+    """Write values back in a forked child, by this thread alone: torch's others are gone. It has no GPU either."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    write_back((tensor, value) for tensor, value in values if tensor.device.type == "cpu")
+    torch.set_num_threads(threads)
+
+
+def _storage_key(tensor: torch.Tensor) -> int:
+    try:
+        return int(tensor.untyped_storage()._cdata)
+    except (NotImplementedError, RuntimeError):  # tensors without storage, sparse ones say
+        return id(tensor)
+
+
+def _written(func: Any, args: Any, kwargs: Any) -> Iterator[torch.Tensor]:
+    if "batch_norm" in func._schema.name:  # updates its running statistics without saying so in the schema
+        yield from (tensor for tensor in args[3:5] if isinstance(tensor, torch.Tensor))
+    if not func._schema.is_mutable:
+        return
+    for position, argument in enumerate(func._schema.arguments):
+        if argument.alias_info is None or not argument.alias_info.is_write:
+            continue
+        value = args[position] if position < len(args) else kwargs.get(argument.name)
+        for tensor in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(tensor, torch.Tensor):
+                yield tensor

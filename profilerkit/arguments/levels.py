@@ -1,0 +1,20 @@
+"""The levels of logging by name, as ``print_mode`` takes them."""
+
+from __future__ import annotations
+
+from ..error_text import shown
+from ..errors import ArgumentError
+
+__all__ = ["logging_level"]
+
+
+def logging_level(print_mode: str) -> int:
+    """Return the level of a ``print_mode``; `ArgumentError` for one that is none."""
+    import logging
+
+    level = logging.getLevelName(print_mode.upper()) if isinstance(print_mode, str) else None
+    if not isinstance(level, int):
+        raise ArgumentError(
+            f"print_mode={shown(print_mode)} is no logging level; use 'debug', 'info', 'warning' or 'error'"
+        )
+    return level

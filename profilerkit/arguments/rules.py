@@ -1,0 +1,340 @@
+"""The rules of `profilerkit.arguments.checking`: by its name, what an argument must be, and what reads it."""
+
+from __future__ import annotations
+
+import math
+import operator
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from ..error_text import shown
+from ..errors import ArgumentError
+from .levels import logging_level
+
+__all__ = ["MOST", "RULES", "Rule", "of_kind", "several"]
+
+#: The largest whole number that is taken: what frameworks count samples and threads in.
+MOST = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What an argument must be, in words that follow "give", and what reads it.
+
+    ``read`` returns the plain value, and raises anything at all for a value that breaks the rule.
+    """
+
+    wanted: str
+    read: Callable[[Any], Any]
+    optional: bool = False
+
+
+# Single values --------------------------------------------------------------------------------------------------------
+
+
+def _scalar(value: Any) -> Any:
+    """Return a value that is one number and no truth value; a bool is an int to Python, but not to a reader."""
+    is_text = isinstance(value, (bool, str, bytes, bytearray, type))
+    if is_text or tuple(getattr(value, "shape", ())) or "bool" in str(getattr(value, "dtype", "")):
+        raise ValueError
+    return value
+
+
+def _whole(least: int) -> Callable[[Any], int]:
+    def read(value: Any) -> int:
+        number = operator.index(_scalar(value))
+        if not least <= number <= MOST:
+            raise ValueError
+        return number
+
+    return read
+
+
+def _number(fits: Callable[[float], bool]) -> Callable[[Any], float]:
+    def read(value: Any) -> float:
+        number = float(_scalar(value))
+        if not (math.isfinite(number) and fits(number)):
+            raise ValueError
+        return value if type(value) in (int, float) else number
+
+    return read
+
+
+def _truth(value: Any) -> bool:
+    if not isinstance(value, bool) and (str(getattr(value, "dtype", "")) not in _BOOLEANS or tuple(value.shape)):
+        raise ValueError
+    return bool(value)
+
+
+#: What numpy, torch and TensorFlow call the type of truth values.
+_BOOLEANS = ("bool", "torch.bool", "<dtype: 'bool'>")
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError
+    return value
+
+
+def _path(value: Any) -> Any:
+    text = os.fspath(value)
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise ValueError
+    return value
+
+
+def _callable(value: Any) -> Any:
+    if not callable(value):
+        raise TypeError
+    return value
+
+
+def _device(value: Any) -> Any:
+    if not (isinstance(value, (str, Enum)) or _is_called("device", value)):
+        raise ValueError
+    return value
+
+
+def _compile(value: Any) -> Any:
+    return value if isinstance(value, (str, Mapping)) else _truth(value)
+
+
+def _autocast(value: Any) -> Any:
+    if isinstance(value, (str, type)) or _is_called("dtype", value):
+        return value
+    return _truth(value)
+
+
+def _is_called(word: str, value: Any) -> bool:
+    """Say whether the class of a value has a word in its name: frameworks have devices and dtypes of their own."""
+    return not isinstance(value, type) and word in type(value).__name__.lower()
+
+
+# Several values -------------------------------------------------------------------------------------------------------
+
+
+def several(value: Any) -> list[Any]:
+    """Return the elements of what is a collection, and neither text nor a mapping."""
+    if isinstance(value, (str, bytes, bytearray, Mapping, type)):
+        raise ValueError
+    return list(value)
+
+
+def _batch_size(value: Any) -> Any:
+    single = not isinstance(value, Iterable) or isinstance(value, (str, bytes)) or getattr(value, "shape", None) == ()
+    sizes = _one_size(value) if single else tuple(dict.fromkeys(map(_one_size, several(value))))
+    if sizes == ():
+        raise ArgumentError(f"batch_size is empty: give {_ONE_SIZE}, or several of them: batch_size=(1, 8, 32)")
+    return sizes
+
+
+def _batch_sizes(value: Any) -> tuple[int, ...]:
+    sizes = tuple(dict.fromkeys(map(_one_size, several(value))))
+    if not sizes:
+        raise ValueError
+    return sizes
+
+
+def _one_size(value: Any) -> int:
+    try:
+        return _whole(1)(value)
+    except Exception:  # whatever the value is and does
+        raise ArgumentError(f"batch_size={shown(value)}: give {_ONE_SIZE}") from None
+
+
+def _ignored(value: Any) -> Any:
+    given = [value] if isinstance(value, (type, str)) else several(value)
+    for each in given:
+        if not (isinstance(each, type) or (isinstance(each, str) and each)):
+            raise ArgumentError(f"ignore has {shown(each)}; give {RULES['ignore'].wanted}")
+    return given
+
+
+def _steps(value: Any) -> tuple[int, ...]:
+    """Return numbers of steps, each once and in order."""
+    read = _whole(0)
+    single = not isinstance(value, Iterable) or getattr(value, "shape", None) == ()
+    return tuple(sorted({read(step) for step in ([value] if single else several(value))}))
+
+
+def _names(value: Any) -> list[str]:
+    return [_text(name) for name in several(value)]
+
+
+def _splits(value: Any) -> Any:
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
+        raise ValueError
+    return value
+
+
+def _percentiles(value: Any) -> tuple[float, ...]:
+    return tuple(map(_number(lambda number: 0 <= number <= 100), several(value)))
+
+
+def _columns(value: Any) -> Any:
+    return value if isinstance(value, str) else tuple(map(_text, several(value)))
+
+
+def of_kind(name: str, kind: type) -> None:
+    """Say which class an argument's rule asks for; the class' own module calls this, since it needs what is here."""
+    _kinds[name] = kind
+
+
+_kinds: dict[str, type] = {}
+
+
+def _profiler(value: Any) -> Any:
+    if not isinstance(value, _kinds["other"]):
+        raise TypeError
+    return value
+
+
+def _backend(value: Any) -> Any:
+    if not isinstance(value, (_kinds["backend"], str)):
+        raise TypeError
+    return value
+
+
+def _by_name(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        raise TypeError
+    return value
+
+
+def _print_mode(value: Any) -> Any:
+    logging_level(value)
+    return value
+
+
+def _amount(value: Any) -> Any:
+    return value if isinstance(value, _kinds["reference"]) else float(_scalar(value))
+
+
+def _metrics(value: Any) -> tuple[Any, ...]:
+    if not all(isinstance(getattr(each, "NAME", None), str) for each in several(value)):
+        raise TypeError
+    return tuple(value)
+
+
+def _loader(value: Any) -> Any:
+    if isinstance(value, (str, bytes, type)) or not (isinstance(value, Iterable) or hasattr(value, "__getitem__")):
+        raise TypeError
+    return value
+
+
+def _guesses(value: Any) -> tuple[int, ...]:
+    single = isinstance(value, int) or getattr(value, "shape", None) == ()
+    guesses = tuple(map(_whole(1), [value] if single else several(value)))
+    if not guesses:
+        raise ValueError
+    return guesses
+
+
+def _modules(value: Any) -> tuple[str, ...]:
+    return tuple(_names(value))
+
+
+def _samples(value: Any) -> tuple[float, ...]:
+    """Return samples, none of which is NaN; infinite ones are those of a rate whose time was zero."""
+    samples = value if type(value) is tuple else tuple(several(value))
+    if not {float, int}.issuperset(map(type, samples)):
+        samples = tuple(float(_scalar(sample)) for sample in samples)
+    if any(map(math.isnan, samples)):
+        raise ValueError
+    return samples
+
+
+_ONE_SIZE = "a whole number from 1"
+_LAYERS = 'classes of layers, their names or patterns of paths: ignore=[nn.Dropout, "Conv2d", "encoder.layers.*"]'
+_SOME = "a number above zero, such as {}"
+_TRUTH = Rule("True or False", _truth)
+_COUNT = Rule(_ONE_SIZE, _whole(1))
+
+#: By the name of the argument. A name means the same in every function that takes it, in those of plugins too.
+RULES: dict[str, Rule] = {
+    # What the model is run with, and where.
+    "batch_size of one": Rule(_ONE_SIZE, _one_size),
+    "batch_size": Rule("a whole number from 1, or several: batch_size=(1, 8, 32)", _batch_size, optional=True),
+    "batch_sizes": Rule("whole numbers from 1: batch_sizes=(1, 8, 32)", _batch_sizes),
+    "device": Rule("Device.CPU, Device.GPU or the framework's own name, such as 'cuda:1'", _device, optional=True),
+    "split": Rule("the name of a data split, such as 'test'", _text, optional=True),
+    "data_splits": Rule("loaders by name: data_splits={'train': loader}", _splits),
+    "secondary": Rule("metrics of further entries: secondary=[DynamicEvalMetric('top-5')]", _metrics),
+    "transform": Rule("a function of inputs and targets that returns both", _callable, optional=True),
+    "loss_fn": Rule("a function of outputs and targets", _callable),
+    "data_loader": Rule("a loader: an iterable of batches, with at least one sample", _loader),
+    "topk": Rule("a number of guesses from 1, or several such as (1, 5)", _guesses),
+    "threshold": Rule("a number to compare a single score with", _number(lambda number: True), optional=True),
+    "func": Rule("a function of the model and the data", _callable),
+    "call": Rule(
+        "a function of the model and its inputs, such as lambda model, x: model.f(x)", _callable, optional=True
+    ),
+    "ignore": Rule(_LAYERS, _ignored),
+    # How it is run.
+    "mode": Rule("the name of one of the backend's modes, such as 'eager'", _text, optional=True),
+    "training": _TRUTH,
+    "compile": Rule(
+        "True, the name of a compiler such as 'inductor', or a mapping of arguments", _compile, optional=True
+    ),
+    "autocast": Rule("True, or a dtype such as torch.bfloat16 or 'bfloat16'", _autocast, optional=True),
+    "num_threads": Rule("a whole number from 1, or None to leave them as they are", _whole(1), optional=True),
+    # How often, and how long.
+    "num_iters": Rule("a whole number from 1: at least one iteration is needed to measure", _whole(1), optional=True),
+    "min_samples": Rule("a whole number from 1: at least one sample is needed to measure anything", _whole(1)),
+    "warmup": Rule("zero or more calls, or None to let the times settle", _whole(0), optional=True),
+    "drop_first": Rule("zero or more calls, or None to let the times settle", _whole(0), optional=True),
+    "relative_precision": Rule(_SOME.format("0.02 for 2 %"), _number(lambda number: number > 0)),
+    "max_seconds": Rule(_SOME.format("1.5"), _number(lambda number: number > 0)),
+    "confidence": Rule("a probability between 0 and 1, such as 0.95", _number(lambda number: 0 < number < 1)),
+    "passes": _COUNT,
+    "keep": Rule("a whole number from 1: at least one pass must be kept to tell its times", _whole(1)),
+    "backward": _TRUTH,
+    "at_step": Rule(
+        "the number of a step, counted from 0, or several: at_step=(5, 6, 7); None to use start() and stop()",
+        _steps,
+        optional=True,
+    ),
+    "include_weights": _TRUTH,
+    "expecting_common_inputs": _TRUTH,
+    "export": Rule("the path of a file to write to", _path, optional=True),
+    # What is computed, and what it is called.
+    "strict": _TRUTH,
+    "trust": _TRUTH,
+    "timeout": Rule("a number of seconds above zero, such as 30", _number(lambda number: number > 0)),
+    "max_threads": _COUNT,
+    "start_method": Rule("one of 'spawn', 'forkserver' and 'fork'", _text),
+    "preload": Rule("names of modules: preload=['torch']", _modules),
+    "key": Rule("the name of an entry, such as 'top-5'", _text),
+    "recompute": _TRUTH,
+    "override": _TRUTH,
+    "formulas": Rule("a mapping from operators or classes of modules to formulas", _by_name),
+    "name": Rule("a text that is not empty", _text, optional=True),
+    "names": Rule("a list of texts, one for each model", _names, optional=True),
+    "samples": Rule("numbers in the base unit, none of which is NaN", _samples),
+    "percentiles": Rule("numbers from 0 to 100: percentiles=(90, 99)", _percentiles),
+    "percent": Rule("a number from 0 to 100", _number(lambda number: 0 <= number <= 100)),
+    "backend": Rule("an instance of a Backend, or the name of one", _backend, optional=True),
+    "status_dict": Rule("values by name: {'macs': 100}", _by_name),
+    "reference": Rule("a number or a Measurement", _amount),
+    "spec": Rule("a text that says where a model is, such as 'package.module:name'", _text),
+    "other": Rule("another Profiler to compare with", _profiler),
+    # How it is shown.
+    "print_mode": Rule("a level of logging, such as 'info'", _print_mode, optional=True),
+    "short_print": _TRUTH,
+    "details": _TRUTH,
+    "changes": _TRUTH,
+    "types": _TRUTH,
+    "depth": Rule("a whole number from 0, or None for layers at any depth", _whole(0), optional=True),
+    "top": Rule("a whole number from 1, or None for all layers", _whole(1), optional=True),
+    "k": Rule("a whole number from 0", _whole(0)),
+    "by": Rule("the name of a column, such as 'macs', or several", _columns, optional=True),
+    "metric": Rule("the name of a metric, such as 'execution_time'", _text),
+    "kind": Rule("the name of a kind of figure, such as 'icicle'", _text),
+    "form": Rule("the name of a renderer, such as 'console'", _text),
+    "flops_per_second": Rule(_SOME.format("67e12"), _number(lambda number: number > 0)),
+    "bytes_per_second": Rule(_SOME.format("3.35e12"), _number(lambda number: number > 0)),
+    "path": Rule("the path of a file", _path),
+}

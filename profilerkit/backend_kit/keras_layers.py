@@ -1,0 +1,229 @@
+"""How Keras holds its layers and variables, on whichever framework it runs: Keras 3's, and those of ``tf_keras``.
+
+Keras is never imported here: a layer of its own cannot be met before it is.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from ..process.cached import once_for_each
+from .call_stack import tensors_in
+
+__all__ = [
+    "call_arguments",
+    "channels_last_order",
+    "children_of",
+    "declared_shapes",
+    "direct_layers",
+    "hides_its_cell",
+    "is_keras",
+    "is_keras_unbuilt",
+    "is_legacy_keras",
+    "is_shipped",
+    "keras_backend",
+    "own_states",
+    "own_variables",
+    "variable_name",
+]
+
+#: Attributes in which Keras keeps its books: layers are held there too, by no name of the user's.
+_BOOKS = ("_self_", "_tracker", "_layers", "_inbound", "_outbound", "_functional", "_operations", "_modules")
+
+
+def is_keras(value: Any) -> bool:
+    """Say whether something is a layer or model of Keras 3."""
+    return _is_layer_of("keras", value)
+
+
+def is_legacy_keras(value: Any) -> bool:
+    """Say whether something is a layer or model of ``tf_keras``, Keras 2 under its new name."""
+    return _is_layer_of("tf_keras", value)
+
+
+def _is_layer_of(package: str, value: Any) -> bool:
+    kind: Any = type(value)
+    return package in sys.modules and _is_layer_class[package](kind)
+
+
+def _asked_of(package: str) -> Callable[[type], bool]:
+    def is_layer_class(kind: type) -> bool:
+        mentioned = any(base.__module__.partition(".")[0] == package for base in kind.__mro__)
+        return mentioned and issubclass(kind, sys.modules[package].layers.Layer)
+
+    return once_for_each(is_layer_class)
+
+
+_is_layer_class = {package: _asked_of(package) for package in ("keras", "tf_keras")}
+
+
+def keras_backend() -> str | None:
+    """Return the name of the framework that Keras 3 runs on in this process; None where it is not imported."""
+    keras = sys.modules.get("keras")
+    return None if keras is None else str(keras.config.backend())
+
+
+def is_shipped(layer: Any) -> bool:
+    """Say whether a layer is of a class that Keras ships, not of the user's own."""
+    return type(layer).__module__.partition(".")[0] in ("keras", "tf_keras")
+
+
+def hides_its_cell(layer: Any) -> bool:
+    """Say whether a layer is one of Keras' own recurrent layers, which are one layer to everybody."""
+    return is_shipped(layer) and hasattr(layer, "cell") and type(layer).__name__ != "RNN"
+
+
+def is_keras_unbuilt(model: Any) -> bool:
+    """Say whether a Keras model lacks variables that its first call would make."""
+    return not all(layer.built for layer in model._flatten_layers())
+
+
+def direct_layers(layer: Any) -> list[Any]:
+    """Return the layers that a Keras layer keeps a list of, input layers and cells among them."""
+    if is_legacy_keras(layer):
+        return list(layer._flatten_layers(recursive=False, include_self=False))
+    return list(getattr(layer, "_layers", ()))
+
+
+def children_of(layer: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the layers directly inside a Keras layer, by name; one that is held under several names under each.
+
+    A layer of the user's own class names them by its attributes (``blocks[0]`` in a list), one of Keras' by the names
+    that the layers have. Keras' input layers do nothing and are left out, and so are the cells of its own recurrent
+    layers.
+    """
+    if hides_its_cell(layer):
+        return
+    inside = [child for child in direct_layers(layer) if not _is_input(child)]
+    names = {} if is_shipped(layer) else _attribute_names(layer, {id(child) for child in inside})
+    yield from _named(inside, names)
+
+
+def own_variables(layer: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the weights that a Keras layer holds itself, by name: of a recurrent layer its cell's too."""
+    states = {id(state) for _, state in _states_held(layer)}
+    held = _listed(layer, "trainable", "non_trainable")
+    yield from ((variable_name(variable), variable) for variable in held if id(variable) not in states)
+    for inside in _cells_of(layer):
+        yield from own_variables(inside)
+
+
+def own_states(layer: Any) -> Iterator[tuple[str, Any]]:
+    """Yield what a Keras layer itself carries from one call to the next and does not save, by name: no weights.
+
+    A stateful recurrent layer does; so does one whose ``weights`` leave out a variable of its own.
+    """
+    yield from _states_held(layer)
+    for inside in _cells_of(layer):
+        yield from own_states(inside)
+
+
+def _states_held(layer: Any) -> Iterator[tuple[str, Any]]:
+    carried = getattr(layer, "states", None) if getattr(layer, "stateful", False) else None
+    held = {id(state): state for state in tensors_in(carried, lambda value: hasattr(value, "assign"))}
+    if untrained := _listed(layer, "non_trainable"):
+        weights = {id(weight) for weight in layer.weights}
+        held.update((id(variable), variable) for variable in untrained if id(variable) not in weights)
+    yield from ((variable_name(state), state) for state in held.values())
+
+
+def _listed(layer: Any, *lists: str) -> list[Any]:
+    """Return the variables in the lists that Keras keeps of what is a layer's own."""
+    kind = "weights" if is_legacy_keras(layer) else "variables"
+    return [variable for which in lists for variable in getattr(layer, f"_{which}_{kind}", ())]
+
+
+def _cells_of(layer: Any) -> list[Any]:
+    """Return the layers inside one of Keras' recurrent layers, which count as its own."""
+    if not hides_its_cell(layer):
+        return []
+    return [inside for child in direct_layers(layer) for inside in (child, *direct_layers(child))]
+
+
+def variable_name(variable: Any) -> str:
+    """Return the last part of a variable's name, without the number of its output."""
+    return re.sub(r":\d+$", "", str(variable.name)).rpartition("/")[2]
+
+
+def call_arguments(
+    model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    """Return the arguments as a Keras model's call takes them: one structure for functional and sequential models."""
+    if not any(base.__name__ in ("Functional", "Sequential") for base in type(model).__mro__):
+        return args, kwargs
+    if type(model).call.__module__.partition(".")[0] not in ("keras", "tf_keras"):  # a call of the user's own
+        return args, kwargs
+    settings = {name: value for name, value in kwargs.items() if name in ("training", "mask")}
+    named = {name: value for name, value in kwargs.items() if name not in ("training", "mask", "inputs")}
+    if "inputs" in kwargs:
+        args = (*args, kwargs["inputs"])
+    if not args and named:
+        return (named,), settings
+    return (list(args),) if len(args) > 1 else args, {**named, **settings}
+
+
+def declared_shapes(model: Any) -> list[tuple[int | None, ...]]:
+    """Return the shapes of the inputs that a Keras model declares; none for one that declares nothing."""
+    try:
+        symbolic = model.inputs
+    except AttributeError:
+        return []
+    return [tuple(tensor.shape) for tensor in symbolic or ()]
+
+
+def channels_last_order(shape: Sequence[int | None], declared: Sequence[int | None]) -> list[int] | None:
+    """Return the order of axes in which a channels-first shape is the declared one.
+
+    A batch of images ``(N, 3, 224, 224)``, as PyTorch has them, becomes ``(N, 224, 224, 3)`` for an input of shape
+    ``(None, 224, 224, 3)``; so do sequences and volumes. None for what fits as it is, or not even so.
+    """
+    rank = len(declared)
+    if len(shape) != rank or rank not in (3, 4, 5) or _fits(shape, declared):
+        return None
+    order = [0, *range(2, rank), 1]
+    return order if _fits([shape[axis] for axis in order], declared) else None
+
+
+def _fits(shape: Sequence[int | None], declared: Sequence[int | None]) -> bool:
+    return all(wanted is None or size == wanted for size, wanted in zip(shape, declared, strict=True))
+
+
+def _is_input(layer: Any) -> bool:
+    return is_shipped(layer) and type(layer).__name__ == "InputLayer"
+
+
+def _named(layers: Sequence[Any], names: Mapping[int, list[str]]) -> Iterator[tuple[str, Any]]:
+    taken: set[str] = set()
+    for layer in layers:
+        for name in names.get(id(layer)) or [getattr(layer, "name", None) or type(layer).__name__]:
+            unique = name = name.replace(".", "_")
+            number = 1
+            while unique in taken:
+                number += 1
+                unique = f"{name}#{number}"
+            taken.add(unique)
+            yield unique, layer
+
+
+def _attribute_names(layer: Any, inside: Collection[int]) -> dict[int, list[str]]:
+    """Return under which attributes a layer holds those inside it, by their ``id``, through lists and mappings."""
+    found: dict[int, list[str]] = {}
+
+    def look(name: str, value: Any, depth: int) -> None:
+        if id(value) in inside:
+            found.setdefault(id(value), []).append(name)
+        elif depth and isinstance(value, Mapping):
+            for key, item in value.items():
+                look(f"{name}[{key}]", item, depth - 1)
+        elif depth and isinstance(value, (list, tuple)):
+            for index, item in enumerate(value):
+                look(f"{name}[{index}]", item, depth - 1)
+
+    # On torch, `vars` lacks the layers that were set as attributes: modules keep these apart.
+    for name, value in {**vars(layer), **vars(layer).get("_modules", {})}.items():
+        if not name.startswith(_BOOKS):
+            look(name, value, 3)
+    return found

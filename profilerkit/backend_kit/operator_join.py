@@ -1,0 +1,196 @@
+"""What each timed operator works: the calls that a profiler saw, joined with those of the static trace.
+
+Both see the same operators of a layer in the same order, but not always at the same depth: where the trace has what an
+operator calls inside, it has the work of that. What cannot be joined is not guessed: the row says why it has no counts,
+and the layer as a whole has those of the trace.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from ..times.operator_times import CalledOperator, OperatorTime, OperatorTimes, OperatorTimeTable, Work
+from ..trace.records import ModelTrace, OpRecord
+
+__all__ = ["operator_table"]
+
+_OF_A_LAYER = ("module::", "layer::")
+_NOT_TRACED = "the static trace has no such operator in this layer"
+
+
+def operator_table(times: OperatorTimes, traces: Mapping[str, ModelTrace | str]) -> OperatorTimeTable:
+    """Return the times of operators with the MACs and FLOPs that a trace has for them.
+
+    Args:
+        times: What a backend measured.
+        traces: By phase, the trace that has its counts, or in words why there is none.
+    """
+    work: list[Work | None] = [None] * len(times.operators)
+    layer_work: dict[tuple[str, str], Work] = {}
+    for phase in times.whole:
+        trace = _of_phase(traces.get(phase, "there is no static trace of it"), phase)
+        indices = [index for index, each in enumerate(times.operators) if each.phase == phase]
+        if isinstance(trace, ModelTrace) and trace.failure is None:
+            joined = _Joined(trace, phase, times)
+            works = joined.works([times.operators[index] for index in indices])
+            for index, found in zip(indices, works, strict=True):
+                work[index] = found
+            layer_work.update({(phase, path): found for path, found in joined.layers()})
+        else:
+            why = trace if isinstance(trace, str) else f"the static trace failed: {trace.failure}"
+            for index in indices:
+                work[index] = Work(None, None, why)
+    return OperatorTimeTable(times, [found or Work(None, None) for found in work], layer_work)
+
+
+def _of_phase(trace: ModelTrace | str, phase: str) -> ModelTrace | str:
+    if isinstance(trace, str) or trace.failure is not None or any(_phase(op) == phase for op in trace.operators):
+        return trace
+    return f"not counted: the static trace does not say which operators are {phase}" if trace.operators else trace
+
+
+def _phase(op: OpRecord) -> str:
+    return str(getattr(op, "phase", "forward"))
+
+
+class _Row:
+    """What is found out about one row: the records of the trace that are its calls', and why they are not all."""
+
+    def __init__(self, time: OperatorTime) -> None:
+        self.time = time
+        self.records: list[OpRecord] = []
+        self.missing: dict[str, None] = {}
+
+    @property
+    def work(self) -> Work:
+        if self.missing:
+            return Work(None, None, "; ".join(self.missing))
+        return Work(sum(op.macs for op in self.records), sum(op.flops for op in self.records))
+
+
+class _Joined:
+    """The records of one phase of a trace, by the layer that ran and their names."""
+
+    def __init__(self, trace: ModelTrace, phase: str, times: OperatorTimes) -> None:
+        self._uncounted = {times.name_of(name) for name in trace.uncounted}
+        self._ran = times.layers.get(phase, frozenset())
+        self._records: dict[str, dict[str, list[OpRecord]]] = defaultdict(lambda: defaultdict(list))
+        self._whole: dict[str, list[OpRecord]] = defaultdict(list)
+        self._covered: dict[str, str] = {}
+        for traced in trace.operators:
+            if _phase(traced) != phase:
+                continue
+            op = replace(traced, operator=times.name_of(traced.operator))
+            layer = self._that_ran(op.layer)
+            self._whole[layer].append(op)
+            if op.operator.startswith(_OF_A_LAYER):
+                self._covered[op.layer] = op.operator.partition("::")[2]
+            else:
+                self._records[layer][op.operator].append(op)
+
+    def _that_ran(self, path: str) -> str:
+        """Return the layer that had the work of one which is part of the trace alone: fused kernels call no layers."""
+        return next((layer for layer in _around(path) if layer in self._ran), path)
+
+    def layers(self) -> Iterator[tuple[str, Work]]:
+        """Yield the work of each layer without the layers inside it."""
+        for path, records in self._whole.items():
+            without = sorted({op.operator for op in records} & self._uncounted)
+            why = self._why_covered(path) if path not in self._covered else ""
+            why = why or (_no_formula(without) if without else "")
+            if why:
+                yield path, Work(None, None, why)
+            else:
+                yield path, Work(sum(op.macs for op in records), sum(op.flops for op in records))
+
+    def works(self, times: Sequence[OperatorTime]) -> list[Work]:
+        """Return the work of each row."""
+        rows = [_Row(each) for each in times]
+        of_layer: dict[str, list[_Row]] = defaultdict(list)
+        for row in rows:
+            of_layer[row.time.layer].append(row)
+        for layer, members in of_layer.items():
+            covered = self._why_covered(layer)
+            if covered:
+                for row in members:
+                    row.missing[covered] = None
+            else:
+                self._join(self._records[layer], members)
+        return [row.work for row in rows]
+
+    def _why_covered(self, path: str) -> str:
+        """Say which layer's formula counts what a layer does; nothing where its operators are counted one by one."""
+        by = next((layer for layer in _around(path) if layer in self._covered), None)
+        return "" if by is None else f"counted with the whole of layer {by!r}, by the formula of {self._covered[by]}"
+
+    def _join(self, records: Mapping[str, Sequence[OpRecord]], rows: Sequence[_Row]) -> None:
+        """Give the records of a layer to the calls that were seen in it, in their order."""
+        seen: dict[str, list[tuple[int, _Row]]] = defaultdict(list)
+        unknown: list[_Row] = []
+        in_order = sorted(
+            ((order, row, called) for row in rows for order, called in row.time.called), key=lambda found: found[0]
+        )
+        for order, row, called in in_order:
+            if not _find(called, (order, row), records, seen) and row not in unknown:
+                unknown.append(row)
+        for name, takers in seen.items():
+            said = self._why_unjoined(name, records[name], takers)
+            for place, (_, row) in enumerate(takers):
+                if said:
+                    row.missing[said] = None
+                else:
+                    row.records.append(records[name][place])
+        rest = [op for name, each in records.items() if name not in seen for op in each]
+        is_counted = all(op.operator not in self._uncounted for op in rest)
+        if len(unknown) == 1 and is_counted and any(op.flops for op in rest):
+            unknown[0].records += rest  # one kernel has done what the trace has as several operators
+            return
+        for row in unknown:
+            row.missing[_NOT_TRACED] = None
+
+    def _why_unjoined(self, name: str, records: Sequence[OpRecord], takers: Sequence[tuple[int, _Row]]) -> str:
+        if name in self._uncounted:
+            return _no_formula([name])
+        if len(takers) != len(records):
+            traced, found = _times(records), _times(takers)
+            return f"the static trace has {traced} of {name} in this layer, the profiler {found}"
+        of_one_row = len({id(row) for _, row in takers}) == 1
+        in_order = len({order for order, _ in takers}) == len(takers)
+        if of_one_row or in_order or len({(op.macs, op.flops) for op in records}) == 1:
+            return ""
+        return f"which of the {len(records)} calls of {name} in this layer is which is not known"
+
+
+def _find(
+    called: CalledOperator,
+    taker: tuple[int, _Row],
+    records: Mapping[str, Sequence[OpRecord]],
+    seen: dict[str, list[tuple[int, _Row]]],
+) -> bool:
+    """Note which calls of the trace a call is, itself or in what it called; say whether all of its work is known so."""
+    if called.is_free:
+        return True
+    if called.name in records:
+        seen[called.name].append(taker)
+        return True
+    before = sum(map(len, seen.values()))
+    inside = [_find(each, taker, records, seen) for each in called.inside]
+    return all(inside) and sum(map(len, seen.values())) > before
+
+
+def _around(path: str) -> Iterator[str]:
+    """Yield a layer's path and those of the layers around it, the innermost first."""
+    yield path
+    while path:
+        path = path.rpartition(".")[0]
+        yield path
+
+
+def _no_formula(names: Sequence[str]) -> str:
+    return f"no cost formula is known for {', '.join(names)}"
+
+
+def _times(calls: Sequence[object]) -> str:
+    return f"{len(calls)} call{'s' if len(calls) != 1 else ''}"

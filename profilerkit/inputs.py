@@ -1,0 +1,397 @@
+"""From a batch to a model call: what a model is fed, whatever shape the user's data has.
+
+Inputs are given once, in the way that is at hand: example inputs, shapes alone, a callable that builds them from a
+batch size, or data splits whose batches a `ForwardPass` takes apart.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .arguments.checking import checked, require_shallow
+from .arguments.rules import MOST
+from .arguments.structures import map_leaves
+from .error_text import shown
+from .errors import ArgumentError, InputError
+from .process.progress import track
+
+__all__ = [
+    "TARGET_KEYS",
+    "DataLoader",
+    "ForwardPass",
+    "ModelInputPattern",
+    "ModelInputs",
+    "NoInputs",
+    "TensorSpec",
+    "parse_input_shape",
+    "wrap_splits",
+]
+
+#: Entries of a mapping batch that are targets, not inputs of the model.
+TARGET_KEYS = ("label", "labels", "target", "targets", "y")
+
+
+class ModelInputs:
+    """The arguments of one model call: ``ModelInputs(x, mask=m)`` is ``model(x, mask=m)``.
+
+    >>> ModelInputs.of((1, 2)).args, ModelInputs.of({"mask": 3}).kwargs
+    ((1, 2), {'mask': 3})
+    """
+
+    __slots__ = ("args", "function", "kwargs")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.args = args
+        self.kwargs = kwargs
+        #: Called with the model and the arguments in place of the model itself; see `given_to`.
+        self.function: Callable[..., Any] | None = None
+
+    def given_to(self, function: Callable[..., Any] | None) -> ModelInputs:
+        """Return the same arguments for a function of the model: ``lambda model, x: model.generate(x)``."""
+        given = ModelInputs(*self.args, **self.kwargs)
+        given.function = function
+        return given
+
+    def run(self, model: Any) -> Any:
+        """Call the model with the arguments, or the function that they were given to."""
+        if self.function is not None:
+            return self.function(model, *self.args, **self.kwargs)
+        return model(*self.args, **self.kwargs)
+
+    def own_call(self) -> ModelInputs:
+        """Return the inputs for a backend that can follow the model's own call alone; raise `InputError` for others."""
+        if self.function is not None:
+            raise InputError("call= was given, but only the model's own call can be followed here; leave it out")
+        return self
+
+    @classmethod
+    def of(cls, value: Any) -> ModelInputs:
+        """Read inputs: a tuple or list are the positional ones, a mapping the keyword ones, all else is one input."""
+        if isinstance(value, ModelInputs):
+            return value
+        if isinstance(value, NoInputs):
+            raise value.error
+        if isinstance(value, Mapping):
+            strange = [key for key in value if not isinstance(key, str)]
+            if strange:
+                raise InputError(
+                    f"a mapping of inputs gives keyword arguments by name, but has the keys {strange!r}; to pass a "
+                    "mapping as one positional input, use ModelInputs(mapping)"
+                )
+            return cls(**value)
+        if isinstance(value, (tuple, list)):
+            return cls(*value)
+        return cls(value)
+
+    def map(self, function: Callable[[Any], Any]) -> ModelInputs:
+        """Return inputs of the same structure with ``function`` applied to every leaf."""
+        mapped = ModelInputs(*map_leaves(self.args, function), **map_leaves(self.kwargs, function))
+        return mapped.given_to(self.function)
+
+    def leaves(self) -> Iterator[Any]:
+        """Yield every leaf of the structure: positional inputs first, then keyword ones."""
+        found: list[Any] = []
+
+        def collect(leaf: Any) -> Any:
+            found.append(leaf)
+            return leaf
+
+        self.map(collect)
+        return iter(found)
+
+    def __repr__(self) -> str:
+        parts = [_brief(arg) for arg in self.args]
+        parts += [f"{name}={_brief(value)}" for name, value in self.kwargs.items()]
+        shown = f"ModelInputs({', '.join(parts)})"
+        if self.function is None:
+            return shown
+        return f"{shown} given to {getattr(self.function, '__name__', type(self.function).__name__)}"
+
+
+@dataclass(frozen=True)
+class NoInputs:
+    """What stands for inputs that are not to be had: the reason. Reading inputs from it raises it."""
+
+    error: Exception
+
+
+def _brief(value: Any) -> str:
+    try:
+        shape = getattr(value, "shape", None)
+    except RuntimeError:  # a nested tensor has several
+        return type(value).__name__
+    if shape is not None:
+        return f"{type(value).__name__}{tuple(shape)}"
+    text = shown(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """One input without its values: the shape of one sample (no batch dimension) and the dtype's name."""
+
+    shape: tuple[int, ...]
+    dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        if not _is_shape(self.shape):
+            raise ArgumentError(f"shape={shown(self.shape)}: give positive integers: (3, 224, 224)")
+        object.__setattr__(self, "shape", _sizes(self.shape))
+        wrong = [size for size in self.shape if not 1 <= size <= MOST]
+        if wrong or math.prod(self.shape) > MOST**2:
+            raise ArgumentError(
+                f"input shape {shown(self.shape)} has {shown(wrong or self.shape)}; give positive integers, without "
+                "the batch size, of a size that fits a memory"
+            )
+        if not isinstance(self.dtype, str):
+            raise ArgumentError(f"dtype={shown(self.dtype)}: give the name of a dtype, such as 'int64'")
+
+
+def parse_input_shape(value: Any) -> tuple[tuple[TensorSpec, ...], dict[str, TensorSpec]]:
+    """Read ``input_shape``: positional and keyword specs.
+
+    ``(3, 224, 224)`` is one input; ``[(3, 224, 224), ((128,), "int64")]`` are several, with a dtype where it is not
+    float32; ``{"ids": ((128,), "int64")}`` are keyword inputs.
+
+    >>> parse_input_shape([(3, 8), ((128,), "int64")])[0][1]
+    TensorSpec(shape=(128,), dtype='int64')
+    """
+    require_shallow("input_shape", value)
+    if isinstance(value, Mapping):
+        return (), {str(name): _spec(item) for name, item in value.items()}
+    if isinstance(value, TensorSpec) or _is_shape(value) or _is_shape_and_dtype(value):
+        return (_spec(value),), {}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return tuple(_spec(item) for item in value), {}
+    return (_spec(value),), {}
+
+
+def _is_shape(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str) and all(_is_size(size) for size in value)
+
+
+def _is_size(value: Any) -> bool:
+    return hasattr(value, "__index__") and not isinstance(value, bool)
+
+
+def _is_shape_and_dtype(value: Any) -> bool:
+    if not (isinstance(value, tuple) and len(value) == 2 and _is_shape(value[0])):
+        return False
+    if isinstance(value[1], str):
+        return True
+    return not _is_shape(value[1]) and (isinstance(value[1], type) or "dtype" in type(value[1]).__name__.lower())
+
+
+def _sizes(shape: Sequence[Any]) -> tuple[int, ...]:
+    return tuple(map(operator.index, shape))
+
+
+def _dtype_name(dtype: Any) -> str:
+    """Return the name of a dtype: of TensorFlow's and numpy's, of a class of numpy's, of torch's (torch.int64)."""
+    name = getattr(dtype, "name", None) or getattr(dtype, "__name__", None)
+    return str(name or dtype).rpartition(".")[2]
+
+
+def _spec(value: Any) -> TensorSpec:
+    if isinstance(value, TensorSpec):
+        return value
+    if _is_shape_and_dtype(value):
+        return TensorSpec(_sizes(value[0]), _dtype_name(value[1]))
+    if _is_shape(value):
+        return TensorSpec(_sizes(value))
+    raise ArgumentError(
+        f"input_shape={shown(value)} cannot be read as a shape; give (3, 224, 224), ((128,), 'int64'), a list of those "
+        "for several positional inputs, or a mapping of those for keyword inputs"
+    )
+
+
+class ModelInputPattern(tuple[Any, ...]):
+    """Which elements of a batch go into the model: ``(0, '_')`` is the first of two, the usual (inputs, targets).
+
+    Integers say where an element goes among the model's positional inputs, ``'_'`` leaves it out. Other strings name
+    the entries of a mapping batch that are passed as keyword inputs: ``("input_ids", "attention_mask")``.
+    """
+
+    def __new__(cls, elements: Iterable[Any]) -> ModelInputPattern:
+        """Check the elements: distinct integers from zero and '_', or names."""
+        if isinstance(elements, (str, bytes, Mapping, type)) or not isinstance(elements, Iterable):
+            raise ArgumentError(f"model_input_pattern={shown(elements)}: give {_PATTERNS}")
+        pattern = super().__new__(cls, elements)
+        if pattern.names:
+            if any(not isinstance(element, str) for element in pattern):
+                raise _wrong_pattern(pattern, "use integers and '_' for tuple batches, or names for mappings")
+            return pattern
+        places = [element for element in pattern if not (isinstance(element, str) and element == "_")]
+        if any(isinstance(place, bool) or not isinstance(place, int) or place < 0 for place in places):
+            raise _wrong_pattern(pattern, "elements must be integers from zero, '_' placeholders, or names")
+        if not places or len(set(places)) < len(places):
+            raise _wrong_pattern(pattern, "give each input of the model its own place, and at least one")
+        return pattern
+
+    @property
+    def names(self) -> list[str]:
+        """The names of keyword inputs; empty for a pattern of places."""
+        return [element for element in self if isinstance(element, str) and element != "_"]
+
+    def rearrange(self, batch: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Return (model inputs in order, the elements left out) of a batch.
+
+        Raises `InputError` where batch and pattern differ in length; a batch of the inputs alone is taken whole.
+        """
+        places = [element for element in self if element != "_"]
+        pattern = tuple(places) if len(batch) == len(places) else tuple(self)
+        if len(batch) != len(pattern):
+            raise InputError(
+                f"a batch of the loader has {len(batch)} elements, the model input pattern {tuple(self)!r} has "
+                f"{len(self)}; give ForwardPass(model_input_pattern=...) one element for each"
+            )
+        inputs = sorted((place, element) for place, element in _indexed(pattern, batch))
+        return tuple(batch[index] for _, index in inputs), tuple(
+            element for place, element in zip(pattern, batch, strict=True) if place == "_"
+        )
+
+
+#: What a pattern may be, after "give".
+_PATTERNS = "places such as (0, '_'), or the names of entries such as ('input_ids', 'attention_mask')"
+
+
+def _wrong_pattern(pattern: ModelInputPattern, why: str) -> ArgumentError:
+    return ArgumentError(f"model_input_pattern={shown(tuple(pattern))}: {why}")
+
+
+def _indexed(pattern: Sequence[Any], batch: Sequence[Any]) -> Iterator[tuple[int, int]]:
+    return ((place, index) for index, place in enumerate(pattern[: len(batch)]) if place != "_")
+
+
+class ForwardPass:
+    """Takes a batch apart into the model's inputs and the targets.
+
+    For data that no pattern describes, subclass it and override `extract_model_inputs` (and `extract_targets`, if
+    evaluation needs them), which may return anything `ModelInputs.of` reads. With ``expecting_common_inputs=False``
+    inputs are not cut or repeated to a batch size; then override `create_random_model_inputs`.
+    """
+
+    def __init__(self, model_input_pattern: Iterable[Any] | None = None, expecting_common_inputs: bool = True) -> None:
+        overridden = type(self).extract_model_inputs is not ForwardPass.extract_model_inputs
+        if model_input_pattern is None and not overridden:
+            raise TypeError(
+                f"{type(self).__name__} needs a model_input_pattern, such as (0, '_') for batches of (inputs, "
+                "targets), or a subclass that overrides extract_model_inputs"
+            )
+        creates = type(self).create_random_model_inputs is not ForwardPass.create_random_model_inputs
+        if not expecting_common_inputs and not creates:
+            raise TypeError(
+                f"{type(self).__name__} with expecting_common_inputs=False must override create_random_model_inputs"
+            )
+        self.pattern = None if model_input_pattern is None else ModelInputPattern(model_input_pattern)
+        self.expecting_common_inputs = checked("expecting_common_inputs", expecting_common_inputs)
+
+    def extract_model_inputs(self, batch: Any) -> Any:
+        """Return what the model is called with for a batch: anything that `ModelInputs.of` reads."""
+        if isinstance(batch, Mapping):
+            return self._entries(batch)
+        if isinstance(batch, (tuple, list)):
+            return self._pattern().rearrange(batch)[0]
+        return batch
+
+    def extract_targets(self, batch: Any) -> Any:
+        """Return what the model's output is compared with: what the pattern leaves out, or a mapping's targets."""
+        if isinstance(batch, Mapping):
+            found = [batch[key] for key in TARGET_KEYS if key in batch]
+        else:
+            found = list(self._pattern().rearrange(batch)[1]) if isinstance(batch, (tuple, list)) else []
+        if not found:
+            raise InputError(
+                f"no targets in a batch of type {type(batch).__name__}: the pattern leaves none out; override "
+                "ForwardPass.extract_targets to say where they are"
+            )
+        return found[0] if len(found) == 1 else tuple(found)
+
+    def create_random_model_inputs(self, batch_size: int) -> Any:
+        """Build inputs for a batch size; only called where ``expecting_common_inputs`` is False."""
+        raise NotImplementedError
+
+    def _pattern(self) -> ModelInputPattern:
+        if self.pattern is None or self.pattern.names:
+            raise InputError(
+                f"a tuple batch needs a pattern of places such as (0, '_'), but the pattern is {self.pattern!r}"
+            )
+        return self.pattern
+
+    def _entries(self, batch: Mapping[Any, Any]) -> Any:
+        names = self.pattern.names if self.pattern is not None else []
+        absent = [name for name in names if name not in batch]
+        if absent:
+            raise InputError(f"the pattern names {absent!r}, but the batch has the keys {list(batch)!r}")
+        return {key: batch[key] for key in (names or batch) if names or key not in TARGET_KEYS}
+
+
+class DataLoader:
+    """A thin wrapper that makes any iterable of batches one that a profiler can read inputs from.
+
+    Batches may be tuples, lists, mappings or single tensors. The iterable must be one that can be read again.
+    """
+
+    def __init__(self, native: Iterable[Any], forward_pass: ForwardPass | None = None) -> None:
+        if isinstance(native, Iterator):
+            raise InputError(
+                f"a {type(native).__name__} can be read only once; give the data loader itself, or a list of batches"
+            )
+        if not isinstance(native, Iterable) and not hasattr(native, "__getitem__"):
+            raise ArgumentError(f"native={shown(native)}: a data split must be an iterable of batches")
+        if not (forward_pass is None or isinstance(forward_pass, ForwardPass)):
+            raise ArgumentError(f"forward_pass={shown(forward_pass)}: give a ForwardPass")
+        self.native_dl = native
+        self.forward_pass = forward_pass or ForwardPass(model_input_pattern=(0, "_"))
+        self._description: str | None = None
+
+    def __iter__(self) -> Iterator[Any]:
+        if self._description is None:
+            return iter(self.native_dl)
+        return iter(track(self.native_dl, self._description))
+
+    def __len__(self) -> int:
+        return len(self.native_dl)  # type: ignore[arg-type]
+
+    @property
+    def batch_size(self) -> int | None:
+        """The batch size the native loader says it has, or None."""
+        return getattr(self.native_dl, "batch_size", None)
+
+    def tracked(self, description: str) -> DataLoader:
+        """Return the same loader, whose iteration shows its progress on a terminal."""
+        twin = copy.copy(self)
+        twin._description = description
+        return twin
+
+    def model_inputs(self) -> ModelInputs:
+        """Return the model's inputs from the first batch."""
+        for batch in self.native_dl:
+            return ModelInputs.of(self.forward_pass.extract_model_inputs(batch))
+        raise InputError("the data split has no batches; give one with at least one")
+
+
+def wrap_splits(
+    data_splits: Mapping[str, Any],
+    forward_pass: ForwardPass | Mapping[str, ForwardPass] | None,
+    loader_class: type[DataLoader],
+    forward_pass_class: type[ForwardPass],
+) -> dict[str, DataLoader]:
+    """Wrap native loaders by name; a forward pass for all splits, or one by split, says how batches are taken apart."""
+    data_splits = checked("data_splits", data_splits)
+    if not (forward_pass is None or isinstance(forward_pass, (ForwardPass, Mapping))):
+        raise ArgumentError(f"forward_pass={shown(forward_pass)}: give a ForwardPass, or one by split")
+    default = forward_pass_class(model_input_pattern=(0, "_"))
+    misspelt = [name for name in forward_pass if name not in data_splits] if isinstance(forward_pass, Mapping) else []
+    if misspelt:
+        raise InputError(f"forward_pass names the splits {misspelt!r}; the data splits are: {', '.join(data_splits)}")
+    wrapped = {}
+    for name, native in data_splits.items():
+        chosen = forward_pass.get(name) if isinstance(forward_pass, Mapping) else forward_pass
+        wrapped[name] = native if isinstance(native, DataLoader) else loader_class(native, chosen or default)
+    return wrapped

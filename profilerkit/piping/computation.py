@@ -1,0 +1,295 @@
+"""How a function gets its arguments, and how a status comes to its value.
+
+For each parameter of a function, by name and in this order: what the caller passed; what every profiler has
+(``model``, ``data_splits``, ``backend``, ``profiler``); a registered status key of that name, computed first if need
+be, of which the function gets the value; the parameter's default.
+
+A value is remembered with the arguments it was computed from. What a value inherits from the statuses it was computed
+from is said on it too: made of a lower bound, it is a lower bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from inspect import Parameter
+from typing import Any
+
+from ..errors import DependencyCycleError, IncompleteStatusError, InputError, MissingArgumentError, ModelFailedError
+from ..process.containment import blamed, contained, giver_of
+from ..times.measurement import Measurement
+from .function import ProfilerFunction, describe
+from .registry import PROVIDED, Binding, Registry
+from .status import Completeness, Failure, Metric, Outcome, StatusKey, is_number
+
+__all__ = ["Computation", "Remembered", "compute_in_order"]
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """A computed status, the function that computed it, and the arguments it was computed from.
+
+    ``arguments`` is None for a value that was loaded: what it was computed from is not known. Values that were
+    measured together share their ``group``. ``fingerprint`` is the backend's, of the model at that time.
+    """
+
+    status: StatusKey
+    function: ProfilerFunction
+    arguments: Mapping[str, Any] | None
+    group: object | None = None
+    fingerprint: object = None
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """The arguments of a function, with the statuses some of them come from."""
+
+    values: Mapping[str, Any]
+    statuses: Mapping[str, StatusKey]
+
+    @property
+    def sources(self) -> dict[str, Any]:
+        """What a remembered value is compared by: the status itself where an argument comes from one."""
+        return {name: self.statuses.get(name, value) for name, value in self.values.items()}
+
+
+class Computation:
+    """One request to a profiler: the caller's arguments, and what was computed in it."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        provided: Mapping[str, Any],
+        memory: dict[str, Remembered],
+        given: Mapping[str, Any],
+        recompute: bool = False,
+        path: list[str] | None = None,
+    ) -> None:
+        self.registry = registry
+        self.provided = provided
+        self.memory = memory
+        self.given = given
+        self.recompute = recompute
+        #: What is being computed right now, in requests that a function makes of its own profiler too.
+        self._path: list[str] = [] if path is None else path
+        self._fingerprints: dict[bool, object] = {}
+        self._fresh: set[int] = set()
+        self._failed: dict[int, Exception] = {}
+
+    def status(self, name: str) -> StatusKey:
+        """Return the computed status of that name, computing it and what it needs where need be."""
+        binding = self.registry[name]
+        known = self.memory.get(name)
+        if known and known.arguments is None and known.function is binding.function and not self._asks_anew(binding):
+            return known.status
+        resolved = self.resolve(binding)
+        known = self.remembered(binding, resolved)
+        return known.status if known else self._compute(binding, resolved)
+
+    def remembered(self, binding: Binding, resolved: Resolved) -> Remembered | None:
+        """Return what is remembered for a binding, if it was computed from these arguments."""
+        known = self.memory.get(binding.key.NAME)
+        return known if known and self._still_holds(known, binding, resolved) else None
+
+    def resolve(self, binding: Binding) -> Resolved:
+        """Find every argument of a binding's function."""
+        earlier = self._failed.get(id(binding.function))
+        if earlier is not None:
+            raise earlier
+        name = binding.key.NAME
+        if name in self._path:
+            circle = " -> ".join([*self._path[self._path.index(name) :], name])
+            raise DependencyCycleError(
+                f"these status keys need each other in a circle: {circle}; break it at one of them"
+            )
+        self._path.append(name)
+        try:
+            return self._resolve(binding.function)
+        except Exception as error:
+            self._failed[id(binding.function)] = error
+            raise
+        finally:
+            self._path.pop()
+
+    def _resolve(self, function: ProfilerFunction) -> Resolved:
+        values: dict[str, Any] = {}
+        statuses: dict[str, StatusKey] = {}
+        for name, parameter in function.parameters().items():
+            if name in self.given:
+                values[name] = self.given[name]
+            elif name in PROVIDED:
+                values[name] = self.provided[name]
+            elif name in self.registry:
+                statuses[name] = self.status(name)
+                values[name] = statuses[name].value
+            elif parameter.default is not Parameter.empty:
+                values[name] = parameter.default
+            else:
+                raise MissingArgumentError(
+                    f"{describe(function)} needs an argument {name!r} that nothing provides: pass it "
+                    f"(compute_status(..., {name}=...)), or register a function that computes the status key {name!r}"
+                )
+        return Resolved(values, statuses)
+
+    def _asks_anew(self, binding: Binding) -> bool:
+        return self.recompute or any(name in self.given for name in binding.function.parameters())
+
+    def _still_holds(self, known: Remembered, binding: Binding, resolved: Resolved) -> bool:
+        if known.function is not binding.function or known.arguments is None:
+            return False
+        if known.fingerprint != self._fingerprint(binding.function):
+            return False
+        if self.recompute and id(binding.function) not in self._fresh:
+            return False
+        if known.status.outcome.completeness is Completeness.FAILED and id(binding.function) not in self._fresh:
+            return False
+        sources = resolved.sources
+        return sources.keys() == known.arguments.keys() and all(
+            value is known.arguments[name] if name in PROVIDED else _same(value, known.arguments[name])
+            for name, value in sources.items()
+        )
+
+    def _compute(self, binding: Binding, resolved: Resolved) -> StatusKey:
+        function = binding.function
+        blocked = _blocked_by(resolved.statuses)
+        try:
+            returned = blocked if blocked is not None else self._invoke(binding, resolved)
+            outcomes = self.outcomes(binding, returned)
+        except Exception as error:
+            self._failed[id(function)] = error
+            raise
+        return self.store(binding, outcomes, resolved)
+
+    def _invoke(self, binding: Binding, resolved: Resolved) -> Any:
+        function = binding.function
+        self._path.append(binding.key.NAME)
+        try:
+            gets_the_model = not resolved.values.keys().isdisjoint(PROVIDED)
+            with contained(giver_of(function), describe(function)):
+                if function.ONLY_THROUGH_BACKEND or not gets_the_model:
+                    return function.invoke(resolved.values)
+                with self.provided["backend"].preserved(self.provided["model"]):
+                    return function.invoke(resolved.values)
+        finally:
+            self._path.pop()
+
+    def _fingerprint(self, function: ProfilerFunction) -> object:
+        """Return the model's fingerprint: with the values of its parameters where a function may look at them.
+
+        One that uses the model through the backend alone counts and times, whatever the values are.
+        """
+        values = not (function.ONLY_THROUGH_BACKEND or function.parameters().keys().isdisjoint(PROVIDED))
+        if values not in self._fingerprints:
+            self._fingerprints[values] = self.provided["backend"].fingerprint(self.provided["model"], values)
+        return self._fingerprints[values]
+
+    def store(
+        self, binding: Binding, outcomes: Mapping[str, Outcome], resolved: Resolved, group: object | None = None
+    ) -> StatusKey:
+        """Remember the outcomes of a binding's function for all the keys it still holds."""
+        self._fresh.add(id(binding.function))
+        missing = tuple(dict.fromkeys(m for status in resolved.statuses.values() for m in status.outcome.missing))
+        fingerprint = self._fingerprint(binding.function)
+        for name, outcome in outcomes.items():
+            held = self.registry[name] if name in self.registry else None
+            if held is None or held.function is not binding.function:
+                continue
+            if missing and outcome.completeness is Completeness.COMPLETE:
+                outcome = replace(outcome, completeness=Completeness.PARTIAL, missing=missing)
+            status = held.key.computed(outcome, tuple(resolved.statuses.values()))
+            self.memory[name] = Remembered(status, binding.function, resolved.sources, group, fingerprint)
+        return self.memory[binding.key.NAME].status
+
+    def fail(self, binding: Binding, error: Exception) -> None:
+        """Keep an error as the outcome of every key that the failing function holds."""
+        for held in self.registry:
+            if held.function is binding.function:
+                status = held.key.computed(replace(Outcome.of(Failure(error)), note=blamed(error)))
+                self.memory[held.key.NAME] = Remembered(status, held.function, {})
+
+    def outcomes(self, binding: Binding, returned: Any) -> dict[str, Outcome]:
+        """Read what a binding's function returned: a dict by name, or the bare value of its only key."""
+        function, name = binding.function, binding.key.NAME
+        declared = [key.NAME for key in function.bounded_keys()]
+        if isinstance(returned, Outcome):
+            return dict.fromkeys(declared, returned)
+        if not isinstance(returned, dict):
+            if len(declared) > 1:
+                raise TypeError(
+                    f"{describe(function)} computes {', '.join(declared)} but returned {type(returned).__name__}: "
+                    "with several status keys, return a dict of values by name"
+                )
+            return {name: _plausible(binding.key, Outcome.of(returned))}
+        absent = [key for key in (name, *declared) if key not in returned]
+        if absent:
+            raise TypeError(
+                f"{describe(function)} was asked for {name!r} but returned a dict without {absent[0]!r}, with the "
+                f"keys: {_listing(returned)}"
+            )
+        undeclared = [key for key in returned if key not in declared]
+        if undeclared:
+            raise TypeError(
+                f"{describe(function)} returned {_listing(undeclared)}, which get_bounded_status_keys() does not "
+                f"declare; it declares {_listing(declared)}"
+            )
+        return {key.NAME: _plausible(key, Outcome.of(returned[key.NAME])) for key in function.bounded_keys()}
+
+
+def _plausible(key: StatusKey, outcome: Outcome) -> Outcome:
+    """Return the outcome of a key; a failure where it is a time that is negative, which no clock tells."""
+    if not (isinstance(key, Metric) and key.UNIT == "s" and is_number(outcome.value)):
+        return outcome
+    least = outcome.value.min if isinstance(outcome.value, Measurement) else float(outcome.value)
+    if least >= 0:
+        return outcome
+    return Outcome.of(Failure(InputError(f"{key.NAME} has {least} s: a time is 0 seconds or more; read another clock")))
+
+
+def compute_in_order(
+    computation: Computation, bindings: Iterable[Binding], model_name: str, strict: bool
+) -> Iterator[str]:
+    """Compute bindings one after the other and yield the name of each that is done; failures are kept unless strict."""
+    for binding in bindings:
+        name = binding.key.NAME
+        try:
+            status = computation.status(name)
+            if strict and status.outcome.error is not None:
+                raise status.outcome.error
+        except Exception as error:
+            if strict:
+                raise
+            computation.fail(binding, error)
+            yield name
+            continue
+        if strict and status.outcome.completeness is not Completeness.COMPLETE:
+            raise IncompleteStatusError(
+                f"{name} of {model_name} is {status.outcome.completeness.value}: {'; '.join(status.outcome.missing)}"
+            )
+        yield name
+
+
+def _blocked_by(statuses: Mapping[str, StatusKey]) -> Outcome | None:
+    """Return the outcome of a function that needs a value which is not to be had."""
+    for name, status in statuses.items():
+        outcome = status.outcome
+        if outcome.completeness is Completeness.FAILED:
+            raise outcome.error or ModelFailedError(f"{name} failed: {'; '.join(outcome.missing)}")
+        if outcome.completeness is Completeness.UNAVAILABLE:
+            reason = f"needs {name}, which is unavailable: {'; '.join(outcome.missing)}"
+            return Outcome(None, Completeness.UNAVAILABLE, (reason,))
+    return None
+
+
+def _same(value: Any, other: Any) -> bool:
+    if value is other:
+        return True
+    if type(value) is not type(other) or isinstance(value, StatusKey):
+        return False
+    try:
+        return bool(value == other)
+    except Exception:  # tensors and arrays compare element by element; two objects then count as different
+        return False
+
+
+def _listing(names: Any) -> str:
+    return ", ".join(repr(name) for name in names) or "none"

@@ -1,0 +1,180 @@
+"""Profiler functions: the signature of ``__call__`` is the contract.
+
+A function names what it needs, as a pytest fixture does, and the profiler hands it over. What may be named is said in
+`profilerkit.piping.computation`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from inspect import Parameter
+from typing import Any, ClassVar, TypeAlias
+from weakref import WeakKeyDictionary
+
+from ..arguments.checking import checked
+from ..error_text import shown
+from .status import StatusKey
+
+__all__ = ["ExternalProfilerFunction", "JointFunction", "ProfilerFunction"]
+
+KeyLike: TypeAlias = "StatusKey | type[StatusKey]"
+
+_VARIADIC = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+
+
+_signatures: WeakKeyDictionary[Callable[..., Any], inspect.Signature] = WeakKeyDictionary()
+
+
+class ProfilerFunction(ABC):
+    """Computes one or more status keys of a model.
+
+    A subclass says which keys in `get_bounded_status_keys` and what it needs in the signature of ``__call__``:
+
+    >>> from profilerkit import Metric
+    >>> class MacsPerParam(Metric):
+    ...     '''Multiply-accumulates per parameter.'''
+    ...     NAME = "macs_per_param"
+    >>> class ComputeMacsPerParam(ProfilerFunction):
+    ...     def get_bounded_status_keys(self):
+    ...         return MacsPerParam
+    ...     def __call__(self, macs, total_params):
+    ...         return macs / total_params
+
+    With one key ``__call__`` may return the bare value; with several, a dict of values by name. A value that is a
+    lower bound is returned as `Partial`, one that cannot be had as `Unavailable`.
+    """
+
+    #: Whether the function, where a plugin offers it, is used only for what is asked for by name.
+    ON_DEMAND: ClassVar[bool] = False
+    #: Whether it uses the model through the backend's methods alone, which hand it back untouched themselves.
+    ONLY_THROUGH_BACKEND: ClassVar[bool] = False
+    #: The status keys that the report of a watched training loop has on its account; see `Profiler.watch`.
+    REPORTED_OF_WATCHED_STEPS: ClassVar[tuple[str, ...]] = ()
+
+    def get_bounded_status_keys(self) -> KeyLike | Iterable[KeyLike]:
+        """Return the status keys this function computes: classes, or configured instances."""
+        spelt_in_the_singular = getattr(self, "get_bounded_status_key", None)
+        if spelt_in_the_singular is None:
+            raise TypeError(f"{describe(self)} does not say what it computes: define get_bounded_status_keys()")
+        keys: KeyLike | Iterable[KeyLike] = spelt_in_the_singular()
+        return keys
+
+    def bounded_keys(self) -> tuple[StatusKey, ...]:
+        """Return the status keys this function computes as templates, checked."""
+        bounded = self.get_bounded_status_keys()
+        single = isinstance(bounded, (StatusKey, str)) or inspect.isclass(bounded)
+        keys: Iterable[Any] = (bounded,) if single else bounded  # type: ignore[assignment]
+        templates = tuple(_template(self, key) for key in keys)
+        names = [template.NAME for template in templates]
+        if not names:
+            raise TypeError(f"{describe(self)} is bound to no status key: return at least one")
+        if len(set(names)) < len(names):
+            raise TypeError(f"{describe(self)} is bound to the same status key twice: {', '.join(names)}")
+        return templates
+
+    def parameters(self) -> Mapping[str, Parameter]:
+        """Return the parameters the profiler provides, by name."""
+        return self._signature().parameters
+
+    def _signature(self) -> inspect.Signature:
+        """Return the signature of ``__call__``: read once for each method, for a profiler asks for it all the time."""
+        method = type(self).__call__
+        known = None if hasattr(self, "__signature__") else _signatures.get(method)
+        if known is None:
+            known = inspect.signature(self)
+            if not hasattr(self, "__signature__"):
+                _signatures[method] = known
+        return known
+
+    def can_pipe(self) -> bool:
+        """Say whether arguments can be handed over by name: not with ``*args`` or ``**kwargs`` in the signature."""
+        return not any(parameter.kind in _VARIADIC for parameter in self.parameters().values())
+
+    def invoke(self, arguments: Mapping[str, Any]) -> Any:
+        """Call the function with the arguments, whatever kinds its parameters are of."""
+        bound = self._signature().bind_partial()
+        bound.arguments.update(arguments)
+        return self(*bound.args, **bound.kwargs)
+
+    @abstractmethod
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Compute the values; a subclass spells out the parameters it needs."""
+
+
+class ExternalProfilerFunction(ProfilerFunction):
+    """Makes a profiler function of any callable whose first two positional parameters take model and data.
+
+    What these two are called does not matter; the callable's other parameters are provided by name. The status keys
+    are given here, or by a subclass that overrides `get_bounded_status_keys`.
+
+    >>> def count_batches(network, data):
+    ...     return len(data["test"])
+    >>> ExternalProfilerFunction(count_batches, StatusKey).can_pipe()
+    True
+    """
+
+    def __init__(self, func: Callable[..., Any], *status_keys: KeyLike) -> None:
+        self.func = checked("func", func)
+        self.status_keys = status_keys
+        try:
+            listed = list(inspect.signature(func).parameters.values())
+        except ValueError as error:
+            raise TypeError(f"{shown(func)} has no signature to read; wrap it in a Python function") from error
+        leading = listed[:2]
+        positional = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+        if not any(parameter.kind in _VARIADIC for parameter in listed) and (
+            len(leading) < 2 or any(parameter.kind not in positional for parameter in leading)
+        ):
+            raise TypeError(f"{shown(func)} must take the model and the data as its first two positional parameters")
+        self._variadic = [parameter for parameter in listed if parameter.kind in _VARIADIC]
+        self._others = {p.name: p for p in listed[2:] if p.kind not in _VARIADIC}
+
+    def get_bounded_status_keys(self) -> KeyLike | Iterable[KeyLike]:
+        """Return the status keys given to the constructor."""
+        return self.status_keys or super().get_bounded_status_keys()
+
+    def parameters(self) -> Mapping[str, Parameter]:
+        """Return ``model``, ``data_splits`` and the callable's further parameters."""
+        own = {name: Parameter(name, Parameter.KEYWORD_ONLY) for name in ("model", "data_splits")}
+        return {**own, **self._others, **{parameter.name: parameter for parameter in self._variadic}}
+
+    def invoke(self, arguments: Mapping[str, Any]) -> Any:
+        """Call the function; model and data go first, in this order."""
+        others = {name: value for name, value in arguments.items() if name not in ("model", "data_splits")}
+        return self(arguments["model"], arguments["data_splits"], **others)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the wrapped callable with model, data and its further arguments."""
+        return self.func(*args, **kwargs)
+
+
+class JointFunction(ProfilerFunction):
+    """A profiler function that measures several models in one go, so that they meet the same conditions.
+
+    ``compare`` uses it for times: the models take turns, and the ratio comes from the pairs.
+    """
+
+    @abstractmethod
+    def measure_together(self, calls: Sequence[Mapping[str, Any]]) -> Sequence[Any]:
+        """Return what ``__call__`` would for each set of arguments (one per model), measured together."""
+
+
+def _template(function: ProfilerFunction, key: Any) -> StatusKey:
+    template = key() if inspect.isclass(key) and issubclass(key, StatusKey) else key
+    if not isinstance(template, StatusKey):
+        raise TypeError(f"{describe(function)} is bound to {shown(key)}, which is no StatusKey class or instance")
+    if not isinstance(template.NAME, str) or not template.NAME:
+        raise TypeError(
+            f"status key {type(template).__name__} of {describe(function)} has no NAME: set a non-empty string"
+        )
+    return template
+
+
+def describe(function: ProfilerFunction) -> str:
+    """Name a function for a message: its class, and the callable it wraps."""
+    inner = getattr(function, "func", None)
+    if inner is None:
+        return type(function).__name__
+    return f"{type(function).__name__}({getattr(inner, '__name__', type(inner).__name__)})"

@@ -1,0 +1,68 @@
+"""Measuring several models together: whatever a `JointFunction` computes for every profiler of a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from ..process.containment import contained, giver_of
+from .computation import Computation
+from .function import JointFunction, describe
+
+__all__ = ["measure_jointly"]
+
+
+def measure_jointly(computations: Sequence[Computation], names: Collection[str]) -> None:
+    """Measure together what of ``names`` all of the computations have a `JointFunction` of the same type for.
+
+    What is remembered from an earlier measurement of the same models with the same arguments is kept. What cannot be
+    measured so (a model that fails) is left to each one's own turn, where its failure is kept.
+    """
+    done: set[str] = set()
+    for binding in computations[0].registry:
+        function, name = binding.function, binding.key.NAME
+        if not isinstance(function, JointFunction) or name in done or name not in names:
+            continue
+        if all(_has_same(computation, name, function) for computation in computations):
+            _measure(computations, name, function)
+            done |= {key.NAME for key in function.bounded_keys()}
+
+
+def _has_same(computation: Computation, name: str, function: JointFunction) -> bool:
+    return name in computation.registry and type(computation.registry[name].function) is type(function)
+
+
+def _measure(computations: Sequence[Computation], name: str, function: JointFunction) -> None:
+    bindings = [computation.registry[name] for computation in computations]
+    try:
+        resolved = [computation.resolve(binding) for computation, binding in zip(computations, bindings, strict=True)]
+        known = [
+            computation.remembered(binding, arguments)
+            for computation, binding, arguments in zip(computations, bindings, resolved, strict=True)
+        ]
+        groups = {id(memory.group) if memory and memory.group else None for memory in known}
+        if len(groups) == 1 and None not in groups:
+            return
+        with contained(giver_of(function), describe(function)):
+            returned = function.measure_together([arguments.values for arguments in resolved])
+    except Exception:  # said again, and kept, when the failing model is measured alone
+        _without_the_failing(computations, name, function)
+        return
+    group = object()
+    for computation, binding, arguments, value in zip(computations, bindings, resolved, returned, strict=True):
+        computation.store(binding, computation.outcomes(binding, value), arguments, group)
+
+
+def _without_the_failing(computations: Sequence[Computation], name: str, function: JointFunction) -> None:
+    """Measure the others together where some model fails: each is tried alone first."""
+    if len(computations) < 3:
+        return
+    fine = [computation for computation in computations if _works(computation, name)]
+    if 1 < len(fine) < len(computations):
+        _measure(fine, name, function)
+
+
+def _works(computation: Computation, name: str) -> bool:
+    try:
+        return computation.status(name).outcome.error is None
+    except Exception:
+        return False

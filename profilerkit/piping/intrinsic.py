@@ -1,0 +1,195 @@
+"""What every profiler can compute on demand, before any metric is registered: the model's inputs, and its trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..arguments.checking import checked, require_shallow
+from ..backend import Backend
+from ..errors import ArgumentError, InputError
+from ..inputs import DataLoader, ModelInputs, NoInputs, TensorSpec, parse_input_shape
+from ..trace.ignoring import Ignored, without_layers
+from ..trace.records import ModelTrace
+from .function import ProfilerFunction
+from .status import StatusKey
+
+__all__ = ["ComputeInputs", "ComputeTrace", "InputSource", "Inputs", "Trace", "batch_size_of"]
+
+
+class Inputs(StatusKey):
+    """The `ModelInputs` the model is profiled with; other functions name ``inputs`` to get them."""
+
+    NAME = "inputs"
+
+
+class Trace(StatusKey):
+    """The `ModelTrace` of the model; other functions name ``trace`` to work on it."""
+
+    NAME = "trace"
+
+
+@dataclass(frozen=True)
+class InputSource:
+    """Where inputs come from, as the user gave it: example inputs, a callable of the batch size, or shapes alone."""
+
+    example: Any = None
+    shapes: tuple[tuple[TensorSpec, ...], dict[str, TensorSpec]] | None = None
+
+    @classmethod
+    def of(cls, inputs: Any, input_shape: Any) -> InputSource | None:
+        """Read the two ways to give inputs; None where neither is used."""
+        if inputs is not None and input_shape is not None:
+            raise ArgumentError("both inputs and input_shape were given; give one of them")
+        if input_shape is not None:
+            return cls(shapes=parse_input_shape(input_shape))
+        require_shallow("inputs", inputs)
+        return None if inputs is None else cls(example=inputs)
+
+    def build(self, backend: Backend, batch_size: int | None, model: Any = None) -> ModelInputs:
+        """Return inputs of the batch size; of the example's own, or 1 for shapes, where it is None.
+
+        An example is fitted to the model before it is resized: what is no tensor at all has no batch to resize.
+        """
+        if self.shapes is not None:
+            positional, keywords = self.shapes
+            size = batch_size or 1
+            args = [backend.random_tensor(spec, size) for spec in positional]
+            return ModelInputs(*args, **{name: backend.random_tensor(spec, size) for name, spec in keywords.items()})
+        if isinstance(self.example, Callable) and not backend.is_tensor(self.example):  # type: ignore[arg-type]
+            return ModelInputs.of(self.example(batch_size or 1)).map(backend.as_tensor)
+        inputs = backend.fit_inputs(model, ModelInputs.of(self.example).map(backend.as_tensor))
+        return inputs if batch_size is None else resized(inputs, backend, batch_size)
+
+
+def resized(inputs: ModelInputs, backend: Backend, batch_size: int) -> ModelInputs:
+    """Return the inputs with the batch dimension of every tensor cut or repeated to ``batch_size``.
+
+    The batch dimension is the first one, which all tensors that have dimensions must then share in length.
+    """
+    tensors = [leaf for leaf in inputs.leaves() if backend.is_tensor(leaf) and len(leaf.shape)]
+    lengths = {int(tensor.shape[0]) for tensor in tensors}
+    if len(lengths) != 1:
+        found = ", ".join(map(str, sorted(lengths))) or "no tensors at all"
+        raise InputError(
+            f"cannot make a batch of {batch_size} from these inputs: their first dimensions are {found}, not one batch "
+            "size; give inputs of that batch size, or a callable that builds them from it"
+        )
+    if lengths == {batch_size}:
+        return inputs
+
+    def resize(leaf: Any) -> Any:
+        return backend.with_batch_size(leaf, batch_size) if backend.is_tensor(leaf) and len(leaf.shape) else leaf
+
+    return inputs.map(resize)
+
+
+def batch_size_of(inputs: ModelInputs | NoInputs, backend: Backend) -> int | None:
+    """Return the length of the first dimension that all input tensors share, or None where they share none."""
+    if isinstance(inputs, NoInputs):
+        return None
+    lengths = {_length(leaf) for leaf in inputs.leaves() if backend.is_tensor(leaf)} - {None}
+    return lengths.pop() if len(lengths) == 1 else None
+
+
+def _length(tensor: Any) -> int | None:
+    try:
+        return int(tensor.shape[0]) if len(tensor.shape) else None
+    except RuntimeError:  # torch's nested tensors have no shape where their samples have several
+        return None
+
+
+class ComputeInputs(ProfilerFunction):
+    """Finds what to call the model with: the example inputs if there are any, else the first batch of a split."""
+
+    def __init__(self, source: InputSource | None = None) -> None:
+        self.source = source
+        #: Examples and shapes run no code of the user's, which could touch the model or the process.
+        self.ONLY_THROUGH_BACKEND = source is not None and not callable(source.example)  # type: ignore[misc]
+
+    def get_bounded_status_keys(self) -> type[StatusKey]:
+        """Return `Inputs`."""
+        return Inputs
+
+    def __call__(
+        self,
+        backend: Backend,
+        data_splits: Mapping[str, DataLoader],
+        batch_size: int | None = None,
+        split: str | None = None,
+        model: Any = None,
+        call: Callable[..., Any] | None = None,
+    ) -> ModelInputs | NoInputs:
+        """Return inputs of ``batch_size`` samples; a split's are 1 unless it is given, examples are as they are.
+
+        They are in the layout that the model says it takes. ``call`` is a function of the model and the inputs that is
+        profiled in place of the model's own call: ``lambda model, x: model.generate(x)``.
+        What keeps them from being had is returned, not raised: some metrics need no inputs.
+        """
+        try:
+            call = checked("call", call)
+            inputs = backend.fit_inputs(model, self._build(model, backend, data_splits, batch_size, split))
+            return inputs if call is None else inputs.given_to(call)
+        except Exception as error:
+            return NoInputs(error)
+
+    def _build(
+        self,
+        model: Any,
+        backend: Backend,
+        data_splits: Mapping[str, DataLoader],
+        batch_size: int | None,
+        split: str | None,
+    ) -> ModelInputs:
+        if batch_size is not None:
+            batch_size = checked("batch_size", batch_size, "batch_size of one")
+        if self.source is not None:
+            return self.source.build(backend, batch_size, model)
+        return self._from_split(backend, data_splits, batch_size or 1, split)
+
+    @staticmethod
+    def _from_split(
+        backend: Backend, data_splits: Mapping[str, DataLoader], batch_size: int, split: str | None
+    ) -> ModelInputs:
+        if not data_splits:
+            raise InputError(
+                "there is nothing to run the model with; give inputs=x (example inputs), input_shape=(3, 224, 224) "
+                "(the shape of one sample; on the command line --input-shape 1,3,224,224), or "
+                "data_splits={'train': loader}"
+            )
+        chosen = split or ("train" if "train" in data_splits else next(iter(data_splits)))
+        loader = split_named(data_splits, chosen)
+        if not loader.forward_pass.expecting_common_inputs:
+            return ModelInputs.of(loader.forward_pass.create_random_model_inputs(batch_size))
+        return resized(loader.model_inputs().map(backend.as_tensor), backend, batch_size)
+
+
+def split_named(data_splits: Mapping[str, DataLoader], name: str) -> DataLoader:
+    """Return a data split by its name."""
+    if name not in data_splits:
+        known = ", ".join(repr(known) for known in data_splits) or "none"
+        raise InputError(f"no data split {name!r}; the splits are: {known}")
+    return data_splits[name]
+
+
+class ComputeTrace(ProfilerFunction):
+    """Traces the model once; all static metrics are views of the result."""
+
+    ONLY_THROUGH_BACKEND = True
+
+    def __init__(self, inputs: ComputeInputs) -> None:
+        self.inputs = inputs
+
+    def get_bounded_status_keys(self) -> type[StatusKey]:
+        """Return `Trace`."""
+        return Trace
+
+    def __call__(self, model: Any, backend: Backend, inputs: Any, ignore: Ignored = ()) -> ModelTrace:
+        """Return the trace of one forward pass; without inputs that of the layers, with the reason as its failure.
+
+        ``ignore`` are classes of layers, names of classes, or patterns of paths; what matches is left out.
+        """
+        if isinstance(inputs, NoInputs):
+            return without_layers(replace(backend.trace(model, None), failure=inputs.error), ignore)
+        return without_layers(backend.trace(model, ModelInputs.of(inputs)), ignore)

@@ -1,0 +1,178 @@
+"""Which function computes which status key, and who wins where two claim the same one.
+
+- Registering over a key that another function holds replaces it, with a warning.
+- ``override=True`` takes precedence over any plain registration, made before or after.
+- Two ``override=True`` on one key are an error. A failed registration leaves no trace.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..arguments.checking import argument_hint, checked_all, status_name
+from ..error_text import shown
+from ..errors import ArgumentError, ArgumentWarning, RegistrationConflictError, RegistrationWarning, UnknownStatusError
+from .function import ProfilerFunction, describe
+from .status import StatusKey
+
+__all__ = ["PROVIDED", "Binding", "Registry", "read_arguments", "why_no_function"]
+
+#: What every profiler provides by name; no status key may be called so.
+PROVIDED = ("model", "data_splits", "backend", "profiler")
+#: Parameters of the profiler's own methods, which could never reach a function.
+RESERVED = frozenset({"name", "recompute", "print_mode", "short_print", "strict"})
+#: What a profiler is made with; `profile` and `compare` take them too.
+MADE_WITH = ("inputs", "input_shape", "data_splits")
+
+
+@dataclass(frozen=True)
+class Binding:
+    """A status key's template with the function that computes it.
+
+    A binding ``on_demand`` is computed only where something needs it; it belongs to no table.
+    """
+
+    key: StatusKey
+    function: ProfilerFunction
+    override: bool = False
+    on_demand: bool = False
+
+
+class Registry:
+    """Maps the name of each status key to its binding."""
+
+    def __init__(self) -> None:
+        self._bindings: dict[str, Binding] = {}
+
+    def register(
+        self,
+        function: ProfilerFunction,
+        override: bool = False,
+        on_demand: bool = False,
+        leave_out: Container[str] = (),
+    ) -> None:
+        """Bind a function to all its keys but those left out, or to none if anything is wrong with it."""
+        if not isinstance(function, ProfilerFunction):
+            raise ArgumentError(f"cannot register {shown(function)}: {why_no_function(function)}")
+        if not function.can_pipe():
+            raise TypeError(
+                f"cannot register {describe(function)}: arguments are handed over by name, which *args and **kwargs "
+                "in its signature make ambiguous; spell its parameters out"
+            )
+        keys = [key for key in function.bounded_keys() if key.NAME not in leave_out]
+        wanted = {key.NAME: Binding(key, function, override, on_demand) for key in keys}
+        for name in wanted:
+            self._check(name, function, override)
+        for name, binding in wanted.items():
+            self._bind(name, binding)
+
+    def replace_function(self, old: ProfilerFunction, new: ProfilerFunction) -> None:
+        """Put ``new`` in the place of ``old`` for the keys it holds, and bind it to the keys that are new."""
+        held = {name: binding for name, binding in self._bindings.items() if binding.function is old}
+        override = any(binding.override for binding in held.values())
+        added = {key.NAME: Binding(key, new, override) for key in new.bounded_keys() if key.NAME not in held}
+        for name in added:
+            self._check(name, new, override)
+        self._bindings.update({name: replace(binding, function=new) for name, binding in held.items()})
+        for name, binding in added.items():
+            self._bind(name, binding)
+
+    def _check(self, name: str, function: ProfilerFunction, override: bool) -> None:
+        taken = sorted(RESERVED & function.parameters().keys())
+        if taken:
+            raise TypeError(
+                f"{describe(function)} takes {taken[0]!r}, which compute_status and its like take themselves and could "
+                "never pass on; call the parameter otherwise"
+            )
+        if name in PROVIDED:
+            raise TypeError(
+                f"{describe(function)}: a status key cannot be called {name!r}, every profiler provides that"
+            )
+        held = self._bindings.get(name)
+        if held and held.override and override and held.function is not function:
+            raise RegistrationConflictError(
+                f"{describe(held.function)} and {describe(function)} are both registered with override=True for "
+                f"status key {name!r}; register only one of them so"
+            )
+
+    def _bind(self, name: str, binding: Binding) -> None:
+        held = self._bindings.get(name)
+        if held and (held.function is binding.function or (held.override and not binding.override)):
+            return
+        if held and not held.on_demand and held.override == binding.override:
+            warnings.warn(
+                f"{describe(held.function)} no longer computes {name!r}: {describe(binding.function)} replaces it; "
+                "pass override=True to say that this is meant",
+                RegistrationWarning,
+                stacklevel=4,
+            )
+        self._bindings[name] = binding
+
+    def __getitem__(self, name: str | type[StatusKey]) -> Binding:
+        wanted = status_name("name", name)
+        if wanted not in self._bindings:
+            raise UnknownStatusError(wanted, self.names())
+        return self._bindings[wanted]
+
+    def __contains__(self, name: object) -> bool:
+        return status_name("name", name) in self._bindings
+
+    def __iter__(self) -> Iterator[Binding]:
+        return iter(tuple(self._bindings.values()))
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the keys that belong to tables, in the order of registration."""
+        return tuple(name for name, binding in self._bindings.items() if not binding.on_demand)
+
+    def functions(self) -> list[ProfilerFunction]:
+        """Return every bound function once."""
+        return list({id(binding.function): binding.function for binding in self}.values())
+
+    def parameters(self) -> set[str]:
+        """Return every argument name that some bound function takes."""
+        return {name for function in self.functions() for name in function.parameters()}
+
+    def copy(self) -> Registry:
+        """Return a registry with the same bindings that changes on its own."""
+        twin = Registry()
+        twin._bindings = dict(self._bindings)
+        return twin
+
+
+def why_no_function(value: Any) -> str:
+    """Say why a value is no function of a profiler's, and what to do."""
+    if isinstance(value, type) and issubclass(value, ProfilerFunction):
+        return f"it is a class; give an instance, {value.__name__}()"
+    if isinstance(getattr(value, "NAME", None), str):
+        return "it is a metric, no ProfilerFunction; ask for it with metrics=, and register what computes it"
+    if callable(value):
+        return "it is no ProfilerFunction; wrap it: ComputeEvalMetric(function), or ExternalProfilerFunction"
+    return "it is no ProfilerFunction; give instances, such as ComputeEvalMetric(get_accuracy)"
+
+
+def read_arguments(
+    kwargs: Mapping[str, Any],
+    registries: Iterable[Registry],
+    own: Iterable[str] = RESERVED,
+    *,
+    strict: bool = False,
+    stacklevel: int = 3,
+) -> dict[str, Any]:
+    """Return the arguments that functions of the registries take, those that are well known as plain values.
+
+    Raises `ArgumentError` for a value that breaks a rule of `profilerkit.arguments`. An argument that no function takes
+    is most often a typo: a warning says what is meant, with ``strict`` an `ArgumentError`. ``own`` are the arguments
+    that the caller takes itself, which are among what can be meant.
+    """
+    taken = {name for registry in registries for name in registry.parameters()}
+    known = {*taken, *own}
+    elsewhere = {name: f"a profiler takes {name!r} when it is made" for name in MADE_WITH if name not in own}
+    for name in sorted(kwargs.keys() - taken):
+        message = f"no registered function takes an argument {name!r}; {argument_hint(name, known, elsewhere)}"
+        if strict:
+            raise ArgumentError(message)
+        warnings.warn(message, ArgumentWarning, stacklevel=stacklevel)
+    return checked_all({name: value for name, value in kwargs.items() if name in taken})

@@ -1,0 +1,277 @@
+"""Status keys: what can be known about a model, and how each value is shown and compared.
+
+A `StatusKey` is a name and a value. A `Metric` is the status key people read: it has a description, units and a sense
+of better and worse. A registered key is a template; a computed status is a fresh copy that carries its outcome and is
+never changed afterwards.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import math
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, TypeVar
+
+from ..error_text import shown
+from ..errors import ProfilerKitError
+from ..times.measurement import Measurement
+from .quantity import Quantity, Scale, format_number, scale_value
+
+__all__ = [
+    "Comparative",
+    "Completeness",
+    "Failure",
+    "Metric",
+    "Noted",
+    "Outcome",
+    "Partial",
+    "StatusKey",
+    "Unavailable",
+    "is_number",
+]
+
+
+#: Fewer samples than these can give no 95 % confidence interval of a median.
+FEWEST_FOR_INTERVAL = 6
+
+
+class Comparative(Enum):
+    """How two values of one metric compare, and which of them is better.
+
+    >>> Comparative("diff")
+    <Comparative.DIFF: 'diff'>
+    >>> Comparative.RECIPROCAL.enhancement(reference=8, value=2)
+    4.0
+    """
+
+    #: Higher is better; the difference counts: value - reference.
+    DIFF = "diff"
+    #: Higher is better; the ratio counts: value / reference.
+    DIV = "div"
+    #: Lower is better; the ratio counts: reference / value.
+    RECIPROCAL = "reciprocal"
+    #: Not comparable.
+    NONE = "none"
+
+    @classmethod
+    def _missing_(cls, value: object) -> Comparative | None:
+        if isinstance(value, str):
+            for member in cls:
+                if value.strip().lower() in (member.value, "recip" if member is cls.RECIPROCAL else member.value):
+                    return member
+        return None
+
+    @classmethod
+    def parse(cls, value: Comparative | str) -> Comparative:
+        """Return the member for a member or its string, in upper or lower case."""
+        try:
+            return cls(value if isinstance(value, (str, cls)) else "")
+        except ValueError:
+            known = ", ".join(repr(member.value) for member in cls)
+            raise ValueError(f"unknown comparative {shown(value)}; use Comparative or one of {known}") from None
+
+    def enhancement(self, reference: float, value: float) -> float | None:
+        """Return how far ``value`` is better than ``reference``: None where nothing can be said."""
+        if self is Comparative.NONE:
+            return None
+        if self is Comparative.DIFF:
+            return float(value) - float(reference)
+        over, under = (value, reference) if self is Comparative.DIV else (reference, value)
+        if float(under) == 0:
+            return None if float(over) == 0 else math.inf
+        return float(over) / float(under)
+
+
+class Completeness(Enum):
+    """How much of the truth a value holds."""
+
+    COMPLETE = "complete"
+    #: A lower bound: what is missing is named beside it.
+    PARTIAL = "partial"
+    #: There is no value, and a reason why.
+    UNAVAILABLE = "unavailable"
+    #: The function that computes it raised.
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Partial:
+    """What a function returns for a value that is a lower bound: the value, and what it leaves out."""
+
+    value: Any
+    missing: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Noted:
+    """What a function returns for a value that something must be said of: the value, and what reports say with it."""
+
+    value: Any
+    note: str
+
+
+@dataclass(frozen=True)
+class Unavailable:
+    """What a function returns where a value cannot be had here: the reason."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What a function returns for one of its keys that failed while the others are fine: the error."""
+
+    error: Exception
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of computing a status: the value and how complete it is."""
+
+    value: Any = None
+    completeness: Completeness = Completeness.COMPLETE
+    missing: tuple[str, ...] = ()
+    error: Exception | None = None
+    note: str = ""
+
+    @classmethod
+    def of(cls, returned: Any) -> Outcome:
+        """Read what a function returned for one key."""
+        if isinstance(returned, Outcome):
+            return returned
+        if isinstance(returned, Partial):
+            missing = (returned.missing,) if isinstance(returned.missing, str) else tuple(returned.missing)
+            return cls(returned.value, Completeness.PARTIAL, missing)
+        if isinstance(returned, Noted):
+            return replace(cls.of(returned.value), note=returned.note)
+        if isinstance(returned, Unavailable):
+            return cls(None, Completeness.UNAVAILABLE, (returned.reason,))
+        if isinstance(returned, Failure):
+            return cls(None, Completeness.FAILED, (_said(returned.error),), returned.error)
+        if returned is None:
+            return cls(None, Completeness.UNAVAILABLE, ("the function returned nothing",))
+        return cls(returned)
+
+
+def _said(error: Exception) -> str:
+    """Return an error as a line; its type goes in front, unless the message is one of ours and says it all."""
+    if isinstance(error, ProfilerKitError):
+        return str(error)
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+S = TypeVar("S", bound="StatusKey")
+
+
+class StatusKey:
+    """A named value of a profiler. Subclasses set ``NAME``, the key it is asked for by."""
+
+    NAME: str = ""
+
+    def __init__(self) -> None:
+        self._outcome: Outcome | None = None
+        self._sources: tuple[StatusKey, ...] = ()
+
+    @property
+    def value(self) -> Any:
+        """The computed value in base units, or None where there is none."""
+        return self.outcome.value
+
+    @property
+    def outcome(self) -> Outcome:
+        """The value together with its completeness, and the error if there was one."""
+        outcome = getattr(self, "_outcome", None)
+        return outcome or Outcome(None, Completeness.UNAVAILABLE, ("not computed",))
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether this instance carries an outcome, or is a template."""
+        return getattr(self, "_outcome", None) is not None
+
+    @property
+    def sources(self) -> tuple[StatusKey, ...]:
+        """The statuses this one was computed from, directly."""
+        return getattr(self, "_sources", ())
+
+    def computed(self: S, outcome: Outcome, sources: tuple[StatusKey, ...] = ()) -> S:
+        """Return a fresh copy of this template that carries the outcome, and what it was computed from."""
+        status = copy.copy(self)
+        status._outcome = outcome
+        status._sources = sources
+        return status
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.NAME}={self.value!r})"
+
+
+class Metric(StatusKey):
+    """A status key that people read. For most metrics class attributes are enough.
+
+    >>> class MacsPerParam(Metric):
+    ...     '''Multiply-accumulates per parameter.'''
+    ...     NAME = "macs_per_param"
+    ...     UNIT = "MACs"
+    ...     COMPARATIVE = Comparative.RECIPROCAL
+    >>> MacsPerParam().friendly_name(), MacsPerParam().description()
+    ('Macs Per Param', 'Multiply-accumulates per parameter.')
+
+    Override a method where it takes more. Comparisons always use the value in base units, never what is shown.
+    """
+
+    #: Base unit as it is shown behind a prefix: "MACs", "B", "s", "%".
+    UNIT: str = ""
+    SCALE: Scale = Scale.NONE
+    COMPARATIVE: Comparative = Comparative.NONE
+
+    def description(self) -> str:
+        """Say in one sentence what the metric is; the docstring's first line unless overridden."""
+        return (inspect.getdoc(type(self)) or "").split("\n", 1)[0]
+
+    def friendly_name(self) -> str:
+        """Name the metric for people; ``NAME`` in title case unless overridden."""
+        return self.NAME.replace("_", " ").title()
+
+    def get_comparative(self) -> Comparative | str:
+        """Return how two values compare."""
+        return self.COMPARATIVE
+
+    def get_units(self) -> str:
+        """Return the unit that `get_value` is shown in, or an empty string."""
+        return self._quantity().unit
+
+    def get_value(self) -> Any:
+        """Return the value as it is shown, scaled to `get_units`."""
+        return self.value if self._number() is None else self._quantity().number
+
+    def show(self) -> str:
+        """Write value and unit for people; a measurement with the confidence interval of its median."""
+        if self.value is None:
+            return ""
+        number = self.get_value()
+        text = format_number(float(number)) if is_number(number) else str(number)
+        shown = f"{text} {self.get_units() or ''}".rstrip()
+        if isinstance(self.value, Measurement) and len(self.value.samples) >= FEWEST_FOR_INTERVAL:
+            factor = self._quantity().factor
+            low, high = (format_number(bound / factor) for bound in self.value.interval)
+            return f"{shown} [{low}, {high}]"
+        return shown
+
+    def _number(self) -> float | None:
+        return float(self.value) if is_number(self.value) else None
+
+    def _quantity(self) -> Quantity:
+        number = self._number()
+        return Quantity(0.0, self.UNIT, 1.0) if number is None else scale_value(number, self.UNIT, self.SCALE)
+
+
+def is_number(value: Any) -> bool:
+    """Say whether a value is one number that can be shown and compared: no text, no truth value, no array."""
+    if value is None or isinstance(value, (str, bytes, bool)) or not hasattr(value, "__float__"):
+        return False
+    try:
+        float(value)
+    except (TypeError, ValueError, OverflowError, RuntimeError):  # an array of several, an integer beyond floats
+        return False
+    return True

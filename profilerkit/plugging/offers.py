@@ -1,0 +1,369 @@
+"""What plugins offer: backends, functions, cost formulas, renderers and loaders; ours come the same way as anyone's."""
+
+from __future__ import annotations
+
+import functools
+import os
+import warnings
+import weakref
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, TypeVar
+
+from ..backend import Backend, BackendInfo
+from ..costs.registry import add_whole, read_formulas
+from ..error_text import shown
+from ..errors import (
+    BackendNotFoundError,
+    BackendNotInstalledError,
+    PluginWarning,
+    RegistrationConflictError,
+    UnknownStatusError,
+    by_likeness,
+)
+from ..piping.function import ProfilerFunction, describe
+from ..piping.registry import Registry
+from ..piping.status import StatusKey
+from ..process.containment import contained, remember_giver, said_of
+from ..process.locks import Lock
+from .extension import LoaderInfo, RendererInfo
+from .loaded_files import in_plain_names
+from .manager import (
+    Offer,
+    PluginInfo,
+    announce,
+    forget_loaded,
+    installed_plugins,
+    manager,
+    offered_by,
+    offers,
+    own_alone,
+    switched_off_plugins,
+    without_others,
+)
+
+__all__ = [
+    "Offer",
+    "PluginInfo",
+    "announce",
+    "backend_named",
+    "backends",
+    "claimed_once",
+    "default_functions",
+    "equipped",
+    "find_backend",
+    "forget",
+    "functions_offered",
+    "installed_plugins",
+    "load",
+    "manager",
+    "offered_backends",
+    "offered_loaders",
+    "offered_renderers",
+    "offered_status_keys",
+    "offers",
+    "op_costs",
+    "own_alone",
+    "switched_off_plugins",
+    "without_others",
+    "without_switched_off",
+]
+
+T = TypeVar("T")
+Costs = Mapping[Any, Callable[..., Any]]
+
+_LOCK = Lock()
+#: Which plugin gave which formula to which backend; a plugin that is in has been asked. By the backend's name where
+#: its instances share their formulas, else by the instance's id: backends may be equal, or not hashable.
+_formulas: dict[str | int, dict[PluginInfo, Costs]] = {}
+
+
+def offered_backends() -> list[Offer[BackendInfo]]:
+    """Return the backends of all plugins; two of one name raise `RegistrationConflictError`."""
+    return claimed_once("backend", offers("profilerkit_backends", BackendInfo))
+
+
+def offered_renderers() -> list[Offer[RendererInfo]]:
+    """Return the renderers of all plugins that return text; two of one name raise `RegistrationConflictError`."""
+    offered = offers("profilerkit_renderers", RendererInfo)
+    return [offer for offer in claimed_once("renderer", offered) if offer.item.is_text]
+
+
+def offered_loaders() -> list[Offer[LoaderInfo]]:
+    """Return the model loaders of all plugins; two of one name raise `RegistrationConflictError`."""
+    return claimed_once("model loader", offers("profilerkit_model_loaders", LoaderInfo))
+
+
+def offered_status_keys(leave_out: Collection[str] = ()) -> list[Offer[type[StatusKey]]]:
+    """Return the status keys that plugins name as their own.
+
+    Two that are called alike without being the same class raise `RegistrationConflictError`, unless left out.
+    """
+    hook = "profilerkit_status_keys"
+    found: list[Offer[type[StatusKey]]] = []
+    for offer in offers(hook, type):
+        if issubclass(offer.item, StatusKey) and isinstance(offer.item.NAME, str) and offer.item.NAME:
+            found.append(offer)
+        else:
+            _warn(f"hook {hook} of plugin {offer.plugin} offers {offer.item!r}, which is no StatusKey with a NAME")
+    named = [offer for offer in found if offer.item.NAME not in leave_out]
+    claimed_once("status key", named, name=lambda item: item.NAME, same=lambda one, other: one is other)
+    return found
+
+
+def claimed_once(
+    what: str,
+    offered: list[Offer[T]],
+    name: Callable[[T], str] = lambda item: str(item.name),  # type: ignore[attr-defined]
+    same: Callable[[T, T], bool] = lambda one, other: False,
+) -> list[Offer[T]]:
+    """Return what is offered; where two claim one name without being the ``same``, `RegistrationConflictError`."""
+    claims: dict[str, Offer[T]] = {}
+    for offer in offered:
+        first = claims.setdefault(name(offer.item), offer)
+        if first is not offer and not same(first.item, offer.item):
+            raise _conflict(f"{what} {name(offer.item)!r}", first.plugin, offer.plugin)
+    return offered
+
+
+def _conflict(what: str, first: PluginInfo, second: PluginInfo, further: str = "") -> RegistrationConflictError:
+    if first == second:
+        return RegistrationConflictError(f"plugin {first} offers {what} twice; update or uninstall that package")
+    return RegistrationConflictError(
+        f"two plugins offer {what}: {first} and {second}; uninstall one of the packages, or switch one plugin off: "
+        f"{second.switching_off}{further}"
+    )
+
+
+def backends() -> tuple[BackendInfo, ...]:
+    """Return the backends of all plugins."""
+    return tuple(offer.item for offer in offered_backends())
+
+
+def default_functions(
+    backend: Backend, leave_out: Collection[str] = (), held: Collection[str] = ()
+) -> list[ProfilerFunction]:
+    """Return the functions that all plugins offer for a backend, in the order of their registration.
+
+    Two plugins that claim a status key that is neither left out nor held by the user's own function raise
+    `RegistrationConflictError`, and so do two that claim a name of a renderer or loader: better said now than when the
+    result is to be shown. A name to leave out that nobody offers raises `UnknownStatusError`.
+    """
+    offered_renderers()
+    offered_loaders()
+    offered = functions_offered(backend)
+    kept = {*leave_out, *held}
+    keys = offered_status_keys(kept)
+    _check_known(leave_out, [*held, *_names(offered), *(key.item.NAME for key in keys)])
+    holders: dict[str, Offer[Any]] = {key.item.NAME: key for key in keys if key.item.NAME not in kept}
+    computed: dict[str, PluginInfo] = {}
+    for offer in offered:
+        for key in offer.item.bounded_keys():
+            if key.NAME in kept:
+                continue
+            named = holders.get(key.NAME)
+            first = computed.setdefault(key.NAME, offer.plugin)
+            if first == offer.plugin and named is not None and not isinstance(key, named.item):
+                first = named.plugin
+            if first != offer.plugin:
+                leaving = f"; or leave the key out: register_defaults(leave_out=[{key.NAME!r}])"
+                raise _conflict(f"status key {key.NAME!r} to the {backend.name} backend", first, offer.plugin, leaving)
+    return [offer.item for offer in offered]
+
+
+def _names(offered: list[Offer[ProfilerFunction]]) -> list[str]:
+    return [key.NAME for offer in offered for key in offer.item.bounded_keys()]
+
+
+def _check_known(leave_out: Collection[str], known: Collection[str]) -> None:
+    for name in leave_out:
+        if name not in known:
+            raise UnknownStatusError(name, dict.fromkeys(known), owner="leave_out")
+
+
+def functions_offered(backend: Backend) -> list[Offer[ProfilerFunction]]:
+    """Return the functions of all plugins for a backend; one that no profiler can take is left out, with a warning."""
+    hook = "profilerkit_profiler_functions"
+    usable = []
+    for offer in offers(hook, ProfilerFunction, backend=backend):
+        try:
+            with contained(offer.plugin, f"a function that hook {hook} offers,"):
+                Registry().register(offer.item)
+        except Exception as error:  # whatever a plugin does wrong, the others go on
+            said = f"{said_of(error)}; {offer.plugin.way_out}"
+            _warn(f"hook {hook} of plugin {offer.plugin} offers {describe(offer.item)}, which is left out: {said}")
+        else:
+            remember_giver(offer.item, offer.plugin)
+            usable.append(offer)
+    return usable
+
+
+def find_backend(model: Any) -> Backend:
+    """Return the backend for a model, recognised by where the classes of its MRO come from.
+
+    The first class that a backend claims decides, so that a Keras model is Keras' also where it runs on torch.
+    """
+    offered = offered_backends()
+    willing = list(offered)
+    for cls in type(model).__mro__:
+        root = cls.__module__.partition(".")[0]
+        for offer in [each for each in willing if root in each.item.frameworks]:
+            claimed = _claims(offer, model)
+            if claimed:
+                return load(offer.item)
+            if claimed is None:
+                willing.remove(offer)
+    listing = (
+        ", ".join(offer.item.name for offer in offered) or "none: reinstall profilerkit, its entry points are missing"
+    )
+    if isinstance(model, (str, os.PathLike)):
+        raise BackendNotFoundError(
+            f"the path {os.fspath(model)!r} does not say of which framework the model is; a path needs backend=..., "
+            f"such as backend='tensorflow'; backends installed: {listing}{without_switched_off()}"
+        )
+    if isinstance(model, type):
+        raise BackendNotFoundError(
+            f"model={shown(model)} is a class, not a model; give an instance of it: {model.__name__}(...)"
+        )
+    raise BackendNotFoundError(
+        f"no backend recognises a model of type {in_plain_names(type(model).__module__)}.{type(model).__qualname__}; "
+        f"backends installed: {listing}{without_switched_off()}; pass backend=... to choose one"
+    )
+
+
+def _claims(offer: Offer[BackendInfo], model: Any) -> bool | None:
+    """Say whether a backend claims a model; None, with a warning, where it cannot be asked."""
+    try:
+        with contained(offer.plugin, f"claims of the {offer.item.name} backend"):
+            return bool(offer.item.claims(model))
+    except BackendNotFoundError:
+        raise
+    except Exception as error:  # whatever a plugin does wrong, the others go on
+        said = f"{said_of(error)}; it is left out; {offer.plugin.way_out}"
+        _warn(f"claims of the {offer.item.name} backend of plugin {offer.plugin} raised {said}")
+        return None
+
+
+def backend_named(name: str) -> Backend:
+    """Return a backend by its name."""
+    known = {info.name: info for info in backends()}
+    if name not in known:
+        listing = ", ".join(by_likeness(name, known)) or "none"
+        raise BackendNotFoundError(f"no backend {name!r}; installed, nearest first: {listing}{without_switched_off()}")
+    return load(known[name])
+
+
+def without_switched_off() -> str:
+    """Return what is to be said, where something is not found, of the plugins that are switched off."""
+    names = ", ".join(
+        f"{plugin.name} ({plugin.distribution})" if plugin.is_ambiguous else plugin.name
+        for plugin in switched_off_plugins()
+    )
+    return f" (plugins switched off: {names})" if names else ""
+
+
+def load(info: BackendInfo) -> Backend:
+    """Import a backend's framework and return the backend, with the cost formulas that plugins offer for it.
+
+    Raises `BackendNotInstalledError` where that fails, whatever the framework or the plugin raises.
+    """
+    try:
+        with contained(_giver_of(info), f"loading the {info.name} backend"):
+            backend = info.load()
+    except ImportError as error:
+        raise BackendNotInstalledError(
+            f"the {info.name} backend cannot be used: {error}; install it with: pip install '{info.requirement}'"
+        ) from error
+    except Exception as error:  # a shared library that is broken, a framework that does not start
+        raise _unusable(info, said_of(error)) from error
+    if not isinstance(backend, Backend):
+        raise _unusable(info, f"its load returned {backend!r}, which is no Backend")
+    return equipped(backend)
+
+
+def _unusable(info: BackendInfo, why: str) -> BackendNotInstalledError:
+    giver = _giver_of(info)
+    plugin, out = ("", "") if giver is None else (f" of plugin {giver}", f"; {giver.way_out}")
+    return BackendNotInstalledError(
+        f"the {info.name} backend{plugin} cannot be used: {why}; reinstall or update it with: "
+        f"pip install --upgrade '{info.requirement}'{out}"
+    )
+
+
+def _giver_of(info: BackendInfo) -> PluginInfo | None:
+    """Return the plugin that offers a backend, None where nobody does."""
+    # A hook may make its infos anew at each call, so that they need not be the same objects.
+    facts = (info.name, info.frameworks, info.requirement)
+    for offer in offers("profilerkit_backends", BackendInfo):
+        if offer.item is info or (offer.item.name, offer.item.frameworks, offer.item.requirement) == facts:
+            return offer.plugin
+    return None
+
+
+def equipped(backend: Backend) -> Backend:
+    """Give a backend the cost formulas that plugins offer for it, each plugin's once; return the backend.
+
+    Once for all backends of its name where they share their formulas, else once for each instance.
+    A formula for what has one already, another plugin's or the backend's own, raises `RegistrationConflictError`.
+    """
+    hook = "profilerkit_op_costs"
+    with _LOCK:
+        given = _given_to(backend)
+        for plugin, costs in offered_by(hook, read_formulas, lambda plugin: plugin not in given, backend=backend):
+            for earlier, theirs in given.items():
+                for op in theirs.keys() & costs.keys():
+                    raise _conflict(f"a cost formula for {op} to the {backend.name} backend", earlier, plugin)
+            try:
+                if costs:
+                    with contained(plugin, "a cost formula"):
+                        added = {op: _contained(plugin, op, formula) for op, formula in costs.items()}
+                        add_whole(backend.add_costs, added, functools.partial(given.setdefault, plugin, costs))
+            except RegistrationConflictError as error:
+                raise RegistrationConflictError(
+                    f"plugin {plugin} offers a cost formula that the {backend.name} backend has already: "
+                    f"{error}; uninstall that package, or switch the plugin off: {plugin.switching_off}"
+                ) from error
+            except Exception as error:  # whatever a plugin does wrong, the others go on
+                said = f"{said_of(error)}; {plugin.way_out}"
+                _warn(f"the cost formulas of plugin {plugin} for the {backend.name} backend are left out: {said}")
+                costs = {}
+            given[plugin] = costs
+    return backend
+
+
+def _contained(plugin: PluginInfo, op: Any, formula: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a formula of another package whose errors say whose it is; one of profilerkit's own as it is."""
+    if plugin.is_own:
+        return formula
+
+    @functools.wraps(formula)
+    def priced(*args: Any, **kwargs: Any) -> Any:
+        with contained(plugin, f"the cost formula of {op}"):
+            return formula(*args, **kwargs)
+
+    return priced
+
+
+def _given_to(backend: Backend) -> dict[PluginInfo, Costs]:
+    # What takes no formulas at all has nothing that an instance could lack, and says so once.
+    if backend.shares_costs or type(backend).add_costs is Backend.add_costs:
+        return _formulas.setdefault(backend.name, {})
+    with _LOCK:
+        if id(backend) not in _formulas:
+            weakref.finalize(backend, _formulas.pop, id(backend), None).atexit = False
+        return _formulas.setdefault(id(backend), {})
+
+
+def forget() -> None:
+    """Forget which plugins are loaded and what they gave to backends, so that all is asked for again: for tests."""
+    forget_loaded()
+    with _LOCK:
+        _formulas.clear()
+
+
+def op_costs(backend: Backend) -> list[tuple[PluginInfo, Costs]]:
+    """Return the cost formulas that plugins gave to a backend."""
+    return [(plugin, costs) for plugin, costs in _given_to(backend).items() if costs]
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, PluginWarning, stacklevel=4)

@@ -1,0 +1,41 @@
+"""Public names that are imported when they are first used, so that a package is cheap to import."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+__all__ = ["lazy_names"]
+
+
+def lazy_names(
+    package: str, names: Mapping[str, str], requirement: str = ""
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return the ``__getattr__`` and ``__dir__`` of a package, given each public name with the module it comes from.
+
+    A relative module is taken from the package. A name that is not listed is an `AttributeError`, as ever; one whose
+    framework is missing a `BackendNotInstalledError` that says to install ``requirement``.
+    """
+
+    def get(name: str) -> Any:
+        if name not in names:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        try:
+            value = getattr(import_module(names[name], package), name)
+        except ModuleNotFoundError as error:
+            if not requirement or (error.name or "").startswith("profilerkit"):
+                raise
+            from ..errors import BackendNotInstalledError
+
+            raise BackendNotInstalledError(
+                f"{package}.{name} cannot be used: {error}; install it with: pip install '{requirement}'"
+            ) from error
+        setattr(sys.modules[package], name, value)
+        return value
+
+    def listing() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *names})
+
+    return get, listing

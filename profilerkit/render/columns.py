@@ -1,0 +1,50 @@
+"""What the columns of a layer table are called and the units they are shown in, told by their names."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ..piping.quantity import Scale, scale_value
+
+__all__ = ["Column"]
+
+_WORDS = {"macs": "MACs", "flops": "FLOPs", "params": "parameters", "seconds": "time"}
+_SUFFIXES = (
+    ("_share", "%", Scale.NONE),
+    ("flops_per_second", "FLOP/s", Scale.SI),
+    ("seconds", "s", Scale.TIME),
+    ("macs", "MACs", Scale.SI),
+    ("flops", "FLOPs", Scale.SI),
+    ("bytes", "B", Scale.IEC),
+    ("bytes_read", "B", Scale.IEC),
+    ("bytes_written", "B", Scale.IEC),
+)
+
+
+class Column(NamedTuple):
+    """A column's title, base unit and scale.
+
+    >>> Column.of("own_forward_seconds")
+    Column(title='Own forward time', unit='s', scale=<Scale.TIME: 'time'>)
+    >>> Column.of("params_share").show(0.25)
+    '25 %'
+    """
+
+    title: str
+    unit: str
+    scale: Scale
+
+    @classmethod
+    def of(cls, name: str) -> Column:
+        """Return what a column's name says of it; a count of no unit where it says nothing."""
+        unit, scale = next(((unit, scale) for end, unit, scale in _SUFFIXES if name.endswith(end)), ("", Scale.SI))
+        words = name.removesuffix("_share").replace("flops_per_second", "FLOP/s").split("_")
+        title = " ".join(_WORDS.get(word, word) for word in words)
+        title = f"share of {title}" if name.endswith("_share") else title
+        return cls(f"{title[:1].upper()}{title[1:]}", unit, scale)
+
+    def show(self, value: Any) -> str:
+        """Return a value with its unit, as people read it; nothing for None."""
+        if value is None:
+            return ""
+        return str(scale_value(100 * value if self.unit == "%" else value, self.unit, self.scale))

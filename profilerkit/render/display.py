@@ -1,0 +1,30 @@
+"""Sending a report to people: the logger ``profilerkit``, at the level they asked for."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from ..arguments.levels import logging_level
+
+if TYPE_CHECKING:
+    from ..results.comparison import Comparison
+    from ..results.report import Report
+
+__all__ = ["log"]
+
+
+def log(shown: Report | Comparison, print_mode: str, short_print: bool) -> None:
+    """Log a report as a table at the level ``print_mode``.
+
+    Where the program configured no logging, the table goes to standard output at any level: it was asked for.
+    """
+    import logging  # slow to import, and needed only where something is shown
+
+    level = logging_level(print_mode)
+    logger = logging.getLogger("profilerkit")
+    text = shown.to_text(details=not short_print)
+    if logger.hasHandlers():
+        logger.log(level, "\n%s", text)
+    else:
+        print(text, file=sys.stdout)

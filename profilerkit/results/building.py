@@ -1,0 +1,116 @@
+"""From a profiler's computed statuses to the `Report` that holds them as plain data."""
+
+from __future__ import annotations
+
+import hashlib
+import reprlib
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from ..inputs import ModelInputs
+from ..piping.intrinsic import Inputs, Trace, batch_size_of
+from ..piping.status import Metric, StatusKey
+from ..plugging.loaded_files import in_plain_names
+from ..process.environment import machine
+from ..times.measurement import Measurement
+from ..trace.records import ModelTrace
+from .report import Report, StatusRecord
+
+if TYPE_CHECKING:
+    from ..backend import Backend
+
+__all__ = ["report_of"]
+
+
+def report_of(
+    name: str,
+    backend: Backend,
+    model: Any,
+    statuses: Mapping[str, StatusKey],
+    names: Container[str] | None = None,
+    arguments: Mapping[str, Any] | None = None,
+) -> Report:
+    """Return computed statuses of a model as plain data, of the named metrics only if there are names."""
+    inputs, trace = (statuses[key].value if key in statuses else None for key in (Inputs.NAME, Trace.NAME))
+    metrics = [status for status in statuses.values() if isinstance(status, Metric)]
+    records = [StatusRecord.of(metric) for metric in metrics if names is None or metric.NAME in names]
+    batches = {metric.NAME: size for metric in metrics for size in _batch_sizes(metric, backend)}
+    asked = [status for key, status in statuses.items() if names is not None and key in names]
+    data = {status.NAME: status for status in asked if not isinstance(status, Metric)}
+    ran = trace if trace is not None and trace.failure is None else None
+    report = Report(
+        name=name,
+        backend=backend.name,
+        model_type=in_plain_names(f"{type(model).__module__}.{type(model).__qualname__}"),
+        statuses={record.key: record for record in records},
+        batch_size=next(iter(batches.values())) if len(set(batches.values())) == 1 else None,
+        inputs=repr(inputs) if isinstance(inputs, ModelInputs) else "",
+        layers=trace.table if trace else None,
+        notes=tuple(dict.fromkeys(_notes(trace, records, data, batches))),
+        environment={**machine(), **backend.environment()},
+        created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        data={key: status.value for key, status in data.items() if status.value is not None},
+        operators=ran.operator_table if ran else None,
+        memory=ran.memory if ran else None,
+        arguments={key: _brief(value) for key, value in (arguments or {}).items()},
+        fingerprint=_fingerprint(trace) if trace else "",
+    )
+    return replace(report, data={key: _with_times(value, report) for key, value in report.data.items()})
+
+
+def _with_times(value: Any, report: Report) -> Any:
+    """Return the table of the layers with the times of those beside its counts; any other value as it is."""
+    return report.layerwise if value is report.layers and value is not None else value
+
+
+def _notes(
+    trace: ModelTrace | None,
+    records: Sequence[StatusRecord],
+    data: Mapping[str, StatusKey],
+    batches: Mapping[str, int],
+) -> Iterator[str]:
+    """Yield what is to be said of the values as a whole, and of those that say something themselves."""
+    yield from trace.notes if trace else ()
+    yield from (f"{key} {said}" for key, status in data.items() for said in _without_value(status))
+    if len(set(batches.values())) > 1:
+        listing = ", ".join(f"{key} of {size}" for key, size in batches.items())
+        yield f"values are for batches of different sizes: {listing}"
+    for note in dict.fromkeys(record.note for record in records if record.note):
+        noted = ", ".join(record.friendly_name for record in records if record.note == note)
+        yield f"{noted}: {note}"
+    for record in records:
+        if isinstance(record.value, Measurement) and record.value.warning:
+            yield f"{record.friendly_name}: {record.value.warning}"
+
+
+def _fingerprint(trace: ModelTrace) -> str:
+    """Return what is equal for models of the same layers with weights of the same names, sizes and dtypes."""
+    digest = hashlib.sha256()
+    for layer in trace.layers:
+        weights = [(weight.name, weight.count, weight.dtype) for weight in (*layer.parameters, *layer.buffers)]
+        digest.update(repr((layer.path, layer.type, weights)).encode())
+    return digest.hexdigest()[:16]
+
+
+def _brief(value: Any) -> str:
+    """Return an argument as short text: what the user gave may be a tensor or an object of any size."""
+    shown = value.value if isinstance(value, Enum) else value
+    return shown if isinstance(shown, str) else reprlib.repr(shown)
+
+
+def _without_value(status: StatusKey) -> Iterator[str]:
+    outcome = status.outcome
+    if outcome.value is None:
+        yield f"{outcome.completeness.value}: {'; '.join(outcome.missing)}"
+
+
+def _batch_sizes(status: StatusKey, backend: Backend) -> Iterator[int]:
+    """Yield the batch size of the inputs that a status was computed from, if it was computed from any."""
+    for source in status.sources:
+        if isinstance(source, Inputs):
+            size = batch_size_of(source.value, backend)
+            yield from () if size is None else (size,)
+        yield from _batch_sizes(source, backend)

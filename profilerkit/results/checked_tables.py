@@ -1,0 +1,149 @@
+"""What the tables in a file must be, so that whatever draws them ends, and says what the file says.
+
+A renderer follows paths, indents by depth and counts on numbers where the columns say so. Each of these is checked
+once, when a file is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..trace.records import LayerTable
+from ..trace.rows import depth_of, parent_path
+from ..trace.table import Table
+
+__all__ = [
+    "LARGEST",
+    "require_layers",
+    "require_once",
+    "require_operators",
+    "require_rows",
+    "require_times",
+    "require_tree",
+]
+
+#: No count is so large; a larger one could not even be divided.
+LARGEST = 10**100
+
+_TEXT = {"path", "type", "operator", "layer", "phase", "kernel", "missing"}
+_COUNTS = ("calls", "params", "macs", "flops", "bytes", "bytes_read", "bytes_written")
+_NUMBERS = ("share", "seconds", "per_second")
+#: Columns that are there together or not at all.
+_TOGETHER = (("bytes_read", "bytes_written"),)
+#: What every renderer of layers reads, and of operators.
+_OF_LAYERS = ("path", "type", "depth", "is_leaf", "calls", "params", "macs", "flops", "output_shapes")
+_OF_OPERATORS = ("operator", "layer", "macs", "flops")
+
+
+def require_rows(table: Table, where: str) -> None:
+    """Raise `ValueError`, naming the cell, where a column does not hold what its name says: text, counts, numbers."""
+    for names in _TOGETHER:
+        if any(name in table.columns for name in names):
+            _require_columns(table, names, where)
+    for column in table.columns:
+        expected = _expected(column)
+        if expected is None:
+            continue
+        kind, fits = expected
+        for place, row in enumerate(table):
+            if not fits(row[column]):
+                raise ValueError(f"{where}.rows[{place}].{column} is {_short(row[column])}, {kind}")
+
+
+def require_layers(table: LayerTable, where: str) -> None:
+    """Raise `ValueError`, naming the row, where one has not the place of a layer: a path, and the depth of that."""
+    for column, kind in (("path", str), ("type", str), ("depth", int), ("is_leaf", bool)):
+        for place, row in enumerate(table):
+            if type(row.get(column)) is not kind:
+                raise ValueError(f"{where}.rows[{place}] has no {column} that is a {kind.__name__}")
+    for place, row in enumerate(table):
+        if row["depth"] != depth_of(row["path"]):
+            depth, path = _short(row["depth"]), _short(row["path"])
+            raise ValueError(f"{where}.rows[{place}].depth is {depth}, but {path} lies {depth_of(row['path'])} deep")
+
+
+def require_tree(table: LayerTable, where: str) -> None:
+    """Raise `ValueError`, naming the row, unless the layers are one tree: a root, and each inside another, once."""
+    _require_columns(table, _OF_LAYERS, where)
+    for place, row in enumerate(table):
+        if bool(row["path"]) != bool(place):
+            path = _short(row["path"])
+            raise ValueError(f"{where}.rows[{place}].path is {path}; the root is the first row, and no other")
+    require_once((row["path"] for row in table), f"{where}.rows", "path")
+    met = {row["path"] for row in table}
+    for place, row in enumerate(table):
+        parent = parent_path(row["path"])
+        if parent is not None and parent not in met:
+            raise ValueError(f"{where}.rows[{place}].path is {_short(row['path'])}, but no row has {_short(parent)}")
+
+
+def require_times(table: Table, where: str) -> None:
+    """Raise `ValueError` where a table of timed operators lacks a number that is always there."""
+    _require_values(table, ("calls", "seconds", "share"), where)
+
+
+def require_operators(table: Table, where: str) -> None:
+    """Raise `ValueError` where the operators of a trace lack what is read of them."""
+    _require_columns(table, _OF_OPERATORS, where)
+    _require_values(table, [column for column in table.columns if _is_named(column, _COUNTS)], where)
+
+
+def _require_values(table: Table, columns: Iterable[str], where: str) -> None:
+    for column in columns:
+        for place, row in enumerate(table):
+            if row[column] is None:
+                raise ValueError(f"{where}.rows[{place}].{column} is None, no number")
+
+
+def _require_columns(table: Table, names: Iterable[str], where: str) -> None:
+    missing = [name for name in names if len(table) and name not in table.columns]
+    if missing:
+        raise ValueError(f"{where}.columns has no {missing[0]!r}")
+
+
+def _expected(column: str) -> tuple[str, Any] | None:
+    """Return what a column holds, in words and as what asks a cell; None where its name does not say."""
+    if column in _TEXT:
+        return "no text", _is_text
+    if column.endswith("_shapes"):
+        return "no shapes", _is_shapes
+    if _is_named(column, _COUNTS):
+        return "no number from 0", _is_count
+    if _is_named(column, _NUMBERS):
+        return "no number", _is_number
+    return None
+
+
+def _is_named(column: str, words: tuple[str, ...]) -> bool:
+    return column in words or column.endswith(tuple(f"_{word}" for word in words))
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or type(value) in (int, float)
+
+
+def _is_count(value: Any) -> bool:
+    return value is None or (type(value) in (int, float) and not value < 0)
+
+
+def _is_shapes(value: Any) -> bool:
+    return value is None or (isinstance(value, tuple) and all(isinstance(shape, tuple) for shape in value))
+
+
+def _short(value: Any) -> str:
+    text = repr(value[:60] if isinstance(value, (str, tuple)) else value)
+    return text if len(text) < 60 else f"{text[:57]}..."
+
+
+def require_once(names: Iterable[str], where: str, field: str) -> None:
+    """Raise `ValueError`, naming the place, where a name is there twice."""
+    met: set[str] = set()
+    for place, name in enumerate(names):
+        if name in met:
+            raise ValueError(f"{where}[{place}].{field} is {_short(name)}, as that of one before it")
+        met.add(name)

@@ -1,0 +1,117 @@
+"""Several reports side by side: ratios and enhancements over a reference, and layers aligned."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ..arguments.checking import status_name
+from ..error_text import shown
+from ..errors import ArgumentError, UnknownStatusError
+from ..piping.status import Comparative, StatusKey, is_number
+from ..times.measurement import Measurement, Ratio
+from ..trace.alignment import aligned
+from ..trace.table import Table
+from .report import Report
+from .result import Result
+
+__all__ = ["Comparison", "told_apart"]
+
+
+@dataclass(frozen=True)
+class Comparison(Result):
+    """Reports side by side; the first is the reference that the others are measured by."""
+
+    reference: Report
+    others: tuple[Report, ...]
+
+    def __post_init__(self) -> None:
+        if not self.others:
+            raise ValueError(
+                f"others={shown(self.others)}: a Comparison needs at least one report beside the reference"
+            )
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Every metric that any of the reports has, in the order of the reference."""
+        return tuple(dict.fromkeys(key for report in (self.reference, *self.others) for key in report))
+
+    def ratio(self, key: str | type[StatusKey], other: str | int | None = None) -> Ratio:
+        """Return a metric of another model over the reference's: ``value``, ``low``, ``high``.
+
+        Args:
+            key: The metric; both must have a value for it that is a number.
+            other: Which of several models, by name or by place; not needed where there is one.
+        """
+        key, report = status_name("key", key), self.other(other)
+        reference, value = (self._number(which, key) for which in (self.reference, report))
+        return Ratio.of(reference, value)
+
+    def enhancement(self, key: str | type[StatusKey], other: str | int | None = None) -> float | None:
+        """Return how far a model's metric is better than the reference's, by the metric's own comparative.
+
+        None where one of the two has no value, the metric is not comparable, or the two are in different units.
+        """
+        key, report = status_name("key", key), self.other(other)
+        records = [which.statuses.get(key) for which in (self.reference, report)]
+        if all(record is None for record in records):
+            raise UnknownStatusError(key, self.keys, owner="this comparison")
+        reference, value = records
+        if reference is not None and value is not None and reference.base_unit != value.base_unit:
+            return None
+        if reference is None or value is None or not (is_number(reference.value) and is_number(value.value)):
+            return None
+        paired = isinstance(reference.value, Measurement) and isinstance(value.value, Measurement)
+        if paired and reference.comparative in (Comparative.DIV, Comparative.RECIPROCAL):
+            ratio = Ratio.of(reference.value, value.value).value
+            return reference.comparative.enhancement(1.0, ratio)
+        return reference.comparative.enhancement(float(reference.value), float(value.value))
+
+    def other(self, which: str | int | None = None) -> Report:
+        """Return one of the models beside the reference, by name or by place."""
+        names = [report.name for report in self.others]
+        if which is None:
+            if len(self.others) > 1:
+                raise ValueError(f"this comparison has several models: {', '.join(names)}; say which one is meant")
+            return self.others[0]
+        if isinstance(which, str):
+            if which not in names:
+                raise ValueError(f"no model {which!r} in this comparison; it has: {', '.join(names)}")
+            return self.others[names.index(which)]
+        if isinstance(which, bool) or not isinstance(which, int):
+            raise ArgumentError(f"other={shown(which)}: give the name of a model, or its place: {', '.join(names)}")
+        if not -len(names) <= which < len(names):
+            raise ValueError(f"no model {shown(which)} in this comparison; it has {len(names)}: {', '.join(names)}")
+        return self.others[which]
+
+    def _number(self, report: Report, key: str) -> float | Measurement:
+        value = report[key]
+        if not is_number(value):
+            record = report.status(key)
+            why = "; ".join(record.missing) or "it is no number"
+            raise ValueError(f"{key} of {report.name} has no ratio ({record.completeness.value}): {why}")
+        return value if isinstance(value, Measurement) else float(value)
+
+    @property
+    def reports(self) -> tuple[Report, ...]:
+        """All reports, the reference first."""
+        return (self.reference, *self.others)
+
+    def layers(self, other: str | int | None = None) -> Table:
+        """Return the layers of the reference and of another model side by side; see `profilerkit.trace.alignment`.
+
+        Raises `ValueError` where one of the two reports holds no layers.
+        """
+        return aligned(self.reference, self.other(other))
+
+
+def told_apart(names: Iterable[str]) -> list[str]:
+    """Give models of one name a number each, so that a reader can tell the columns apart."""
+    given = list(names)
+    met: Counter[str] = Counter()
+    apart = []
+    for name in given:
+        met[name] += 1
+        apart.append(f"{name} ({met[name]})" if given.count(name) > 1 else name)
+    return apart

@@ -1,0 +1,200 @@
+"""Values of a report as what JSON can hold, and back.
+
+Numbers, text, truth values, lists and mappings stay what they are. Everything else is a mapping with a ``type``:
+measurements, tables, tuples, and the floats that JSON cannot write.
+"""
+
+from __future__ import annotations
+
+import math
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache
+from numbers import Integral
+from typing import Any
+
+from ..piping.status import is_number
+from ..times.batch_sweep import BatchSweep
+from ..times.layer_times import LayerTimeTable
+from ..times.measurement import Measurement
+from ..times.operator_times import COLUMNS
+from ..trace.records import LayerTable
+from ..trace.table import Table
+from .checked_tables import require_layers, require_once, require_rows, require_times
+from .json_times import layer_time, plain_layer_time
+
+__all__ = ["from_plain", "to_plain"]
+
+
+def to_plain(value: Any) -> Any:
+    """Return a value as JSON can hold it; what has no such form as its text."""
+    if isinstance(value, Measurement):
+        return _plain_measurement(value)
+    if isinstance(value, BatchSweep):
+        return {"type": "batch_sweep", "rows": [to_plain(dict(row)) for row in value]}
+    if isinstance(value, LayerTimeTable):
+        return {**_rows("layer_times", value), "times": [plain_layer_time(time) for time in value.times]}
+    if isinstance(value, Table):
+        return _rows("layers" if isinstance(value, LayerTable) else "table", value)
+    if isinstance(value, Mapping):
+        items = {str(key): to_plain(item) for key, item in value.items()}
+        return {"type": "mapping", "items": items} if "type" in items else items
+    if isinstance(value, tuple):
+        return {"type": "tuple", "items": [to_plain(item) for item in value]}
+    if isinstance(value, list):
+        return [to_plain(item) for item in value]
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, Integral):  # numpy's, of any size
+        return int(value)
+    return _plain_float(float(value)) if is_number(value) else str(value)
+
+
+def _rows(kind: str, table: Table) -> dict[str, Any]:
+    rows = [[_cell(row.get(column)) for column in table.columns] for row in table]
+    return {"type": kind, "columns": [*table.columns], "rows": rows}
+
+
+def _cell(value: Any) -> Any:
+    """Return a cell of a table; its tuples are lists, since every list in a table is a tuple when it comes back."""
+    return [_cell(item) for item in value] if isinstance(value, (list, tuple)) else to_plain(value)
+
+
+def _plain_float(value: float) -> Any:
+    return value if math.isfinite(value) else {"type": "float", "value": str(value)}
+
+
+def _plain_measurement(value: Measurement) -> dict[str, Any]:
+    """Return every statistic of a measurement, for people, and what it is made of, to read it back from."""
+    said = {key: to_plain(item) for key, item in value.to_dict().items()}
+    session = None if value.session is None else _session(value.session)
+    return {"type": "measurement", **said, "precision": value.precision, "session": session}
+
+
+@cache
+def _process() -> str:
+    return uuid.uuid4().hex
+
+
+def _session(session: Any) -> str:
+    """Return a name for a session that no other process uses: samples pair up with those of their own session alone."""
+    return session if isinstance(session, str) else f"{_process()}:{session}"
+
+
+def from_plain(value: Any, where: str = "value") -> Any:
+    """Return the value that `to_plain` wrote; raises `ValueError`, naming ``where``, for what it never writes."""
+    if isinstance(value, list):
+        return [from_plain(item, f"{where}[{place}]") for place, item in enumerate(value)]
+    if not isinstance(value, dict):
+        return value
+    if "type" not in value:
+        return {key: from_plain(item, f"{where}.{key}") for key, item in value.items()}
+    read = _READERS.get(value["type"]) if isinstance(value["type"], str) else None
+    if read is None:
+        raise ValueError(f"{where}.type is {value['type']!r}; it can be {', '.join(map(repr, _READERS))}")
+    return read(value, where)
+
+
+def _field(value: Mapping[str, Any], name: str, kind: type | tuple[type, ...], where: str) -> Any:
+    found = value.get(name)
+    if not isinstance(found, kind) or isinstance(found, bool):
+        raise ValueError(f"{where}.{name} is {_short(found)}")
+    return found
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) < 60 else f"{text[:57]}..."
+
+
+def _float(value: Mapping[str, Any], where: str) -> float:
+    text = _field(value, "value", str, where)
+    if text not in ("nan", "inf", "-inf"):
+        raise ValueError(f"{where}.value is {text!r}; it can be 'nan', 'inf', '-inf'")
+    return float(text)
+
+
+def _samples(value: Mapping[str, Any], name: str, where: str) -> tuple[float, ...]:
+    samples = from_plain(_field(value, name, list, where), f"{where}.{name}")
+    wrong = [place for place, sample in enumerate(samples) if type(sample) not in (int, float)]
+    if wrong:
+        raise ValueError(f"{where}.{name}[{wrong[0]}] is {_short(samples[wrong[0]])}, no number")
+    return tuple(map(float, samples))
+
+
+def _measurement(value: Mapping[str, Any], where: str) -> Measurement:
+    samples = _samples(value, "samples", where)
+    if not samples:
+        raise ValueError(f"{where}.samples is empty")
+    confidence = _field(value, "confidence", (int, float), where)
+    if not 0 < confidence < 1:
+        raise ValueError(f"{where}.confidence is {confidence!r}; it lies between 0 and 1")
+    session = None if value.get("session") is None else _field(value, "session", str, where)
+    precision = None if value.get("precision") is None else float(_field(value, "precision", (int, float), where))
+    made = Measurement(samples, float(confidence), _samples(value, "warmup", where), session, precision)
+    if value.get("adaptive") is True:
+        made = replace(made, adaptive=True)
+    written = from_plain(value.get("median"), f"{where}.median")
+    if type(written) not in (int, float) or repr(float(written)) != repr(made.median):  # not even nan equals itself
+        raise ValueError(f"{where}.median is {_short(written)}, but that of its samples is {made.median!r}")
+    return made
+
+
+def _table(value: Mapping[str, Any], where: str, kind: type[Table] = Table) -> Table:
+    columns, rows = (_field(value, name, list, where) for name in ("columns", "rows"))
+    if not all(isinstance(column, str) for column in columns):
+        raise ValueError(f"{where}.columns is {_short(columns)}; columns have names")
+    for place, row in enumerate(rows):
+        if not isinstance(row, list) or len(row) != len(columns):
+            raise ValueError(f"{where}.rows[{place}] has not one value for each of the {len(columns)} columns")
+    if len(set(columns)) < len(columns):
+        raise ValueError(f"{where}.columns is {_short(columns)}; each has a name of its own")
+    table = kind(dict(zip(columns, map(_uncell, row), strict=True)) for row in rows)
+    if isinstance(table, LayerTable):
+        require_layers(table, where)
+    require_rows(table, where)
+    if tuple(columns) == COLUMNS:
+        require_times(table, where)
+    return table
+
+
+def _layer_times(value: Mapping[str, Any], where: str) -> LayerTimeTable:
+    times = [
+        layer_time(time, f"{where}.times[{place}]") for place, time in enumerate(_field(value, "times", list, where))
+    ]
+    require_once((time.path for time in times), f"{where}.times", "path")
+    return LayerTimeTable(times)
+
+
+def _sweep(value: Mapping[str, Any], where: str) -> BatchSweep:
+    rows = from_plain(_field(value, "rows", list, where), f"{where}.rows")
+    for place, row in enumerate(rows):
+        if not isinstance(row, dict) or not isinstance(row.get("execution_time"), Measurement):
+            raise ValueError(f"{where}.rows[{place}] has no measured execution_time")
+        if type(row.get("batch_size")) is not int or type(row.get("is_knee")) is not bool:
+            raise ValueError(f"{where}.rows[{place}] does not say the batch size, or whether it is the knee")
+        if type(row.get("throughput")) not in (int, float) or "memory_footprint" not in row:
+            raise ValueError(f"{where}.rows[{place}] has no throughput or no memory_footprint")
+        memory, size = row["memory_footprint"], row["batch_size"]
+        if (memory is not None and (type(memory) not in (int, float) or memory < 0)) or size < 1:
+            raise ValueError(f"{where}.rows[{place}] is for {size} samples in {_short(memory)} bytes")
+    return BatchSweep(rows)
+
+
+def _uncell(value: Any) -> Any:
+    return tuple(map(_uncell, value)) if isinstance(value, list) else from_plain(value)
+
+
+_READERS: dict[str, Callable[[Mapping[str, Any], str], Any]] = {
+    "measurement": _measurement,
+    "table": _table,
+    "layer_times": _layer_times,
+    "batch_sweep": _sweep,
+    "layers": lambda value, where: _table(value, where, LayerTable),
+    "tuple": lambda value, where: tuple(from_plain(_field(value, "items", list, where), f"{where}.items")),
+    "mapping": lambda value, where: {
+        key: from_plain(item, f"{where}.items.{key}") for key, item in _field(value, "items", dict, where).items()
+    },
+    "float": _float,
+}

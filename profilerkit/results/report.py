@@ -1,0 +1,192 @@
+"""The results about one model as plain data: a `Report`.
+
+Nothing here measures and nothing here draws; `profilerkit.render` turns reports into what people look at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..arguments.checking import status_name
+from ..error_text import shown
+from ..errors import UnknownStatusError
+from ..piping.quantity import Scale
+from ..piping.status import Comparative, Completeness, Metric, Outcome, StatusKey
+from ..times.layer_times import LayerTimeTable
+from ..times.measurement import Measurement
+from ..trace.layer_view import with_times
+from ..trace.records import LayerTable, MemoryTimeline
+from ..trace.table import Table
+from .result import Result
+
+__all__ = ["Report", "StatusRecord"]
+
+
+@dataclass(frozen=True)
+class StatusRecord:
+    """One metric of a report: its value in base units, what is shown, and how complete it is.
+
+    ``missing`` names what a partial value leaves out, or says why there is no value. ``unit`` is that of ``shown``,
+    ``base_unit`` that of the value; ``scale`` says how the second grows into the first.
+    """
+
+    key: str
+    friendly_name: str
+    description: str
+    value: Any
+    shown: str
+    unit: str
+    comparative: Comparative
+    completeness: Completeness
+    missing: tuple[str, ...] = ()
+    base_unit: str = ""
+    note: str = ""
+    scale: Scale = Scale.NONE
+
+    @classmethod
+    def of(cls, metric: Metric) -> StatusRecord:
+        """Read a computed metric; one that cannot be shown is a failure of its own, not of the report."""
+        try:
+            return cls._of(metric, metric.outcome)
+        except Exception as error:
+            said = f"{type(metric).__name__} cannot be shown: {type(error).__name__}: {error}"
+            outcome = Outcome(None, Completeness.FAILED, (said,), error)
+            return cls(
+                metric.NAME, metric.NAME, "", None, "", "", Comparative.NONE, outcome.completeness, outcome.missing
+            )
+
+    @classmethod
+    def _of(cls, metric: Metric, outcome: Outcome) -> StatusRecord:
+        return cls(
+            key=metric.NAME,
+            friendly_name=metric.friendly_name(),
+            description=metric.description(),
+            value=outcome.value,
+            shown=metric.show() if outcome.value is not None else "",
+            unit=(metric.get_units() or "") if outcome.value is not None else "",
+            comparative=Comparative.parse(metric.get_comparative()),
+            completeness=outcome.completeness,
+            missing=outcome.missing,
+            base_unit=metric.UNIT,
+            note=outcome.note,
+            scale=metric.SCALE,
+        )
+
+
+@dataclass(frozen=True)
+class Report(Result):
+    """What is known about one model.
+
+    ``report["macs"]`` is a value in base units, ``report.statuses["macs"]`` all about it, ``print(report)`` a table.
+    ``data`` are the values of status keys that are no metrics, where they were asked for: ``report["layerwise_data"]``.
+    ``layers`` and ``operators`` are tables, ``memory`` has the bytes alive after each operator. ``fingerprint`` is
+    equal for models of the same layers with weights of the same sizes. ``arguments`` are what the user asked with.
+    """
+
+    name: str
+    backend: str
+    model_type: str
+    statuses: Mapping[str, StatusRecord]
+    batch_size: int | None = None
+    inputs: str = ""
+    layers: LayerTable | None = None
+    notes: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    created: str = ""
+    data: Mapping[str, Any] = field(default_factory=dict)
+    operators: Table | None = None
+    memory: MemoryTimeline | None = None
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    fingerprint: str = ""
+
+    def __getitem__(self, key: str | type[StatusKey]) -> Any:
+        key = status_name("key", key)
+        return self.data[key] if key in self.data else self.status(key).value
+
+    def status(self, key: str | type[StatusKey]) -> StatusRecord:
+        """Return the record of a metric; an unknown one raises `UnknownStatusError`."""
+        key = status_name("key", key)
+        if key not in self.statuses:
+            raise UnknownStatusError(key, self.statuses, owner="this report")
+        return self.statuses[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.statuses or key in self.data
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.statuses)
+
+    @property
+    def reports(self) -> tuple[Report]:
+        """This report alone, as a comparison has several."""
+        return (self,)
+
+    @property
+    def layerwise(self) -> LayerTable:
+        """The layers with counts and, where they were measured, times in one table; see `profilerkit.trace.layer_view`.
+
+        It has the columns of ``layers`` and of ``report["layer_times"]``, shares of the whole model's, and the FLOPs
+        that a layer achieves in a second. It has no rows where the model was neither traced nor timed.
+        """
+        record = self.statuses.get("layer_times")
+        times = record.value if record is not None and isinstance(record.value, LayerTable) else None
+        return with_times(self.layers, times)
+
+    @property
+    def iterations(self) -> Table:
+        """Every sample of every measurement, warm-up included: metric, layer, call, iteration, value, warmup.
+
+        The times of layers are among them, as ``layer_times.forward_seconds`` and so on, with the path of the layer and
+        which of its calls in a pass that was; None where the backend does not tell calls apart, and for all else.
+        """
+        return Table(_iterations(self))
+
+    def to_pandas(self, table: str = "layers") -> Any:
+        """Return "layers", "operators", "iterations" or "layerwise" as a pandas ``DataFrame``.
+
+        Needs the ``pandas`` extra. Raises `ValueError` for any other table, and for one that this report does not hold.
+        """
+        if table not in _TABLES:
+            raise ValueError(f"no table {shown(table)} in a report; it has {', '.join(map(repr, _TABLES))}")
+        found = getattr(self, table)
+        if found is None:
+            raise ValueError(f"the report of {self.name} holds no {table}: the model was not traced")
+        return found.to_pandas()
+
+
+#: What `Report.to_pandas` makes frames of.
+_TABLES = ("layers", "operators", "iterations", "layerwise")
+
+
+def _iterations(report: Report) -> Iterator[Mapping[str, Any]]:
+    for key, record in report.statuses.items():
+        if isinstance(record.value, Measurement):
+            taken = [(True, record.value.warmup), (False, record.value.samples)]
+            for warmup, samples in taken:
+                for iteration, value in enumerate(samples):
+                    yield _iteration(key, iteration, value, warmup)
+        elif isinstance(record.value, LayerTimeTable):
+            yield from _layer_iterations(key, record.value.iterations)
+
+
+def _layer_iterations(key: str, rows: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Yield a row for each time of each layer, call and pass."""
+    for row in rows:
+        for column, value in row.items():
+            if column.endswith("_seconds") and value is not None:
+                yield _iteration(f"{key}.{column}", row["pass"], value, False, row["path"], row["call"])
+
+
+def _iteration(
+    metric: str, iteration: int, value: float, warmup: bool, layer: str | None = None, call: int | None = None
+) -> Mapping[str, Any]:
+    return {
+        "metric": metric,
+        "layer": layer,
+        "call": call,
+        "iteration": iteration,
+        "value": value,
+        "warmup": warmup,
+    }

@@ -1,0 +1,319 @@
+"""Reports and comparisons in files: JSON with a schema, a version of it, and a checksum.
+
+Reading checks everything: a file that was cut off, changed or written by another program is an error that names the
+field, never a wrong number. Files of earlier schemas are brought up to date first (`saved_earlier`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from importlib.metadata import version
+from os import PathLike
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+
+from ..arguments.checking import checked
+from ..errors import ReportFileError
+from ..piping.quantity import Scale
+from ..piping.status import Comparative, Completeness
+from ..process.files import write_text
+from ..trace.records import LayerTable, MemoryTimeline
+from ..trace.table import Table
+from .checked_tables import LARGEST, require_once, require_operators, require_tree
+from .comparison import Comparison
+from .json_values import from_plain, to_plain
+from .report import Report, StatusRecord
+from .result import Result
+from .saved_earlier import COMPARISON, REPORT, brought_up_to_date
+
+__all__ = ["SCHEMA", "load", "load_as", "parse", "save", "to_dict", "to_json"]
+
+#: The schema that is written. 1: without a format, a checksum, operators and memory.
+SCHEMA = 2
+R = TypeVar("R", bound=Result)
+_Bytes = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class _Status(msgspec.Struct, forbid_unknown_fields=True):
+    key: str
+    friendly_name: str
+    description: str
+    value: Any
+    shown: str
+    unit: str
+    base_unit: str
+    scale: Scale
+    comparative: Comparative
+    completeness: Completeness
+    missing: list[str]
+    note: str
+
+
+class _Memory(msgspec.Struct, forbid_unknown_fields=True):
+    weight_bytes: _Bytes
+    input_bytes: _Bytes
+    live_bytes: list[_Bytes]
+    note: str
+    unsized: dict[str, _Bytes]
+    parts: dict[str, _Bytes]
+    left_bytes: _Bytes | None
+
+
+class _Report(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    backend: str
+    model_type: str
+    fingerprint: str
+    batch_size: int | None
+    inputs: str
+    arguments: dict[str, str]
+    statuses: list[_Status]
+    data: dict[str, Any]
+    layers: dict[str, Any] | None
+    operators: dict[str, Any] | None
+    memory: _Memory | None
+    notes: list[str]
+    environment: dict[str, str]
+    created: str
+
+
+# Writing --------------------------------------------------------------------------------------------------------------
+
+
+def to_dict(result: Report | Comparison) -> dict[str, Any]:
+    """Return a report, or the reports of a comparison with the reference first, as values that JSON can hold.
+
+    Format, schema and checksum are among them.
+    """
+    if isinstance(result, Comparison):
+        return _sealed(COMPARISON, {"reports": [_body(report) for report in result.reports]})
+    return _sealed(REPORT, _body(result))
+
+
+def to_json(result: Report | Comparison) -> str:
+    """Return the text of the file that `save` writes."""
+    return json.dumps(to_dict(result), indent=1, ensure_ascii=False, allow_nan=False)
+
+
+def save(result: Report | Comparison, path: str | PathLike[str]) -> None:
+    """Write a report or comparison to a file: the whole of it, or nothing."""
+    write_text(checked("path", path), to_json(result))
+
+
+def _body(report: Report) -> dict[str, Any]:
+    memory = report.memory
+    return {
+        "name": report.name,
+        "backend": report.backend,
+        "model_type": report.model_type,
+        "fingerprint": report.fingerprint,
+        "batch_size": report.batch_size,
+        "inputs": report.inputs,
+        "arguments": dict(report.arguments),
+        "statuses": [_status(record) for record in report.statuses.values()],
+        "data": {key: to_plain(value) for key, value in report.data.items()},
+        "layers": None if report.layers is None else to_plain(report.layers),
+        "operators": None if report.operators is None else to_plain(report.operators),
+        "memory": memory
+        and {
+            "weight_bytes": memory.weight_bytes,
+            "input_bytes": memory.input_bytes,
+            "live_bytes": list(memory.live_bytes),
+            "note": memory.note,
+            "unsized": dict(memory.unsized),
+            "parts": dict(memory.parts),
+            "left_bytes": memory.left_bytes,
+        },
+        "notes": list(report.notes),
+        "environment": dict(report.environment),
+        "created": report.created,
+    }
+
+
+def _status(record: StatusRecord) -> dict[str, Any]:
+    return {
+        "key": record.key,
+        "friendly_name": record.friendly_name,
+        "description": record.description,
+        "value": to_plain(record.value),
+        "shown": record.shown,
+        "unit": record.unit,
+        "base_unit": record.base_unit,
+        "scale": record.scale.value,
+        "comparative": record.comparative.value,
+        "completeness": record.completeness.value,
+        "missing": list(record.missing),
+        "note": record.note,
+    }
+
+
+def _sealed(kind: str, body: dict[str, Any]) -> dict[str, Any]:
+    try:
+        json.dumps(body, ensure_ascii=False).encode()
+    except UnicodeEncodeError:  # half of a surrogate pair, which a name may hold and a file may not
+        body = json.loads(json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"))
+    head = {"format": kind, "schema": SCHEMA, "profilerkit": version("profilerkit")}
+    return {**head, "checksum": _checksum({**head, **body}), **body}
+
+
+def _checksum(content: Mapping[str, Any]) -> str:
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+# Reading --------------------------------------------------------------------------------------------------------------
+
+
+def load(path: str | PathLike[str]) -> Report | Comparison:
+    """Read a report or comparison from a file that `save` wrote, of this version of profilerkit or an earlier one.
+
+    Raises `ReportFileError` for anything else: it says which field is wrong, and what was expected there.
+    """
+    try:
+        content = Path(checked("path", path)).read_bytes()
+    except OSError as error:
+        raise ReportFileError(f"cannot read {os.fspath(path)}: {error.strerror or error}") from error
+    return parse(content, os.fspath(path))
+
+
+def load_as(kind: type[R], path: str | PathLike[str]) -> R:
+    """Read a file that must hold a report, or a comparison."""
+    loaded = load(path)
+    if not isinstance(loaded, kind):
+        held, wanted = type(loaded).__name__, kind.__name__
+        raise ReportFileError(f"{os.fspath(path)} holds a {held}, not a {wanted}; read it with {held}.load")
+    return loaded
+
+
+def parse(content: bytes, source: str) -> Report | Comparison:
+    """Read the bytes of a file; ``source`` is what errors call it."""
+    try:
+        decoded = msgspec.json.decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ReportFileError(f"{source} is no report of profilerkit: {_cut(error)}; was it cut off?") from error
+    try:
+        return _result(decoded)
+    except (ValueError, RecursionError) as error:
+        raise ReportFileError(f"{source} is no report of profilerkit, or damaged: {_cut(error)}") from error
+
+
+def _cut(error: Exception) -> str:
+    """Return what an error says, of names of any length in the file the beginning."""
+    said = str(error)
+    return said if len(said) <= 500 else f"{said[:497]}..."
+
+
+def _result(decoded: Any) -> Report | Comparison:
+    if not isinstance(decoded, dict):
+        raise ValueError(f"it holds a {type(decoded).__name__}, no report")
+    _require_bounded(decoded)
+    kind, body = brought_up_to_date(decoded) or _opened(decoded)
+    if kind == REPORT:
+        return _report(body)
+    reports = body.get("reports")
+    if set(body) != {"reports"} or not isinstance(reports, list) or len(reports) < 2:
+        raise ValueError("reports: a comparison holds two reports or more, and nothing else")
+    first, *rest = (_report(one, f"reports[{place}].") for place, one in enumerate(reports))
+    return Comparison(first, tuple(rest))
+
+
+def _require_bounded(decoded: Any) -> None:
+    """Raise `ValueError` where a whole number is larger than any that there is: floats could not hold it."""
+    waiting = [decoded]
+    while waiting:
+        held = waiting.pop()
+        inside = held.values() if isinstance(held, dict) else held
+        for value in inside:
+            if type(value) in (dict, list):
+                waiting.append(value)
+            elif type(value) is int and not -LARGEST < value < LARGEST:
+                name = next((key for key, each in held.items() if each is value), "") if isinstance(held, dict) else ""
+                raise ValueError(f"{name or 'a number'} is larger than 1e100, beyond any count")
+
+
+def _opened(content: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the kind and the body of a file of today's schema, whose checksum fits."""
+    kind, schema, writer = (content.get(name) for name in ("format", "schema", "profilerkit"))
+    if kind not in (REPORT, COMPARISON):
+        raise ValueError(f"format is {kind!r}; that of a report is {REPORT!r}, of a comparison {COMPARISON!r}")
+    if type(schema) is int and schema > SCHEMA:
+        raise ValueError(
+            f"schema is {schema}, written by profilerkit {writer}; this profilerkit reads up to {SCHEMA}: upgrade it"
+        )
+    if schema != SCHEMA or type(schema) is not int:
+        raise ValueError(f"schema is {schema!r}, which there never was in a {kind}")
+    sealed = {key: value for key, value in content.items() if key != "checksum"}
+    if content.get("checksum") != _checksum(sealed):
+        raise ValueError("checksum does not fit the content: the file was changed after it was written")
+    return kind, {key: value for key, value in sealed.items() if key not in ("format", "schema", "profilerkit")}
+
+
+def _report(body: Any, where: str = "") -> Report:
+    try:
+        read = msgspec.convert(body, _Report, strict=True)
+    except msgspec.ValidationError as error:
+        raise ValueError(_said(error, where)) from error
+    layers, operators = (
+        None if value is None else _table(value, kind, f"{where}{name}")
+        for name, value, kind in (("layers", read.layers, LayerTable), ("operators", read.operators, Table))
+    )
+    if layers is not None:
+        require_tree(layers, f"{where}layers")
+    if operators is not None:
+        require_operators(operators, f"{where}operators")
+    _require_lengths(read.memory, operators, where)
+    require_once((status.key for status in read.statuses), f"{where}statuses", "key")
+    records = [_record(status, f"{where}statuses[{place}]") for place, status in enumerate(read.statuses)]
+    return Report(
+        name=read.name,
+        backend=read.backend,
+        model_type=read.model_type,
+        statuses={record.key: record for record in records},
+        batch_size=read.batch_size,
+        inputs=read.inputs,
+        layers=layers,
+        notes=tuple(read.notes),
+        environment=read.environment,
+        created=read.created,
+        data={key: from_plain(value, f"{where}data.{key}") for key, value in read.data.items()},
+        operators=operators,
+        memory=None if read.memory is None else _timeline(read.memory),
+        arguments=read.arguments,
+        fingerprint=read.fingerprint,
+    )
+
+
+def _require_lengths(memory: _Memory | None, operators: Table | None, where: str) -> None:
+    if memory is not None and operators is not None and len(memory.live_bytes) != len(operators):
+        found, expected = len(memory.live_bytes), len(operators)
+        raise ValueError(f"{where}memory.live_bytes has {found} values for {expected} operators")
+
+
+def _timeline(memory: _Memory) -> MemoryTimeline:
+    return MemoryTimeline(**{**msgspec.structs.asdict(memory), "live_bytes": tuple(memory.live_bytes)})
+
+
+def _record(status: _Status, where: str) -> StatusRecord:
+    value = from_plain(status.value, f"{where}.value")
+    has_value = status.completeness in (Completeness.COMPLETE, Completeness.PARTIAL)
+    if has_value == (value is None):
+        raise ValueError(f"{where}.value is {value!r:.60} where completeness is {status.completeness.value}")
+    return StatusRecord(**{**msgspec.structs.asdict(status), "value": value, "missing": tuple(status.missing)})
+
+
+def _table(value: Any, kind: type[Any], where: str) -> Any:
+    table = from_plain(value, where)
+    if type(table) is not kind:
+        raise ValueError(f"{where} holds no {kind.__name__}")
+    return table
+
+
+def _said(error: msgspec.ValidationError, where: str) -> str:
+    """Return what msgspec says, the field first: ``statuses[2].key: expected `str`, got `int```."""
+    wrong, _, place = str(error).partition(" - at ")
+    return f"{where}{place.strip('`').removeprefix('$.') or 'report'}: {wrong[:1].lower()}{wrong[1:]}"

@@ -1,0 +1,88 @@
+"""Times over several batch sizes, and the size from which more samples at once bring little more: the knee."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from typing import Any
+
+from ..arguments.checking import checked
+from ..errors import ArgumentError
+
+__all__ = ["SHARE_AT_KNEE", "BatchSweep", "several_sizes", "with_sweep"]
+
+#: How much of the best throughput is reached at the knee.
+SHARE_AT_KNEE = 0.9
+
+
+class BatchSweep(tuple[Mapping[str, Any], ...]):
+    """One row for each batch size, smallest first.
+
+    Columns: ``batch_size``, ``execution_time`` (a `Measurement`, seconds), ``throughput`` (samples per second, from its
+    median), ``memory_footprint`` (peak bytes, None where not known), ``is_knee``.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, rows: Iterable[Mapping[str, Any]]) -> BatchSweep:
+        """Return the sweep of rows that do not say yet which of them is the knee."""
+        ordered = sorted(rows, key=lambda row: row["batch_size"])
+        knee = _knee({row["batch_size"]: row["throughput"] for row in ordered})
+        return cls({**row, "is_knee": row["batch_size"] == knee} for row in ordered)
+
+    @property
+    def knee(self) -> int | None:
+        """The smallest batch size with at least 90 % of the best throughput of all; None where only the largest has it.
+
+        In that case the throughput may grow beyond the sizes that were tried.
+        """
+        return next((row["batch_size"] for row in self if row["is_knee"]), None)
+
+    def to_pandas(self) -> Any:
+        """Return the rows as a pandas ``DataFrame``, times as medians and intervals; needs the ``pandas`` extra."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("to_pandas() needs pandas; install profilerkit[pandas]") from error
+        return pd.DataFrame([_plain(row) for row in self])
+
+
+def _knee(throughputs: Mapping[int, float]) -> int | None:
+    if len(throughputs) < 2:
+        return None
+    enough = SHARE_AT_KNEE * max(throughputs.values())
+    smallest = min(size for size, throughput in throughputs.items() if throughput >= enough)
+    return None if smallest == max(throughputs) else smallest
+
+
+def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
+    time = row["execution_time"]
+    low, high = time.interval
+    return {**row, "execution_time": time.median, "execution_time_low": low, "execution_time_high": high}
+
+
+def several_sizes(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a caller's arguments: of several batch sizes the first, for all functions, and all of them as another.
+
+    Raises `ArgumentError` where one of them is no batch size.
+    """
+    sizes = checked("batch_size", arguments.get("batch_size"))
+    if not isinstance(sizes, tuple):
+        return dict(arguments)
+    return {"batch_sizes": sizes, **arguments, "batch_size": sizes[0]}
+
+
+def with_sweep(names: Iterable[str], known: Container[str], arguments: Mapping[str, Any]) -> list[str]:
+    """Return the names of status keys to compute: ``batch_sweep`` with them, where several batch sizes are given.
+
+    Raises `ArgumentError` where nobody would read but the first of them.
+    """
+    wanted = list(names)
+    if "batch_sizes" not in several_sizes(arguments) or "batch_sweep" in wanted:
+        return wanted
+    if "batch_sweep" not in known:
+        raise ArgumentError(
+            f"batch_size={arguments['batch_size']!r}: several batch sizes are for the status key 'batch_sweep', which "
+            "no registered function computes; register ComputeBatchSweep(), or give one batch size"
+        )
+    return [*wanted, "batch_sweep"]

@@ -1,0 +1,204 @@
+"""The time of each layer, forward and backward: what a backend measures, and the table made of it.
+
+The table's columns: ``path``, ``type``, ``depth``, ``is_leaf``, ``calls``, ``forward_seconds`` and ``backward_seconds``
+(with the layers inside), ``own_forward_seconds`` and ``own_backward_seconds`` (without), ``overhead_seconds`` and
+``missing``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from types import TracebackType
+from typing import Any
+
+from ..errors import by_likeness
+from ..trace.records import LayerTable
+from ..trace.rows import depth_of, nearest_around, parent_path
+from .measurement import Measurement
+
+__all__ = ["CallTime", "LayerTime", "LayerTimeTable", "LayerTimer", "layer_time_table"]
+
+
+@dataclass(frozen=True, slots=True)
+class CallTime:
+    """Seconds of one call of a layer in one pass, with the layers inside and without; None where there was no pass.
+
+    Passes and the calls of a pass are counted from 0.
+    """
+
+    pass_index: int
+    call: int
+    forward: float | None
+    own_forward: float | None
+    backward: float | None = None
+    own_backward: float | None = None
+
+
+@dataclass(frozen=True)
+class LayerTime:
+    """Seconds of a layer's own work, without the layers inside it, in each of several passes.
+
+    ``calls`` is how often one pass called the layer; the seconds are those of all its calls. ``own_backward`` is None
+    where no backward pass was timed. ``missing`` says what the times leave out, in words. ``overhead`` is what
+    measuring this layer took in a pass, which is taken out of all seconds already; None where that is not known.
+    ``each_call`` has the calls one by one, for a backend that can tell them apart.
+    """
+
+    path: str
+    type: str
+    calls: int
+    own_forward: tuple[float, ...]
+    own_backward: tuple[float, ...] | None = None
+    missing: str = ""
+    overhead: float | None = None
+    each_call: tuple[CallTime, ...] = ()
+
+
+class LayerTimeTable(LayerTable):
+    """One row for each layer: seconds as medians over the passes; the samples behind them are kept."""
+
+    def __init__(self, times: Sequence[LayerTime]) -> None:
+        _require_equal_passes(times)
+        self.times = tuple(times)
+        own_backward = {time.path: time.own_backward for time in times if time.own_backward is not None}
+        self._samples = {
+            "own_forward_seconds": {time.path: time.own_forward for time in times},
+            "own_backward_seconds": own_backward,
+        }
+        for direction in ("forward_seconds", "backward_seconds"):
+            self._samples[direction] = _inclusive(self._samples[f"own_{direction}"])
+        super().__init__(self._layer_rows())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.times,)
+
+    def samples(self, path: str, column: str = "forward_seconds") -> tuple[float, ...]:
+        """Return the seconds of a layer in each pass, the empty path being the whole model.
+
+        ``column`` is one of ``forward_seconds``, ``backward_seconds``, ``own_forward_seconds`` and
+        ``own_backward_seconds``. Raises `ValueError` for another, and `KeyError` for a layer that the table lacks.
+        """
+        if column not in self._samples:
+            nearest = ", ".join(by_likeness(column, self._samples))
+            raise ValueError(f"column {column!r} has no samples; those that have are: {nearest}")
+        self[path]  # an unknown layer is said with the nearest
+        return self._samples[column].get(path, ())
+
+    def measurement(self, path: str, column: str = "forward_seconds") -> Measurement:
+        """Return the seconds of a layer as a `Measurement`: its median, interval, percentiles and noise.
+
+        Raises as `samples` does, and `ValueError` where there was no such pass.
+        """
+        samples = self.samples(path, column)
+        if not samples:
+            raise ValueError(f"{column} of layer {path!r} has no samples: no backward pass was timed")
+        return Measurement(samples)
+
+    @property
+    def iterations(self) -> LayerTable:
+        """One row for each call of each layer in each pass, in the order of the layers.
+
+        The columns are ``path``, ``type``, ``pass``, ``call`` and the four of seconds. Where the backend does not tell
+        calls apart, a row stands for all calls of a pass, and its ``call`` is None.
+        """
+        return LayerTable(row for time in self.times for row in self._iterations_of(time))
+
+    def _iterations_of(self, time: LayerTime) -> Iterator[Mapping[str, Any]]:
+        for call in time.each_call or self._whole_passes(time):
+            yield {
+                "path": time.path,
+                "type": time.type,
+                "pass": call.pass_index,
+                "call": call.call if time.each_call else None,
+                "forward_seconds": call.forward,
+                "backward_seconds": call.backward,
+                "own_forward_seconds": call.own_forward,
+                "own_backward_seconds": call.own_backward,
+            }
+
+    def _whole_passes(self, time: LayerTime) -> Iterator[CallTime]:
+        if any(other.each_call for other in self.times):
+            return  # this one was never called
+        names = ("forward_seconds", "own_forward_seconds", "backward_seconds", "own_backward_seconds")
+        taken = [self.samples(time.path, name) for name in names]
+        for index in range(max(map(len, taken))):
+            yield CallTime(index, 0, *(samples[index] if index < len(samples) else None for samples in taken))
+
+    def _layer_rows(self) -> Iterator[Mapping[str, Any]]:
+        parents = {parent_path(time.path) for time in self.times}
+        for time in self.times:
+            medians = {
+                column: median(samples[time.path]) if time.path in samples else None
+                for column, samples in self._samples.items()
+            }
+            yield {
+                "path": time.path,
+                "type": time.type,
+                "depth": depth_of(time.path),
+                "is_leaf": time.path not in parents,
+                "calls": time.calls,
+                **{column: medians[column] for column in _COLUMNS},
+                "overhead_seconds": time.overhead,
+                "missing": time.missing,
+            }
+
+
+_COLUMNS = ("forward_seconds", "backward_seconds", "own_forward_seconds", "own_backward_seconds")
+
+
+def layer_time_table(times: Sequence[LayerTime]) -> LayerTimeTable:
+    """Return one row for each layer: seconds as medians over the passes, with the layers inside and without.
+
+    The layers inside are added up pass by pass, before the median is taken; medians themselves do not add up exactly.
+    A layer whose outer layer is not among ``times`` counts for the nearest one around it that is. Backward seconds are
+    None where no backward pass was timed. Raises `ValueError` for times of different numbers of passes.
+    """
+    return LayerTimeTable(times)
+
+
+class LayerTimer(ABC):
+    """Times the layers of a model while the user's own code runs it, inside a ``with`` block."""
+
+    @abstractmethod
+    def __enter__(self) -> LayerTimer:
+        """Begin; times of an earlier block are kept, and those of this one are added."""
+
+    @abstractmethod
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """End; the model is as it was, and what the block raised goes on."""
+
+    @abstractmethod
+    def times(self) -> Sequence[LayerTime]:
+        """Return the time of each layer in each pass so far; nothing where there was none."""
+
+    @property
+    def table(self) -> LayerTimeTable:
+        """The times as a table; without rows where there was no pass."""
+        return layer_time_table(self.times())
+
+
+def _require_equal_passes(times: Sequence[LayerTime]) -> None:
+    for each in (
+        {len(time.own_forward) for time in times},
+        {len(time.own_backward) for time in times if time.own_backward is not None},
+    ):
+        if len(each) > 1 or 0 in each:
+            raise ValueError(
+                f"the layers were timed in {', '.join(map(str, sorted(each)))} passes; all must have the same number "
+                "of them, and at least one"
+            )
+
+
+def _inclusive(own: Mapping[str, tuple[float, ...]]) -> dict[str, tuple[float, ...]]:
+    """Add to each layer, pass by pass, what the layers inside it took."""
+    whole, around = dict(own), nearest_around(own)
+    for path in sorted(own, key=depth_of, reverse=True):
+        parent = around[path]
+        if parent is not None:
+            whole[parent] = tuple(mine + theirs for mine, theirs in zip(whole[parent], whole[path], strict=True))
+    return whole

@@ -1,0 +1,97 @@
+"""What is measured of a step of a training loop, and what a backend measures it with."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..inputs import ModelInputs
+from .layer_times import LayerTime
+
+__all__ = ["StepRecord", "StepRecorder", "WatchedSteps"]
+
+
+@dataclass(frozen=True)
+class StepRecord:
+    """Seconds of one step, and of its parts; None where the step had no such part.
+
+    ``forward`` and ``backward`` are those of the model's layers, over all its calls in the step. ``memory`` has
+    bytes on the device, where it tells: ``forward_end``, ``backward_end``, ``optimizer_end`` and ``step_end``, and
+    ``forward_peak`` and so on for a phase in which more was allocated than ever before in the process.
+    """
+
+    seconds: float
+    forward: float | None = None
+    backward: float | None = None
+    optimizer: float | None = None
+    memory: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def other(self) -> float:
+        """The rest: loading data, the loss and its gradient, whatever else the loop does, and measuring."""
+        return self.seconds - sum(part or 0.0 for part in (self.forward, self.backward, self.optimizer))
+
+
+@dataclass(frozen=True)
+class WatchedSteps:
+    """The steps that were measured, by their number, and what is to be said of them.
+
+    ``loop_steps`` is how many steps the loop had; ``unwatched`` are the seconds of those that were not measured, the
+    first left out. ``layers`` has the times of each layer; every call of the model in a measured step is a pass.
+    ``reasons`` says by part of a step why it could not be measured.
+    """
+
+    asked: tuple[int, ...]
+    steps: Mapping[int, StepRecord]
+    loop_steps: int
+    unwatched: tuple[float, ...] = ()
+    layers: tuple[LayerTime, ...] = ()
+    reasons: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def missed(self) -> str:
+        """Say which steps were asked for and never came; empty where all did."""
+        missed = [step for step in self.asked if step not in self.steps]
+        if not missed:
+            return ""
+        several = len(missed) > 1
+        which = f"step{'s' if several else ''} {', '.join(map(str, missed))} {'were' if several else 'was'} asked for"
+        hint = "" if self.loop_steps else ": call step() at the end of each iteration"
+        return f"{which}, the loop ended after {self.loop_steps} step{'s' if self.loop_steps != 1 else ''}{hint}"
+
+
+class StepRecorder(ABC):
+    """What a backend measures a step with; outside of `begin` and `end` it leaves nothing in the model or process."""
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Begin to measure a step."""
+
+    @abstractmethod
+    def end(self) -> StepRecord:
+        """End it and return its seconds; whatever was put into the model or the process is taken away."""
+
+    @abstractmethod
+    def abandon(self) -> None:
+        """Take everything away without reading any time: the step has not come to its end."""
+
+    @abstractmethod
+    def layers(self) -> Sequence[LayerTime]:
+        """Return the times of each layer in the steps so far."""
+
+    @property
+    def inputs(self) -> ModelInputs | None:
+        """What the model was last called with in a measured step; None where it was not called."""
+        return None
+
+    @property
+    def optimizer(self) -> Any:
+        """What updated the model in a measured step; None where that is not known."""
+        return None
+
+    @property
+    def reasons(self) -> Mapping[str, str]:
+        """Why a part of a step cannot be measured: by "forward", "backward", "optimizer" or "memory"."""
+        return {}

@@ -1,0 +1,132 @@
+"""Chosen steps of a real training loop, measured while the user's own code runs them."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from ..arguments.checking import checked, status_names
+from .steps import StepRecord, StepRecorder, WatchedSteps
+
+if TYPE_CHECKING:
+    from ..profiler import Profiler
+    from ..results.report import Report
+
+__all__ = ["Watch"]
+
+
+class Watch:
+    """Measures chosen steps of a training loop, and leaves the others alone.
+
+    In a ``with`` block around the loop `step` is called at the end of each iteration, and the steps chosen by
+    ``at_step``, counted from 0, are measured. Anywhere `start` and `stop` measure what lies between them as one step.
+    Afterwards `report` has the results. The run itself is not changed: the same weights, gradients, random numbers and
+    optimizer come of it.
+    """
+
+    def __init__(self, profiler: Profiler, recorder: StepRecorder, at_step: int | Iterable[int] | None = 5) -> None:
+        self.asked: tuple[int, ...] = checked("at_step", at_step) or ()
+        self._profiler, self._recorder = profiler, recorder
+        self._records: dict[int, StepRecord] = {}
+        self._in_loop = self._measuring = False
+        self._count = 0
+        self._began = 0.0
+        self._unwatched: deque[float] = deque(maxlen=1000)
+
+    def __enter__(self) -> Watch:
+        """Begin with the first step of a loop."""
+        if self._in_loop:
+            raise RuntimeError("this watch runs already: leave its block first, or make another with watch()")
+        self._in_loop = True
+        self._next()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """End; a step that was not ended by `step` does not count, and what the loop raised goes on."""
+        self._in_loop = False
+        if self._measuring:
+            self._measuring = False
+            self._recorder.abandon()
+
+    def step(self) -> None:
+        """Say that an iteration of the loop has ended."""
+        if not self._in_loop:
+            raise RuntimeError("step() ends an iteration in the block of watch(...); outside use start() and stop()")
+        if self._measuring:
+            self._keep()
+        elif self._count:
+            self._unwatched.append(time.perf_counter() - self._began)
+        self._count += 1
+        self._next()
+
+    def start(self) -> None:
+        """Begin to measure what follows as one step, until `stop`."""
+        if self._measuring:
+            raise RuntimeError("a step is being measured already: call stop() before the next start()")
+        self._measuring = True
+        self._begin()
+
+    def stop(self) -> None:
+        """End the step that `start` began."""
+        if not self._measuring:
+            raise RuntimeError("no step is being measured: call start() before stop()")
+        self._keep()
+        if not self._in_loop:
+            self._count += 1
+
+    @property
+    def steps(self) -> WatchedSteps:
+        """What was measured so far, as plain data."""
+        return WatchedSteps(
+            self.asked,
+            dict(self._records),
+            self._count,
+            tuple(self._unwatched),
+            tuple(self._recorder.layers()),
+            dict(self._recorder.reasons),
+        )
+
+    def report(self, metrics: Iterable[str] | None = None) -> Report:
+        """Return the times of the steps and of the layers in them, with the counts of what the model was called with.
+
+        ``metrics`` are other status keys to report; functions get the `WatchedSteps` as ``watched``. The model is
+        counted as it is now, on shapes alone; the optimizer's state belongs to its memory.
+        """
+        twin = self._profiler.clone().register_defaults()
+        if self._recorder.inputs is not None:
+            twin._take_inputs(self._recorder.inputs)
+        asked = status_names("metrics", metrics)
+        names = _reported(twin) if asked is None else asked
+        used = {} if self._recorder.optimizer is None else {"optimizer": self._recorder.optimizer}
+        for _ in twin._each(names, {"watched": self.steps, **used}):
+            pass
+        return twin.report(names)
+
+    def _next(self) -> None:
+        """Begin a step of the loop."""
+        if self._count in self.asked and not self._measuring:
+            self._measuring = True
+            self._begin()
+        self._began = time.perf_counter()
+
+    def _begin(self) -> None:
+        try:
+            self._recorder.begin()
+        except BaseException:
+            self._measuring = False
+            raise
+
+    def _keep(self) -> None:
+        self._measuring = False
+        self._records[self._count] = self._recorder.end()
+
+
+def _reported(profiler: Profiler) -> list[str]:
+    """Return the status keys that functions name for the report of watched steps."""
+    functions = profiler._registry.functions()
+    return list(dict.fromkeys(name for function in functions for name in function.REPORTED_OF_WATCHED_STEPS))

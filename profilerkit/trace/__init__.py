@@ -1,0 +1,1 @@
+"""What one static pass found: operators, layers, and the tables made of them."""

@@ -1,0 +1,121 @@
+"""Leaving layers out of a trace, by their type or by their path: the counts are those of what is left."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import TypeAlias
+
+from ..errors import ArgumentWarning, InputError, nearest
+from .records import LayerCall, LayerRecord, ModelTrace, OpRecord
+from .rows import parent_path
+
+__all__ = ["Ignored", "without_layers"]
+
+#: What `without_layers` takes: a class of layers, the name of one, a pattern of paths, or several of these.
+Ignored: TypeAlias = "type | str | Iterable[type | str]"
+
+
+def without_layers(trace: ModelTrace, ignore: Ignored) -> ModelTrace:
+    """Return the trace without the layers that match, and without all that is inside them.
+
+    A class, or its name, stands for the layers of exactly that class; any other text is a pattern of paths, as
+    `fnmatch` reads them: ``"encoder.layers.*"``. The model itself is never left out. An operator of a layer that is
+    left out stays in the list, as one of the layer around it that costs nothing, since the memory timeline has an entry
+    for each: memory stays that of the whole model. A note says what was left out; a pattern that matches nothing is
+    warned of.
+    """
+    patterns = _patterns(ignore)
+    if not patterns:
+        return trace
+    matched = {layer.path for layer in trace.layers if any(_matches(layer, pattern) for pattern in patterns)}
+    gone = {layer.path for layer in trace.layers if not matched.isdisjoint(_around(layer.path))}
+    _warn_of_idle(patterns, trace)
+    layers = tuple(
+        replace(layer, calls=tuple(_called(call, gone) for call in layer.calls))
+        for layer in trace.layers
+        if layer.path not in gone
+    )
+    return replace(
+        trace,
+        layers=layers,
+        operators=tuple(_free(op, gone) if op.layer in gone else op for op in trace.operators),
+        uncounted=_uncounted(trace, gone),
+        notes=(*trace.notes, _note(patterns, trace, gone)),
+    )
+
+
+def _patterns(ignore: Ignored) -> list[str]:
+    given = [ignore] if isinstance(ignore, (type, str)) else list(ignore)
+    wrong = [each for each in given if not (isinstance(each, type) or (isinstance(each, str) and each))]
+    if wrong:
+        raise InputError(
+            f"ignore has {wrong[0]!r}; give classes of layers, their names or patterns of paths: "
+            'ignore=[nn.Dropout, "Conv2d", "encoder.layers.*"]'
+        )
+    return [each.__name__ if isinstance(each, type) else each for each in given]
+
+
+def _matches(layer: LayerRecord, pattern: str) -> bool:
+    return bool(layer.path) and (layer.type == pattern or fnmatchcase(layer.path, pattern))
+
+
+def _around(path: str) -> Iterable[str]:
+    """Yield the path itself, and those of all layers around it."""
+    around: str | None = path
+    while around is not None:
+        yield around
+        around = parent_path(around)
+
+
+def _kept(path: str, gone: set[str]) -> str:
+    return next(around for around in _around(path) if around not in gone)
+
+
+def _free(op: OpRecord, gone: set[str]) -> OpRecord:
+    return replace(op, layer=_kept(op.layer, gone), call=-1, macs=0, flops=0, bytes_read=0, bytes_written=0)
+
+
+def _called(call: LayerCall, gone: set[str]) -> LayerCall:
+    """Return a call without its caller where that is left out."""
+    return replace(call, caller=None) if call.caller is not None and call.caller[0] in gone else call
+
+
+def _uncounted(trace: ModelTrace, gone: set[str]) -> Mapping[str, int]:
+    """Return what is not counted without what only the layers left out hold.
+
+    Calls are told apart by their records, where these are all calls that are not counted.
+    """
+    left = {}
+    for name, calls in trace.uncounted.items():
+        layers = [op.layer for op in trace.operators if _is_call_of(op.operator, name)]
+        left[name] = calls - (sum(layer in gone for layer in layers) if len(layers) == calls else 0)
+    return {name: calls for name, calls in left.items() if calls}
+
+
+def _is_call_of(operator: str, name: str) -> bool:
+    """Say whether an operator is the one of a name; records may say which overload it is: "aten.mm.default"."""
+    plain, wanted = operator.replace("::", "."), name.replace("::", ".")
+    return wanted in (plain, plain.rpartition(".")[0])
+
+
+def _warn_of_idle(patterns: Iterable[str], trace: ModelTrace) -> None:
+    names = {name for layer in trace.layers if layer.path for name in (layer.type, layer.path)}
+    for pattern in patterns:
+        if any(_matches(layer, pattern) for layer in trace.layers):
+            continue
+        alike = nearest(pattern, names)
+        hint = f"; did you mean {alike!r}?" if alike else ""
+        own = " (the model itself is never left out)" if trace.layers and trace.layers[0].type == pattern else ""
+        warnings.warn(f"ignore={pattern!r} matches no layer{own}{hint}", ArgumentWarning, stacklevel=4)
+
+
+def _note(patterns: Iterable[str], trace: ModelTrace, gone: set[str]) -> str:
+    counts = {pattern: sum(_matches(layer, pattern) for layer in trace.layers) for pattern in patterns}
+    matches = ", ".join(f"{pattern} matches {count}" for pattern, count in counts.items())
+    return (
+        f"left out by ignore=: {len(gone)} layers, those inside included ({matches}); parameters, size, MACs, FLOPs "
+        "and the table of layers lack them, memory and times do not"
+    )

@@ -1,0 +1,64 @@
+"""The layers of a model with counts and times in one table: what people read, rank and draw."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .records import LayerTable
+from .rows import nearest_around
+
+__all__ = ["children_of", "with_times"]
+
+#: The columns that get a share of the whole model's, where they have none.
+_SHARED = ("params", "macs", "flops", "forward_seconds", "backward_seconds")
+
+
+def with_times(layers: LayerTable | None, times: LayerTable | None) -> LayerTable:
+    """Return the rows of the layers, each with the columns of the times that it lacks; None where it was not timed.
+
+    A layer that has times alone comes last. These columns follow from the others: ``params_share`` and so on, of the
+    row with the empty path; and where there are FLOPs and times, ``achieved_flops_per_second``, which is the FLOPs of
+    the forward pass over its seconds, with the layers inside, and ``achieved_own_flops_per_second``, without them. They
+    are None where there is nothing to divide, or nothing to divide by.
+    """
+    if layers and not times and not (_shares(layers[0], {}) or _achieved(layers[0])):
+        return layers
+    timed = {row["path"]: row for row in times or ()}
+    columns = dict.fromkeys([*(layers[0] if layers else ()), *(times[0] if times else ())])
+    rows = [{**columns, **timed.pop(row["path"], {}), **row} for row in layers or ()]
+    rows += [{**columns, **row} for row in timed.values()]
+    root = next((row for row in rows if not row["path"]), {})
+    return LayerTable({**row, **_shares(row, root), **_achieved(row)} for row in rows)
+
+
+def _shares(row: Mapping[str, Any], root: Mapping[str, Any]) -> dict[str, float | None]:
+    lacking = [name for name in _SHARED if name in row and f"{name}_share" not in row]
+    return {f"{name}_share": _over(row[name], root.get(name)) for name in lacking}
+
+
+def _achieved(row: Mapping[str, Any]) -> dict[str, float | None]:
+    # Of a training step the FLOPs of both passes are counted, and those of the forward pass beside them.
+    flops = "forward_flops" if "forward_flops" in row else "flops"
+    names = {"achieved_flops_per_second": "", "achieved_own_flops_per_second": "own_"}
+    return {
+        name: _over(row[f"{own}{flops}"] or None, row[f"{own}forward_seconds"])
+        for name, own in names.items()
+        if f"{own}{flops}" in row and f"{own}forward_seconds" in row
+    }
+
+
+def _over(value: float | None, whole: float | None) -> float | None:
+    return value / whole if value is not None and whole else None
+
+
+def children_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    """Return by path the layers right inside each layer, the first row being the root.
+
+    A layer whose outer layer is not among the rows counts for the nearest one around it that is.
+    """
+    around = nearest_around(row["path"] for row in rows)
+    inside: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows[1:]:
+        inside.setdefault(around[row["path"]] or "", []).append(row)
+    return inside

@@ -1,0 +1,267 @@
+"""What one static pass over a model found: operators, layers, and the bytes alive along the way.
+
+Every table, tree, top-k list, plot and total is a view of a `ModelTrace`. All numbers are in base units, for one
+forward pass of the batch the model was traced with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..process.cached import cached_property
+from . import rows as layer_rows
+from .layer_table import LayerTable
+from .table import Table
+
+__all__ = [
+    "LayerCall",
+    "LayerRecord",
+    "LayerTable",
+    "MemoryTimeline",
+    "ModelTrace",
+    "OpRecord",
+    "RankShare",
+    "TensorInfo",
+    "WeightRecord",
+    "distinct",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class TensorInfo:
+    """Shape and dtype of a tensor, without its values."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class WeightRecord:
+    """A parameter or buffer of a layer.
+
+    ``identity`` is equal for tied weights and for no others. ``trainable`` and ``persistent`` say whether training
+    changes it and whether it is saved with the model. ``shape`` is empty for a scalar, and where it is not known.
+    """
+
+    name: str
+    identity: int
+    count: int
+    bytes: int
+    dtype: str
+    trainable: bool
+    persistent: bool = True
+    shape: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OpRecord:
+    """One call of one operator: its cost, and the layer and the call of that layer it happened in.
+
+    ``call`` is -1 for work outside every call of the model: in a function that was given with ``call=``.
+
+    ``phase`` is "forward" or, in a training step, "backward".
+    """
+
+    operator: str
+    layer: str
+    call: int
+    macs: int
+    flops: int
+    bytes_read: int
+    bytes_written: int
+    outputs: tuple[TensorInfo, ...]
+    phase: str = "forward"
+
+
+@dataclass(frozen=True, slots=True)
+class LayerCall:
+    """The tensors that went into one call of a layer, and those that came out.
+
+    ``caller`` is the path of the layer that made the call, and which of its calls that was; None where nobody did.
+    """
+
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
+    caller: tuple[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LayerRecord:
+    """A layer: what it owns itself, and how it was called. The root's path is empty."""
+
+    path: str
+    type: str
+    depth: int
+    parameters: tuple[WeightRecord, ...] = ()
+    buffers: tuple[WeightRecord, ...] = ()
+    calls: tuple[LayerCall, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RankShare:
+    """What one process holds of the weights of a model that runs in several: elements, and bytes with the buffers."""
+
+    rank: int
+    ranks: int
+    params: int
+    bytes: int
+
+    def __str__(self) -> str:
+        return (
+            f"rank {self.rank} of {self.ranks} holds {self.params:,} parameters, with the buffers {self.bytes:,} bytes"
+        )
+
+
+@dataclass(frozen=True)
+class MemoryTimeline:
+    """Bytes alive after each operator: inputs and activations; the weights stay alive throughout.
+
+    ``live_bytes`` has one value for each operator of the trace, in order. ``input_bytes`` are alive before the first.
+    ``note`` says how the model is run for these to be true, where there are several ways. ``unsized`` has the operators
+    that make tensors whose size is not known before the model runs, with their calls: such a tensor counts no bytes,
+    and where there are any the others are lower bounds. ``parts`` has what the bytes at the peak are for, where the
+    backend tells: "inputs", "activations", "gradients" (of weights) and "other"; with ``weight_bytes`` they are all.
+    """
+
+    weight_bytes: int = 0
+    input_bytes: int = 0
+    live_bytes: tuple[int, ...] = ()
+    note: str = ""
+    unsized: Mapping[str, int] = field(default_factory=dict)
+    parts: Mapping[str, int] = field(default_factory=dict)
+    left_bytes: int | None = None
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """What the bytes leave out, in words."""
+        return tuple(
+            f"{operator} of unknown size ({_calls(calls)})" for operator, calls in sorted(self.unsized.items())
+        )
+
+    @property
+    def peak_index(self) -> int | None:
+        """The operator after which most is alive; None where that is before the first."""
+        if not self.live_bytes or max(self.live_bytes) <= self.input_bytes:
+            return None
+        return max(range(len(self.live_bytes)), key=self.live_bytes.__getitem__)
+
+    def peak_bytes(self, include_weights: bool = True) -> int:
+        """Return the most bytes alive at once."""
+        return max((self.input_bytes, *self.live_bytes)) + (self.weight_bytes if include_weights else 0)
+
+
+@dataclass(frozen=True)
+class ModelTrace:
+    """One static pass over a model.
+
+    ``uncounted`` has the operators whose cost is not known, with their calls; where it is not empty, ``macs`` and
+    ``flops`` are lower bounds. ``method`` says what stood in for the weights. ``failure`` is the error that kept the
+    model from being run: then there are layers with their weights, and nothing else. ``unmade_weights``
+    says, where there are any, which weights exist only after the model's first call, so that ``layers`` lack them.
+    ``program`` is what the backend keeps of the pass to run the model by, for as long as the trace is kept. ``rank``
+    says what this process holds of a model that is spread over several; the other numbers are the whole model's.
+    """
+
+    layers: tuple[LayerRecord, ...]
+    operators: tuple[OpRecord, ...] = ()
+    memory: MemoryTimeline = field(default_factory=MemoryTimeline)
+    uncounted: Mapping[str, int] = field(default_factory=dict)
+    method: str = ""
+    notes: tuple[str, ...] = ()
+    failure: Exception | None = None
+    unmade_weights: str = ""
+    rank: RankShare | None = None
+    program: Any = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def macs(self) -> int:
+        """Multiply-accumulates of all operators."""
+        return sum(op.macs for op in self.operators)
+
+    @cached_property
+    def flops(self) -> int:
+        """Floating-point operations of all operators, two per multiply-accumulate."""
+        return sum(op.flops for op in self.operators)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """What the counts leave out, in words."""
+        return tuple(f"{operator} ({_calls(calls)})" for operator, calls in sorted(self.uncounted.items()))
+
+    @cached_property
+    def parameters(self) -> tuple[WeightRecord, ...]:
+        """Every distinct parameter, tied ones once."""
+        return distinct(weight for layer in self.layers for weight in layer.parameters)
+
+    @cached_property
+    def buffers(self) -> tuple[WeightRecord, ...]:
+        """Every distinct buffer that is not a parameter too."""
+        known = {weight.identity for weight in self.parameters}
+        every = distinct(weight for layer in self.layers for weight in layer.buffers)
+        return tuple(weight for weight in every if weight.identity not in known)
+
+    @property
+    def total_params(self) -> int:
+        """Elements of the distinct parameters, frozen ones included."""
+        return sum(weight.count for weight in self.parameters)
+
+    @property
+    def trainable_params(self) -> int:
+        """Elements of the distinct parameters that training changes."""
+        return sum(weight.count for weight in self.parameters if weight.trainable)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the distinct parameters and persistent buffers at their own dtypes."""
+        return sum(weight.bytes for weight in (*self.parameters, *self.buffers) if weight.persistent)
+
+    @property
+    def peak_operator(self) -> OpRecord | None:
+        """The operator after which most bytes are alive."""
+        index = self.memory.peak_index
+        return None if index is None else self.operators[index]
+
+    @property
+    def operator_table(self) -> Table:
+        """One row for each call of an operator, in order, with the bytes alive after it; made when it is first read."""
+        operators, live = self.operators, self.memory.live_bytes
+        return Table(lambda: _operator_rows(operators, live))
+
+    @cached_property
+    def table(self) -> LayerTable:
+        """One row for each layer, with the work inside it (inclusive) and its own."""
+        return LayerTable(layer_rows.of_layers(self))
+
+    @cached_property
+    def call_table(self) -> LayerTable:
+        """One row for each call of a layer: its tensors, its own work, and with that of the calls it made."""
+        return LayerTable(layer_rows.of_calls(self))
+
+    def layer(self, path: str) -> LayerRecord:
+        """Return the record of a layer; an unknown path raises `KeyError` with the nearest ones."""
+        return self.layers[self.table.position(path)]
+
+
+def _calls(number: int) -> str:
+    return f"{number} call{'s' if number > 1 else ''}"
+
+
+def distinct(weights: Iterable[WeightRecord]) -> tuple[WeightRecord, ...]:
+    """Return each weight once, tied ones as the first that was met."""
+    first: dict[int, WeightRecord] = {}
+    for weight in weights:
+        first.setdefault(weight.identity, weight)
+    return tuple(first.values())
+
+
+def _operator_rows(operators: Iterable[OpRecord], live: tuple[int, ...]) -> Iterator[Mapping[str, Any]]:
+    for place, op in enumerate(operators):
+        yield {
+            **{name: getattr(op, name) for name in _OPERATOR_COLUMNS},
+            "live_bytes": live[place] if place < len(live) else None,
+        }
+
+
+_OPERATOR_COLUMNS = ("operator", "layer", "call", "phase", "macs", "flops", "bytes_read", "bytes_written")

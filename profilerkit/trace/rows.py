@@ -1,0 +1,209 @@
+"""The rows of the layer tables, worked out from a trace: one for each layer, one for each call of a layer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import add, attrgetter
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .records import LayerCall, LayerRecord, ModelTrace, OpRecord, TensorInfo, WeightRecord
+
+__all__ = ["depth_of", "nearest_around", "of_calls", "of_layers", "parent_path"]
+
+#: What an operator's record says of its work.
+_WORK = ("macs", "flops", "bytes_read", "bytes_written")
+#: What the rows of a training step tell besides: the part of each pass.
+_PHASES = ("forward_macs", "forward_flops", "backward_macs", "backward_flops")
+
+
+def _columns(trace: ModelTrace) -> tuple[tuple[str, ...], Callable[[OpRecord], tuple[int, ...]]]:
+    """Return the columns of work in a trace's tables, and what reads them from an operator's record."""
+    if any(op.phase == "backward" for op in trace.operators):
+        return (*_WORK, *_PHASES), _work_by_phase
+    return _WORK, attrgetter(*_WORK)
+
+
+def _work_by_phase(op: OpRecord) -> tuple[int, ...]:
+    passes = (0, 0, op.macs, op.flops) if op.phase == "backward" else (op.macs, op.flops, 0, 0)
+    return (op.macs, op.flops, op.bytes_read, op.bytes_written, *passes)
+
+
+def parent_path(path: str) -> str | None:
+    """Return the path of the layer around a layer, or None for the root."""
+    return path.rpartition(".")[0] if path else None
+
+
+def depth_of(path: str) -> int:
+    """Return how deep a layer lies: 0 for the root."""
+    return path.count(".") + 1 if path else 0
+
+
+def nearest_around(paths: Iterable[str]) -> dict[str, str | None]:
+    """Return for each path that of the nearest layer around it among them; None for the root and where there is none.
+
+    >>> nearest_around(["", "a", "a.b.c"])
+    {'': None, 'a': '', 'a.b.c': 'a'}
+    """
+    around: dict[str, str | None] = {}
+    above: list[str] = []
+    for path in sorted(paths, key=lambda path: path.replace(".", "\0")):  # those inside a layer right behind it
+        while above and above[-1] and not path.startswith(f"{above[-1]}."):
+            above.pop()
+        around[path] = above[-1] if above else None
+        if not above or above[-1] != path:
+            above.append(path)
+    return around
+
+
+def of_layers(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
+    """Yield a row for each layer, with the work and the weights inside it and its own."""
+    columns, work_of = _columns(trace)
+    nothing = (0,) * len(columns)
+    own = {layer.path: nothing for layer in trace.layers}
+    for op in trace.operators:
+        own[op.layer] = _added(own[op.layer], work_of(op))
+    whole = dict(own)
+    shared = _shared_weights(trace.layers)
+    weights = {layer.path: _Weights(layer, shared) for layer in trace.layers}
+    own_params = {path: inside.totals()["params"] for path, inside in weights.items()}
+    parents: set[str] = set()
+    for layer in sorted(trace.layers, key=lambda layer: -layer.depth):
+        parent = parent_path(layer.path)
+        if parent is None:
+            continue
+        parents.add(parent)
+        whole[parent] = _added(whole[parent], whole[layer.path])
+        weights[parent].add(weights[layer.path])
+    wholes = (("params", trace.total_params), ("macs", trace.macs), ("flops", trace.flops))
+    totals = [(name, f"{name}_share", total) for name, total in wholes]
+    own_columns = [f"own_{name}" for name in columns]
+    for layer in trace.layers:
+        inside = weights[layer.path].totals()
+        counts = {"params": inside.pop("params"), **dict(zip(columns, whole[layer.path], strict=True))}
+        yield {
+            "path": layer.path,
+            "type": layer.type,
+            "depth": layer.depth,
+            "is_leaf": layer.path not in parents,
+            "calls": len(layer.calls),
+            **counts,
+            "own_params": own_params[layer.path],
+            **dict(zip(own_columns, own[layer.path], strict=True)),
+            **{share: counts[name] / total if total else None for name, share, total in totals},
+            **inside,
+            **_tensors(layer.calls[0] if layer.calls else None),
+        }
+
+
+def _shared_weights(layers: Sequence[LayerRecord]) -> set[int]:
+    """Return the identities of weights that layers own together, or one layer under several names."""
+    owners = Counter(weight.identity for layer in layers for weight in (*layer.parameters, *layer.buffers))
+    return {identity for identity, times in owners.items() if times > 1}
+
+
+class _Weights:
+    """The weights inside a layer: sums of those with one owner, and those with several by their identity."""
+
+    __slots__ = ("by_dtype", "saved_bytes", "shared", "shared_saved", "trainable")
+
+    def __init__(self, layer: LayerRecord, shared: set[int]) -> None:
+        self.by_dtype: dict[str, int] = {}
+        self.trainable = self.saved_bytes = 0
+        self.shared: dict[int, WeightRecord] = {}
+        self.shared_saved: dict[int, WeightRecord] = {}
+        for weight in layer.parameters:
+            if weight.identity in shared:
+                self.shared[weight.identity] = weight
+            else:
+                self.by_dtype[weight.dtype] = self.by_dtype.get(weight.dtype, 0) + weight.count
+                self.trainable += weight.count if weight.trainable else 0
+        for weight in (*layer.buffers, *layer.parameters):  # what is a parameter too is that
+            if weight.persistent and weight.identity in shared:
+                self.shared_saved[weight.identity] = weight
+            elif weight.persistent:
+                self.saved_bytes += weight.bytes
+
+    def add(self, inner: _Weights) -> None:
+        """Add the weights of a layer inside."""
+        for dtype, count in inner.by_dtype.items():
+            self.by_dtype[dtype] = self.by_dtype.get(dtype, 0) + count
+        self.trainable += inner.trainable
+        self.saved_bytes += inner.saved_bytes
+        self.shared.update(inner.shared)
+        self.shared_saved.update(inner.shared_saved)
+
+    def totals(self) -> dict[str, Any]:
+        """Return the columns that tell of the weights."""
+        by_dtype, trainable, saved_bytes = dict(self.by_dtype), self.trainable, self.saved_bytes
+        for weight in self.shared.values():
+            by_dtype[weight.dtype] = by_dtype.get(weight.dtype, 0) + weight.count
+            trainable += weight.count if weight.trainable else 0
+        for weight in self.shared_saved.values():
+            saved_bytes += weight.bytes
+        return {
+            "params": sum(by_dtype.values()),
+            "trainable_params": trainable,
+            "params_by_dtype": by_dtype,
+            "weight_bytes": saved_bytes,
+        }
+
+
+def of_calls(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
+    """Yield a row for each call of a layer, in the order of the layers.
+
+    A last row has what was done outside every call of the model, if anything was.
+    """
+    columns, work_of = _columns(trace)
+    nothing = (0,) * len(columns)
+    own: dict[tuple[str, int], tuple[int, ...]] = {}
+    for op in trace.operators:
+        key = (op.layer, op.call)
+        own[key] = _added(own.get(key, nothing), work_of(op))
+    callers = {(layer.path, index): call.caller for layer in trace.layers for index, call in enumerate(layer.calls)}
+    whole = dict.fromkeys(callers, nothing) | own
+    under_way = Counter(callers.values())
+    parents = set(under_way)
+    done = [key for key in callers if key not in parents]
+    for key in done:  # it grows: a call comes after all that it made
+        caller = callers.get(key)
+        if caller is not None:
+            whole[caller] = _added(whole.get(caller, nothing), whole[key])
+            under_way[caller] -= 1
+            if not under_way[caller]:
+                done.append(caller)
+    records = {layer.path: layer for layer in trace.layers}
+    outside = [key for key, work in own.items() if key not in callers and any(work)]
+    for path, index in (*callers, *outside):
+        layer = records[path]
+        call = layer.calls[index] if (path, index) in callers else None
+        work = own.get((path, index), nothing)
+        yield {
+            "path": path,
+            "type": layer.type,
+            "depth": layer.depth,
+            "is_leaf": (path, index) not in parents and call is not None,
+            "call": index,
+            **dict(zip(columns, whole[path, index], strict=True)),
+            **{f"own_{name}": number for name, number in zip(columns, work, strict=True)},
+            **_tensors(call),
+        }
+
+
+def _added(work: tuple[int, ...], more: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(map(add, work, more))
+
+
+def _tensors(call: LayerCall | None) -> dict[str, Any]:
+    inputs: Sequence[TensorInfo] = call.inputs if call else ()
+    outputs: Sequence[TensorInfo] = call.outputs if call else ()
+    return {
+        "input_shapes": tuple(map(_shape, inputs)),
+        "output_shapes": tuple(map(_shape, outputs)),
+        "input_dtypes": tuple(map(_dtype, inputs)),
+        "output_dtypes": tuple(map(_dtype, outputs)),
+    }
+
+
+_shape, _dtype = attrgetter("shape"), attrgetter("dtype")

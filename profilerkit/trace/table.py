@@ -1,0 +1,57 @@
+"""Rows with equal keys: what every table of a report is, before anything draws it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from ..process.cached import cached_property
+
+__all__ = ["Table"]
+
+
+class Table(Sequence[Mapping[str, Any]]):
+    """A sequence of rows, each a mapping from column to value.
+
+    ``rows`` may be a callable: it is called once, when the rows are first asked for.
+
+    >>> Table([{"operator": "mm", "macs": 8}]).columns
+    ('operator', 'macs')
+    """
+
+    def __init__(self, rows: Iterable[Mapping[str, Any]] | Callable[[], Iterable[Mapping[str, Any]]]) -> None:
+        self._source = rows if callable(rows) else tuple(rows)
+
+    @cached_property
+    def _rows(self) -> tuple[Mapping[str, Any], ...]:
+        return tuple(self._source()) if callable(self._source) else self._source
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns; none where there are no rows."""
+        return tuple(self._rows[0]) if self._rows else ()
+
+    def __getitem__(self, index: Any) -> Any:
+        return type(self)(self._rows[index]) if isinstance(index, slice) else self._rows[index]
+
+    def __eq__(self, other: object) -> bool:
+        return self._rows == other._rows if type(other) is type(self) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def to_pandas(self) -> Any:
+        """Return the table as a pandas ``DataFrame``; needs the ``pandas`` extra."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("to_pandas() needs pandas; install profilerkit[pandas]") from error
+        return pd.DataFrame([dict(row) for row in self], columns=list(self.columns))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._rows,)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self)} rows)"
