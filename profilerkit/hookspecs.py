@@ -59,9 +59,9 @@ def profilerkit_model_loaders() -> Iterable[LoaderInfo]:
     raise NotImplementedError
 
 
-@hookspec
+@hookspec(historic=True)
 def profilerkit_configure(manager: pluggy.PluginManager) -> None:
-    """Set something up; called once, when all plugins are loaded."""
+    """Set something up; called once: when all plugins are loaded, or when the plugin is registered later."""
     raise NotImplementedError
 
 

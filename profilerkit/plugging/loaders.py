@@ -5,16 +5,16 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..arguments.checking import checked
-from ..errors import InputError, ModelFailedError, PluginFailedError, PluginWarning, ProfilerKitError, by_likeness
+from ..errors import InputError, ModelFailedError, PluginFailedError, ProfilerKitError, by_likeness
 from ..process.containment import contained, said_of
 from .extension import LoaderInfo
 from .loaded_files import in_plain_names, namespace_of, path_kept
+from .sources import warn
 
 if TYPE_CHECKING:
     from .manager import Offer
@@ -82,7 +82,7 @@ def _accepts(offer: Offer[LoaderInfo], spec: str) -> bool:
             return bool(offer.item.accepts(spec))
     except Exception as error:  # whatever a plugin does wrong, the others go on
         said = f"model loader {offer.item.name!r} of plugin {offer.plugin} raised {said_of(error)}"
-        warnings.warn(f"{said}; it is left out; {offer.plugin.way_out}", PluginWarning, stacklevel=4)
+        warn(f"{said}; it is left out; {offer.plugin.way_out}")
         return False
 
 

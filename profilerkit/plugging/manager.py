@@ -1,106 +1,160 @@
-"""Loading plugins: when the first is needed, each guarded against what is wrong with it, with where it comes from."""
+"""The plugin manager, pluggy's own with guarded implementations, and how installed plugins are loaded into it."""
 
 from __future__ import annotations
 
 import os
-import re
-import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import pluggy
 
 from .. import hookspecs
 from ..error_text import shown
-from ..errors import PluginWarning, by_likeness
+from ..errors import by_likeness
 from ..process.containment import contained, said_of
 from ..process.locks import Lock, undone_in_child
+from .guards import guarded
+from .sources import DISABLE, GROUP, Offer, PluginInfo, normal_name, registered_by_code, warn
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
+    from pluggy import HookCaller, HookImpl, HookimplOpts
 
     from ..results.comparison import Comparison
     from ..results.report import Report
 
 __all__ = [
-    "DISABLE",
+    "Manager",
     "Offer",
     "PluginInfo",
     "announce",
     "forget_loaded",
     "installed_plugins",
     "manager",
-    "offered_by",
     "offers",
     "own_alone",
+    "results_of",
     "switched_off_plugins",
     "without_others",
 ]
 
-GROUP = "profilerkit"
-_BY_CODE = "no package (registered by code)"
-#: The environment variable that switches plugins off: names of entry points or of distributions, with commas between.
-DISABLE = "PROFILERKIT_DISABLE_PLUGINS"
-T = TypeVar("T")
+_HOOKS = frozenset(name for name in vars(hookspecs) if name.startswith(f"{GROUP}_"))
 
 
-@dataclass(frozen=True)
-class PluginInfo:
-    """Where a plugin comes from: the entry point's name, its module, and the distribution with its version."""
+class Manager(pluggy.PluginManager):
+    """pluggy's plugin manager, with the implementations of profilerkit's hooks guarded when they are registered.
 
-    name: str
-    module: str
-    distribution: str
-    #: Whether another plugin that is installed goes by the name, so that only that of its package is clear.
-    is_ambiguous: bool = field(default=False, compare=False)
+    Each result of such an implementation is an `Offer`, with the plugin it comes from; what one raises is a warning.
+    Hooks that a plugin adds are left to pluggy as they are. Implementations of profilerkit's own plugins are called
+    before those of others, except for others that are marked ``tryfirst``; else pluggy's order holds: the plugin that
+    was registered last is called first.
+    """
 
-    @property
-    def switching_off(self) -> str:
-        """The setting that switches it off and, where there is one, no plugin of another package."""
-        return f"{DISABLE}={self.package if self.package and self.is_ambiguous else self.name}"
+    def __init__(self) -> None:
+        super().__init__(GROUP)
+        #: Where each plugin comes from that is registered, by the plugin's id: plugins need not be hashable.
+        self._sources: dict[int, PluginInfo] = {}
+        #: Whether all that is installed is registered, so that what is registered now comes from code.
+        self.is_complete = False
+        self.add_hookspecs(hookspecs)
 
-    @property
-    def way_out(self) -> str:
-        """How to do without it."""
-        if self.is_by_code:
-            return "to do without it, leave out the code that registers it"
-        or_none = "" if self.is_own else ", or run profilerkit --no-plugins"
-        return f"to do without it, set {self.switching_off}{or_none}"
+    def register(self, plugin: object, name: str | None = None) -> str | None:
+        """Register a plugin that code made and return its name, None if that is blocked."""
+        name = name or self.get_canonical_name(plugin)
+        registered = self.register_from(registered_by_code(name, plugin), plugin, name)
+        if registered is not None and self.is_complete:
+            self.report_misspelt_hooks(plugin)
+        return registered
 
-    @property
-    def package(self) -> str:
-        """The name of the distribution, "" where it has none."""
-        package, _, version = self.distribution.rpartition(" ")
-        return package if version[:1].isdigit() else ""
+    def register_from(self, source: PluginInfo, plugin: object, name: str) -> str | None:
+        """Register a plugin with where it comes from and return its name, None if that is blocked.
 
-    @property
-    def is_own(self) -> bool:
-        """Whether it is one of profilerkit's."""
-        return _normal(self.package) == GROUP
+        Where that fails or is interrupted, nothing of the plugin is left in the manager.
+        """
+        is_new = plugin is not None and not self.is_registered(plugin) and not self.has_plugin(name)
+        registered = None
+        if is_new:
+            self._sources[id(plugin)] = source
+        try:
+            registered = super().register(plugin, name)
+        finally:
+            if is_new and registered is None:
+                if self.is_registered(plugin):
+                    self.unregister(plugin)
+                self._sources.pop(id(plugin), None)
+        return registered
 
-    @property
-    def is_by_code(self) -> bool:
-        """Whether code registered it with the manager, and no package."""
-        return self.distribution == _BY_CODE
+    def unregister(self, plugin: object | None = None, name: str | None = None) -> Any | None:
+        """Take a plugin out of the manager and return it, None if there is none of that name."""
+        if plugin is None and name is not None:
+            plugin = self.get_plugin(name)
+        removed = super().unregister(plugin, name)
+        if removed is not None:
+            self._sources.pop(id(removed), None)
+        return removed
 
-    def __str__(self) -> str:
-        return f"{self.name!r} of {self.distribution}"
+    def parse_hookimpl_opts(self, plugin: object, name: str) -> HookimplOpts | None:
+        """Return the options of an implementation; profilerkit's own are called first among equals."""
+        options = super().parse_hookimpl_opts(plugin, name)
+        source = self._sources.get(id(plugin))
+        if options is None or source is None or not source.is_own or options.get("trylast"):
+            return options
+        first = options.copy()
+        first["tryfirst"] = True
+        return first
 
+    def _verify_hook(self, hook: HookCaller, hookimpl: HookImpl) -> None:
+        """Guard an implementation once it is known to be a right one: before pluggy calls it in any way."""
+        super()._verify_hook(hook, hookimpl)
+        if hook.name in _HOOKS:
+            guard = guarded(hook.name, hookimpl, self._sources[id(hookimpl.plugin)])
+            object.__setattr__(hookimpl, "function", guard)
 
-@dataclass(frozen=True)
-class Offer(Generic[T]):
-    """One thing that a hook returned, and the plugin it comes from."""
+    def implementing(self, hook: str) -> dict[PluginInfo, list[HookImpl]]:
+        """Return the plugins that implement one of profilerkit's hooks, with their implementations of it."""
+        found: dict[PluginInfo, list[HookImpl]] = {}
+        for implementation in getattr(self.hook, hook).get_hookimpls():
+            found.setdefault(self._sources[id(implementation.plugin)], []).append(implementation)
+        return found
 
-    plugin: PluginInfo
-    item: T
+    def caller_without(self, hook: str, passed_over: Collection[PluginInfo]) -> HookCaller:
+        """Return what calls a hook, and passes over plugins; those with a wrapper take part in any case."""
+        removed = [
+            implementations[0].plugin
+            for plugin, implementations in self.implementing(hook).items()
+            if plugin in passed_over and not any(each.wrapper or each.hookwrapper for each in implementations)
+        ]
+        try:
+            return self.subset_hook_caller(hook, removed)
+        except TypeError:  # pluggy can pass over no plugin where one of them has no hash, such as a SimpleNamespace
+            caller: HookCaller = getattr(self.hook, hook)
+            return caller
+
+    def report_misspelt_hooks(self, plugin: object) -> None:
+        """Warn of hooks that a plugin implements without there being such, and of functions that are not marked."""
+        source = self._sources[id(plugin)]
+        marked: set[str] = set()
+        for each in dir(plugin):
+            options = self.parse_hookimpl_opts(plugin, each)
+            if options is None:
+                continue
+            hook = options.get("specname") or each
+            marked.add(hook)
+            caller: HookCaller | None = getattr(self.hook, hook, None)
+            if not options.get("optionalhook") and (caller is None or not caller.has_spec()):
+                meant = by_likeness(hook, _HOOKS)[0]
+                warn(f"plugin {source} has a hook {hook!r} that does not exist; did you mean {meant!r}?")
+        for hook in sorted(_HOOKS.intersection(getattr(plugin, "__dict__", ())) - marked):
+            warn(f"plugin {source} has a function {hook!r} that is no hook; mark it @profilerkit.hookimpl")
 
 
 @dataclass
 class _Loaded:
-    manager: pluggy.PluginManager
+    manager: Manager = field(default_factory=Manager)
     plugins: dict[str, PluginInfo] = field(default_factory=dict)
     switched_off: list[PluginInfo] = field(default_factory=list)
 
@@ -112,14 +166,15 @@ _loaded: dict[bool, _Loaded] = {}
 _without_others: list[bool] = []
 
 
-def manager() -> pluggy.PluginManager:
+def manager() -> Manager:
     """Return the plugin manager, with every installed plugin that can be loaded and is not switched off."""
     return _state().manager
 
 
 def installed_plugins() -> tuple[PluginInfo, ...]:
-    """Return where each loaded plugin comes from, profilerkit's own first."""
-    return tuple(_state().plugins.values())
+    """Return where each plugin of a package comes from that is loaded, profilerkit's own first."""
+    state = _state()
+    return tuple(plugin for name, plugin in state.plugins.items() if state.manager.has_plugin(name))
 
 
 def switched_off_plugins() -> tuple[PluginInfo, ...]:
@@ -155,13 +210,15 @@ def _state() -> _Loaded:
         state = _loaded.get(own)
         if state is None:
             # Kept first, for a plugin that asks for the manager while it is loaded.
-            state = _loaded[own] = _Loaded(pluggy.PluginManager(GROUP))
+            state = _loaded[own] = _Loaded()
             try:
                 with undone_in_child(lambda: _loaded.pop(own, None)):
-                    state.manager.add_hookspecs(hookspecs)
                     _load_all(state, own)
-                    _report_misspelt_hooks(state)
-                    _tell(state, "profilerkit_configure", manager=state.manager)
+                    state.manager.hook.profilerkit_configure.call_historic(kwargs={"manager": state.manager})
+                    for _, plugin in state.manager.list_name_plugin():
+                        if plugin is not None:  # a name that is blocked
+                            state.manager.report_misspelt_hooks(plugin)
+                    state.manager.is_complete = True
             except BaseException:  # a warning that the user made an error, or Ctrl-C: nothing is loaded by halves
                 del _loaded[own]
                 raise
@@ -169,109 +226,92 @@ def _state() -> _Loaded:
 
 
 def _load_all(state: _Loaded, own: bool) -> None:
-    unwanted = [name for name in map(_normal, os.environ.get(DISABLE, "").split(",")) if name]
+    unwanted = [name for name in map(normal_name, os.environ.get(DISABLE, "").split(",")) if name]
     known: dict[str, None] = {}
     # Own ones first and the others by name: the order in which installers wrote them says nothing.
     points = sorted(_entry_points(), key=lambda each: (not _is_own(each), _distribution(each), each.name))
     called = Counter(name for point in points for name in set(_names(point)))
+    loaded: list[tuple[str, PluginInfo, object]] = []
     for point in points:
         names = _names(point)
-        info = PluginInfo(point.name, point.value, _distribution(point), called[_normal(point.name)] > 1)
+        info = PluginInfo(point.name, point.value, _distribution(point), called[normal_name(point.name)] > 1)
         known.update(dict.fromkeys(names))
         if (own and not _is_own(point)) or not set(names).isdisjoint(unwanted):
             state.switched_off.append(info)
         else:
-            _load(state, point, info)
+            _load(state, point, info, loaded)
+    # pluggy calls first what is registered last, so that each group is called in the order of its names; own ones
+    # are registered as ``tryfirst``, and go before all others but those of the others that are so too.
+    loaded.reverse()
+    for name, info, plugin in sorted(loaded, key=lambda each: not each[1].is_own):
+        _register(state, name, info, plugin)
     for name in unwanted:
         if name not in known:
             listing = ", ".join(by_likeness(name, known)) or "none"
-            _warn(f"{DISABLE} names {name!r}, which is no plugin; installed, nearest first: {listing}")
+            warn(f"{DISABLE} names {name!r}, which is no plugin; installed, nearest first: {listing}")
 
 
 def _names(point: EntryPoint) -> list[str]:
     """Return what a plugin can be called: its own name, and that of its package."""
-    return [_normal(name) for name in (point.name, point.dist.name if point.dist else "") if name]
+    return [normal_name(name) for name in (point.name, point.dist.name if point.dist else "") if name]
 
 
-def _load(state: _Loaded, point: EntryPoint, info: PluginInfo) -> None:
+def _load(state: _Loaded, point: EntryPoint, info: PluginInfo, loaded: list[tuple[str, PluginInfo, object]]) -> None:
+    """Import a plugin and add it, under a name of its own, to what is loaded."""
     name = info.name if info.name not in state.plugins else f"{info.name} ({info.distribution})"
     try:
         with contained(info, "the loading"):
             plugin = point.load()
-        already = state.manager.get_name(plugin)
-        if already is not None:
-            raise ValueError(f"it is the same as plugin {state.plugins[already]}")
-        try:
-            with contained(info, "the registration"):
-                state.manager.register(plugin, name=name)
-        except BaseException:
-            state.manager.unregister(name=name)
-            raise
+        for _, other, already in loaded:
+            if already == plugin:
+                raise ValueError(f"it is the same as plugin {other}")
     except Exception as error:
-        why = f"cannot be loaded ({said_of(error)}) and is left out"
-        _warn(f"plugin {info} {why}; update or uninstall that package; {info.way_out}")
+        _leave_out(info, error)
     else:
         state.plugins[name] = info
+        loaded.append((name, info, plugin))
 
 
-def _report_misspelt_hooks(state: _Loaded) -> None:
-    known = {name for name in vars(hookspecs) if name.startswith(f"{GROUP}_")}
-    for name, plugin in state.manager.list_name_plugin():
-        options = {each: state.manager.parse_hookimpl_opts(plugin, each) for each in dir(plugin)}
-        marked = {given.get("specname") or each for each, given in options.items() if given is not None}
-        for hook in sorted(marked - known):
-            meant = by_likeness(hook, known)[0]
-            _warn(f"plugin {_info(state, name)} has a hook {hook!r} that does not exist; did you mean {meant!r}?")
-        for hook in sorted(known.intersection(getattr(plugin, "__dict__", ())) - marked):
-            _warn(f"plugin {_info(state, name)} has a function {hook!r} that is no hook; mark it @profilerkit.hookimpl")
+def _register(state: _Loaded, name: str, info: PluginInfo, plugin: object) -> None:
+    try:
+        with contained(info, "the registration"):
+            registered = state.manager.register_from(info, plugin, name)
+    except Exception as error:
+        del state.plugins[name]
+        _leave_out(info, error)
+    else:
+        if registered is None:  # code has blocked the name
+            del state.plugins[name]
+            state.switched_off.append(info)
+
+
+def _leave_out(info: PluginInfo, error: Exception) -> None:
+    why = f"cannot be loaded ({said_of(error)}) and is left out"
+    warn(f"plugin {info} {why}; update or uninstall that package; {info.way_out}")
+
+
+def results_of(hook: str, without: Collection[PluginInfo] = (), **arguments: Any) -> list[Offer[Any]]:
+    """Call a hook and return its results; plugins of ``without`` are passed over."""
+    results = manager().caller_without(hook, without)(**arguments)
+    return [result for result in results if result.plugin not in without]
 
 
 def offers(hook: str, kind: type, **arguments: Any) -> list[Offer[Any]]:
-    """Return what each plugin's hook offers, in the order of their registration; one that raises is left out.
+    """Return what each plugin's hook offers, in the order in which they are called; one that raises is left out.
 
     A hook that returns None offers nothing. What is no ``kind`` is left out, with a warning.
     """
     return [
-        Offer(plugin, item)
-        for plugin, returned in offered_by(hook, lambda items: list(items or ()), **arguments)
-        for item in returned
-        if _is(kind, item, hook, plugin)
+        Offer(result.plugin, item)
+        for result in results_of(hook, **arguments)
+        for item in result.item
+        if _is(kind, item, hook, result.plugin)
     ]
-
-
-def offered_by(
-    hook: str, read: Callable[[Any], T], asked: Callable[[PluginInfo], bool] = lambda plugin: True, **arguments: Any
-) -> Iterator[tuple[PluginInfo, T]]:
-    """Yield each ``asked`` plugin with what ``read`` makes of its hook's result; one that raises is left out."""
-    state = _state()
-    for implementation in getattr(state.manager.hook, hook).get_hookimpls():
-        plugin = _info(state, implementation.plugin_name)
-        if not asked(plugin):
-            continue
-        try:
-            with contained(plugin, f"hook {hook}"):
-                found = read(implementation.function(**{name: arguments[name] for name in implementation.argnames}))
-        except Exception as error:
-            left = f"what it offers is left out; {plugin.way_out}"
-            _warn(f"hook {hook} of plugin {plugin} raised {said_of(error)}; {left}")
-        else:
-            yield plugin, found
 
 
 def announce(report: Report | Comparison) -> None:
     """Tell every plugin of a result; what one raises is a warning, for the result must not be lost."""
-    _tell(_state(), "profilerkit_report_created", report=report)
-
-
-def _tell(state: _Loaded, hook: str, **arguments: Any) -> None:
-    for implementation in getattr(state.manager.hook, hook).get_hookimpls():
-        plugin = _info(state, implementation.plugin_name)
-        try:
-            with contained(plugin, f"hook {hook}"):
-                implementation.function(**{name: arguments[name] for name in implementation.argnames})
-        except Exception as error:
-            goes_on = f"profilerkit goes on without it; {plugin.way_out}"
-            _warn(f"hook {hook} of plugin {plugin} raised {said_of(error)}; {goes_on}")
+    manager().hook.profilerkit_report_created(report=report)
 
 
 def _is(kind: type, item: Any, hook: str, plugin: PluginInfo) -> bool:
@@ -279,17 +319,8 @@ def _is(kind: type, item: Any, hook: str, plugin: PluginInfo) -> bool:
         return True
     hint = f"; return an instance, {item.__name__}(...)" if isinstance(item, type) and issubclass(item, kind) else ""
     offered = f"offers {shown(item)}, which is no {kind.__name__} and is left out{hint}"
-    _warn(f"hook {hook} of plugin {plugin} {offered}; {plugin.way_out}")
+    warn(f"hook {hook} of plugin {plugin} {offered}; {plugin.way_out}")
     return False
-
-
-def _info(state: _Loaded, name: str) -> PluginInfo:
-    """Return where a plugin comes from, also one that code registered with the manager itself."""
-    if name in state.plugins:
-        return state.plugins[name]
-    plugin = state.manager.get_plugin(name)
-    module = getattr(plugin, "__name__", type(plugin).__name__)
-    return PluginInfo(name, module, _BY_CODE)
 
 
 def _entry_points() -> Iterable[EntryPoint]:
@@ -303,12 +334,4 @@ def _distribution(point: EntryPoint) -> str:
 
 
 def _is_own(point: EntryPoint) -> bool:
-    return point.dist is not None and _normal(point.dist.name) == GROUP
-
-
-def _normal(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name.strip()).lower()
-
-
-def _warn(message: str) -> None:
-    warnings.warn(message, PluginWarning, stacklevel=4)
+    return point.dist is not None and normal_name(point.dist.name) == GROUP

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import functools
 import os
-import warnings
 import weakref
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 
 from ..backend import Backend, BackendInfo
-from ..costs.registry import add_whole, read_formulas
+from ..costs.registry import add_whole
 from ..error_text import shown
 from ..errors import (
     BackendNotFoundError,
     BackendNotInstalledError,
-    PluginWarning,
     RegistrationConflictError,
     UnknownStatusError,
     by_likeness,
@@ -34,12 +32,13 @@ from .manager import (
     forget_loaded,
     installed_plugins,
     manager,
-    offered_by,
     offers,
     own_alone,
+    results_of,
     switched_off_plugins,
     without_others,
 )
+from .sources import warn
 
 __all__ = [
     "Offer",
@@ -104,7 +103,7 @@ def offered_status_keys(leave_out: Collection[str] = ()) -> list[Offer[type[Stat
         if issubclass(offer.item, StatusKey) and isinstance(offer.item.NAME, str) and offer.item.NAME:
             found.append(offer)
         else:
-            _warn(f"hook {hook} of plugin {offer.plugin} offers {offer.item!r}, which is no StatusKey with a NAME")
+            warn(f"hook {hook} of plugin {offer.plugin} offers {offer.item!r}, which is no StatusKey with a NAME")
     named = [offer for offer in found if offer.item.NAME not in leave_out]
     claimed_once("status key", named, name=lambda item: item.NAME, same=lambda one, other: one is other)
     return found
@@ -190,7 +189,7 @@ def functions_offered(backend: Backend) -> list[Offer[ProfilerFunction]]:
                 Registry().register(offer.item)
         except Exception as error:  # whatever a plugin does wrong, the others go on
             said = f"{said_of(error)}; {offer.plugin.way_out}"
-            _warn(f"hook {hook} of plugin {offer.plugin} offers {describe(offer.item)}, which is left out: {said}")
+            warn(f"hook {hook} of plugin {offer.plugin} offers {describe(offer.item)}, which is left out: {said}")
         else:
             remember_giver(offer.item, offer.plugin)
             usable.append(offer)
@@ -239,7 +238,7 @@ def _claims(offer: Offer[BackendInfo], model: Any) -> bool | None:
         raise
     except Exception as error:  # whatever a plugin does wrong, the others go on
         said = f"{said_of(error)}; it is left out; {offer.plugin.way_out}"
-        _warn(f"claims of the {offer.item.name} backend of plugin {offer.plugin} raised {said}")
+        warn(f"claims of the {offer.item.name} backend of plugin {offer.plugin} raised {said}")
         return None
 
 
@@ -308,7 +307,9 @@ def equipped(backend: Backend) -> Backend:
     hook = "profilerkit_op_costs"
     with _LOCK:
         given = _given_to(backend)
-        for plugin, costs in offered_by(hook, read_formulas, lambda plugin: plugin not in given, backend=backend):
+        unasked = manager().implementing(hook).keys() - given.keys()
+        for offer in results_of(hook, without=[*given], backend=backend) if unasked else ():
+            plugin, costs = offer.plugin, offer.item
             for earlier, theirs in given.items():
                 for op in theirs.keys() & costs.keys():
                     raise _conflict(f"a cost formula for {op} to the {backend.name} backend", earlier, plugin)
@@ -324,9 +325,10 @@ def equipped(backend: Backend) -> Backend:
                 ) from error
             except Exception as error:  # whatever a plugin does wrong, the others go on
                 said = f"{said_of(error)}; {plugin.way_out}"
-                _warn(f"the cost formulas of plugin {plugin} for the {backend.name} backend are left out: {said}")
+                warn(f"the cost formulas of plugin {plugin} for the {backend.name} backend are left out: {said}")
                 costs = {}
-            given[plugin] = costs
+            given[plugin] = {**given.get(plugin, {}), **costs}
+        given.update({plugin: {} for plugin in unasked - given.keys()})
     return backend
 
 
@@ -363,7 +365,3 @@ def forget() -> None:
 def op_costs(backend: Backend) -> list[tuple[PluginInfo, Costs]]:
     """Return the cost formulas that plugins gave to a backend."""
     return [(plugin, costs) for plugin, costs in _given_to(backend).items() if costs]
-
-
-def _warn(message: str) -> None:
-    warnings.warn(message, PluginWarning, stacklevel=4)

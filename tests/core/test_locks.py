@@ -13,6 +13,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ import pytest
 from profilerkit.cost import Cost
 from profilerkit.costs import CostRegistry
 from profilerkit.plugging import offers as plugins
-from profilerkit.plugging.offers import PluginInfo
+from profilerkit.plugging.offers import Offer, PluginInfo
 from profilerkit.process.cached import cached_property, once_for_each
 from profilerkit.process.collector import collector_paused
 from profilerkit.process.locks import Lock, PerThread, undone_in_child
@@ -268,7 +269,8 @@ def test_formulas_that_another_thread_is_giving_are_all_given_in_the_child(monke
     plugin = PluginInfo("costly", "costly", "costly 1.0")
     costs = {name: lambda *shapes: Cost(1, 2) for name in ("one", "two")}
     monkeypatch.setattr(plugins, "_formulas", {})
-    monkeypatch.setattr(plugins, "offered_by", lambda hook, read, asked, **given: iter([(plugin, costs)]))
+    monkeypatch.setattr(plugins, "manager", lambda: SimpleNamespace(implementing=lambda hook: {plugin: []}))
+    monkeypatch.setattr(plugins, "results_of", lambda hook, without, **given: [Offer(plugin, costs)])
     table = CostRegistry("slow")
     entered, leave = threading.Event(), threading.Event()
 

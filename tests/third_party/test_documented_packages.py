@@ -68,7 +68,8 @@ from types import SimpleNamespace
 from profilerkit.cost import Cost, Shape
 from profilerkit.plugging.offers import manager
 
-[costs] = [each for each in manager().hook.profilerkit_op_costs(backend=SimpleNamespace(name="torch")) if each]
+offers = manager().hook.profilerkit_op_costs(backend=SimpleNamespace(name="torch"))
+[costs] = [offer.item for offer in offers if offer.item]
 formula = costs["howto::banded_solve"]
 assert formula(Shape((100, 3)), Shape((100, 8)), out=Shape((100, 8))) == Cost.of_macs(1600, 800)
 """,

@@ -1,0 +1,89 @@
+"""Where what plugins offer comes from: the plugin's name and package, and how to do without it."""
+
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from ..errors import PluginWarning
+
+__all__ = ["DISABLE", "GROUP", "Offer", "PluginInfo", "normal_name", "registered_by_code", "warn"]
+
+#: The group of entry points, and pluggy's name of the project.
+GROUP = "profilerkit"
+#: The environment variable that switches plugins off: names of entry points or of distributions, with commas between.
+DISABLE = "PROFILERKIT_DISABLE_PLUGINS"
+_BY_CODE = "no package (registered by code)"
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class PluginInfo:
+    """Where a plugin comes from: the entry point's name, its module, and the distribution with its version."""
+
+    name: str
+    module: str
+    distribution: str
+    #: Whether another plugin that is installed goes by the name, so that only that of its package is clear.
+    is_ambiguous: bool = field(default=False, compare=False)
+
+    @property
+    def switching_off(self) -> str:
+        """The setting that switches it off and, where there is one, no plugin of another package."""
+        return f"{DISABLE}={self.package if self.package and self.is_ambiguous else self.name}"
+
+    @property
+    def way_out(self) -> str:
+        """How to do without it."""
+        if self.is_by_code:
+            return "to do without it, leave out the code that registers it"
+        or_none = "" if self.is_own else ", or run profilerkit --no-plugins"
+        return f"to do without it, set {self.switching_off}{or_none}"
+
+    @property
+    def package(self) -> str:
+        """The name of the distribution, "" where it has none."""
+        package, _, version = self.distribution.rpartition(" ")
+        return package if version[:1].isdigit() else ""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is one of profilerkit's."""
+        return normal_name(self.package) == GROUP
+
+    @property
+    def is_by_code(self) -> bool:
+        """Whether code registered it with the manager, and no package."""
+        return self.distribution == _BY_CODE
+
+    def __str__(self) -> str:
+        return f"{self.name!r} of {self.distribution}"
+
+
+@dataclass(frozen=True)
+class Offer(Generic[T]):
+    """What a hook returned, or one thing of it, with the plugin it comes from."""
+
+    plugin: PluginInfo
+    item: T
+
+
+def registered_by_code(name: str, plugin: object) -> PluginInfo:
+    """Return where a plugin comes from that no package has an entry point for."""
+    return PluginInfo(name, getattr(plugin, "__name__", type(plugin).__name__), _BY_CODE)
+
+
+def normal_name(name: str) -> str:
+    """Return a package's or plugin's name as installers compare them: ``My_Pack`` is ``my-pack``."""
+    return re.sub(r"[-_.]+", "-", name.strip()).lower()
+
+
+def warn(message: str) -> None:
+    """Give a `PluginWarning`, at the line outside of profilerkit and pluggy that led to it."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in (GROUP, "pluggy"):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, PluginWarning, stacklevel=level)
