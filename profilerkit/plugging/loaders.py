@@ -63,9 +63,11 @@ def find_loader(spec: str) -> Offer[LoaderInfo]:
     special = [offer for offer in taking if offer.item.load not in (load_from_module, load_from_file)]
     if len(special) > 1:
         names = " and ".join(f"{offer.item.name!r} (plugin {offer.plugin})" for offer in special)
-        raise InputError(
-            f"several model loaders take {spec!r}: {names}; switch one off: {special[-1].plugin.switching_off}"
-        )
+        by_code = [offer.plugin.name for offer in special if offer.plugin.is_by_code]
+        remedy = f"switch one off: {special[-1].plugin.switching_off}"
+        if by_code:
+            remedy = f"leave out the code that registers {by_code[-1]!r}"
+        raise InputError(f"several model loaders take {spec!r}: {names}; {remedy}")
     return (special or taking)[0]
 
 

@@ -126,11 +126,12 @@ def claimed_once(
 
 def _conflict(what: str, first: PluginInfo, second: PluginInfo, further: str = "") -> RegistrationConflictError:
     if first == second:
-        return RegistrationConflictError(f"plugin {first} offers {what} twice; update or uninstall that package")
-    return RegistrationConflictError(
-        f"two plugins offer {what}: {first} and {second}; uninstall one of the packages, or switch one plugin off: "
-        f"{second.switching_off}{further}"
-    )
+        return RegistrationConflictError(f"plugin {first} offers {what} twice; {first.mending}")
+    by_code = [plugin for plugin in (first, second) if plugin.is_by_code]
+    remedy = f"uninstall one of the packages, or switch one plugin off: {second.switching_off}"
+    if by_code:
+        remedy = f"leave out the code that registers {by_code[-1].name!r}"
+    return RegistrationConflictError(f"two plugins offer {what}: {first} and {second}; {remedy}{further}")
 
 
 def backends() -> tuple[BackendInfo, ...]:
@@ -319,9 +320,10 @@ def equipped(backend: Backend) -> Backend:
                         added = {op: _contained(plugin, op, formula) for op, formula in costs.items()}
                         add_whole(backend.add_costs, added, functools.partial(given.setdefault, plugin, costs))
             except RegistrationConflictError as error:
+                remedy = f"uninstall that package, or switch the plugin off: {plugin.switching_off}"
                 raise RegistrationConflictError(
                     f"plugin {plugin} offers a cost formula that the {backend.name} backend has already: "
-                    f"{error}; uninstall that package, or switch the plugin off: {plugin.switching_off}"
+                    f"{error}; {plugin.mending if plugin.is_by_code else remedy}"
                 ) from error
             except Exception as error:  # whatever a plugin does wrong, the others go on
                 said = f"{said_of(error)}; {plugin.way_out}"

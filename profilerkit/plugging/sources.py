@@ -44,6 +44,11 @@ class PluginInfo:
         return f"to do without it, set {self.switching_off}{or_none}"
 
     @property
+    def mending(self) -> str:
+        """What to do where it alone is at fault."""
+        return "change the code that registers it" if self.is_by_code else "update or uninstall that package"
+
+    @property
     def package(self) -> str:
         """The name of the distribution, "" where it has none."""
         package, _, version = self.distribution.rpartition(" ")
