@@ -337,7 +337,9 @@ class BackendInfo:
     ``frameworks`` are the top-level packages whose classes mark a model as this backend's. ``load`` imports the
     framework and returns the backend; ``requirement`` is what to install where that fails. ``claims`` says no to a
     model of such a class that is another backend's after all; where it is nobody's, it raises
-    `BackendNotFoundError` with what to do.
+    `BackendNotFoundError` with what to do. ``installed`` returns the versions of what is installed without importing
+    it, and raises `ImportError` where something is missing or too old: with it ``profilerkit list`` need not load the
+    backend.
     """
 
     name: str
@@ -345,3 +347,4 @@ class BackendInfo:
     load: Callable[[], Backend]
     requirement: str
     claims: Callable[[Any], bool] = field(default=lambda model: True)
+    installed: Callable[[], Mapping[str, str]] | None = None

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from profilerkit import Backend, BackendInfo, InputError, LoadedModel, LoaderInfo, hookimpl
+from profilerkit.backend_kit.installed import installed_version, require_version
 from profilerkit.errors import by_likeness
 
 from .model.recognition import claims
@@ -18,12 +19,17 @@ def load() -> Backend:
     """Import TensorFlow and return the backend; raises ImportError where it is missing or too old."""
     import tensorflow as tf
 
-    version = tuple(int(part) for part in tf.__version__.split("-")[0].split(".")[:2])
-    if version < MINIMUM:
-        raise ImportError(f"tensorflow {tf.__version__} is too old, {'.'.join(map(str, MINIMUM))} or newer is needed")
+    require_version("tensorflow", tf.__version__, MINIMUM)
     from .backend import TFBackend
 
     return TFBackend()
+
+
+def installed() -> dict[str, str]:
+    """Return TensorFlow's and Keras' versions without importing them; raises ImportError as `load` does."""
+    version = installed_version("tensorflow", "tensorflow-cpu", "tensorflow-intel", "tf-nightly")
+    require_version("tensorflow", version, MINIMUM)
+    return {"tensorflow": version, "keras": installed_version("keras")}
 
 
 @hookimpl
@@ -36,6 +42,7 @@ def profilerkit_backends() -> list[BackendInfo]:
             load=load,
             requirement="profilerkit[tensorflow]",
             claims=claims,
+            installed=installed,
         )
     ]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from profilerkit import Backend, BackendInfo, LoaderInfo, hookimpl
+from profilerkit.backend_kit.installed import installed_version, require_version
 
 MINIMUM = (2, 10)
 
@@ -15,18 +16,27 @@ def load() -> Backend:
     """Import torch and return the backend; raises ImportError where torch is missing or too old."""
     import torch
 
-    version = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
-    if version < MINIMUM:
-        raise ImportError(f"torch {torch.__version__} is too old, {'.'.join(map(str, MINIMUM))} or newer is needed")
+    require_version("torch", torch.__version__, MINIMUM)
     from .backend import TorchBackend
 
     return TorchBackend()
 
 
+def installed() -> dict[str, str]:
+    """Return torch's version without importing it; raises ImportError where torch is missing or too old."""
+    version = installed_version("torch")
+    require_version("torch", version, MINIMUM)
+    return {"torch": version}
+
+
 @hookimpl
 def profilerkit_backends() -> list[BackendInfo]:
     """Offer the PyTorch backend."""
-    return [BackendInfo(name="torch", frameworks=("torch",), load=load, requirement="profilerkit[torch]")]
+    return [
+        BackendInfo(
+            name="torch", frameworks=("torch",), load=load, requirement="profilerkit[torch]", installed=installed
+        )
+    ]
 
 
 @hookimpl

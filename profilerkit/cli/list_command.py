@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ..errors import PluginWarning, ProfilerKitError, RegistrationConflictError
-from ..process.containment import contained
+from ..process.containment import contained, said_of
 from . import emit
 
 if TYPE_CHECKING:
@@ -34,8 +34,9 @@ def command(verbose: bool) -> None:
     if verbose or not usable:
         listing.status_keys()
     listing.renderers_and_loaders()
-    for backend in usable:
-        listing.formulas(backend)
+    if verbose:
+        for backend in usable:
+            listing.formulas(backend)
     listing.end()
 
 
@@ -112,11 +113,27 @@ class _Listing:
         self.title("Backends")
         usable: dict[str, Backend] = {}
         for offer in offered:
-            backend, said = self.loaded(offer.item, offer.plugin)
+            is_quick = not self.verbose and offer.item.installed is not None
+            backend, said = (self.found if is_quick else self.loaded)(offer.item, offer.plugin)
             if backend is not None:
                 usable.setdefault(backend.name, backend)
             self.line(offer.item.name, said, offer.plugin, offer.item.load)
         return list(usable.values())
+
+    def found(self, info: BackendInfo, plugin: PluginInfo) -> tuple[Backend | None, str]:
+        """Return the same as `loaded` without importing the framework, of what its plugin says is installed."""
+        from ..plugging import offers as plugins
+        from ..plugging.unloaded import unloaded
+
+        try:
+            with contained(plugin, f"installed() of the {info.name} backend"):
+                versions = info.installed() if info.installed is not None else {}
+                return unloaded(info), ", ".join(f"{name} {value}" for name, value in versions.items())
+        except ImportError as error:
+            return None, _said(plugins.not_installed(info, error))
+        except Exception as error:  # whatever a plugin does wrong, the others go on
+            said = " ".join(said_of(error).split())
+            return None, f"installed() of the {info.name} backend failed: {said}; {plugin.way_out}"
 
     def loaded(self, info: BackendInfo, plugin: PluginInfo) -> tuple[Backend | None, str]:
         """Return a backend, None where it cannot be used, and what is said of it: its environment or what is wrong."""

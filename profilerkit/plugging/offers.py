@@ -55,6 +55,7 @@ __all__ = [
     "installed_plugins",
     "load",
     "manager",
+    "not_installed",
     "offered_backends",
     "offered_loaders",
     "offered_renderers",
@@ -127,10 +128,10 @@ def claimed_once(
 def _conflict(what: str, first: PluginInfo, second: PluginInfo, further: str = "") -> RegistrationConflictError:
     if first == second:
         return RegistrationConflictError(f"plugin {first} offers {what} twice; {first.mending}")
-    by_code = [plugin for plugin in (first, second) if plugin.is_by_code]
+    first, second = sorted((first, second), key=lambda plugin: plugin.is_by_code)
     remedy = f"uninstall one of the packages, or switch one plugin off: {second.switching_off}"
-    if by_code:
-        remedy = f"leave out the code that registers {by_code[-1].name!r}"
+    if second.is_by_code:
+        remedy = f"leave out the code that registers {second.name!r}"
     return RegistrationConflictError(f"two plugins offer {what}: {first} and {second}; {remedy}{further}")
 
 
@@ -270,14 +271,19 @@ def load(info: BackendInfo) -> Backend:
         with contained(_giver_of(info), f"loading the {info.name} backend"):
             backend = info.load()
     except ImportError as error:
-        raise BackendNotInstalledError(
-            f"the {info.name} backend cannot be used: {error}; install it with: pip install '{info.requirement}'"
-        ) from error
+        raise not_installed(info, error) from error
     except Exception as error:  # a shared library that is broken, a framework that does not start
         raise _unusable(info, said_of(error)) from error
     if not isinstance(backend, Backend):
         raise _unusable(info, f"its load returned {backend!r}, which is no Backend")
     return equipped(backend)
+
+
+def not_installed(info: BackendInfo, error: ImportError) -> BackendNotInstalledError:
+    """Return the error for a backend whose framework is missing or too old."""
+    return BackendNotInstalledError(
+        f"the {info.name} backend cannot be used: {error}; install it with: pip install '{info.requirement}'"
+    )
 
 
 def _unusable(info: BackendInfo, why: str) -> BackendNotInstalledError:

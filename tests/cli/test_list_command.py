@@ -288,3 +288,79 @@ def test_plugins_that_are_called_alike_have_their_own_files(install: Install, li
     for package, file in files.items():
         [number] = [number for number, line in enumerate(lines) if f" {package} 1.0 " in line]
         assert lines[number + 1].strip() == f"{file}:1"
+
+
+def never_loaded() -> Any:
+    raise AssertionError("loaded")
+
+
+def versions(**facts: str) -> Callable[[], Mapping[str, str]]:
+    return lambda: facts
+
+
+def test_a_backend_that_says_what_is_installed_is_loaded_for_the_long_list_alone(
+    install: Install, listed: List
+) -> None:
+    quick = BackendInfo("quick", ("quick",), never_loaded, "my-quick", installed=versions(quicklib="1.2", base="3"))
+    install("one", "pack", backends=offering(quick), profiler_functions=lambda backend: _for(backend, "quick"))
+    code, out, err = listed()
+    assert (code, err) == (0, "")
+    assert lines_of(out, "quick") == ["quick                quicklib 1.2, base 3"]
+    assert "Status keys of the quick backend\n  depth " in out
+    code, out, err = listed("--verbose")
+    assert (code, err) == (0, "")
+    assert "the quick backend of plugin 'one' of pack 1.0 cannot be used: AssertionError: loaded" in out
+
+
+def _for(backend: Any, name: str) -> list[ProfilerFunction]:
+    return [ComputeDepth()] if backend.name == name else []
+
+
+def test_a_hook_that_looks_at_the_backend_has_it_loaded(install: Install, listed: List) -> None:
+    loaded: list[str] = []
+
+    def load() -> FakeBackend:
+        loaded.append("fine")
+        return Named()
+
+    def functions(backend: Any) -> list[ProfilerFunction]:
+        assert isinstance(backend, Named)
+        assert not isinstance(backend, Unsure)
+        assert backend.environment() == {"finelib": "1.2"}
+        return [ComputeDepth()]
+
+    fine = BackendInfo("fine", ("fine",), load, "my-fine", installed=versions(finelib="1.2"))
+    install("one", "pack", backends=offering(fine), profiler_functions=functions)
+    code, out, err = listed()
+    assert (code, err, loaded) == (0, "", ["fine"])
+    assert len(lines_of(out, "depth")) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            ImportError("No module named 'quicklib'"),
+            "the quick backend cannot be used: No module named 'quicklib'; install it with: pip install 'my-quick'",
+        ),
+        (
+            OSError("no\nmetadata"),
+            "installed() of the quick backend failed: OSError: no metadata; to do without it, set "
+            "PROFILERKIT_DISABLE_PLUGINS=one, or run profilerkit --no-plugins",
+        ),
+        (
+            SystemExit(3),
+            "installed() of the quick backend failed: SystemExit: 3; to do without it, set "
+            "PROFILERKIT_DISABLE_PLUGINS=one, or run profilerkit --no-plugins",
+        ),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
+)
+def test_what_is_not_installed_is_said_in_its_line(install: Install, listed: List, error: Any, said: str) -> None:
+    quick = BackendInfo("quick", ("quick",), never_loaded, "my-quick", installed=raising(error))
+    install("one", "pack", backends=offering(quick, FINE))
+    code, out, err = listed()
+    assert (code, err) == (0, "")
+    assert lines_of(out, "quick") == [f"quick                {said}"]
+    assert "the quick backend\n" not in out, "it has no functions to list"
+    assert lines_of(out, "fine") == ["fine                 finelib 1.2"]

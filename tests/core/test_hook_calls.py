@@ -430,7 +430,7 @@ def test_a_conflict_with_a_plugin_of_code_names_both(install: Any, core: None) -
     install("a", "one", renderers=drawing("x"), model_loaders=offering(loader("hub", "hub:")))
     code = plugin_of(renderers=drawing("x"), model_loaders=offering(loader("hubs", "hub")))
     plugins.manager().register(code, name="mine")
-    both = "'mine' of no package (registered by code) and 'a' of one 1.0"
+    both = "'a' of one 1.0 and 'mine' of no package (registered by code)"
     with pytest.raises(RegistrationConflictError) as caught:
         plugins.offered_renderers()
     assert str(caught.value) == f"two plugins offer renderer 'x': {both}; leave out the code that registers 'mine'"

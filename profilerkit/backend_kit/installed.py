@@ -1,0 +1,42 @@
+"""Which version of a framework is installed, found out without importing it, and whether it is new enough."""
+
+from __future__ import annotations
+
+import re
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+
+__all__ = ["installed_version", "require_version"]
+
+#: What is returned as the version of a package that does not tell it.
+_UNKNOWN = "of an unknown version"
+
+
+def installed_version(module: str, *distributions: str) -> str:
+    """Return the version of a package without importing it, which may be slow.
+
+    ``distributions`` are further names under which it is published. Raises `ImportError` if it is not installed.
+    """
+    if module in sys.modules:
+        loaded = sys.modules[module]
+        is_there = loaded is not None  # None forbids to import it
+    else:
+        loaded, is_there = None, find_spec(module) is not None
+    if not is_there:
+        raise ModuleNotFoundError(f"No module named {module!r}", name=module)
+    if loaded is not None:
+        return str(getattr(loaded, "__version__", _UNKNOWN))
+    for distribution in (module, *distributions):
+        try:
+            return version(distribution)
+        except PackageNotFoundError:
+            continue
+    return _UNKNOWN
+
+
+def require_version(name: str, found: str, minimum: tuple[int, int]) -> None:
+    """Raise `ImportError` if a framework is too old; a version that is no number is taken to be new enough."""
+    numbers = re.match(r"(\d+)\.(\d+)", found)
+    if numbers is not None and (int(numbers[1]), int(numbers[2])) < minimum:
+        raise ImportError(f"{name} {found} is too old, {'.'.join(map(str, minimum))} or newer is needed")
