@@ -143,7 +143,7 @@ def backends() -> tuple[BackendInfo, ...]:
 def default_functions(
     backend: Backend, leave_out: Collection[str] = (), held: Collection[str] = ()
 ) -> list[ProfilerFunction]:
-    """Return the functions that all plugins offer for a backend, in the order of their registration.
+    """Return the functions that all plugins offer for a backend, in the order in which the plugins are called.
 
     Two plugins that claim a status key that is neither left out nor held by the user's own function raise
     `RegistrationConflictError`, and so do two that claim a name of a renderer or loader: better said now than when the
