@@ -79,7 +79,7 @@ class _Guard:
             return results
         if not isinstance(results, list):
             raise TypeError(f"it made {shown(results)} of the results, which is no list of them")
-        return [self.labelled(result) for result in results if result is not None]
+        return [self.labelled(result) for result in results]
 
     def started(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Wrapper | None:
         """Run a wrapper up to its ``yield``; return None, after a warning, if it does not come that far."""

@@ -75,7 +75,7 @@ class Manager(pluggy.PluginManager):
 
         Where that fails or is interrupted, nothing of the plugin is left in the manager.
         """
-        is_new = plugin is not None and not self.is_registered(plugin) and not self.has_plugin(name)
+        is_new = plugin is not None and not self.is_registered(plugin)
         registered = None
         if is_new:
             self._sources[id(plugin)] = source

@@ -61,7 +61,7 @@ def plugin_of(**hooks: Callable[..., Any]) -> types.ModuleType:
     return plugin
 
 
-def marked(hook: Callable[..., Any], **marks: bool) -> Callable[..., Any]:
+def marked(hook: Callable[..., Any], **marks: bool | str) -> Callable[..., Any]:
     """Return a hook marked with options that are worked out."""
     mark: Any = hookimpl
     made: Callable[..., Any] = mark(hook, **marks)
@@ -319,6 +319,12 @@ def test_unregistering_takes_a_plugin_out(install: Any, core: None) -> None:  # 
     assert plugins.manager().unregister(name="mine") is None
 
 
+def test_what_an_own_plugin_marks_as_last_is_called_last(install: Any) -> None:  # noqa: F811
+    vars(install("late", "profilerkit"))[HOOK] = hookimpl(drawing("own"), trylast=True)
+    install("mine", "my-pack", renderers=drawing("mine"))
+    assert renderer_names() == ["mine", "own"]
+
+
 def test_a_plugin_may_be_registered_anew_under_another_name(manager: Manager) -> None:
     plugin = plugin_of(renderers=drawing("x"))
     manager.register(plugin, name="one")
@@ -330,6 +336,7 @@ def test_a_plugin_may_be_registered_anew_under_another_name(manager: Manager) ->
     with pytest.raises(ValueError, match="already registered"):
         manager.register(plugin_of(renderers=drawing("y")), name="two")
     assert sources() == [("two", "x")], "and what was registered is there"
+    assert len(manager._sources) == len(manager.get_plugins())
 
 
 def test_a_name_that_is_blocked_is_taken_out_and_not_let_in(manager: Manager) -> None:
@@ -384,6 +391,25 @@ def test_a_misspelt_hook_of_a_plugin_of_code_is_reported(manager: Manager) -> No
         PluginWarning, match="plugin 'late' .* has a hook 'profilerkit_renderer' that does not exist; did"
     ):
         manager.register(plugin, name="late")
+
+
+def test_a_misspelt_hook_is_reported_once(install: Any) -> None:  # noqa: F811
+    def configure(manager: Any) -> None:
+        manager.register(plugin_of(renderer=drawing("x")), name="inner")
+
+    install("outer", "a-pack", configure=configure)
+    with pytest.warns(PluginWarning, match="plugin 'inner' .* has a hook 'profilerkit_renderer' that") as caught:
+        plugins.manager()
+    assert len(caught) == 1
+
+
+def test_what_a_plugin_returns_that_is_only_told_is_of_no_consequence(
+    manager: Manager, recwarn: pytest.WarningsRecorder
+) -> None:
+    manager.register(plugin_of(report_created=lambda: 7, configure=lambda: 8), name="mine")
+    [offer] = manager.hook.profilerkit_report_created(report=None)
+    assert (offer.plugin.name, offer.item) == ("mine", 7)
+    assert [str(each.message) for each in recwarn] == []
 
 
 class Specs:

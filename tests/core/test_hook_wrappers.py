@@ -35,7 +35,7 @@ def test_a_wrapper_sees_the_results_and_changes_them(manager: Manager, wrapping:
     def change(results: list[Offer[Any]]) -> list[Any]:
         seen.extend((offer.plugin.name, [renderer.name for renderer in offer.item]) for offer in results)
         kept = [replace(offer, item=[each for each in offer.item if each.name != "bad"]) for offer in results]
-        return [*kept, None, [RendererInfo("added", lambda: str)]]
+        return [*kept, [RendererInfo("added", lambda: str)]]
 
     manager.register(plugin_of(renderers=drawing("good", "bad")), name="two")
     manager.register(plugin_of(renderers=drawing("other")), name="one")
@@ -120,6 +120,19 @@ def test_a_wrapper_that_fails_is_left_out_with_a_warning(
     message = f"wrapper of hook {HOOK} of plugin 'bad' of no package (registered by code) {said}; {way_out}"
     with pytest.warns(PluginWarning, match=f"^{re.escape(message)}$"):
         assert sources() == [("good", "good"), ("outer", "outer")]
+
+
+def test_an_old_wrapper_that_makes_an_error_of_the_results_is_left_out(manager: Manager) -> None:
+    def wrapper() -> Any:
+        outcome = yield
+        outcome.force_exception(ValueError("not these"))
+
+    manager.register(plugin_of(renderers=drawing("good")), name="good")
+    manager.register(plugin_of(renderers=hookimpl(wrapper, hookwrapper=True)), name="bad")
+    with pytest.warns(
+        PluginWarning, match="^wrapper of hook .* of plugin 'bad' .* raised ValueError: not these; profil"
+    ):
+        assert renderer_names() == ["good"]
 
 
 def test_a_wrapper_of_what_is_only_told_may_return_anything(manager: Manager, recwarn: pytest.WarningsRecorder) -> None:
@@ -227,30 +240,32 @@ def raising_interrupt(results: Any) -> Any:
 
 @WRAPPERS
 def test_a_wrapper_changes_formulas(manager: Manager, priced: BackendInfo, wrapping: Any) -> None:
-    calls: list[int] = []
+    calls: list[list[str]] = []
 
     def change(results: list[Offer[Any]]) -> list[Any]:
-        calls.append(len(results))
+        calls.append([offer.plugin.name for offer in results])
         kept = [replace(offer, item={op: offer.item[op] for op in offer.item if op != "bad"}) for offer in results]
         return [*kept, {"added": free}]
 
-    def wrapper_of(change: Any) -> Any:
-        inner = wrapping(change)
+    def op_costs(backend: Any) -> Any:
+        return (yield from wrapping(change)())
 
-        def op_costs(backend: Any) -> Any:
-            return (yield from inner())
-
-        return marked(op_costs, **{"wrapper" if wrapping is new_wrapper else "hookwrapper": True})
-
+    mark = "wrapper" if wrapping is new_wrapper else "hookwrapper"
+    both = plugin_of(op_costs=lambda: {"of both": free})
+    vars(both)["wrapping"] = marked(op_costs, specname="profilerkit_op_costs", **{mark: True})
     manager.register(plugin_of(op_costs=lambda: {"good": free, "bad": free}), name="mine")
-    manager.register(plugin_of(op_costs=wrapper_of(change)), name="wraps")
+    manager.register(both, name="wraps")
     for _ in range(2):
         plugins.equipped(Priced())
-    assert calls == [1], "asked once"
-    assert sorted(Priced.costs) == ["added", "good"]
-    assert {plugin.name: list(costs) for plugin, costs in plugins.op_costs(Priced())} == {
+    assert calls == [["wraps", "mine"]], "asked once"
+    assert sorted(Priced.costs) == ["added", "good", "of both"]
+    manager.register(plugin_of(op_costs=lambda: {"bad": free, "late": free}), name="late")
+    plugins.equipped(Priced())
+    assert calls[1:] == [["late", "wraps"]], "wrappers take part; what others gave before is not asked for again"
+    assert {plugin.name: sorted(costs) for plugin, costs in plugins.op_costs(Priced())} == {
         "mine": ["good"],
-        "wraps": ["added"],
+        "wraps": ["added", "of both"],
+        "late": ["late"],
     }
 
 
