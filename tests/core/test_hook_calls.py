@@ -344,6 +344,7 @@ def test_a_name_that_is_blocked_is_taken_out_and_not_let_in(manager: Manager) ->
     manager.register(plugin, name="mine")
     manager.set_blocked("mine")
     assert renderer_names() == []
+    assert not manager._sources
     assert manager.register(plugin, name="mine") is None
     assert renderer_names() == []
     assert manager.unblock("mine")
