@@ -35,8 +35,8 @@ def installed_version(module: str, *distributions: str) -> str:
     return _UNKNOWN
 
 
-def require_version(name: str, found: str, minimum: tuple[int, int]) -> None:
+def require_version(name: str, current: str, minimum: tuple[int, int]) -> None:
     """Raise `ImportError` if a framework is too old; a version that is no number is taken to be new enough."""
-    numbers = re.match(r"(\d+)\.(\d+)", found)
+    numbers = re.match(r"(\d+)\.(\d+)", current)
     if numbers is not None and (int(numbers[1]), int(numbers[2])) < minimum:
-        raise ImportError(f"{name} {found} is too old, {'.'.join(map(str, minimum))} or newer is needed")
+        raise ImportError(f"{name} {current} is too old, {'.'.join(map(str, minimum))} or newer is needed")

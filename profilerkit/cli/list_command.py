@@ -114,14 +114,14 @@ class _Listing:
         usable: dict[str, Backend] = {}
         for offer in offered:
             is_quick = not self.verbose and offer.item.installed is not None
-            backend, said = (self.found if is_quick else self.loaded)(offer.item, offer.plugin)
+            backend, said = (self.described if is_quick else self.loaded)(offer.item, offer.plugin)
             if backend is not None:
                 usable.setdefault(backend.name, backend)
             self.line(offer.item.name, said, offer.plugin, offer.item.load)
         return list(usable.values())
 
-    def found(self, info: BackendInfo, plugin: PluginInfo) -> tuple[Backend | None, str]:
-        """Return the same as `loaded` without importing the framework, of what its plugin says is installed."""
+    def described(self, info: BackendInfo, plugin: PluginInfo) -> tuple[Backend | None, str]:
+        """Return the same as `loaded` without importing the framework: its plugin names the versions installed."""
         from ..plugging import offers as plugins
         from ..plugging.unloaded import unloaded
 
@@ -132,8 +132,8 @@ class _Listing:
         except ImportError as error:
             return None, _said(plugins.not_installed(info, error))
         except Exception as error:  # whatever a plugin does wrong, the others go on
-            said = " ".join(said_of(error).split())
-            return None, f"installed() of the {info.name} backend failed: {said}; {plugin.way_out}"
+            message = " ".join(said_of(error).split())
+            return None, f"installed() of the {info.name} backend failed: {message}; {plugin.way_out}"
 
     def loaded(self, info: BackendInfo, plugin: PluginInfo) -> tuple[Backend | None, str]:
         """Return a backend, None where it cannot be used, and what is said of it: its environment or what is wrong."""

@@ -60,7 +60,7 @@ class _Guard:
         return contained(self.plugin, self.name)
 
     def warn(self, error: Exception) -> None:
-        """Say what the plugin raised, and that it is left out."""
+        """Warn of what the plugin raised, and that it is left out."""
         is_offering = not (self.is_wrapper or self.is_telling)
         left_out = "what it offers is left out" if is_offering else "profilerkit goes on without it"
         warn(f"{self.name} of plugin {self.plugin} raised {said_of(error)}; {left_out}; {self.plugin.way_out}")
@@ -137,11 +137,11 @@ def _guarded_wrapper(guard: _Guard) -> Callable[..., Any]:
         except BaseException as error:
             raised = error
         if wrapper is not None:
-            kept = results.copy() if isinstance(results, list) else results
-            is_ended, made = _ended(guard, wrapper, results, raised)
+            previous = results.copy() if isinstance(results, list) else results
+            is_ended, changed = _ended(guard, wrapper, results, raised)
             if is_ended and not isinstance(raised, (KeyboardInterrupt, GeneratorExit)):
-                return made
-            results = kept
+                return changed
+            results = previous
         if raised is not None:
             raise raised
         return results
@@ -155,12 +155,12 @@ def _ended(guard: _Guard, wrapper: _Wrapper, results: Any, raised: BaseException
     try:
         with guard.in_plugin():
             try:
-                made = guard.resumed(resume, wrapper)
+                changed = guard.resumed(resume, wrapper)
             except BaseException as error:
                 if error is raised:  # it is not the wrapper's, which has let it through
                     return False, None
                 raise
-            return True, guard.labelled_all(made)
+            return True, guard.labelled_all(changed)
     except Exception as error:  # whatever a plugin does wrong, the others go on
         guard.warn(error)
     return False, None
@@ -177,7 +177,7 @@ def _guarded_old_wrapper(guard: _Guard) -> Callable[..., Any]:
             return
         raised = outcome.exception
         results = outcome.get_result() if raised is None else None
-        kept = results.copy() if isinstance(results, list) else results
+        previous = results.copy() if isinstance(results, list) else results
         try:
             with guard.in_plugin():
                 guard.resumed(functools.partial(wrapper.send, outcome), wrapper)
@@ -192,6 +192,6 @@ def _guarded_old_wrapper(guard: _Guard) -> Callable[..., Any]:
         if isinstance(raised, KeyboardInterrupt) or (raised is not None and not is_ended):
             outcome.force_exception(raised)
         elif not is_ended:
-            outcome.force_result(kept)
+            outcome.force_result(previous)
 
     return wrap

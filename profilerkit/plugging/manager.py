@@ -108,7 +108,7 @@ class Manager(pluggy.PluginManager):
         return first
 
     def _verify_hook(self, hook: HookCaller, hookimpl: HookImpl) -> None:
-        """Guard an implementation once it is known to be a right one: before pluggy calls it in any way."""
+        """Guard an implementation as soon as pluggy has checked it, and before it is called for the first time."""
         super()._verify_hook(hook, hookimpl)
         if hook.name in _HOOKS:
             guard = guarded(hook.name, hookimpl, self._sources[id(hookimpl.plugin)])
@@ -116,10 +116,10 @@ class Manager(pluggy.PluginManager):
 
     def implementing(self, hook: str) -> dict[PluginInfo, list[HookImpl]]:
         """Return the plugins that implement one of profilerkit's hooks, with their implementations of it."""
-        found: dict[PluginInfo, list[HookImpl]] = {}
+        result: dict[PluginInfo, list[HookImpl]] = {}
         for implementation in getattr(self.hook, hook).get_hookimpls():
-            found.setdefault(self._sources[id(implementation.plugin)], []).append(implementation)
-        return found
+            result.setdefault(self._sources[id(implementation.plugin)], []).append(implementation)
+        return result
 
     def caller_without(self, hook: str, passed_over: Collection[PluginInfo]) -> HookCaller:
         """Return what calls a hook, and passes over plugins; those with a wrapper take part in any case."""
