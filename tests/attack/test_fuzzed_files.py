@@ -18,10 +18,7 @@ from profilerkit import InputError, ReportFileError
 from profilerkit.budgets import Budget, Limit, check
 from profilerkit.errors import BudgetError
 from profilerkit.process.archives import require_whole
-from profilerkit.render import render
 from profilerkit.results.saving import parse, to_json
-
-EARLIER = Path(__file__).parents[1] / "core" / "reports"
 
 
 @pytest.mark.parametrize("kind", ["report", "comparison"])
@@ -37,22 +34,6 @@ def test_damaged_reports(kind: str) -> None:
             assert str(error).startswith("it is no report of profilerkit"), seed
             refused += 1
     assert refused > 0.9 * count
-
-
-@pytest.mark.parametrize("kind", ["report", "comparison"])
-def test_damaged_reports_of_the_first_schema(kind: str) -> None:
-    """They have no checksum: what is read may be another number, but it is a report, and can be drawn."""
-    content = (EARLIER / f"schema-1-{kind}.json").read_bytes()
-    refused, count = 0, 500 if WHOLE else 50
-    for seed in range(count):
-        try:
-            result = parse(changed_at_random(content, random.Random(seed)), "it")
-        except ReportFileError:
-            refused += 1
-        else:
-            for form in ("console", "tree", "html"):
-                assert render(result, form, details=True)
-    assert refused > 0.5 * count
 
 
 BUDGET = b"""# What the model may cost
