@@ -25,7 +25,7 @@ from profilerkit.results.saving import parse, to_json
 def test_damaged_reports(kind: str) -> None:
     original = full_report() if kind == "report" else full_comparison()
     content, said, refused = to_json(original).encode(), str(original), 0
-    count = 2_250 if WHOLE else 150
+    count = 2_750 if WHOLE else 150
     for seed in range(count):
         damaged = changed_at_random(content, random.Random(seed))
         try:
