@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from attack_sampling import WHOLE
 from hostile import changed_at_random, full_comparison, full_report
+from source_tree import SUPPORT
 
 from profilerkit import InputError, ReportFileError
 from profilerkit.budgets import Budget, Limit, check
@@ -106,9 +107,7 @@ def test_damaged_models(kind: str, folder: Path) -> None:
     count = 1_000 if WHOLE else {"pt2": 25, "keras": 8}[kind]
     said: dict[int, Any] = {}
     while len(said) < count:
-        done = ran(
-            [str(Path(__file__).parent / "fuzzed_models.py"), kind, str(folder), str(len(said)), str(count)], False
-        )
+        done = ran([str(SUPPORT / "fuzzed_models.py"), kind, str(folder), str(len(said)), str(count)], False)
         lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
         said.update((seed, what) for seed, what in lines)
         assert len(said) == count, f"the process ended with {done.returncode} at seed {len(said)}: {done.stderr[-800:]}"

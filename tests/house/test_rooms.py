@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from import_graph import circles, graph_of_modules, graph_of_rooms
-from test_house import packages
+from source_tree import packages
 
 
 @pytest.mark.parametrize("package", sorted(packages()))
