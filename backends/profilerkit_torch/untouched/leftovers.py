@@ -11,6 +11,7 @@ import gc
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
+from opcode import opmap
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -70,13 +71,13 @@ class Surroundings:
             self._note_contents([*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()], name)
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             self._note_cell(cell, f"{name} of {function.__qualname__}")
-        names = names_in(function.__code__)
-        called = self._note_globals(function.__globals__, names)
-        for name in names:
-            called += self._methods.pop(name, ())
+        names, assigns = names_in(function.__code__)
+        called = self._note_globals(function.__globals__, names, assigns)
+        for name in self._methods.keys() & names:
+            called += self._methods.pop(name)
         return called
 
-    def _note_globals(self, namespace: dict[str, Any], names: tuple[str, ...]) -> list[Any]:
+    def _note_globals(self, namespace: dict[str, Any], names: frozenset[str], assigns: bool) -> list[Any]:
         """Note the globals that a function's code names, and return the functions among them."""
         bindings = self._bindings.get(id(namespace))
         if bindings is None:
@@ -89,7 +90,7 @@ class Surroundings:
         if bindings.module is None:
             return []
         named = []
-        for name in names:
+        for name in names if assigns else namespace.keys() & names:
             if name not in bindings:
                 value = bindings[name] = namespace.get(name, EMPTY)
                 kind = type(value)
@@ -144,15 +145,20 @@ def _bind(namespace: dict[str, Any], before: _Bindings) -> None:
 
 
 @lru_cache(maxsize=4096)
-def names_in(code: CodeType) -> tuple[str, ...]:
-    """Return the names that code uses, those of the functions and classes in it too: globals, and attributes."""
-    inner = [name for each in code.co_consts if type(each) is CodeType for name in names_in(each)]
-    return tuple(dict.fromkeys((*code.co_names, *inner)))
+def names_in(code: CodeType) -> tuple[frozenset[str], bool]:
+    """Return the names that code uses (globals and attributes), and whether it assigns to globals.
+
+    Those of the functions and classes in it are among them.
+    """
+    inner = [names_in(each) for each in code.co_consts if type(each) is CodeType]
+    assigns = STORE_GLOBAL in code.co_code[::2] or any(each for _, each in inner)
+    return frozenset(code.co_names).union(*(names for names, _ in inner)), assigns
 
 
 _KINDS = frozenset(CONTAINERS)
 #: So many calls of functions by functions are followed from the forward pass on.
 _CALLS = 8
+STORE_GLOBAL = opmap["STORE_GLOBAL"]
 #: How far what a global or a cell holds is followed.
 _NESTED = 4
 
