@@ -1,0 +1,461 @@
+"""Hooks are called by pluggy: order, wrappers, historic calls, monitoring and the rest are what pluggy documents."""
+
+import re
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pluggy
+import pytest
+from hook_plugins import (
+    HOOK,
+    Priced,
+    drawing,
+    free,
+    loader,
+    marked,
+    new_wrapper,
+    plugin_of,
+    renderer_names,
+    sources,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from plugin_fixtures import EntryPoints, add_entry_point, info, offering, raising
+
+from profilerkit import (
+    BackendInfo,
+    InputError,
+    PluginWarning,
+    RegistrationConflictError,
+    hookimpl,
+    hookspecs,
+    profile,
+)
+from profilerkit.plugging import loaders
+from profilerkit.plugging import offers as plugins
+from profilerkit.plugging.manager import Manager, results_of
+from profilerkit.plugging.sources import Offer
+from profilerkit.process.containment import notes_of
+from profilerkit.testing import FakeBackend, FakeModel
+
+# The order, compared with pluggy's -----------------------------------------------------------------------------------
+
+
+class Options(NamedTuple):
+    """How an implementation is marked, and whether it has anything to offer."""
+
+    style: str
+    first: bool
+    last: bool
+    is_empty: bool
+
+
+OPTIONS = st.builds(
+    Options, st.sampled_from(["plain", "plain", "wrapper", "hookwrapper"]), st.booleans(), st.booleans(), st.booleans()
+)
+
+
+def logging(name: str, options: Options, log: list[str]) -> types.ModuleType:
+    """Return a plugin that logs each call of its hook; wrappers turn the results round."""
+
+    def plain() -> list[str] | None:
+        log.append(name)
+        return None if options.is_empty else [name]
+
+    def wrapper() -> Any:
+        log.append(f"{name} before")
+        results = yield
+        log.append(f"{name} after {len(results)}")
+        return results[::-1]
+
+    def hookwrapper() -> Any:
+        log.append(f"{name} before")
+        outcome = yield
+        log.append(f"{name} after {len(outcome.get_result())}")
+        outcome.force_result(outcome.get_result()[::-1])
+
+    hook: Callable[..., Any] = {"plain": plain, "wrapper": wrapper, "hookwrapper": hookwrapper}[options.style]
+    marks = {} if options.style == "plain" else {options.style: True}
+    return plugin_of(renderers=marked(hook, tryfirst=options.first, trylast=options.last, **marks))
+
+
+def called(manager: pluggy.PluginManager, every: list[Options], removed: set[int], passed_over: set[int]) -> Any:
+    """Return what a manager calls, in its order, and the results, of plugins that are registered with it."""
+    log: list[str] = []
+    made = [logging(f"plugin {number}", options, log) for number, options in enumerate(every)]
+    for number, plugin in enumerate(made):
+        manager.register(plugin, name=f"plugin {number}")
+    for number in removed:
+        manager.unregister(made[number])
+    caller = manager.subset_hook_caller(HOOK, [made[number] for number in passed_over - removed])
+    results = [list(result.item) if isinstance(result, Offer) else result for result in caller()]
+    return log, results
+
+
+@settings(deadline=None, max_examples=200)
+@given(every=st.lists(OPTIONS, max_size=7), draw=st.data())
+def test_the_order_and_the_results_are_those_of_pluggys_own_manager(every: list[Options], draw: Any) -> None:
+    numbers = st.sets(st.integers(0, len(every) - 1)) if every else st.just(set())
+    removed, passed_over = draw.draw(numbers), draw.draw(numbers)
+    plain = pluggy.PluginManager("profilerkit")
+    plain.add_hookspecs(hookspecs)
+    expected = called(plain, every, removed, passed_over)
+    assert called(Manager(), every, removed, passed_over) == expected
+
+
+def test_own_plugins_are_called_before_others_unless_these_are_to_be_first(install: Any, core: None) -> None:
+    own = renderer_names()
+    plugins.forget()
+    vars(install("last", "a-last"))[HOOK] = hookimpl(drawing("last"), trylast=True)
+    install("b", "b-pack", renderers=drawing("b"))
+    install("c", "c-pack", renderers=drawing("c"))
+    vars(install("first", "d-first"))[HOOK] = hookimpl(drawing("first"), tryfirst=True)
+    assert renderer_names() == ["first", *own, "b", "c", "last"]
+    plugins.manager().register(plugin_of(renderers=drawing("by code")), name="code")
+    assert renderer_names() == ["first", *own, "by code", "b", "c", "last"], "pluggy calls the last one first"
+    plugins.manager().register(plugin_of(renderers=hookimpl(drawing("now"), tryfirst=True)), name="now")
+    assert renderer_names()[:2] == ["now", "first"]
+
+
+# Historic calls ------------------------------------------------------------------------------------------------------
+
+
+def test_a_plugin_that_is_registered_later_is_configured_then(manager: Manager) -> None:
+    seen: list[Any] = []
+
+    def configure(manager: Any) -> None:
+        seen.append(manager)
+
+    plugin = plugin_of(configure=configure)
+    manager.register(plugin, name="late")
+    assert seen == [manager]
+    renderer_names()
+    plugins.manager()
+    assert seen == [manager], "once"
+    manager.unregister(plugin)
+    manager.register(plugin, name="later")
+    assert seen == [manager, manager]
+
+
+def test_a_plugin_registered_by_a_configure_is_configured_once(install: Any) -> None:
+    seen: list[str] = []
+
+    def configure(manager: Any) -> None:
+        seen.append("outer")
+        manager.register(plugin_of(configure=lambda: seen.append("inner"), renderers=drawing("x")), name="inner")
+
+    install("outer", "a-pack", configure=configure)
+    install("last", "b-pack", configure=lambda: seen.append("last"))
+    assert sources() == [("inner", "x")]
+    assert sorted(seen) == ["inner", "last", "outer"]
+
+
+def test_a_late_configure_that_raises_is_a_warning(manager: Manager) -> None:
+    plugin = plugin_of(configure=raising(ValueError("no such file")), renderers=drawing("x"))
+    message = (
+        "hook profilerkit_configure of plugin 'late' of no package .registered by code. raised ValueError: no such"
+    )
+    with pytest.warns(PluginWarning, match=message) as caught:
+        manager.register(plugin, name="late")
+    assert sources() == [("late", "x")], "the rest of it is used"
+    assert [each.filename for each in caught] == [__file__], "the line that led to it, not one of pluggy's"
+
+
+def test_a_late_configure_that_is_interrupted_leaves_nothing(manager: Manager) -> None:
+    asked: list[int] = []
+
+    def configure() -> None:
+        asked.append(1)
+        if len(asked) == 1:
+            raise KeyboardInterrupt
+
+    plugin = plugin_of(backends=offering(info("fake", "x")), configure=configure, renderers=drawing("x"))
+    with pytest.raises(KeyboardInterrupt) as caught:
+        manager.register(plugin, name="late")
+    [note] = notes_of(caught.value)
+    assert note.startswith("profilerkit was waiting for hook profilerkit_configure of plugin 'late' of no package")
+    assert not manager.is_registered(plugin)
+    assert (plugins.backends(), sources()) == ((), [])
+    manager.register(plugin, name="late")
+    assert sources() == [("late", "x")]
+
+
+def test_a_historic_hook_takes_no_wrapper(manager: Manager) -> None:
+    plugin = plugin_of(configure=new_wrapper(list), renderers=drawing("x"))
+    with pytest.raises(pluggy.PluginValidationError, match="historic incompatible with yield/wrapper/hookwrapper"):
+        manager.register(plugin, name="wraps")
+    assert not manager.is_registered(plugin)
+    assert renderer_names() == []
+
+
+def test_an_installed_wrapper_of_a_historic_hook_is_left_out(install: Any) -> None:
+    module = install("wraps", "a-pack", renderers=drawing("x"))
+    vars(module)["profilerkit_configure"] = new_wrapper(list)
+    with pytest.warns(PluginWarning, match="plugin 'wraps' of a-pack 1.0 cannot be loaded .PluginValidationError: "):
+        assert renderer_names() == []
+    assert plugins.installed_plugins() == ()
+
+
+# Monitoring, unregistering, blocking ---------------------------------------------------------------------------------
+
+
+def test_monitoring_sees_every_call(install: Any) -> None:
+    fake = info("fake", "profilerkit")
+    install("mine", "my-pack", backends=offering(fake), profiler_functions=lambda backend: [])
+    events: list[tuple[str, str]] = []
+    arguments: dict[str, Any] = {}
+    results: dict[str, Any] = {}
+
+    def before(hook: str, implementations: Any, kwargs: Any) -> None:
+        events.append(("before", hook))
+        arguments[hook] = dict(kwargs)
+
+    def after(outcome: pluggy.Result[Any], hook: str, implementations: Any, kwargs: Any) -> None:
+        events.append(("after", hook))
+        results[hook] = outcome.get_result()
+
+    undo = plugins.manager().add_hookcall_monitoring(before, after)
+    report = profile(FakeModel())
+    hooks = ["backends", "op_costs", "profiler_functions", "status_keys", "report_created"]
+    for hook in (f"profilerkit_{each}" for each in hooks):
+        if hook != "profilerkit_op_costs":  # no plugin has formulas, so that none is asked
+            assert events.index(("before", hook)) < events.index(("after", hook))
+    assert arguments["profilerkit_report_created"] == {"report": report}
+    assert arguments["profilerkit_profiler_functions"]["backend"].name == "fake"
+    [offer] = results["profilerkit_backends"]
+    assert (str(offer.plugin), offer.item) == ("'mine' of my-pack 1.0", (fake,))
+    undo()
+    events.clear()
+    profile(FakeModel())
+    assert events == []
+
+
+def test_monitoring_sees_late_historic_calls(manager: Manager) -> None:
+    seen: list[str] = []
+    undo = manager.add_hookcall_monitoring(lambda hook, *rest: seen.append(hook), lambda *rest: None)
+    manager.register(plugin_of(configure=lambda: None), name="late")
+    undo()
+    assert seen == ["profilerkit_configure"]
+
+
+def test_tracing_writes_what_is_called(manager: Manager) -> None:
+    lines: list[str] = []
+    manager.trace.root.setwriter(lines.append)
+    undo = manager.enable_tracing()
+    renderer_names()
+    undo()
+    assert any(HOOK in line for line in lines)
+
+
+def test_unregistering_takes_a_plugin_out(install: Any, core: None) -> None:
+    own = renderer_names()
+    plugins.forget()
+    module = install("mine", "my-pack", renderers=drawing("mine"))
+    assert renderer_names() == [*own, "mine"]
+    assert plugins.manager().unregister(name="mine") is module
+    assert renderer_names() == own
+    assert [plugin.name for plugin in plugins.installed_plugins()] == ["core"]
+    assert plugins.manager().unregister(name="mine") is None
+
+
+def test_what_an_own_plugin_marks_as_last_is_called_last(install: Any) -> None:
+    vars(install("late", "profilerkit"))[HOOK] = hookimpl(drawing("own"), trylast=True)
+    install("mine", "my-pack", renderers=drawing("mine"))
+    assert renderer_names() == ["mine", "own"]
+
+
+def test_a_plugin_may_be_registered_anew_under_another_name(manager: Manager) -> None:
+    plugin = plugin_of(renderers=drawing("x"))
+    manager.register(plugin, name="one")
+    manager.unregister(plugin)
+    manager.register(plugin, name="two")
+    assert sources() == [("two", "x")]
+    with pytest.raises(ValueError, match="already registered"):
+        manager.register(plugin, name="three")
+    with pytest.raises(ValueError, match="already registered"):
+        manager.register(plugin_of(renderers=drawing("y")), name="two")
+    assert sources() == [("two", "x")], "and what was registered is there"
+    assert len(manager._sources) == len(manager.get_plugins())
+
+
+def test_a_name_that_is_blocked_is_taken_out_and_not_let_in(manager: Manager) -> None:
+    plugin = plugin_of(renderers=drawing("x"))
+    manager.register(plugin, name="mine")
+    manager.set_blocked("mine")
+    assert renderer_names() == []
+    assert not manager._sources
+    assert manager.register(plugin, name="mine") is None
+    assert renderer_names() == []
+    assert manager.unblock("mine")
+    assert manager.register(plugin, name="mine") == "mine"
+    assert renderer_names() == ["x"]
+
+
+def test_a_plugin_may_block_another_while_it_is_imported(
+    install: Any,
+    entry_points: EntryPoints,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    source = "from profilerkit.plugging.offers import manager\nmanager().set_blocked('unwanted')\n"
+    (tmp_path / "blocking_plugin.py").write_text(source)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    install("unwanted", "a-pack", renderers=drawing("x"), configure=raising(AssertionError("never called")))
+    add_entry_point(entry_points, "blocks", "blocking_plugin", "b-pack")
+    assert renderer_names() == []
+    assert [plugin.name for plugin in plugins.switched_off_plugins()] == ["unwanted"]
+    assert [plugin.name for plugin in plugins.installed_plugins()] == ["blocks"]
+
+
+# Plugins of code, and hooks of plugins -------------------------------------------------------------------------------
+
+
+def test_a_plugin_of_code_is_guarded_and_labelled(manager: Manager) -> None:
+    manager.register(plugin_of(renderers=raising(SystemExit(3))), name="bad")
+    manager.register(plugin_of(renderers=drawing("x")), name="good")
+    message = (
+        f"hook {HOOK} of plugin 'bad' of no package (registered by code) raised SystemExit: 3; what it offers is left "
+        "out; to do without it, leave out the code that registers it"
+    )
+    with pytest.warns(PluginWarning, match=f"^{re.escape(message)}$") as caught:
+        [result] = manager.hook.profilerkit_renderers()
+    assert [each.filename for each in caught] == [__file__]
+    assert isinstance(result, Offer)
+    assert (result.plugin.name, result.plugin.is_by_code) == ("good", True)
+    assert [renderer.name for renderer in result.item] == ["x"]
+
+
+def test_a_misspelt_hook_of_a_plugin_of_code_is_reported(manager: Manager) -> None:
+    plugin = plugin_of(renderer=drawing("x"))
+    with pytest.warns(
+        PluginWarning, match="plugin 'late' .* has a hook 'profilerkit_renderer' that does not exist; did"
+    ):
+        manager.register(plugin, name="late")
+
+
+def test_a_misspelt_hook_is_reported_once(install: Any) -> None:
+    def configure(manager: Any) -> None:
+        manager.register(plugin_of(renderer=drawing("x")), name="inner")
+
+    install("outer", "a-pack", configure=configure)
+    with pytest.warns(PluginWarning, match="plugin 'inner' .* has a hook 'profilerkit_renderer' that") as caught:
+        plugins.manager()
+    assert len(caught) == 1
+
+
+def test_what_a_plugin_returns_that_is_only_told_is_of_no_consequence(
+    manager: Manager, recwarn: pytest.WarningsRecorder
+) -> None:
+    manager.register(plugin_of(report_created=lambda: 7, configure=lambda: 8), name="mine")
+    [offer] = manager.hook.profilerkit_report_created(report=None)
+    assert (offer.plugin.name, offer.item) == ("mine", 7)
+    assert [str(each.message) for each in recwarn] == []
+
+
+class Specs:
+    """A hook that a plugin adds for other plugins."""
+
+    @staticmethod
+    @pluggy.HookspecMarker("profilerkit")
+    def energy_meters(place: str) -> Any:
+        """Return meters."""
+
+
+def test_hooks_that_a_plugin_adds_are_left_as_they_are(
+    install: Any,
+    recwarn: pytest.WarningsRecorder,
+) -> None:
+    def configure(manager: Any) -> None:
+        manager.add_hookspecs(Specs)
+
+    install("energy", "a-pack", configure=configure)
+    module = install("meters", "b-pack")
+    vars(module)["energy_meters"] = hookimpl(lambda place: f"meter of {place}")
+    vars(module)["of_another"] = hookimpl(lambda: None, optionalhook=True)
+    hooks = plugins.manager().hook
+    assert hooks.energy_meters(place="the GPU") == ["meter of the GPU"]
+    assert [str(each.message) for each in recwarn if issubclass(each.category, PluginWarning)] == []
+
+
+def test_parameters_with_defaults_are_given_too(manager: Manager) -> None:
+    def functions(backend: Any = None) -> list[Any]:
+        seen.append(backend)
+        return []
+
+    seen: list[Any] = []
+    manager.register(plugin_of(profiler_functions=functions), name="mine")
+    backend = FakeBackend()
+    plugins.default_functions(backend)
+    assert len(seen) == 1
+
+
+# Conflicts -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_conflict_with_a_plugin_of_code_names_both(install: Any, core: None) -> None:
+    install("a", "one", renderers=drawing("x"), model_loaders=offering(loader("hub", "hub:")))
+    code = plugin_of(renderers=drawing("x"), model_loaders=offering(loader("hubs", "hub")))
+    plugins.manager().register(code, name="mine")
+    both = "'a' of one 1.0 and 'mine' of no package (registered by code)"
+    with pytest.raises(RegistrationConflictError) as caught:
+        plugins.offered_renderers()
+    assert str(caught.value) == f"two plugins offer renderer 'x': {both}; leave out the code that registers 'mine'"
+    with pytest.raises(
+        InputError, match="several model loaders take 'hub:x': .*; leave out the code that registers 'mi"
+    ):
+        loaders.load_model("hub:x")
+    plugins.manager().unregister(code)
+    plugins.manager().register(plugin_of(renderers=drawing("y", "y")), name="twice")
+    message = r"^plugin 'twice' of no package .* offers renderer 'y' twice; change the code that registers it$"
+    with pytest.raises(RegistrationConflictError, match=message):
+        plugins.offered_renderers()
+
+
+# Cost formulas -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("has_hash", [True, False])
+def test_a_plugin_that_is_registered_later_is_asked_for_its_formulas_alone(
+    manager: Manager,
+    priced: BackendInfo,
+    has_hash: bool,
+) -> None:
+    asked: list[str] = []
+
+    def formulas(name: str) -> Any:
+        def op_costs(backend: Any) -> Any:
+            asked.append(name)
+            return {name: free}
+
+        plugin = plugin_of(op_costs=op_costs)
+        return plugin if has_hash else types.SimpleNamespace(**vars(plugin), own=name)
+
+    manager.register(formulas("first"), name="first")
+    manager.register(plugin_of(op_costs=lambda: None), name="nothing")
+    manager.register(plugin_of(op_costs=raising(ValueError("no table"))), name="bad")
+    with pytest.warns(PluginWarning, match="hook profilerkit_op_costs of plugin 'bad' .* raised ValueError: no table"):
+        plugins.equipped(Priced())
+    plugins.equipped(Priced())
+    assert asked == ["first"]
+    manager.register(formulas("second"), name="second")
+    if has_hash:
+        plugins.equipped(Priced())
+        assert asked == ["first", "second"]
+    else:  # pluggy passes over none then; what was given before is not given again
+        with pytest.warns(PluginWarning, match="raised ValueError: no table"):
+            plugins.equipped(Priced())
+        assert sorted(asked[1:]) == ["first", "second"]
+    asked.clear()
+    plugins.equipped(Priced())
+    assert asked == []
+    assert sorted(Priced.costs) == ["first", "second"]
+
+
+def test_plugins_can_be_passed_over(manager: Manager) -> None:
+    for name in ("one", "two"):
+        manager.register(plugin_of(renderers=drawing(name)), name=name)
+    [two, one] = results_of(HOOK)
+    assert (two.plugin.name, one.plugin.name) == ("two", "one")
+    assert [offer.plugin for offer in results_of(HOOK, without=[two.plugin])] == [one.plugin]

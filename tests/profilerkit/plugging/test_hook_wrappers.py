@@ -1,0 +1,281 @@
+"""Wrappers of hooks, of both kinds of pluggy: they see and change results; what they do wrong is held."""
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hook_plugins import (
+    HOOK,
+    WRAPPERS,
+    Priced,
+    drawing,
+    free,
+    marked,
+    new_wrapper,
+    old_wrapper,
+    plugin_of,
+    renderer_names,
+    sources,
+)
+from plugin_fixtures import info, offering, raising
+
+from profilerkit import BackendInfo, PluginWarning, RegistrationConflictError, RendererInfo, hookimpl, profile
+from profilerkit.plugging import offers as plugins
+from profilerkit.plugging.manager import Manager
+from profilerkit.plugging.sources import Offer
+from profilerkit.process.containment import notes_of
+from profilerkit.testing import FakeModel
+
+
+@WRAPPERS
+def test_a_wrapper_sees_the_results_and_changes_them(manager: Manager, wrapping: Any) -> None:
+    seen: list[tuple[str, list[str]]] = []
+
+    def change(results: list[Offer[Any]]) -> list[Any]:
+        seen.extend((offer.plugin.name, [renderer.name for renderer in offer.item]) for offer in results)
+        kept = [replace(offer, item=[each for each in offer.item if each.name != "bad"]) for offer in results]
+        return [*kept, [RendererInfo("added", lambda: str)]]
+
+    manager.register(plugin_of(renderers=drawing("good", "bad")), name="two")
+    manager.register(plugin_of(renderers=drawing("other")), name="one")
+    assert sources() == [("one", "other"), ("two", "good"), ("two", "bad")]
+    wrapper = plugin_of(renderers=wrapping(change))
+    manager.register(wrapper, name="wraps")
+    assert sources() == [("one", "other"), ("two", "good"), ("wraps", "added")]
+    assert seen == [("one", ["other"]), ("two", ["good", "bad"])]
+    manager.unregister(wrapper)
+    assert sources() == [("one", "other"), ("two", "good"), ("two", "bad")]
+
+
+def test_a_wrapper_of_an_installed_plugin_needs_no_warning(
+    install: Any,
+    recwarn: pytest.WarningsRecorder,
+) -> None:
+    told: list[str] = []
+
+    def telling(report: Any) -> Any:
+        told.append(f"before {report.name}")
+        result = yield
+        told.append("after")
+        return result
+
+    module = install("wraps", "a-pack")
+    vars(module)["profilerkit_report_created"] = hookimpl(telling, wrapper=True)
+    install(
+        "fake", "b-pack", backends=offering(info("fake", "profilerkit")), report_created=lambda: told.append("told")
+    )
+    profile(FakeModel())
+    assert told == ["before FakeModel", "told", "after"]
+    assert [str(each.message) for each in recwarn if issubclass(each.category, PluginWarning)] == []
+
+
+def fails_before() -> Any:
+    raise ValueError("too early")
+    yield
+
+
+def does_not_yield() -> Any:
+    if plugins is None:
+        yield
+
+
+def yields_twice() -> Any:
+    yield
+    yield
+
+
+def leaves(results: list[Offer[Any]]) -> Any:
+    results.clear()  # what it does to the list is undone too
+    raise SystemExit("enough")
+
+
+FAILING = [
+    (lambda wrapping, marks: marked(fails_before, **marks), "raised ValueError: too early"),
+    (lambda wrapping, marks: marked(does_not_yield, **marks), "raised RuntimeError: it did not yield"),
+    (lambda wrapping, marks: marked(yields_twice, **marks), "raised RuntimeError: it yielded twice"),
+    (lambda wrapping, marks: wrapping(leaves), "raised SystemExit: enough"),
+    (
+        lambda wrapping, marks: wrapping(lambda results: None),
+        "raised TypeError: it made None of the results, which is no list of them",
+    ),
+    (lambda wrapping, marks: wrapping(lambda results: [7]), "raised TypeError: 'int' object is not iterable"),
+    (
+        lambda wrapping, marks: wrapping(lambda results: [replace(results[0], item=7)]),
+        "raised TypeError: 'int' object is not iterable",
+    ),
+]
+
+
+@pytest.mark.parametrize(("wrapping", "mark"), [(new_wrapper, "wrapper"), (old_wrapper, "hookwrapper")])
+@pytest.mark.parametrize(("make", "said"), FAILING, ids=[said for _, said in FAILING])
+def test_a_wrapper_that_fails_is_left_out_with_a_warning(
+    manager: Manager, wrapping: Any, mark: str, make: Any, said: str
+) -> None:
+    manager.register(plugin_of(renderers=drawing("good")), name="good")
+    outer = plugin_of(renderers=new_wrapper(lambda results: [*results, drawing("outer")()]))
+    manager.register(plugin_of(renderers=make(wrapping, {mark: True})), name="bad")
+    manager.register(outer, name="outer")
+    way_out = "profilerkit goes on without it; to do without it, leave out the code that registers it"
+    message = f"wrapper of hook {HOOK} of plugin 'bad' of no package (registered by code) {said}; {way_out}"
+    with pytest.warns(PluginWarning, match=f"^{re.escape(message)}$"):
+        assert sources() == [("good", "good"), ("outer", "outer")]
+
+
+def test_an_old_wrapper_that_makes_an_error_of_the_results_is_left_out(manager: Manager) -> None:
+    def wrapper() -> Any:
+        outcome = yield
+        outcome.force_exception(ValueError("not these"))
+
+    manager.register(plugin_of(renderers=drawing("good")), name="good")
+    manager.register(plugin_of(renderers=hookimpl(wrapper, hookwrapper=True)), name="bad")
+    with pytest.warns(
+        PluginWarning, match="^wrapper of hook .* of plugin 'bad' .* raised ValueError: not these; profil"
+    ):
+        assert renderer_names() == ["good"]
+
+
+def test_a_wrapper_of_what_is_only_told_may_return_anything(manager: Manager, recwarn: pytest.WarningsRecorder) -> None:
+    def wrapper() -> Any:
+        yield  # and returns None
+
+    manager.register(plugin_of(report_created=hookimpl(wrapper, wrapper=True)), name="wraps")
+    plugins.announce("a report")  # type: ignore[arg-type]
+    assert [str(each.message) for each in recwarn] == []
+
+
+@pytest.mark.filterwarnings("error::profilerkit.PluginWarning")
+@pytest.mark.parametrize("mark", ["wrapper", "hookwrapper"])
+def test_an_error_that_goes_through_a_wrapper_is_not_the_wrappers(manager: Manager, mark: str) -> None:
+    """The user made an error of the warning that another plugin's hook raised."""
+    seen: list[str] = []
+
+    def old() -> Any:
+        outcome = yield
+        seen.append(type(outcome.exception).__name__)
+
+    def new() -> Any:
+        try:
+            return (yield)
+        except PluginWarning as error:
+            seen.append(type(error).__name__)
+            raise
+
+    manager.register(plugin_of(renderers=raising(OSError("disk full"))), name="bad")
+    manager.register(plugin_of(renderers=marked(new if mark == "wrapper" else old, **{mark: True})), name="wraps")
+    with pytest.raises(PluginWarning, match=r"^hook profilerkit_renderers of plugin 'bad' of .* raised OSError: disk"):
+        renderer_names()
+    assert seen == ["PluginWarning"]
+
+
+@pytest.mark.filterwarnings("error::profilerkit.PluginWarning")
+@pytest.mark.parametrize("mark", ["wrapper", "hookwrapper"])
+def test_a_wrapper_may_go_on_after_an_error(manager: Manager, mark: str) -> None:
+    def old() -> Any:
+        outcome = yield
+        outcome.force_result([drawing("instead")()])
+
+    def new() -> Any:
+        try:
+            return (yield)
+        except PluginWarning:
+            return [drawing("instead")()]
+
+    manager.register(plugin_of(renderers=raising(OSError("disk full"))), name="bad")
+    manager.register(plugin_of(renderers=marked(new if mark == "wrapper" else old, **{mark: True})), name="wraps")
+    assert sources() == [("wraps", "instead")]
+
+
+@pytest.mark.parametrize("mark", ["wrapper", "hookwrapper"])
+@pytest.mark.parametrize("ending", ["passes on", "holds", "fails"])
+def test_an_interruption_goes_through_every_wrapper(manager: Manager, mark: str, ending: str) -> None:
+    cleaned: list[str] = []
+
+    def finish() -> list[Any]:
+        cleaned.append(ending)
+        if ending == "fails":
+            raise ValueError("in the middle")
+        return []
+
+    def old() -> Any:
+        outcome = yield
+        made = finish()
+        if ending == "holds":
+            outcome.force_result(made)
+
+    def new() -> Any:
+        try:
+            return (yield)
+        except KeyboardInterrupt:
+            made = finish()
+            if ending == "holds":
+                return made
+            raise
+
+    manager.register(plugin_of(renderers=raising(KeyboardInterrupt())), name="slow")
+    manager.register(plugin_of(renderers=marked(new if mark == "wrapper" else old, **{mark: True})), name="wraps")
+    with pytest.raises(KeyboardInterrupt) as caught, _warned(ending == "fails"):
+        renderer_names()
+    assert cleaned == [ending]
+    [note] = notes_of(caught.value)
+    assert note.startswith(f"profilerkit was waiting for hook {HOOK} of plugin 'slow' of ")
+
+
+def _warned(is_expected: bool) -> Any:
+    message = "wrapper of hook .* of plugin 'wraps' .* raised ValueError: in the middle"
+    return pytest.warns(PluginWarning, match=message) if is_expected else pytest.MonkeyPatch.context()
+
+
+def test_an_interruption_within_a_wrapper_names_it(manager: Manager) -> None:
+    manager.register(plugin_of(renderers=new_wrapper(raising_interrupt)), name="slow")
+    with pytest.raises(KeyboardInterrupt) as caught:
+        renderer_names()
+    [note] = notes_of(caught.value)
+    assert note.startswith(f"profilerkit was waiting for wrapper of hook {HOOK} of plugin 'slow' of no package")
+
+
+def raising_interrupt(results: Any) -> Any:
+    raise KeyboardInterrupt
+
+
+@WRAPPERS
+def test_a_wrapper_changes_formulas(manager: Manager, priced: BackendInfo, wrapping: Any) -> None:
+    calls: list[list[str]] = []
+
+    def change(results: list[Offer[Any]]) -> list[Any]:
+        calls.append([offer.plugin.name for offer in results])
+        kept = [replace(offer, item={op: offer.item[op] for op in offer.item if op != "bad"}) for offer in results]
+        return [*kept, {"added": free}]
+
+    def op_costs(backend: Any) -> Any:
+        return (yield from wrapping(change)())
+
+    mark = "wrapper" if wrapping is new_wrapper else "hookwrapper"
+    both = plugin_of(op_costs=lambda: {"of both": free})
+    vars(both)["wrapping"] = marked(op_costs, specname="profilerkit_op_costs", **{mark: True})
+    manager.register(plugin_of(op_costs=lambda: {"good": free, "bad": free}), name="mine")
+    manager.register(both, name="wraps")
+    for _ in range(2):
+        plugins.equipped(Priced())
+    assert calls == [["wraps", "mine"]], "asked once"
+    assert sorted(Priced.costs) == ["added", "good", "of both"]
+    manager.register(plugin_of(op_costs=lambda: {"bad": free, "late": free}), name="late")
+    plugins.equipped(Priced())
+    assert calls[1:] == [["late", "wraps"]], "wrappers take part; what others gave before is not asked for again"
+    assert {plugin.name: sorted(costs) for plugin, costs in plugins.op_costs(Priced())} == {
+        "mine": ["good"],
+        "wraps": ["added", "of both"],
+        "late": ["late"],
+    }
+
+
+def test_a_conflict_with_what_a_wrapper_adds_names_both_packages(install: Any) -> None:
+    install("a", "one", renderers=drawing("x"))
+    wrapper = install("b", "two")
+    vars(wrapper)["profilerkit_renderers"] = new_wrapper(lambda results: [*results, drawing("x")()])
+    message = (
+        "two plugins offer renderer 'x': 'a' of one 1.0 and 'b' of two 1.0; uninstall one of the packages, or switch "
+        "one plugin off: PROFILERKIT_DISABLE_PLUGINS=b"
+    )
+    with pytest.raises(RegistrationConflictError, match=f"^{re.escape(message)}$"):
+        plugins.offered_renderers()

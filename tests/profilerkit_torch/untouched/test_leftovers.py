@@ -1,0 +1,486 @@
+"""What a forward pass leaves outside the model, and what it switches on: taken away, put back, or said."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import threading
+import types
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from contextvars import ContextVar
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.modules.module import register_module_forward_hook
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
+
+from profilerkit import ModelChangedWarning, ModelInputs, ModelTrace, profile
+from profilerkit_torch import ComputeEvalMetric, TorchBackend, TorchProfiler
+
+BACKEND = TorchBackend()
+X = torch.ones(2, 4)
+DETERMINISTIC: Any = torch.utils.deterministic
+CACHE: dict[str, Any] = {}
+SEEN: list[Any] = []
+RECENT: deque[Any] = deque(maxlen=3)
+BY_KEY: dict[str, list[Any]] = {}
+BY_NAME: dict[str, list[Any]] = {"layer": []}
+LOCAL = threading.local()
+CONTEXT: ContextVar[Any] = ContextVar("CONTEXT", default=None)
+TABLE: Any = None
+IS_READY = False
+
+
+class Holder:
+    def __init__(self) -> None:
+        self.kept: Any = None
+
+
+class Slotted:
+    __slots__ = ("kept",)
+
+    def __init__(self) -> None:
+        self.kept: Any = None
+
+
+HOLDER, SLOTTED = Holder(), Slotted()
+
+
+@functools.lru_cache
+def cached_table(length: int, device: Any) -> torch.Tensor:
+    return torch.arange(length, device=device).float()
+
+
+def remembering(function: Callable[..., Any]) -> Callable[..., Any]:
+    known: dict[Any, Any] = {}
+
+    def remembered(key: Any, *args: Any) -> Any:
+        if key not in known:
+            known[key] = function(*args)
+        return known[key]
+
+    return remembered
+
+
+@remembering
+def closed_over(y: torch.Tensor) -> torch.Tensor:
+    return torch.ones_like(y)
+
+
+def once() -> Callable[[torch.Tensor], torch.Tensor]:
+    table: Any = None
+
+    def made(y: torch.Tensor) -> torch.Tensor:
+        nonlocal table
+        if table is None:
+            table = torch.ones_like(y)
+        return table  # type: ignore[no-any-return]
+
+    return made
+
+
+ONCE = once()
+
+
+def in_dict(model: nn.Module, y: torch.Tensor) -> Any:
+    return CACHE.setdefault("table", torch.ones_like(y))
+
+
+def in_global(model: nn.Module, y: torch.Tensor) -> Any:
+    global TABLE, IS_READY
+    if not IS_READY:  # a flag beside it must come back with it
+        TABLE, IS_READY = torch.ones_like(y), True
+    return TABLE
+
+
+def in_list(model: nn.Module, y: torch.Tensor) -> Any:
+    SEEN.append(y.detach())
+    return SEEN[0]
+
+
+def in_deque(model: nn.Module, y: torch.Tensor) -> Any:
+    RECENT.append((y.detach(), {"deep": y.detach()}))
+    return RECENT[0][1]["deep"]
+
+
+def in_nested(model: nn.Module, y: torch.Tensor) -> Any:
+    return BY_KEY.setdefault("layers", [torch.ones_like(y)])[0]
+
+
+def in_object(model: nn.Module, y: torch.Tensor) -> Any:
+    HOLDER.kept = HOLDER.kept if HOLDER.kept is not None else (torch.ones_like(y),)
+    return HOLDER.kept[0]
+
+
+def in_slot(model: nn.Module, y: torch.Tensor) -> Any:
+    SLOTTED.kept = SLOTTED.kept if SLOTTED.kept is not None else torch.ones_like(y)
+    return SLOTTED.kept
+
+
+def in_lru_cache(model: nn.Module, y: torch.Tensor) -> Any:
+    return cached_table(4, y.device)
+
+
+def in_closure(model: nn.Module, y: torch.Tensor) -> Any:
+    return closed_over("key", y)
+
+
+def in_cell(model: nn.Module, y: torch.Tensor) -> Any:
+    return ONCE(y)
+
+
+def in_class(model: Any, y: torch.Tensor) -> Any:
+    if type(model).table is None:
+        type(model).table = torch.ones_like(y)
+    return type(model).table
+
+
+def in_slot_of_the_module(model: Any, y: torch.Tensor) -> Any:
+    if not hasattr(model, "slot"):
+        model.slot = torch.ones_like(y)
+    return model.slot
+
+
+def the_weight(model: Any, y: torch.Tensor) -> Any:
+    return CACHE.setdefault("weight", model.layer.weight)[0]
+
+
+def in_a_default(model: nn.Module, y: torch.Tensor, kept: list[Any] = []) -> Any:  # noqa: B006 - models do
+    kept.append(y.detach())
+    return kept[0]
+
+
+def in_a_list_by_name(model: nn.Module, y: torch.Tensor) -> Any:
+    BY_NAME["layer"].append(y.detach())
+    return BY_NAME["layer"][0]
+
+
+def in_a_thread_local(model: nn.Module, y: torch.Tensor) -> Any:
+    LOCAL.kept = getattr(LOCAL, "kept", None)
+    LOCAL.kept = torch.ones_like(y) if LOCAL.kept is None else LOCAL.kept
+    return LOCAL.kept
+
+
+def in_a_context_variable(model: nn.Module, y: torch.Tensor) -> Any:
+    if CONTEXT.get() is None:
+        CONTEXT.set(torch.ones_like(y))
+    return CONTEXT.get()
+
+
+class Helper:
+    shared: dict[str, Any] = {}  # noqa: RUF012 - classes do keep tensors so
+
+
+def in_the_class_of_a_helper(model: Any, y: torch.Tensor) -> Any:
+    return type(model.helper).shared.setdefault("table", torch.ones_like(y))
+
+
+def made_of_numbers(model: nn.Module, y: torch.Tensor) -> Any:
+    """It has values, but of torch's inference mode: it could not be trained with."""
+    return CACHE.setdefault("numbers", torch.tensor([1.0, 2.0, 3.0, 4.0]))
+
+
+def before_an_error(model: nn.Module, y: torch.Tensor) -> Any:
+    """Meta and fake tensors cannot answer: the real run would find what the passes before it had cached."""
+    found = CACHE.setdefault("table", torch.ones_like(y))
+    float(y.detach().sum())
+    return found
+
+
+KEEPERS = [
+    *(in_dict, in_global, in_list, in_deque, in_nested, in_object, in_slot, in_lru_cache, in_closure, in_cell),
+    *(in_class, in_slot_of_the_module, the_weight, made_of_numbers, before_an_error),
+    *(in_a_default, in_a_list_by_name, in_a_thread_local, in_a_context_variable, in_the_class_of_a_helper),
+]
+
+
+class Keeping(nn.Module):
+    __slots__ = ("slot",)
+    table: Any = None
+
+    def __init__(self, keeper: Callable[[Any, torch.Tensor], Any]) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.keeper = keeper
+        self.helper = Helper()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.layer(x)
+        out: torch.Tensor = y * self.keeper(self, y)
+        return out
+
+
+def cell_of(function: Any, name: str) -> Any:
+    return function.__closure__[function.__code__.co_freevars.index(name)]
+
+
+@pytest.fixture(autouse=True)
+def empty() -> Iterator[None]:
+    yield
+    global TABLE, IS_READY  # noqa: PLW0603 - it is about globals
+    for container in (CACHE, SEEN, RECENT, BY_KEY, BY_NAME["layer"], Helper.shared, *(in_a_default.__defaults__ or ())):
+        container.clear()
+    HOLDER.kept = SLOTTED.kept = TABLE = Keeping.table = None
+    IS_READY, LOCAL.kept = False, None
+    CONTEXT.set(None)
+    cached_table.cache_clear()
+    for cell, content in ((cell_of(closed_over, "known"), {}), (cell_of(ONCE, "table"), None)):
+        cell.cell_contents = content
+
+
+def traced(model: nn.Module) -> ModelTrace:
+    return BACKEND.trace(model, ModelInputs(X))
+
+
+@pytest.mark.parametrize("training", [False, True], ids=["inference", "training"])
+@pytest.mark.parametrize("keeper", KEEPERS)
+def test_the_model_runs_and_trains_after_its_pass_was_counted(keeper: Callable[..., Any], training: bool) -> None:
+    model = Keeping(keeper)
+    found = BACKEND.trace_training(model, ModelInputs(X)) if training else traced(model)
+    assert found.failure is None
+    forward = 2 * 4 * 4  # two rows, four by four weights
+    assert found.macs == forward * (2 if training else 1)  # in training the gradients of the weight besides
+    out = model(X)
+    assert not out.is_meta
+    out.sum().backward()
+    assert model.layer.weight.grad is not None
+    assert not model.layer.weight.grad.is_meta
+
+
+def test_the_note_says_where_it_was() -> None:
+    notes = traced(Keeping(in_dict)).notes
+    assert notes == (
+        f"the model keeps tensors of its pass outside itself ({__name__}.CACHE); those of this pass were taken away "
+        "again",
+    )
+    assert f"{__name__}.TABLE" in traced(Keeping(in_global)).notes[0]
+    assert traced(Keeping(in_lru_cache)).notes == ()  # the cache computes again what it has lost
+    assert "known of remembering" in traced(Keeping(in_closure)).notes[0]
+
+
+def test_what_was_there_before_stays() -> None:
+    CACHE["other"], SEEN[:] = "mine", [X]
+    before = torch.full((2, 4), 3.0)
+    CACHE["table"] = before
+    traced(Keeping(in_dict))
+    traced(Keeping(in_list))
+    assert {"other": "mine", "table": before} == CACHE
+    assert CACHE["table"] is before
+    assert SEEN == [X]
+
+
+def test_a_list_that_is_filled_stays_in_its_place() -> None:
+    before = BY_NAME["layer"]
+    traced(Keeping(in_a_list_by_name))
+    assert BY_NAME == {"layer": []}
+    assert BY_NAME["layer"] is before
+
+
+def test_what_is_no_tensor_is_the_users_own() -> None:
+    """A hook that counts calls, or notes shapes, is meant to."""
+    model = nn.Linear(4, 3)
+    shapes: list[Any] = []
+    model.register_forward_hook(lambda module, args, output: shapes.append(tuple(output.shape)))
+    assert traced(model).notes == ()
+    assert shapes == [(2, 3)]
+
+
+def test_hooks_that_collect_activations_collect_none_of_ours() -> None:
+    model = nn.Linear(4, 3)
+    collected: list[Any] = []
+    model.register_forward_hook(lambda module, args, output: collected.append((args, output)))
+    traced(model)
+    assert collected == []
+
+
+def hidden_cache() -> types.ModuleType:
+    """A module that the model reaches only through another one, and an object in it."""
+    far = types.ModuleType("far")
+    exec("class Kept: pass\nKEPT = Kept()\ndef keep(y):\n    KEPT.y = y\n", far.__dict__)
+    near = types.ModuleType("near")
+    near.__dict__["far"] = far
+    exec("def keep(y):\n    far.keep(y)\n", near.__dict__)
+    return near
+
+
+def test_what_cannot_be_taken_away_is_said_and_counted_in_a_real_run() -> None:
+    near = hidden_cache()
+
+    def keep(model: nn.Module, y: torch.Tensor) -> torch.Tensor:
+        near.keep(y.detach())
+        return y
+
+    with pytest.warns(ModelChangedWarning, match="where profilerkit cannot take them away.*empty it before"):
+        found = traced(Keeping(keep))
+    assert found.method == "a real run"
+    assert "cannot take them away" in " ".join(found.notes)
+    kept = near.far.KEPT.y
+    assert not kept.is_meta
+    assert not kept.is_inference()
+
+
+def test_where_nothing_is_left_nothing_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*args: Any) -> Any:
+        raise AssertionError("the collector was asked")
+
+    model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.BatchNorm1d(4), nn.Linear(4, 2)).eval()
+    for name in ("collect", "get_objects", "get_referrers"):
+        monkeypatch.setattr(gc, name, never)
+    assert traced(model).method == "meta tensors"
+
+
+def settings() -> Any:
+    return {
+        "autocast": (
+            torch.is_autocast_enabled("cpu"),
+            torch.get_autocast_dtype("cpu"),
+            torch.is_autocast_cache_enabled(),
+        ),
+        "device": torch.get_default_device(),
+        "deterministic": (
+            torch.are_deterministic_algorithms_enabled(),
+            torch.is_deterministic_algorithms_warn_only_enabled(),
+        ),
+        "precision": (torch.get_float32_matmul_precision(), torch.backends.cuda.matmul.fp32_precision),
+        "anomaly": (torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()),
+        "attention": (torch.backends.cuda.flash_sdp_enabled(), torch.backends.cuda.math_sdp_enabled()),
+        "mkldnn": torch.backends.mkldnn.enabled,
+        "hooks": list(nn.modules.module._global_forward_hooks),
+        "saved": torch._C._autograd._top_saved_tensors_default_hooks(True),
+        "modes": len(_get_current_dispatch_mode_stack()),
+        "filled": DETERMINISTIC.fill_uninitialized_memory,
+        "multithreading": torch.autograd.is_multithreading_enabled(),
+    }
+
+
+def switch_everything() -> None:
+    torch.set_autocast_enabled("cpu", not torch.is_autocast_enabled("cpu"))
+    torch.set_autocast_dtype("cpu", torch.float16)
+    torch.set_autocast_cache_enabled(False)
+    torch.set_default_device("cpu")
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.set_float32_matmul_precision("high")
+    torch.set_anomaly_enabled(True, False)
+    torch.backends.cuda.enable_flash_sdp(False)
+    torch._C._set_mkldnn_enabled(False)
+    register_module_forward_hook(lambda module, args, output: None)
+    torch._C._autograd._push_saved_tensors_default_hooks(lambda tensor: tensor, lambda tensor: tensor)
+    torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True).__enter__()
+    DETERMINISTIC.fill_uninitialized_memory = False
+    torch._C._set_multithreading_enabled(False)
+
+
+def timed(model: nn.Module) -> None:
+    profile(model, X, metrics=["execution_time"], num_iters=2, warmup=0)
+
+
+def evaluated(model: nn.Module) -> None:
+    profiler = TorchProfiler(model, {"test": [X]})
+    profiler.register_profiler_function(ComputeEvalMetric(lambda network, loader: float(network(X) is not None)))
+    profiler.compute_status("eval_metric")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("raises", [False, True])
+@pytest.mark.parametrize("run", [traced, timed, evaluated])
+def test_what_forward_switches_on_is_switched_off(run: Callable[[nn.Module], Any], raises: bool) -> None:
+    def keeper(model: nn.Module, y: torch.Tensor) -> torch.Tensor:
+        switch_everything()
+        if raises:
+            raise RuntimeError("half-way")
+        return y
+
+    model, before = Keeping(keeper), settings()
+    try:
+        run(model)
+    except RuntimeError:
+        assert raises
+    assert settings() == before
+    assert torch.equal(nn.Linear(4, 4).weight.data * 0, torch.zeros(4, 4))
+
+
+def test_settings_that_torch_refuses_to_read_do_no_harm() -> None:
+    """With the newer names of the precision set differently, the older ones raise when they are read."""
+    convolutions: Any = torch.backends.cudnn.conv  # type: ignore[attr-defined]
+    before = convolutions.fp32_precision
+    convolutions.fp32_precision = "ieee"
+    try:
+        with pytest.raises(RuntimeError):
+            torch.backends.cudnn.allow_tf32  # noqa: B018
+        assert traced(nn.Linear(4, 3)).failure is None
+        assert convolutions.fp32_precision == "ieee"
+    finally:
+        convolutions.fp32_precision = before
+
+
+def test_an_error_in_putting_one_thing_back_leaves_nothing_else_behind() -> None:
+    class Refusing(dict[str, int]):
+        def __len__(self) -> int:
+            raise RuntimeError("refused")
+
+    def keeper(model: Any, y: torch.Tensor) -> torch.Tensor:
+        model.added = 1
+        model.layer.weight.data = model.layer.weight.data * 2
+        model.config["a"] = 2
+        return y
+
+    model: Any = Keeping(keeper)
+    model.config = {"a": 1}
+    before = model.layer.weight.tolist()
+    from profilerkit_torch.untouched import preservation
+
+    with pytest.raises(RuntimeError, match="cannot be set"), preservation.preserved(model):
+        model.layer.requires_grad_(False)
+        model.layer.weight.data = model.layer.weight.data * 2
+        model.added = 1
+        model.__class__ = type("Other", (Keeping,), {"training": property(lambda self: False, refuse)})
+        model.layer.__class__ = type("Sealed", (nn.Linear,), {"__class__": property(lambda self: nn.Linear, refuse)})
+    assert model.layer.weight.tolist() == before
+    assert model.layer.weight.requires_grad
+    assert not hasattr(model, "added")
+
+
+def refuse(self: Any, value: Any) -> None:
+    raise RuntimeError("cannot be set")
+
+
+def test_plain_tensors_come_back_after_an_evaluation() -> None:
+    def keeper(model: Any, y: torch.Tensor) -> torch.Tensor:
+        model.table_of_mine.add_(1)
+        model.tables["a"].add_(1)
+        return y
+
+    model: Any = Keeping(keeper)
+    model.table_of_mine, model.tables = torch.zeros(4), {"a": torch.zeros(4)}
+    evaluated(model)
+    assert (model.table_of_mine.tolist(), model.tables["a"].tolist()) == ([0.0] * 4, [0.0] * 4)
+
+
+def test_another_thread_that_calls_the_model_meanwhile_is_warned_of() -> None:
+    inside, done = threading.Event(), threading.Event()
+    main = threading.current_thread()
+
+    def wait(module: nn.Module, y: torch.Tensor) -> torch.Tensor:
+        if threading.current_thread() is main:
+            inside.set()
+            done.wait(10)
+        return y
+
+    model = Keeping(wait)
+
+    def call() -> None:
+        inside.wait(10)
+        with suppress(RuntimeError):
+            model(X)
+        done.set()
+
+    other = threading.Thread(target=call)
+    other.start()
+    with pytest.warns(ModelChangedWarning, match="another thread called the model.*copy.deepcopy"):
+        traced(model)
+    other.join()
+    assert not model(X).is_meta

@@ -1,0 +1,99 @@
+"""Plugins that code registers, wrappers of hooks, and a backend that takes their cost formulas."""
+
+import types
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import pytest
+from plugin_fixtures import EntryPoints
+
+from profilerkit import BackendInfo, LoaderInfo, RegistrationConflictError, RendererInfo, hookimpl
+from profilerkit.cost import Cost
+from profilerkit.plugging import offers as plugins
+from profilerkit.plugging.manager import Manager
+from profilerkit.plugging.sources import Offer
+from profilerkit.testing import FakeBackend
+
+HOOK = "profilerkit_renderers"
+
+
+@pytest.fixture
+def manager(entry_points: EntryPoints) -> Manager:
+    """The plugin manager, with nothing installed."""
+    return plugins.manager()
+
+
+def plugin_of(**hooks: Callable[..., Any]) -> types.ModuleType:
+    """Return a plugin with hooks given by name without their prefix, marked already where they need options."""
+    plugin = types.ModuleType("made_by_the_test")
+    for name, hook in hooks.items():
+        marked = hook if hasattr(hook, "profilerkit_impl") else hookimpl(hook)
+        setattr(plugin, f"profilerkit_{name}", marked)
+    return plugin
+
+
+def marked(hook: Callable[..., Any], **marks: bool | str) -> Callable[..., Any]:
+    """Return a hook marked with options that are worked out."""
+    mark: Any = hookimpl
+    made: Callable[..., Any] = mark(hook, **marks)
+    return made
+
+
+def drawing(*names: str) -> Callable[[], list[RendererInfo]]:
+    return lambda: [RendererInfo(name, lambda: str) for name in names]
+
+
+def renderer_names() -> list[str]:
+    return [offer.item.name for offer in plugins.offers(HOOK, RendererInfo)]
+
+
+def sources() -> list[tuple[str, str]]:
+    return [(offer.plugin.name, offer.item.name) for offer in plugins.offers(HOOK, RendererInfo)]
+
+
+def new_wrapper(change: Callable[[list[Offer[Any]]], Any]) -> Callable[[], Any]:
+    def wrapper() -> Any:
+        results = yield
+        return change(results)
+
+    return hookimpl(wrapper, wrapper=True)
+
+
+def old_wrapper(change: Callable[[list[Offer[Any]]], Any]) -> Callable[[], Any]:
+    def wrapper() -> Any:
+        outcome = yield
+        outcome.force_result(change(outcome.get_result()))
+
+    return hookimpl(wrapper, hookwrapper=True)
+
+
+WRAPPERS = pytest.mark.parametrize("wrapping", [new_wrapper, old_wrapper], ids=["new", "old"])
+
+
+def loader(name: str, prefix: str, load: Callable[[str], Any] = lambda spec: spec) -> LoaderInfo:
+    return LoaderInfo(name, lambda spec: spec.startswith(prefix), load, f"{prefix}NAME")
+
+
+class Priced(FakeBackend):
+    """Takes cost formulas, as a framework's backend does: for all its instances."""
+
+    name = "priced"
+    shares_costs: ClassVar[bool] = True
+    costs: ClassVar[dict[Any, Any]] = {}
+
+    def add_costs(self, costs: Mapping[Any, Callable[..., Any]]) -> None:
+        for op in costs:
+            if op in ("own", *self.costs):
+                raise RegistrationConflictError(f"operator {op} has a cost formula already")
+        self.costs.update(costs)
+
+
+@pytest.fixture
+def priced(monkeypatch: pytest.MonkeyPatch) -> BackendInfo:
+    """A backend that takes formulas and has none."""
+    monkeypatch.setattr(Priced, "costs", {})
+    return BackendInfo("priced", ("profilerkit",), Priced, "priced")
+
+
+def free(*args: Any, **kwargs: Any) -> Cost:
+    return Cost(0, 0)
