@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache, partial
+from functools import partial
 from opcode import opmap
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
@@ -19,6 +19,7 @@ import torch
 from torch.nn.modules import module as torch_module
 
 from profilerkit import ModelInputs
+from profilerkit.process.cached import once_for_each
 
 from ..model.inventory import Inventory
 from ..model.modules import CONTAINERS, EMPTY, reached, slots_of
@@ -144,7 +145,7 @@ def _bind(namespace: dict[str, Any], before: _Bindings) -> None:
             namespace[name] = value
 
 
-@lru_cache(maxsize=4096)
+@once_for_each
 def names_in(code: CodeType) -> tuple[frozenset[str], bool]:
     """Return the names that code uses (globals and attributes), and whether it assigns to globals.
 
