@@ -17,6 +17,7 @@ from typing import Any
 
 from ..errors import DependencyCycleError, IncompleteStatusError, InputError, MissingArgumentError, ModelFailedError
 from ..process.containment import blamed, contained, giver_of
+from ..protocols import fingerprint_of
 from ..times.measurement import Measurement
 from .function import ProfilerFunction, describe
 from .registry import PROVIDED, Binding, Registry
@@ -180,7 +181,7 @@ class Computation:
         """
         values = not (function.ONLY_THROUGH_BACKEND or function.parameters().keys().isdisjoint(PROVIDED))
         if values not in self._fingerprints:
-            self._fingerprints[values] = self.provided["backend"].fingerprint(self.provided["model"], values)
+            self._fingerprints[values] = fingerprint_of(self.provided["backend"], self.provided["model"], values)
         return self._fingerprints[values]
 
     def store(

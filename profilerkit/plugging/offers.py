@@ -25,6 +25,7 @@ from ..piping.registry import Registry
 from ..piping.status import StatusKey
 from ..process.containment import contained, remember_giver, said_of
 from ..process.locks import Lock
+from ..protocols import TakesCosts, offered
 from .extension import LoaderInfo, RendererInfo
 from .loaded_files import in_plain_names
 from .manager import (
@@ -316,7 +317,11 @@ def equipped(backend: Backend) -> Backend:
                 if costs:
                     with contained(plugin, "a cost formula"):
                         added = {op: _contained(plugin, op, formula) for op, formula in costs.items()}
-                        add_whole(backend.add_costs, added, functools.partial(given.setdefault, plugin, costs))
+                        add_whole(
+                            offered(backend, TakesCosts).add_costs,
+                            added,
+                            functools.partial(given.setdefault, plugin, costs),
+                        )
             except RegistrationConflictError as error:
                 raise RegistrationConflictError(
                     f"plugin {plugin} offers a cost formula that the {backend.name} backend has already: "
@@ -345,7 +350,7 @@ def _contained(plugin: PluginInfo, op: Any, formula: Callable[..., Any]) -> Call
 
 def _given_to(backend: Backend) -> dict[PluginInfo, Costs]:
     # What takes no formulas at all has nothing that an instance could lack, and says so once.
-    if backend.shares_costs or type(backend).add_costs is Backend.add_costs:
+    if backend.shares_costs or not isinstance(backend, TakesCosts):
         return _formulas.setdefault(backend.name, {})
     with _LOCK:
         if id(backend) not in _formulas:

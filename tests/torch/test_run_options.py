@@ -59,7 +59,7 @@ def untouched(model: nn.Module) -> Iterator[None]:
 
 
 def run(model: nn.Module, *inputs: Any, times: int = 2, **options: Any) -> None:
-    with BACKEND.running(model, ModelInputs(*inputs), options=RunOptions(**options)) as call:
+    with BACKEND.run(model, ModelInputs(*inputs), options=RunOptions(**options)) as call:
         for _ in range(times):
             call()
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import nn
 
-from profilerkit import InputError, ModelInputs
+from profilerkit import InputError, ModelInputs, Run
 from profilerkit.process.locks import undone_in_child
 
 from ..model.modules import modules_of, parameters_of, reached
@@ -35,37 +35,40 @@ def synchronize(device: torch.device) -> None:
         torch.accelerator.synchronize(device)
 
 
-@dataclass
-class Pass:
-    """A call that runs one pass and returns when every device is done.
+class Pass(Run):
+    """A run whose call returns when every device that it uses is done."""
 
-    ``first_call_seconds`` is what compiling and the first pass took together; None where nothing is compiled.
-    """
+    def __init__(self, call: Callable[[], Any], devices: Sequence[torch.device]) -> None:
+        super().__init__(call)
+        self.devices = devices
 
-    run: Callable[[], Any]
-    devices: Sequence[torch.device]
-    first_call_seconds: float | None = None
-
-    def __call__(self) -> None:
+    def __call__(self) -> Any:
         """Run one pass."""
-        self.run()
+        returned = self.call()
         for used in self.devices:
             synchronize(used)
+        return returned
 
 
-@dataclass
 class EventTimedPass(Pass):
     """A pass on one CUDA device, which notes itself when its work begins and ends."""
 
-    event: Callable[..., Any] = torch.cuda.Event
+    def __init__(
+        self,
+        call: Callable[[], Any],
+        devices: Sequence[torch.device],
+        event: Callable[..., Any] = torch.cuda.Event,
+    ) -> None:
+        super().__init__(call, devices)
+        self.event = event
 
-    def timed(self) -> float:
+    def seconds(self, clock: Callable[[], float] = time.perf_counter) -> float:
         """Run one pass and return its seconds, from its first work on the device to its last."""
         device = next(used for used in self.devices if used.type == "cuda")
         start, end = (self.event(enable_timing=True) for _ in range(2))
         with torch.cuda.device(device):
             start.record()
-            self.run()
+            self.call()
             end.record()
         synchronize(device)
         return float(start.elapsed_time(end)) / 1000  # events tell milliseconds
