@@ -27,7 +27,7 @@ test: $(VENV)/.installed ## run the tests and doctests, but for the slow ones
 	@$(PYTEST) -m "not slow"
 
 test-fast: $(VENV)/.installed ## run the tests that need no deep-learning framework: less than a minute
-	@$(PYTEST) -m "not slow" tests/core tests/house profilerkit --deselect tests/house/test_house.py
+	@$(PYTEST) -m "not slow" tests/profilerkit tests/house profilerkit
 
 test-all: $(VENV)/.installed ## run all tests, in browsers and fresh environments too; the core must be covered to 95 %
 	@$(PYTEST) --cov --cov-report=

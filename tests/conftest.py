@@ -6,35 +6,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from plugin_fixtures import core, entry_points, install  # noqa: F401 (fixtures for all tests)
 
-from profilerkit import Metric, ModelTrace, Profiler, ProfilerFunction
+from profilerkit import Profiler, ProfilerFunction
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
-
-
-class Doubled(Metric):
-    """Twice the multiply-accumulates."""
-
-    NAME = "doubled"
-
-
-class Weight(Metric):
-    """How many parameters there are."""
-
-    NAME = "weight"
-
-
-class ComputeWeight(ProfilerFunction):
-    """Counts its calls, so that tests see what is remembered."""
-
-    def __init__(self) -> None:
-        self.calls = 0
-
-    def get_bounded_status_keys(self) -> type[Metric]:
-        return Weight
-
-    def __call__(self, trace: ModelTrace, factor: int = 1) -> int:
-        self.calls += 1
-        return trace.total_params * factor
 
 
 def settings() -> dict[str, Any]:

@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from .costs import Cost, Shape, register_module_cost, register_op_cost
     from .data import TorchDataLoader, TorchForwardPass
     from .evaluation import EvalLossFunction, get_accuracy, get_missclass, get_topk
-    from .layer_timing.step_recorder import watch
     from .layer_timing.timer import layer_times
-    from .profiler import TorchProfiler
+    from .profiler import TorchProfiler, watch
 
 __all__ = [
     "ComputeComplexity",
@@ -77,7 +76,7 @@ _MODULES = {
     "layer_times": ".layer_timing.timer",
     "register_module_cost": ".costs",
     "register_op_cost": ".costs",
-    "watch": ".layer_timing.step_recorder",
+    "watch": ".profiler",
 }
 
 __getattr__, __dir__ = lazy_names(__name__, _MODULES, "profilerkit[torch]")

@@ -1,7 +1,7 @@
 """Reports and comparisons in files: JSON with a schema, a version of it, and a checksum.
 
 Reading checks everything: a file that was cut off, changed or written by another program is an error that names the
-field, never a wrong number. Files of earlier schemas are brought up to date first (`saved_earlier`).
+field, never a wrong number.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from .comparison import Comparison
 from .json_values import from_plain, to_plain
 from .report import Report, StatusRecord
 from .result import Result
-from .saved_earlier import COMPARISON, REPORT, brought_up_to_date
 
 __all__ = ["SCHEMA", "load", "load_as", "parse", "save", "to_dict", "to_json"]
 
-#: The schema that is written. 1: without a format, a checksum, operators and memory.
-SCHEMA = 2
+#: The formats of files, and the schema that is written.
+REPORT, COMPARISON = "profilerkit.report", "profilerkit.comparison"
+SCHEMA = 1
 R = TypeVar("R", bound=Result)
 _Bytes = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -170,7 +170,7 @@ def _checksum(content: Mapping[str, Any]) -> str:
 
 
 def load(path: str | PathLike[str]) -> Report | Comparison:
-    """Read a report or comparison from a file that `save` wrote, of this version of profilerkit or an earlier one.
+    """Read a report or comparison from a file that `save` wrote.
 
     Raises `ReportFileError` for anything else: it says which field is wrong, and what was expected there.
     """
@@ -212,7 +212,7 @@ def _result(decoded: Any) -> Report | Comparison:
     if not isinstance(decoded, dict):
         raise ValueError(f"it holds a {type(decoded).__name__}, no report")
     _require_bounded(decoded)
-    kind, body = brought_up_to_date(decoded) or _opened(decoded)
+    kind, body = _opened(decoded)
     if kind == REPORT:
         return _report(body)
     reports = body.get("reports")

@@ -4,8 +4,8 @@ Several calls are sampled interleaved (A B B A ...), so that a drifting or share
 their ratio comes from the pairs.
 
 Sampling that looks at its samples and stops once they agree favours the stretches where they agree by chance: a plain
-95 % interval then covers 93 % (in simulation; tests/core/test_sampling_statistics.py). Where the samples themselves
-said when to stop, intervals are therefore made with three fifths of the risk of error, and cover 95 % again.
+95 % interval then covers 93 % (in simulation; tests/profilerkit/times/test_sampling_statistics.py). Where the samples
+themselves said when to stop, intervals are therefore made with three fifths of the risk of error, and cover 95 % again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Random small modules: profilerkit's trace against a real run under a plain counter, and the module afterwards.
 
 ``make test`` takes a sample; ``make attack`` takes 10,000, in processes of their own, so that one that dies is named.
-``python tests/attack/fuzz_minimise.py SEED`` prints the smallest program that still fails like that seed's.
+``python tests/support/fuzz_minimise.py SEED`` prints the smallest program that still fails like that seed's.
 """
 
 from __future__ import annotations
@@ -10,28 +10,26 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from attack_sampling import WHOLE, sample
+from attack_sampling import WHOLE
 from fuzz_chunk import TRAINED
 from fuzz_classes import CLASSES, causes
-from fuzz_compare import Difference, Truth, differences, truth_of
+from fuzz_compare import differences, truth_of
 from fuzz_generator import program
 from fuzz_minimise import minimised
+from fuzz_sampled import SAMPLED, SEEDS, compared, known
 from fuzz_seeds import KEPT, OPEN_CLASSES, Kept
+from source_tree import SUPPORT
 
 from profilerkit_torch import costs
 
-HERE = Path(__file__).parent
-SEEDS = range(10_000)
+HERE = SUPPORT
 CHUNK = 500
 #: How long a chunk may take before its last seed is taken to hang, in seconds.
 PATIENCE = 3600
-SAMPLED = sample(SEEDS, 60) if not WHOLE else []
 
 
 @pytest.fixture(autouse=True)
@@ -40,20 +38,6 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
-
-
-@cache
-def known(seed: int) -> tuple[str, Truth]:
-    """Return a seed's program and its truth."""
-    source = program(seed).source
-    return source, truth_of(source, training=seed % TRAINED == 0)
-
-
-@cache
-def compared(seed: int) -> tuple[tuple[Difference, ...], str]:
-    """Return how a seed's program differs, and how it was counted."""
-    found, method = differences(*known(seed))
-    return tuple(found), method
 
 
 def tolerated(cause: str) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import torch
 from fuzz_compare import differences
-from test_fuzz import SAMPLED, compared, known
+from fuzz_sampled import SAMPLED, compared, known
 
 from profilerkit_torch import costs
 from profilerkit_torch.costs import Cost

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from attack_sampling import WHOLE
+from source_tree import SUPPORT
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="what a process holds is read in /proc")
 
@@ -19,7 +20,7 @@ def test_nothing_is_left_of_what_was_profiled(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     count = 10_000 if WHOLE else 24
     done = subprocess.run(
-        [sys.executable, "-W", "error", str(Path(__file__).parent / "soak.py"), str(count), str(tmp_path)],
+        [sys.executable, "-W", "error", str(SUPPORT / "soak.py"), str(count), str(tmp_path)],
         capture_output=True,
         text=True,
         check=False,

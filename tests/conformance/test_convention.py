@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from convention_probes import PROBES, Probe
+from source_tree import ROOT
 
 from profilerkit.costs import Shape, convention
 
-ROOT = Path(__file__).parents[2]
 CONSTANTS = {name: value for name, value in vars(convention).items() if name.isupper()}
 #: What the functions take by the convention as it stands.
 VALUE = {name: 5 if name == "FOURIER_POINT" else 1 for name in CONSTANTS}

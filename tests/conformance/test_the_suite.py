@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 from broken_backends import BROKEN
-from test_fake_conforms import TestFake as Conforming
+from fake_conformance import FakeConformance as Conforming
 
 from profilerkit import Backend, ModelInputs
 from profilerkit.testing import ARCHITECTURES, BackendConformance, FakeBackend, FakeModel

@@ -9,19 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from source_tree import ROOT, packages
 
-ROOT = Path(__file__).parents[2]
 HEAVY = ("torch", "tensorflow", "keras", "jax", "numpy", "pandas", "rich", "matplotlib", "click", "jinja2")
 
 FRAMEWORKS = {"torch", "tensorflow", "keras", "tf_keras", "jax"}
-
-
-def packages() -> dict[str, Path]:
-    """Return every import package of the project that lies in its source roots."""
-    roots = [ROOT, ROOT / "metrics", ROOT / "backends"]
-    found = {path.parent.name: path.parent for root in roots for path in root.glob("profilerkit*/__init__.py")}
-    assert found
-    return found
 
 
 def may_import(package: str) -> set[str]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from test_house import ROOT, packages
+from source_tree import ROOT, packages
 
 #: Functions and methods that write or move a file, by their last name.
 WRITERS = {

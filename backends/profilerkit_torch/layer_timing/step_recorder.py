@@ -16,7 +16,6 @@ from profilerkit import InputError, ModelInputs
 from profilerkit.error_text import shown
 from profilerkit.times.layer_times import LayerTime
 from profilerkit.times.steps import StepRecord, StepRecorder
-from profilerkit.times.watching import Watch
 
 from ..model.modules import tensors_of
 from ..running.passes import synchronize
@@ -24,37 +23,11 @@ from .clocks import EventClock, HostClock, clock_for
 from .timeline import Run, inclusive
 from .timer import TorchLayerTimer
 
-__all__ = ["TorchStepRecorder", "watch"]
+__all__ = ["TorchStepRecorder"]
 
 #: Of so many calls of the model the times are kept, the last ones.
 _KEPT = 1000
 _NO_HOOKS = "the optimizer {} is no torch.optim.Optimizer, so that its steps cannot be seen"
-
-
-def watch(model: nn.Module, optimizer: Any = None, at_step: Any = 5) -> Watch:
-    """Return a `Watch` that measures chosen steps of a training loop of the model.
-
-    Args:
-        model: The model that the loop trains.
-        optimizer: What updates it; every optimizer that steps in a chosen step unless given.
-        at_step: The number of a step, counted from 0, or several; None to use ``start()`` and ``stop()``.
-
-    >>> import torch
-    >>> from profilerkit_torch import watch
-    >>> model = torch.nn.Linear(4, 1)
-    >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    >>> with watch(model, at_step=(1, 2)) as watched:
-    ...     for _ in range(4):
-    ...         optimizer.zero_grad()
-    ...         model(torch.ones(8, 4)).sum().backward()
-    ...         optimizer.step()
-    ...         watched.step()
-    >>> sorted(watched.steps.steps)
-    [1, 2]
-    """
-    from ..profiler import TorchProfiler  # which needs what is here
-
-    return TorchProfiler(model).watch(at_step, optimizer=optimizer)
 
 
 class TorchStepRecorder(StepRecorder):

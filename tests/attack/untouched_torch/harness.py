@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import torch
+from source_tree import SUPPORT
 from torch import nn
 
 from .calls import CALLS, outputs_of
@@ -249,7 +249,7 @@ _IS_ALONE = "PROFILERKIT_ATTACK_ALONE"
 
 def differences_alone(case: Case) -> list[Difference]:
     """Run a case in a process of its own, and return what differs there, or that the process came to its end."""
-    folder = Path(__file__).parents[1]
+    folder = SUPPORT.parent / "attack"
     command = [sys.executable, "-m", f"{__package__}.alone", case.model, case.call, case.fault, case.context]
     environment = {**os.environ, _IS_ALONE: "1", "PYTHONPATH": os.pathsep.join([str(folder), *filter(None, sys.path)])}
     done = subprocess.run(

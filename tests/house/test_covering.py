@@ -1,0 +1,28 @@
+"""``make test-for FILE=...`` names the tests that stand where the file's room does, then those that import it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from covering import covering
+from source_tree import ROOT
+
+
+def test_tests_of_a_file_are_named_the_nearest_first() -> None:
+    found = [
+        (distance, str(test.relative_to(ROOT))) for distance, test in covering(ROOT / "profilerkit/trace/table.py")
+    ]
+    assert found == sorted(found)
+    assert (1, "tests/profilerkit/figures/test_figures.py") in found
+    assert all((ROOT / name).is_file() for _, name in found)
+
+
+def test_a_module_that_a_backend_imports_has_tests_of_that_backend() -> None:
+    found = {test.relative_to(ROOT).parts[1] for _, test in covering(ROOT / "profilerkit/backend_kit/call_stack.py")}
+    assert "profilerkit_torch" in found
+
+
+def test_another_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="is no source file of the project; give one such as profilerkit/piping"):
+        list(covering(tmp_path / "net.py"))

@@ -1,0 +1,321 @@
+"""What the well-known arguments may be: one rule for each name, said before anything runs."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from weighing import ComputeWeight, Weight
+
+from profilerkit import (
+    ArgumentError,
+    ArgumentWarning,
+    InputError,
+    Measurement,
+    Metric,
+    Profiler,
+    ProfilerFunction,
+    TensorSpec,
+    compare,
+    profile,
+)
+from profilerkit.arguments.checking import checked, checks_arguments
+from profilerkit.arguments.rules import MOST, RULES
+from profilerkit.error_text import shown
+from profilerkit.figures import draw
+from profilerkit.piping.status import Completeness
+from profilerkit.render import render
+from profilerkit.testing import FakeBackend, FakeModel, FakeTensor
+from profilerkit_metrics import ComputeEvalMetric, ComputeSize, ExecutionTime, Macs
+
+X = FakeTensor((2, 3))
+MakeProfiler = Callable[..., Profiler]
+
+
+def deep(levels: int = 5000) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"batch_size": 0}, "batch_size=0: give a whole number from 1"),
+        ({"batch_size": -1}, "batch_size=-1: give a whole number from 1"),
+        ({"batch_size": True}, "batch_size=True: give a whole number from 1"),
+        ({"batch_size": 2.5}, "batch_size=2.5: give a whole number from 1"),
+        ({"batch_size": "8"}, "batch_size='8': give a whole number from 1"),
+        ({"batch_size": []}, "batch_size is empty: give a whole number from 1, or several of them"),
+        ({"batch_size": 2**31}, "batch_size=2147483648: give a whole number from 1"),
+        ({"max_seconds": "1"}, "max_seconds='1': give a number above zero"),
+        ({"max_seconds": math.nan}, "max_seconds=nan: give a number above zero"),
+        ({"max_seconds": math.inf}, "max_seconds=inf: give a number above zero"),
+        ({"relative_precision": -math.inf}, "relative_precision=-inf: give a number above zero"),
+        ({"num_iters": 2.5}, "num_iters=2.5: give a whole number from 1"),
+        ({"warmup": -1}, "warmup=-1: give zero or more calls"),
+        ({"num_threads": True}, "num_threads=True: give a whole number from 1"),
+        ({"passes": 0}, "passes=0: give a whole number from 1"),
+        ({"training": "no"}, "training='no': give True or False"),
+        ({"device": 3}, "device=3: give Device.CPU, Device.GPU or the framework's own name"),
+        ({"call": 3}, "call=3: give a function of the model and its inputs"),
+        ({"ignore": [3]}, "ignore has 3; give classes of layers"),
+        ({"metrics": 3}, "metrics=3: give names of status keys or their classes"),
+        ({"metrics": [3]}, "an entry of metrics=3: give the name of a status key or its class"),
+        ({"leave_out": 3}, "leave_out=3: give names of status keys"),
+        ({"functions": 3}, "functions=3: it is no ProfilerFunction; give instances"),
+        (
+            {"functions": [Macs]},
+            "functions has .*Macs.*: it is a metric, no ProfilerFunction; ask for it with metrics=",
+        ),
+        ({"functions": [ComputeSize]}, r"functions has .*: it is a class; give an instance, ComputeSize\(\)"),
+        ({"functions": [len]}, "functions has .*len.*: it is no ProfilerFunction; wrap it: ComputeEvalMetric"),
+        ({"data_splits": 3}, "data_splits=3: give loaders by name"),
+        ({"name": 3}, "name=3: give a text that is not empty"),
+        ({"strict": 1}, "strict=1: give True or False"),
+        ({"backend": FakeBackend}, "backend=.*FakeBackend.*: give an instance of a Backend"),
+    ],
+)
+def test_a_call_that_is_wrong_as_a_whole_is_said_before_anything_runs(
+    model: FakeModel, backend: FakeBackend, wrong: dict[str, Any], message: str
+) -> None:
+    for call in (lambda **given: profile(model, X, **given), lambda **given: compare(model, model, inputs=X, **given)):
+        if "name" in wrong:
+            wrong, call = {"name": 3}, lambda **given: profile(model, X, **given)
+        with pytest.raises(ArgumentError, match=f"^{message}"):
+            call(**{"backend": backend, **wrong})
+    assert (backend.traced, model.calls) == (0, 0)
+
+
+def test_an_argument_error_is_what_callers_catch_today() -> None:
+    for kind in (InputError, ValueError, TypeError):
+        with pytest.raises(kind, match="batch_size=0"):
+            checked("batch_size", 0)
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ("abc", "input_shape='abc' cannot be read as a shape"),
+        (deep(), r"input_shape=\[\[\[\[\.\.\.\]\]\]\] is nested more than 100 levels deep"),
+        ((3, 0), "input shape .* has .0.; give positive integers"),
+        ((2**31,), "input shape .* has"),
+        ((2**31 - 1,) * 3, "input shape .* of a size that fits a memory"),
+    ],
+)
+def test_shapes_that_are_none(model: FakeModel, backend: FakeBackend, shape: Any, message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        profile(model, input_shape=shape, backend=backend)
+    assert TensorSpec((np.int64(3),)).shape == (3,)  # type: ignore[arg-type]
+
+
+def test_inputs_that_are_nested_too_deep_or_hold_themselves(model: FakeModel, backend: FakeBackend) -> None:
+    ring: list[Any] = []
+    ring.append(ring)
+    for inputs in (deep(), ring, {"x": deep()}):
+        with pytest.raises(ArgumentError, match="inputs=.* is nested more than 100 levels deep"):
+            profile(model, inputs, backend=backend)
+    assert profile(model, [[[X]]], backend=backend, metrics="macs")["macs"] == 600
+
+
+@pytest.mark.parametrize("size", [np.int64(4), np.uint8(4), np.array(4), (np.int64(4), 8)])
+def test_scalars_of_numpy_are_numbers(model: FakeModel, backend: FakeBackend, size: Any) -> None:
+    given: dict[str, Any] = {"max_seconds": np.float64(0.01), "warmup": np.int32(0), "training": np.bool_(False)}
+    report = profile(model, X, backend=backend, batch_size=size, **given)
+    assert report["macs"] == 4 * 300, "of several sizes the first"
+    assert report.arguments["max_seconds"] == "0.01"
+    assert type(checked("batch_size", np.int64(4))) is int
+    assert type(checked("max_seconds", np.float32(0.5))) is float
+
+
+@pytest.mark.parametrize("value", [np.bool_(True), np.array([4]), np.float64(4.0), np.zeros((2, 2)), 2**31, b"4"])
+def test_what_only_looks_like_a_whole_number(value: Any) -> None:
+    with pytest.raises(ArgumentError, match="top="):
+        checked("top", value)
+    assert checked("top", MOST) == MOST
+
+
+def test_every_rule_says_what_to_give_and_takes_no_object() -> None:
+    for name, rule in RULES.items():
+        assert rule.wanted[:1].islower() or rule.wanted.startswith(("True", "Device")), name
+        with pytest.raises(ArgumentError):
+            checked(name, object())
+
+
+def test_metrics_are_asked_for_by_class(model: FakeModel, make_profiler: MakeProfiler, backend: FakeBackend) -> None:
+    several: list[Any] = [Macs, [Macs], ["macs"], (Macs(),), iter([Macs])]
+    for metrics in several:
+        report = profile(model, X, backend=backend, metrics=metrics)
+        assert list(report) == ["macs"]
+        assert report[Macs] == 600
+        assert report.status(Macs).value == 600
+    assert "execution_time" not in profile(model, X, backend=backend, leave_out=[ExecutionTime], num_iters=2)
+    comparison = compare(model, model, inputs=X, backend=backend, metrics=[Macs])
+    assert comparison.ratio(Macs).value == 1
+    profiler = make_profiler(model, ComputeWeight())
+    assert profiler.compute_status(Weight) == 30  # type: ignore[arg-type]
+    assert profiler.status_get(Weight) == 30  # type: ignore[arg-type]
+
+
+def test_one_function_needs_no_list(model: FakeModel, backend: FakeBackend) -> None:
+    assert profile(model, X, backend=backend, functions=ComputeWeight(), metrics="weight")["weight"] == 30
+
+
+# Unknown keywords -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wrong", "meant"),
+    [("input_shpae", "input_shape"), ("data_split", "data_splits"), ("metric", "metrics"), ("num_iter", "num_iters")],
+)
+def test_an_unknown_keyword_is_told_of_every_argument(
+    model: FakeModel, backend: FakeBackend, wrong: str, meant: str
+) -> None:
+    message = f"no registered function takes an argument '{wrong}'; did you mean '{meant}'?"
+    for call in (lambda **given: profile(model, X, **given), lambda **given: compare(model, model, inputs=X, **given)):
+        with pytest.warns(ArgumentWarning, match=f"^{message}") as caught:
+            call(backend=backend, num_iters=2, warmup=0, **{wrong: 3})
+        assert caught[0].filename == __file__, "the line of the caller is to blame"
+        traced = backend.traced
+        with pytest.raises(ArgumentError, match=f"^{message}"):
+            call(backend=backend, strict=True, **{wrong: 3})
+        assert backend.traced == traced, "nothing has run"
+
+
+def test_an_unknown_keyword_cannot_reach_what_is_inside(model: FakeModel, backend: FakeBackend) -> None:
+    """``names`` is an argument of compare, ``called`` and ``recompute`` are those of functions behind profile."""
+    for name in ("names", "called", "recompute", "model_"):
+        wrong: dict[str, Any] = {name: 3}
+        with pytest.warns(ArgumentWarning, match=f"takes an argument '{name}'"):
+            report = profile(model, X, backend=backend, metrics="macs", **wrong)
+        assert name not in report.arguments
+
+
+def test_a_profiler_says_what_it_is_made_with(model: FakeModel, make_profiler: MakeProfiler) -> None:
+    profiler = make_profiler(model).register_defaults()
+    with pytest.warns(ArgumentWarning, match="'input_shape'; a profiler takes 'input_shape' when it is made"):
+        profiler.compute_status("macs", input_shape=(3,))
+    with pytest.warns(ArgumentWarning, match="did you mean 'input_shape'; a profiler takes 'input_shape' when it is"):
+        profiler.compute(["macs"], input_shpae=(3,))
+    with pytest.raises(ArgumentError, match="did you mean 'recompute'"):
+        profiler.compute(["macs"], strict=True, recompte=True)
+    with pytest.raises(ArgumentError, match="'zzz'; they take: "):
+        profiler.compute_network_status(strict=True, zzz=1)
+
+
+# Showing --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"details": 3}, "details=3: give True or False"),
+        ({"top": -1}, "top=-1: give a whole number from 1"),
+        ({"depth": "x"}, "depth='x': give a whole number from 0"),
+        ({"detials": True}, "no renderer takes an option 'detials'; did you mean 'details'"),
+    ],
+)
+def test_wrong_render_options(model: FakeModel, backend: FakeBackend, options: dict[str, Any], message: str) -> None:
+    report = profile(model, X, backend=backend, metrics="macs")
+    for form in ("console", "tree", "json"):
+        with pytest.raises(ArgumentError, match=message):
+            render(report, form, **options)
+    assert render(report, "json", details=True, top=2), "what another renderer takes is left out"
+    with pytest.raises(ArgumentError, match="3 is no result: give a Report or a Comparison"):
+        render(3)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="details=3: give True or False"):
+        report.to_text(details=3)  # type: ignore[arg-type]
+
+
+def test_wrong_options_of_figures_and_tables(model: FakeModel, backend: FakeBackend) -> None:
+    report = profile(model, X, backend=backend, metrics="macs")
+    for call, message in (
+        (lambda: draw(report, "layer_bars", top=0), "top=0: give a whole number from 1"),
+        (lambda: report.plot("icicle", depht=2), "figure 'icicle' takes no option 'depht'; did you mean 'depth'"),
+        (lambda: report.plot("icicl"), "no figure 'icicl'"),
+        (lambda: report.layers and report.layers.top(-1), "k=-1: give a whole number from 0"),
+        (lambda: report.layers and report.layers.by_type("x"), "depth='x'"),  # type: ignore[arg-type]
+        (lambda: report[3], "key=3: give the name of a status key"),  # type: ignore[index]
+    ):
+        with pytest.raises(ArgumentError, match=message):
+            call()
+
+
+def test_the_decorator_reads_arguments_by_position_too() -> None:
+    @checks_arguments
+    def take(report: Any, top: Any = 3, other: Any = None) -> Any:
+        return top
+
+    assert (take(1), take(1, np.int64(2)), take(1, top=5)) == (3, 2, 5)
+    with pytest.raises(ArgumentError, match="top=0"):
+        take(1, 0)
+
+
+# Values ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("returned", ["0.5", None, [0.5], math.nan, math.inf, {}, np.zeros(2), object(), True, 10**400])
+def test_an_evaluation_that_returns_no_number(model: FakeModel, backend: FakeBackend, returned: Any) -> None:
+    function = ComputeEvalMetric(lambda network, loader: returned)
+    given: dict[str, Any] = {"data_splits": {"test": [X]}, "functions": [function], "backend": backend}
+    report = profile(model, X, metrics=["macs", "eval_metric"], **given)
+    record = report.status("eval_metric")
+    assert record.completeness is Completeness.FAILED
+    assert "the evaluation function returned" in record.missing[0]
+    assert report["macs"] == 600
+    with pytest.raises(InputError, match="the evaluation function returned"):
+        profile(model, X, metrics="eval_metric", strict=True, **given)
+
+
+@pytest.mark.parametrize("returned", [0.5, 1, np.float64(0.5), np.array([0.5]), {"accuracy": 0.5}])
+def test_an_evaluation_that_returns_a_number(model: FakeModel, backend: FakeBackend, returned: Any) -> None:
+    function = ComputeEvalMetric(lambda network, loader: returned)
+    report = profile(model, backend=backend, data_splits={"test": [X]}, functions=function, metrics="eval_metric")
+    assert report["eval_metric"] in (0.5, 1)
+
+
+@pytest.mark.parametrize("samples", [(), (math.nan,), (1.0, math.nan), ("1",), (True,), 3, "12", None, [[1.0]]])
+def test_samples_that_are_none(samples: Any) -> None:
+    with pytest.raises(ArgumentError, match="samples="):
+        Measurement(samples)
+    with pytest.raises(ArgumentError, match="warmup="):
+        Measurement((1.0,), warmup=(math.nan,))
+    scalars: Any = (np.float32(0.5), 1)
+    assert Measurement(scalars).samples == (0.5, 1.0)
+
+
+def test_a_time_is_not_negative(model: FakeModel, backend: FakeBackend) -> None:
+    """A quantity may be negative, such as a difference of two; a time that is comes from a clock that went back."""
+
+    class Wait(Metric):
+        NAME = "wait"
+        UNIT = "s"
+
+    class ComputeWait(ProfilerFunction):
+        def get_bounded_status_keys(self) -> type[Metric]:
+            return Wait
+
+        def __call__(self, value: Any) -> Any:
+            return value
+
+    given: dict[str, Any] = {"backend": backend, "functions": ComputeWait(), "metrics": "wait"}
+    for value in (-1.0, Measurement((1.0, -1.0))):
+        assert profile(model, X, value=value, **given).status("wait").missing == (
+            "wait has -1.0 s: a time is 0 seconds or more; read another clock",
+        )
+    assert profile(model, X, value=Measurement((0.0, 1.0)), **given)["wait"].median == 0.5
+    assert (Measurement((1.0,)) - 3.0).median == -2.0
+
+
+def test_any_value_is_shown_in_a_few_words() -> None:
+    class Angry:
+        def __repr__(self) -> str:
+            raise RuntimeError("do not look at me")
+
+    for value in (deep(), "x" * 10**6, 10**5000, Angry(), {1: deep()}, [Angry()], np.zeros((3, 3))):
+        text = shown(value)
+        assert 0 < len(text) <= 200
+        assert "\n" not in text
+    assert shown(np.zeros((3, 3))) == "ndarray(3, 3)"

@@ -1,0 +1,319 @@
+"""Code of plugins while it runs: whatever it raises, the others go on; whoever waits for it learns whose it is."""
+
+import re
+import types
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from plugin_fixtures import EntryPoints, add_entry_point, info, offering, raising
+
+from profilerkit import (
+    BackendInfo,
+    BackendNotInstalledError,
+    CostFormulaError,
+    LoaderInfo,
+    Metric,
+    ModelFailedError,
+    NotOfferedError,
+    PluginFailedError,
+    PluginWarning,
+    Profiler,
+    ProfilerFunction,
+    RendererInfo,
+    compare,
+    profile,
+)
+from profilerkit.cost import Cost, evaluated
+from profilerkit.plugging import offers as plugins
+from profilerkit.plugging.loaders import load_model
+from profilerkit.plugging.manager import PluginInfo
+from profilerkit.process.containment import _add_note, contained, notes_of
+from profilerkit.render import render
+from profilerkit.testing import FakeBackend, FakeModel, FakeTensor
+
+X = FakeTensor((2, 3))
+
+
+class Abandon(BaseException):
+    """What a library of somebody's raises to end the program."""
+
+
+#: Each with its argument: an error is made anew for each test, as it is for each call.
+ESCAPING = [(SystemExit, 3), (GeneratorExit, ""), (Abandon, "no licence"), (StopIteration, 4), (MemoryError, "no room")]
+WAY_OUT = "to do without it, set PROFILERKIT_DISABLE_PLUGINS=bad, or run profilerkit --no-plugins"
+
+
+class Depth(Metric):
+    """How deep it is."""
+
+    NAME = "depth"
+
+
+class ComputeDepth(ProfilerFunction):
+    """Raises what it is given."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def get_bounded_status_keys(self) -> type[Metric]:
+        return Depth
+
+    def __call__(self) -> int:
+        raise self.error
+
+
+@pytest.fixture(params=ESCAPING, ids=lambda made: made[0].__name__)
+def error(request: pytest.FixtureRequest) -> BaseException:
+    kind, argument = request.param
+    made: BaseException = kind(argument)
+    return made
+
+
+@pytest.fixture
+def said(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def warned_of(found: list[Any], text: str) -> bool:
+    return any(text in str(each.message) for each in found)
+
+
+def test_a_module_that_raises_at_import_is_left_out(
+    entry_points: EntryPoints,
+    install: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    error: BaseException,
+    said: str,
+) -> None:
+    monkeypatch.setattr("builtins.raised_at_import", error, raising=False)
+    (tmp_path / "escaping_plugin.py").write_text("raise raised_at_import")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    add_entry_point(entry_points, "bad", "escaping_plugin", "worse")
+    install("fine", "zz-fine", backends=offering(info("mine", "profilerkit")))
+    with pytest.warns(PluginWarning) as found:
+        assert plugins.find_backend(FakeModel()).name == "mine"
+    assert warned_of(found.list, f"plugin 'bad' of worse 1.0 cannot be loaded ({said}) and is left out")
+    assert warned_of(found.list, WAY_OUT)
+
+
+@pytest.mark.parametrize(
+    ("hook", "ask"),
+    [
+        ("backends", plugins.backends),
+        ("profiler_functions", lambda: plugins.default_functions(FakeBackend())),
+        ("status_keys", plugins.offered_status_keys),
+        ("op_costs", lambda: plugins.equipped(FakeBackend())),
+        ("renderers", plugins.offered_renderers),
+        ("model_loaders", plugins.offered_loaders),
+        ("configure", plugins.manager),
+        ("report_created", lambda: plugins.announce("a report")),  # type: ignore[arg-type]
+    ],
+)
+def test_a_hook_that_raises_is_left_out(
+    install: Any,
+    hook: str,
+    ask: Callable[[], Any],
+    error: BaseException,
+    said: str,
+) -> None:
+    install("bad", "worse", **{hook: raising(error)})
+    with pytest.warns(PluginWarning) as found:
+        ask()
+    assert warned_of(found.list, f"hook profilerkit_{hook} of plugin 'bad' of worse 1.0 raised {said};")
+    assert warned_of(found.list, WAY_OUT)
+
+
+def test_claims_and_load_of_a_backend(install: Any, error: BaseException, said: str) -> None:
+    def claims(model: Any) -> bool:
+        raise error
+
+    bad = BackendInfo("bad", ("profilerkit",), FakeBackend, "bad", claims)
+    install("bad", "worse", backends=offering(bad, info("good", "profilerkit")))
+    with pytest.warns(PluginWarning, match=re.escape(f"raised {said}; it is left out; {WAY_OUT}")):
+        assert plugins.find_backend(FakeModel()).name == "good"
+    broken = BackendInfo("broken", (), raising(error), "broken")
+    install("broken", "breaking", backends=offering(broken))
+    plugins.forget()
+    with pytest.raises(BackendNotInstalledError) as caught:
+        plugins.backend_named("broken")
+    assert f"of plugin 'broken' of breaking 1.0 cannot be used: {said}; " in str(caught.value)
+    assert "set PROFILERKIT_DISABLE_PLUGINS=broken, or run" in str(caught.value)
+
+
+def test_renderers(install: Any, core: None, error: BaseException, said: str) -> None:
+    def draw(result: Any) -> str:
+        raise error
+
+    install(
+        "bad",
+        "worse",
+        renderers=offering(RendererInfo("draws", lambda: draw), RendererInfo("loads", raising(error))),
+    )
+    report = profile(FakeModel(), X, backend=FakeBackend(), metrics=[])
+    with pytest.raises(
+        PluginFailedError, match=re.escape(f"renderer 'draws' of plugin 'bad' of worse 1.0 raised {said}")
+    ):
+        render(report, "draws")
+    with pytest.raises(
+        NotOfferedError, match=re.escape(f"'loads' of plugin 'bad' of worse 1.0 cannot be used ({said})")
+    ):
+        render(report, "loads")
+
+
+def test_model_loaders(install: Any, core: None, error: BaseException, said: str) -> None:
+    def raise_it(spec: str) -> Any:
+        raise error
+
+    install("bad", "worse", model_loaders=offering(LoaderInfo("bad", raise_it, raise_it, "bad:...")))
+    with pytest.warns(PluginWarning, match=re.escape(f"model loader 'bad' of plugin 'bad' of worse 1.0 raised {said}")):
+        load_model("collections:OrderedDict")
+
+
+def test_a_model_loader_that_loads(install: Any, core: None, error: BaseException, said: str) -> None:
+    def raise_it(spec: str) -> Any:
+        raise error
+
+    install("bad", "worse", model_loaders=offering(LoaderInfo("bad", lambda spec: True, raise_it, "bad:...")))
+    with pytest.raises(ModelFailedError) as caught:
+        load_model("collections:OrderedDict")
+    assert type(error).__name__ in str(caught.value)
+    assert WAY_OUT in str(caught.value)
+
+
+def test_the_function_of_a_metric(install: Any, core: None, error: BaseException, said: str) -> None:
+    install("bad", "worse", profiler_functions=lambda backend: [ComputeDepth(error)])
+    report = profile(FakeModel(), X, backend=FakeBackend())
+    record = report.status("depth")
+    assert said.removesuffix(": ") in record.missing[0]
+    assert WAY_OUT in record.missing[0] + record.note
+    comparison = compare(FakeModel(), FakeModel(), inputs=X, backend=FakeBackend())
+    assert comparison.reference["depth"] is None
+    assert "plugin 'bad' of worse 1.0" in str(report)
+
+
+def test_the_function_of_the_users_own_ends_the_program_where_it_says_so() -> None:
+    """It is no plugin's: sys.exit() in it, or pytest.fail(), is meant."""
+    with pytest.raises(SystemExit):
+        profile(FakeModel(), X, backend=FakeBackend(), functions=ComputeDepth(SystemExit(3)), metrics="depth")
+
+
+def test_cost_formulas(install: Any, error: BaseException, said: str) -> None:
+    taken: dict[str, Any] = {}
+
+    class Priced(FakeBackend):
+        name = "priced"
+
+        def add_costs(self, costs: Mapping[Any, Callable[..., Any]]) -> None:
+            taken.update(costs)
+
+    def formula(shape: Any, *, out: Any) -> Cost:
+        raise error
+
+    install("bad", "worse", op_costs=lambda: {"attend": formula})
+    plugins.equipped(Priced())
+    with pytest.raises(CostFormulaError) as caught:
+        evaluated("attend", lambda: taken["attend"]((1,), out=(1,)), lambda: "(1,)")
+    assert f"raised {said}" in str(caught.value)
+    assert "plugin 'bad' of worse 1.0" in str(caught.value) or not isinstance(error, Exception)
+    with pytest.raises(CostFormulaError, match=type(error).__name__):
+        evaluated("mine", lambda: formula((1,), out=(1,)), lambda: "(1,)")
+
+
+# Interruption ---------------------------------------------------------------------------------------------------------
+
+
+def interrupt(*args: Any, **kwargs: Any) -> Any:
+    """Stand for a plugin that hangs until the user presses Ctrl-C."""
+    raise KeyboardInterrupt
+
+
+class ComputeForEver(ComputeDepth):
+    def __call__(self) -> int:
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("hooks", "ask", "waiting"),
+    [
+        ({"backends": interrupt}, plugins.backends, "hook profilerkit_backends"),
+        ({"configure": interrupt}, plugins.manager, "hook profilerkit_configure"),
+        ({"report_created": interrupt}, lambda: Profiler(FakeModel(), backend=FakeBackend()).report(), "hook profi"),
+        (
+            {"backends": offering(BackendInfo("slow", ("profilerkit",), interrupt, "slow"))},
+            lambda: plugins.find_backend(FakeModel()),
+            "loading the slow backend",
+        ),
+        (
+            {"renderers": offering(RendererInfo("slow", lambda: interrupt))},
+            lambda: render(profile(FakeModel(), X, backend=FakeBackend(), metrics=[]), "slow"),
+            "renderer 'slow'",
+        ),
+        (
+            {"model_loaders": offering(LoaderInfo("slow", lambda spec: True, interrupt, "slow"))},
+            lambda: load_model("slow"),
+            "model loader 'slow'",
+        ),
+        (
+            {"profiler_functions": lambda backend: [ComputeForEver(SystemExit())]},
+            lambda: profile(FakeModel(), X, backend=FakeBackend(), metrics="depth"),
+            "ComputeForEver",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_was_waited_for_is_named_when_the_user_interrupts(
+    install: Any,
+    hooks: dict[str, Any],
+    ask: Callable[[], Any],
+    waiting: str,
+) -> None:
+    install("bad", "worse", **hooks)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        ask()
+    (note,) = notes_of(caught.value)
+    assert note.startswith(f"profilerkit was waiting for {waiting}")
+    assert note.endswith(f"of plugin 'bad' of worse 1.0; {WAY_OUT}")
+
+
+def test_an_interrupted_loading_starts_again(install: Any) -> None:
+    asked = []
+
+    def slow() -> Iterator[Any]:
+        asked.append(1)
+        if len(asked) == 1:
+            raise KeyboardInterrupt
+        return iter(())
+
+    install("bad", "worse", configure=slow)
+    with pytest.raises(KeyboardInterrupt):
+        plugins.manager()
+    plugins.manager()
+    assert len(asked) == 2, "nothing is loaded by halves"
+
+
+def test_an_interruption_of_ones_own_code_has_no_note() -> None:
+    function = ComputeForEver(SystemExit())
+    with pytest.raises(KeyboardInterrupt) as caught:
+        profile(FakeModel(), X, backend=FakeBackend(), functions=function, metrics="depth")
+    assert notes_of(caught.value) == []
+
+
+def test_where_errors_take_no_notes_it_is_written_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    """As in Python 3.10."""
+    _add_note(types.SimpleNamespace(), "profilerkit was waiting")  # type: ignore[arg-type]
+    assert capsys.readouterr().err == "profilerkit was waiting\n"
+
+
+def test_how_to_do_without_each_kind_of_plugin() -> None:
+    for distribution, way in (
+        ("worse 1.0", f"{WAY_OUT}$"),
+        ("profilerkit 0.1", "set PROFILERKIT_DISABLE_PLUGINS=bad$"),
+        ("no package (registered by code)", "leave out the code that registers it$"),
+    ):
+        with pytest.raises(PluginFailedError, match=way), contained(PluginInfo("bad", "bad", distribution), "it"):
+            raise Abandon
+    with pytest.raises(Abandon), contained(None, "it"):
+        raise Abandon

@@ -1,0 +1,219 @@
+"""Every form a report can be given: golden texts, a large model, and a model whose names are hostile."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from drawn_reports import HOSTILE_NAMES, STUDENT, TEACHER, Tags, layers, record
+
+from profilerkit import Comparison, Completeness, Report
+from profilerkit.plugging.offers import offered_renderers
+from profilerkit.render import render
+from profilerkit.render.grids import visible
+from profilerkit.results.saving import parse
+from profilerkit.trace.records import LayerTable
+
+GOLDEN = Path(__file__).parent / "golden"
+#: The forms that are text and say all that a report says; a browser test of its own looks at pages.
+FORMS = [offer.item.name for offer in offered_renderers() if offer.plugin.name == "core"]
+
+
+RESULTS: dict[str, Report | Comparison] = {"report": TEACHER, "comparison": Comparison(TEACHER, (STUDENT,))}
+
+
+def text_forms() -> list[str]:
+    return [form for form in FORMS if form not in ("json", "html")]
+
+
+@pytest.mark.parametrize("form", text_forms())
+@pytest.mark.parametrize("kind", RESULTS)
+def test_same_input_same_output(form: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The texts were read and found right when they were written down; they are not to change by themselves."""
+    monkeypatch.setenv("COLUMNS", "100")
+    drawn = render(RESULTS[kind], form, details=True)
+    assert drawn == render(RESULTS[kind], form, details=True)
+    assert drawn.rstrip("\n") == (GOLDEN / f"{kind}.{form}").read_text(encoding="utf-8").rstrip("\n")
+
+
+def hostile() -> Report:
+    """Return a report with names that each form could trip over, and values that are no numbers."""
+    given = [("", HOSTILE_NAMES[0], 0, 0)]
+    given += [(name.replace(".", ""), name, 1, 1) for name in HOSTILE_NAMES]
+    odd = {
+        "nan": record("nan", math.nan, "nan"),
+        "inf": record("inf", math.inf, "inf", base_unit="s"),
+        "text": record("text", HOSTILE_NAMES[0], HOSTILE_NAMES[0]),
+        "gone": record("gone", None, "", completeness=Completeness.FAILED, missing=HOSTILE_NAMES),
+        "part": record("part", 1, "1 <b>", "<b>", completeness=Completeness.PARTIAL, missing=HOSTILE_NAMES),
+    }
+    named = {key: replace(one, friendly_name=f"{key} {HOSTILE_NAMES[1]}") for key, one in odd.items()}
+    facts: dict[str, Any] = {
+        "layers": layers(*given),
+        "notes": HOSTILE_NAMES,
+        "environment": {"host": HOSTILE_NAMES[0]},
+    }
+    return Report("\n".join(HOSTILE_NAMES[:2]), "fake", "m.M", named, **facts)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_hostile_names_are_drawn_as_they_are(form: str) -> None:
+    both = Comparison(hostile(), (replace(hostile(), name="other"),))
+    for result in (hostile(), both):
+        drawn = render(result, form, details=True)
+        assert "\x1b" not in drawn
+        assert "\r" not in drawn
+
+
+def test_markdown_lets_no_name_through() -> None:
+    drawn = render(hostile(), "markdown", details=True)
+    assert Tags(drawn).found == set()
+    rows = [line for line in drawn.splitlines() if line.startswith("|")]
+    tables = [table.splitlines() for table in drawn.split("\n\n") if table.startswith("|")]
+    assert rows
+    for table in tables:
+        bars = {line.replace("\\|", "").count("|") for line in table}
+        assert len(bars) == 1, "every row has as many cells as its table has columns"
+    assert "](javascript" not in drawn
+
+
+def test_csv_is_read_back_and_holds_no_formula() -> None:
+    for form in ("csv", "layers-csv"):
+        rows = list(csv.reader(io.StringIO(render(hostile(), form))))
+        assert {len(row) for row in rows} == {len(rows[0])}
+        assert not any(cell.startswith("=") for row in rows for cell in row)
+    kinds = [row[2] for row in csv.reader(io.StringIO(render(hostile(), "layers-csv")))][2:]
+    assert kinds == [f"'{name}" if name.startswith("=") else visible(name) for name in HOSTILE_NAMES]
+
+
+def test_csv_has_values_in_base_units() -> None:
+    rows = {row["metric"]: row for row in csv.DictReader(io.StringIO(render(TEACHER, "csv")))}
+    assert (rows["macs"]["value"], rows["macs"]["unit"]) == (str(8 * 16 + 16 * 4), "MACs")
+    times = TEACHER["execution_time"]
+    assert [float(rows["execution_time"][name]) for name in ("value", "low", "high")] == [times.median, *times.interval]
+    assert (rows["energy"]["value"], rows["energy"]["completeness"]) == ("", "unavailable")
+    compared = list(csv.DictReader(io.StringIO(render(RESULTS["comparison"], "csv"))))
+    assert [row["enhancement"] for row in compared if row["metric"] == "macs"] == ["", "4.0"]
+
+
+def test_json_is_what_is_saved() -> None:
+    for result in RESULTS.values():
+        back = parse(render(result, "json").encode(), "it")
+        assert render(back, "json") == render(result, "json")
+        assert str(back) == str(result)
+    assert json.loads(render(hostile(), "json"))["statuses"][1]["value"] == {"type": "float", "value": "inf"}
+
+
+def test_layers_are_shown_to_a_depth_and_the_largest_alone() -> None:
+    deep = replace(
+        TEACHER,
+        layers=layers(
+            ("", "Net", 0, 0),
+            ("a", "Block", 0, 0),
+            ("a.x", "Linear", 2, 8),
+            ("a.y", "Linear", 2, 9),
+            ("b", "Linear", 1, 4),
+        ),
+    )
+    assert "x" not in [line.split()[0] for line in render(deep, "console", depth=1).splitlines() if line]
+    assert "a.y" not in render(deep, "console", depth=2)
+    top = render(deep, "console", top=2).partition("Layers with the most MACs")[2]
+    assert top.index("a.y") < top.index("a.x")
+    assert " b " not in top
+    tree = render(deep, "tree", depth=1)
+    assert "└── b: Linear" in tree
+    assert "x: Linear" not in tree
+    assert "a: Block" in render(deep, "markdown", depth=1).replace("&emsp;a | Block", "a: Block")
+
+
+def test_a_tree_has_shares_times_and_what_was_not_called() -> None:
+    """Half of the time in the first layer: 4 ms for 256 FLOPs are 64 kFLOP/s."""
+    times = LayerTable(
+        {
+            "path": path,
+            "type": "T",
+            "depth": 0,
+            "is_leaf": True,
+            "calls": 1,
+            "forward_seconds": seconds,
+            "backward_seconds": None,
+        }
+        for path, seconds in (("", 0.008), ("first", 0.004), ("act", 0.0), ("second", 0.004))
+    )
+    timed = record("layer_times", times, "4 layers")
+    rows = [dict(row, calls=0) if row["path"] == "act" else row for row in TEACHER.layers or ()]
+    drawn = render(replace(TEACHER, statuses={"layer_times": timed}, layers=LayerTable(rows)), "tree")
+    (first,) = (line for line in drawn.splitlines() if "first" in line)
+    assert "144 params (67.9 %), 128 MACs (66.7 %), 4 ms forward (50.0 %), 64 kFLOP/s" in first
+    (act,) = (line for line in drawn.splitlines() if "act" in line)
+    assert act.endswith("not called")
+    assert "the model was not traced" in render(replace(TEACHER, layers=None), "tree")
+
+
+def deep_report(count: int) -> Report:
+    """Return a report of many layers, ten in each block."""
+    rows = [dict((TEACHER.layers or [])[0])]
+    for place in range(count):
+        block = f"blocks_{place // 10}"
+        if place % 10 == 0:
+            rows.append({**rows[0], "path": block, "type": "Block", "depth": 1, "is_leaf": False})
+        rows.append({**rows[0], "path": f"{block}.{place % 10}", "type": "Linear", "depth": 2, "is_leaf": True})
+    return replace(TEACHER, layers=LayerTable(rows))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_ten_thousand_layers(form: str) -> None:
+    drawn = render(deep_report(10_000), form, details=True)
+    assert len(drawn) > 100
+    if form in text_forms() and form != "csv":
+        assert drawn.count("Linear") == 10_000
+
+
+def test_a_model_nested_deeper_than_python_recurses() -> None:
+    path, rows = "", [dict((TEACHER.layers or [])[0])]
+    for place in range(1500):
+        path = f"{path}.in" if path else "in"
+        rows.append({**rows[0], "path": path, "depth": place + 1, "is_leaf": place == 1499})
+    drawn = render(replace(TEACHER, layers=LayerTable(rows)), "tree")
+    assert drawn.count("in: Net") == 1500
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX here")
+@pytest.mark.parametrize("kind", ["hostile", "comparison", "long"])
+def test_latex_compiles(kind: str, tmp_path: Path) -> None:
+    result: Any = {"hostile": hostile(), "comparison": RESULTS["comparison"], "long": deep_report(300)}[kind]
+    drawn = render(result, "latex", details=True)
+    preamble = "\\documentclass{article}\n\\usepackage{booktabs,longtable}\n\\begin{document}"
+    page = f"{preamble}\n{drawn}\\end{{document}}\n"
+    (tmp_path / "page.tex").write_text(page, encoding="utf-8")
+    done = subprocess.run(
+        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", "page.tex"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert (tmp_path / "page.pdf").stat().st_size > 1000
+
+
+def test_every_renderer_draws_a_vision_transformer() -> None:
+    pytest.importorskip("torch")
+    import torch
+
+    from models import vit_b_16
+    from profilerkit import profile
+
+    report = profile(vit_b_16(), torch.zeros(1, 3, 224, 224), metrics=["macs", "total_params"])
+    for form in FORMS:
+        drawn = render(report, form, details=True)
+        assert "17.56" in drawn or "17563828224" in drawn or form == "layers-csv"

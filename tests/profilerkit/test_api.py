@@ -1,0 +1,134 @@
+"""One line for most people."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from weighing import ComputeWeight
+
+from profilerkit import ArgumentWarning, Profiler, ProfilerFunction, UnknownStatusError, compare, profile
+from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
+from profilerkit_metrics import TotalParams
+
+X = FakeTensor((2, 3))
+
+
+def test_profile_computes_what_the_plugins_offer(model: FakeModel, backend: FakeBackend) -> None:
+    report = profile(model, X, backend=backend, name="Mine", num_iters=3, warmup=0)
+    assert report.name == "Mine"
+    assert report["macs"] == 600
+    assert report["execution_time"].median > 0
+    assert report.batch_size == 2
+    assert backend.traced == 1
+
+
+def test_profile_restricted_and_extended(model: FakeModel, backend: FakeBackend) -> None:
+    report = profile(model, input_shape=(3,), backend=backend, metrics=["macs", "weight"], functions=[ComputeWeight()])
+    assert report["weight"] == 30
+    assert "execution_time" not in report
+    assert report.batch_size == 1
+
+
+def test_further_functions_take_precedence(model: FakeModel, backend: FakeBackend) -> None:
+    class Mine(ProfilerFunction):
+        def get_bounded_status_keys(self) -> Any:
+            return TotalParams
+
+        def __call__(self) -> int:
+            return -5
+
+    assert profile(model, X, backend=backend, metrics=["total_params"], functions=[Mine()])["total_params"] == -5
+
+
+def test_without_inputs_the_reason_is_said_everywhere(model: FakeModel, backend: FakeBackend) -> None:
+    report = profile(model, backend=backend)
+    assert (report["total_params"], report["model_size"]) == (30, 120), "some metrics need no inputs"
+    for key in ("macs", "memory_footprint", "execution_time"):
+        assert report[key] is None
+        assert "nothing to run the model with" in report.status(key).missing[0]
+    assert " ".join(str(report).split()).count("nothing to run the model with") == 1, "said once for all"
+    assert (report.batch_size, report.inputs) == (None, "")
+
+
+def test_a_typo_is_warned_of(model: FakeModel, backend: FakeBackend) -> None:
+    with pytest.warns(ArgumentWarning, match="did you mean 'num_iters'"):
+        profile(model, X, backend=backend, metrics=["macs"], num_iter=3)
+
+
+def test_an_unknown_metric_is_said_before_anything_is_computed(model: FakeModel, backend: FakeBackend) -> None:
+    with pytest.raises(UnknownStatusError, match="unknown status 'mac'; this profiler knows, nearest first: macs"):
+        profile(model, X, backend=backend, metrics=["total_params", "mac"])
+    assert backend.traced == 0
+
+
+def test_keys_are_left_out(model: FakeModel, make_profiler: Callable[..., Profiler], backend: FakeBackend) -> None:
+    given: dict[str, Any] = {"inputs": X, "backend": backend, "num_iters": 2, "warmup": 0}
+    report = profile(model, leave_out="execution_time", **given)
+    assert "execution_time" not in report
+    assert report["macs"] == 600
+    comparison = compare(model, model, leave_out=iter(["macs", "execution_time"]), **given)
+    assert not {"macs", "execution_time"} & {*comparison.reference, *comparison.others[0]}
+    with pytest.raises(UnknownStatusError, match="unknown status 'mac'; leave_out knows, nearest first: macs"):
+        profile(model, X, backend=backend, leave_out=["mac"])
+    own = profile(model, X, backend=backend, functions=[ComputeWeight()], metrics="weight", leave_out="weight")
+    assert own["weight"] == 30, "what the user gives stays"
+    profilers = [make_profiler(model).register_defaults() for _ in range(2)]
+    with pytest.raises(TypeError, match="got profilers and leave_out, which they have themselves"):
+        compare(*profilers, leave_out="macs")
+
+
+def test_profiling_strictly_raises(backend: FakeBackend) -> None:
+    partial = FakeModel([FakeLayer("a", macs=1, uncounted="my::op")])
+    report = profile(partial, X, backend=backend, metrics=["macs"])
+    assert report.status("macs").missing == ("my::op (1 call)",)
+    from profilerkit import IncompleteStatusError
+
+    with pytest.raises(IncompleteStatusError, match="macs of FakeModel is partial: my::op"):
+        profile(partial, X, backend=backend, metrics=["macs"], strict=True)
+
+
+def test_a_model_that_raises_keeps_its_parameters(model: FakeModel, backend: FakeBackend) -> None:
+    def fail() -> None:
+        raise ValueError("bad shape")
+
+    model.on_call = fail
+    report = profile(model, X, backend=backend)
+    assert report["total_params"] == 30
+    assert report["model_size"] == 120
+    for key in ("macs", "flops", "memory_footprint", "execution_time"):
+        assert "bad shape" in report.status(key).missing[0]
+
+
+def test_compare_takes_models_or_profilers(model: FakeModel, make_profiler: Callable[..., Profiler]) -> None:
+    teacher = make_profiler(model, name="Teacher").register_defaults()
+    student = make_profiler(FakeModel(model.layers[:1]), name="Student").register_defaults()
+    comparison = compare(teacher, student, metrics=["macs", "total_params"], batch_size=4)
+    assert comparison.reference.name == "Teacher"
+    assert comparison.ratio("macs").value == pytest.approx(1 / 3)
+    assert list(comparison.reference) == ["total_params", "macs"]
+
+
+def test_models_of_one_name_are_told_apart(model: FakeModel, make_profiler: Callable[..., Profiler]) -> None:
+    profilers = [make_profiler(model).register_defaults() for _ in range(2)]
+    comparison = compare(*profilers, metrics=["macs"])
+    assert [comparison.reference.name, comparison.others[0].name] == ["FakeModel (1)", "FakeModel (2)"]
+    assert [profiler.name for profiler in profilers] == ["FakeModel", "FakeModel"], "the profilers keep theirs"
+
+
+def test_profilers_can_be_called_otherwise_and_have_their_own_inputs(
+    model: FakeModel, make_profiler: Callable[..., Profiler], backend: FakeBackend
+) -> None:
+    profilers = [make_profiler(model).register_defaults() for _ in range(2)]
+    comparison = compare(*profilers, metrics=["macs"], names=["Old", "New"])
+    assert (comparison.reference.name, comparison.others[0].name) == ("Old", "New")
+    assert profilers[0].status_get("macs") == 300, "the profilers keep what was computed"
+    with pytest.raises(TypeError, match="got profilers and inputs, which they have themselves"):
+        compare(*profilers, inputs=X)
+    assert compare(model, model, inputs=X, backend=backend, metrics=["macs"]).ratio("macs").value == 1
+
+
+def test_compare_needs_two_models_and_as_many_names(model: FakeModel, make_profiler: Callable[..., Profiler]) -> None:
+    with pytest.raises(TypeError, match="needs a reference and at least one other model"):
+        compare(model)
+    with pytest.raises(ValueError, match="names has 1 entries for 2 models"):
+        compare(model, model, names=["a"])

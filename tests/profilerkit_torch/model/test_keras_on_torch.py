@@ -1,0 +1,75 @@
+"""Keras 3 on another framework than TensorFlow: on torch it is torch's to profile, on JAX a clear message.
+
+Keras' framework is fixed when it is imported, so what needs it on torch is in `keras_on_torch`, run by a pytest of its
+own.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from source_tree import SUPPORT
+
+from profilerkit import BackendNotFoundError, profile
+from profilerkit.backend_kit.keras_layers import keras_backend
+from profilerkit.plugging.offers import find_backend
+
+pytestmark = pytest.mark.slow
+
+IN_ITS_PROCESS = SUPPORT / "keras_on_torch.py"
+
+
+def test_keras_on_torch() -> None:
+    pytest.importorskip("keras")
+    pytest.importorskip("torch")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(IN_ITS_PROCESS)],
+        env={**os.environ, "KERAS_BACKEND": "torch", "TF_CPP_MIN_LOG_LEVEL": "3"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    assert " passed" in done.stdout
+
+
+@pytest.fixture
+def on_jax(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A Keras model, and Keras that says that it runs on JAX."""
+    pytest.importorskip("tensorflow")
+    keras = pytest.importorskip("keras")
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)], name="student")
+    monkeypatch.setattr(keras.config, "backend", lambda: "jax")
+    return model
+
+
+MESSAGE = (
+    "the model 'student' is a Keras model on jax, which profilerkit does not support yet; set KERAS_BACKEND to "
+    "'tensorflow' or 'torch' in the environment before Keras is imported, and load the model there"
+)
+
+
+def test_a_keras_model_on_jax_gets_a_clear_message(on_jax: Any) -> None:
+    with pytest.raises(BackendNotFoundError) as raised:
+        find_backend(on_jax)
+    assert str(raised.value) == MESSAGE
+    with pytest.raises(BackendNotFoundError, match="is a Keras model on jax"):
+        profile(on_jax, input_shape=(3,))
+
+
+def test_the_tensorflow_backend_does_not_take_it_either(on_jax: Any) -> None:
+    from profilerkit_tensorflow import TFProfiler
+
+    with pytest.raises(BackendNotFoundError, match="is a Keras model on jax"):
+        TFProfiler(on_jax)
+    with pytest.raises(BackendNotFoundError, match="is a Keras model on jax"):
+        profile(on_jax, input_shape=(3,), backend="tensorflow")
+
+
+def test_what_keras_runs_on_is_asked_of_keras_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "keras", raising=False)
+    assert keras_backend() is None

@@ -1,0 +1,241 @@
+"""Ways in which a model changes itself that are easy to miss, and how each comes back."""
+
+import random
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from source_tree import ROOT
+from torch import nn
+
+from profilerkit import ModelChangedWarning, ModelInputs, profile
+from profilerkit_torch import ComputeEvalMetric, TorchBackend, TorchProfiler
+from profilerkit_torch.trace.tracing import trace_model
+
+X = torch.ones(1, 2)
+EXAMPLES = ROOT / "examples"
+
+
+class Custom(nn.Module):
+    """A weight of ones, and whatever the test does in forward."""
+
+    cache: dict[str, torch.Tensor] = {}  # noqa: RUF012 - models do keep tensors so
+
+    def __init__(self, do: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(2))
+        self.calls = 0
+        self.do = do
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        self.do(self)
+        return x * self.weight
+
+
+def timed(model: nn.Module) -> None:
+    profile(model, X, metrics=["execution_time"], num_iters=2, warmup=0)
+
+
+def traced(model: nn.Module) -> None:
+    profile(model, X, metrics=["macs"])
+
+
+def evaluated(model: nn.Module) -> None:
+    profiler = TorchProfiler(model, {"test": [X]})
+    profiler.register_profiler_function(ComputeEvalMetric(lambda network, loader: float(network(X).sum())))
+    profiler.compute_status("eval_metric")
+
+
+@pytest.mark.parametrize("run", [timed, traced, evaluated])
+def test_other_data_given_to_a_parameter(run: Callable[[nn.Module], None]) -> None:
+    def swap(model: Any) -> None:
+        model.weight.data = model.weight.data * 2
+
+    model = Custom(swap)
+    pointer = model.weight.data_ptr()
+    run(model)
+    assert model.weight.tolist() == [1, 1]
+    assert model.weight.data_ptr() == pointer
+
+
+def test_a_write_after_the_first_pass_is_warned_of() -> None:
+    def late(model: Any) -> None:
+        if model.calls > 1:
+            model.weight.mul_(2)
+
+    with pytest.warns(ModelChangedWarning, match="changed the parameters weight in place"):
+        timed(Custom(late))
+
+
+def test_gradients_that_the_model_adds_to() -> None:
+    def learn(model: Any) -> None:
+        with torch.enable_grad():
+            (model.weight * 3).sum().backward()
+
+    model = Custom(learn)
+    model.weight.grad = gradient = torch.zeros(2)
+    timed(model)
+    assert model.weight.grad is gradient
+    assert gradient.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("run", [timed, traced])
+def test_random_generators_of_the_models_own(run: Callable[[nn.Module], None]) -> None:
+    model: Any = Custom(lambda self: (torch.rand(2, generator=self.generator), self.draw.random()))
+    model.generator, model.draw = torch.Generator(), random.Random(3)
+    state, drawn = model.generator.get_state(), model.draw.getstate()
+    run(model)
+    assert torch.equal(model.generator.get_state(), state)
+    assert model.draw.getstate() == drawn
+
+
+@pytest.mark.parametrize("run", [timed, traced])
+def test_a_cache_of_the_class(run: Callable[[nn.Module], None]) -> None:
+    run(Custom(lambda self: self.cache.setdefault("x", self.weight.new_ones(3))))
+    assert Custom.cache == {}
+
+
+def test_a_timed_model_can_be_trained_on() -> None:
+    kept: dict[int, torch.Tensor] = {}
+    model = Custom(lambda self: kept.setdefault(0, self.weight.new_ones(2)))
+    timed(model)
+    (model.weight * kept[0]).sum().backward()
+    assert model.weight.grad is not None
+
+
+def test_two_threads_with_one_model() -> None:
+    model = nn.Sequential(*(nn.Linear(8, 8) for _ in range(20))).train()
+    before = [parameter.clone() for parameter in model.parameters()]
+    failed: list[Exception] = []
+
+    def work() -> None:
+        try:
+            for _ in range(5):
+                profile(model, torch.ones(1, 8), metrics=["macs"])
+        except Exception as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+    assert all(torch.equal(parameter, value) for parameter, value in zip(model.parameters(), before, strict=True))
+    assert model.training
+
+
+def test_a_changed_model_is_computed_anew() -> None:
+    profiler = TorchProfiler(nn.Linear(2, 3), inputs=X).register_defaults()
+    assert profiler.compute_status("trainable_params") == 9
+    profiler.model.requires_grad_(False)
+    assert profiler.compute_status("trainable_params") == 0
+    before = TorchBackend().fingerprint(profiler.model)
+    assert TorchBackend().fingerprint(profiler.model) == before
+    with torch.no_grad():
+        profiler.model.weight.zero_()
+    assert TorchBackend().fingerprint(profiler.model) != before
+
+
+def test_the_first_footprint_of_a_process_is_that_of_every_later_one() -> None:
+    code = """
+import torch
+from models import lenet5
+from profilerkit import profile
+peaks = [profile(lenet5(), torch.zeros(1, 1, 32, 32), metrics=["memory_footprint"])["memory_footprint"] for _ in "abc"]
+print(len(set(peaks)))
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=EXAMPLES, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "1"
+
+
+def test_tensors_held_beside_the_weights_are_in_memory() -> None:
+    model: Any = Custom(lambda self: None)
+    model.table = torch.ones(1000)
+    memory = trace_model(model, _inputs()).memory
+    assert memory.weight_bytes == 8 + 4000
+    assert memory.peak_bytes(include_weights=False) == 8 + 8  # input and output of two float32 each
+
+
+def test_an_output_that_grows_is_counted_as_it_is() -> None:
+    model = Custom(lambda self: torch.mm(torch.ones(4, 4), torch.ones(4, 4), out=torch.empty(0)))
+    assert trace_model(model, _inputs()).memory.peak_bytes(include_weights=False) >= 3 * 64
+
+
+def _inputs() -> Any:
+    from profilerkit import ModelInputs
+
+    return ModelInputs(X)
+
+
+def test_lazy_parameters_have_a_fingerprint() -> None:
+    report = profile(nn.Sequential(nn.LazyLinear(3)), metrics=["macs", "total_params"])
+    assert report.status("macs").completeness.value == "failed"
+    assert TorchBackend().fingerprint(nn.LazyLinear(3)) is not None
+
+
+@pytest.mark.parametrize("run", [timed, traced, evaluated])
+def test_an_attribute_under_another_name_and_an_equal_one(run: Callable[[nn.Module], None]) -> None:
+    """What is there afterwards is what was there, under its name and in its place, not what equals it."""
+
+    def change(model: Any) -> None:
+        model.found = model.__dict__.pop("sizes")
+        model.names = ["a"]
+
+    model: Any = Custom(change)
+    model.sizes, model.names = [1, 2], ["a"]
+    model.do = lambda self: change(self) if "sizes" in self.__dict__ else None
+    before = dict(model.__dict__)
+    run(model)
+    assert list(model.__dict__) == list(before)
+    assert all(model.__dict__[name] is value for name, value in before.items())
+
+
+@pytest.mark.parametrize("run", [timed, traced, evaluated])
+def test_a_module_that_lacks_some_of_torchs_containers(run: Callable[[nn.Module], None]) -> None:
+    """As those do that were saved by an older torch."""
+    model = nn.Sequential(nn.Linear(2, 2))
+    del model[0].__dict__["_state_dict_pre_hooks"]
+    before = dict(model[0].__dict__)
+    run(model)
+    assert list(model[0].__dict__) == list(before)
+    assert all(model[0].__dict__[name] is value for name, value in before.items())
+
+
+def test_a_bigger_recursion_limit_is_taken_back_when_the_model_raises() -> None:
+    def fail(model: Any) -> None:
+        raise ValueError("no")
+
+    limit = sys.getrecursionlimit()
+    assert trace_model(Custom(fail), ModelInputs(X)).failure is not None
+    assert sys.getrecursionlimit() == limit
+
+
+@pytest.mark.parametrize("freed_before", [True, False])
+def test_memory_that_the_model_frees_is_not_read(freed_before: bool) -> None:
+    """FSDP frees gathered weights so; to compare or copy what was there would end the process."""
+
+    class Freeing(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.gathered = torch.ones(1 << 20)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            storage = self.gathered.untyped_storage()
+            storage.resize_(4 << 20)
+            self.gathered.fill_(2)
+            y = x * self.gathered[0]
+            storage.resize_(0)
+            return y
+
+    model = Freeing()
+    if freed_before:
+        model.gathered.untyped_storage().resize_(0)
+    report = profile(model, torch.ones(2, 3), metrics=["execution_time"], num_iters=2, warmup=1)
+    assert len(report["execution_time"].samples) == 2
+    assert model.gathered.untyped_storage().nbytes() == 0

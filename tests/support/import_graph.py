@@ -1,0 +1,86 @@
+"""Which module of a package imports which other one, lazily too, and the circles among them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+
+__all__ = ["Graph", "circles", "graph_of_modules", "graph_of_rooms", "modules_imported"]
+
+#: What each module, or each room, imports.
+Graph = dict[str, set[str]]
+
+
+def graph_of_modules(package: str, folder: Path) -> Graph:
+    """Return what each module imports of its own package; what is imported for type checkers alone is left out."""
+    files = dict(_modules(package, folder))
+    return {name: set(_imported(name, path, files)) - {name, package} for name, path in files.items()}
+
+
+def graph_of_rooms(package: str, folder: Path) -> Graph:
+    """Return what each room imports: a folder is a room, and so is each module that lies in none."""
+    folders = {name for name, path in _modules(package, folder) if path.name == "__init__.py"}
+
+    def room(name: str) -> str:
+        return name if name in folders or name.rpartition(".")[0] == package else name.rpartition(".")[0]
+
+    rooms: Graph = {}
+    for name, others in graph_of_modules(package, folder).items():
+        rooms.setdefault(room(name), set()).update(room(other) for other in others)
+    return {name: others - {name} for name, others in rooms.items() if name != package}
+
+
+def modules_imported(path: Path, names: Collection[str]) -> set[str]:
+    """Return which of the named modules a file imports by their full names."""
+    return set(_imported("", path, dict.fromkeys(names, path)))
+
+
+def circles(graph: Mapping[str, set[str]]) -> list[set[str]]:
+    """Return the groups that lead back to themselves: what each reaches and is reached from."""
+    reached = {name: _reached(name, graph) for name in graph}
+    found: list[set[str]] = []
+    for name in graph:
+        around = {other for other in reached[name] if name in reached.get(other, ())}
+        if around and around not in found:
+            found.append(around)
+    return found
+
+
+def _reached(start: str, graph: Mapping[str, set[str]]) -> set[str]:
+    seen: set[str] = set()
+    waiting = [start]
+    while waiting:
+        for other in graph.get(waiting.pop(), ()):
+            if other not in seen:
+                seen.add(other)
+                waiting.append(other)
+    return seen
+
+
+def _modules(package: str, folder: Path) -> Iterator[tuple[str, Path]]:
+    for path in sorted(folder.rglob("*.py")):
+        parts = [package, *path.relative_to(folder).with_suffix("").parts]
+        yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
+
+
+def _imported(name: str, path: Path, files: Mapping[str, Path]) -> Iterator[str]:
+    around = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
+    for node in _run(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in files)
+        elif isinstance(node, ast.ImportFrom):
+            start = around[: len(around) - node.level + 1] if node.level else []
+            module = ".".join([*start, *([node.module] if node.module else [])])
+            for alias in node.names:
+                inside = f"{module}.{alias.name}"
+                yield from (each for each in (inside if inside in files else module,) if each in files)
+
+
+def _run(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield every node that runs: what stands under ``if TYPE_CHECKING`` does not."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and isinstance(child.test, ast.Name) and child.test.id == "TYPE_CHECKING":
+            continue
+        yield child
+        yield from _run(child)
