@@ -15,12 +15,22 @@ from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from .arguments.checking import checked
 from .arguments.rules import of_kind
+from .error_text import shown
 from .errors import ArgumentError, NotOfferedError
 from .inputs import DataLoader, ForwardPass, ModelInputs, TensorSpec
 from .times.run import Run
 from .trace.records import ModelTrace
 
-__all__ = ["AS_IT_IS", "Backend", "BackendInfo", "Device", "DeviceLike", "RunOptions"]
+__all__ = [
+    "API_VERSION",
+    "AS_IT_IS",
+    "OLDEST_API_VERSION",
+    "Backend",
+    "BackendInfo",
+    "Device",
+    "DeviceLike",
+    "RunOptions",
+]
 
 T = TypeVar("T")
 
@@ -191,14 +201,28 @@ class Backend(ABC):
 of_kind("backend", Backend)
 
 
+#: The version of the interface between backends and the library; it rises when backends must change to go on working.
+API_VERSION = 1
+#: The oldest version that is still understood.
+OLDEST_API_VERSION = 1
+
+
 @dataclass(frozen=True)
 class BackendInfo:
     """A backend that can be loaded when it is needed.
 
-    ``frameworks`` are the top-level packages whose classes mark a model as this backend's. ``load`` imports the
-    framework and returns the backend; ``requirement`` is what to install where that fails. ``claims`` says no to a
-    model of such a class that is another backend's after all; where it is nobody's, it raises
-    `BackendNotFoundError` with what to do.
+    Args:
+        name: The name that people read and request.
+        frameworks: Where the classes come from that mark a model as this backend's: packages ("torch"), modules
+            ("torch.onnx") or classes with their module. The longest that fits a class counts.
+        load: Imports the framework and returns the backend.
+        requirement: What to install where that fails.
+        claims: Says no to a model of such a class that is another backend's after all; where it is nobody's, it raises
+            `BackendNotFoundError` with what to do. The framework need not be imported for that.
+        api_version: The version of the interface that the backend is written for. Give it as a number: a backend that
+            is newer than the library is refused then, with what to upgrade.
+
+    Raises `ArgumentError` for names of frameworks that are no tuple of texts, and for a version that is no number.
     """
 
     name: str
@@ -206,3 +230,18 @@ class BackendInfo:
     load: Callable[[], Backend]
     requirement: str
     claims: Callable[[Any], bool] = field(default=lambda model: True)
+    api_version: int = API_VERSION
+
+    def __post_init__(self) -> None:
+        number = self.api_version
+        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+            raise ArgumentError(
+                f"api_version={shown(number)}: give the version of the interface that the {self.name} backend is "
+                f"written for as a number, such as {API_VERSION}"
+            )
+        listed: Any = self.frameworks
+        if isinstance(listed, str) or not all(isinstance(each, str) and each for each in listed):
+            raise ArgumentError(
+                f"frameworks={shown(listed)}: give the packages, modules or classes of the {self.name} backend as a "
+                "tuple of texts, such as ('torch',)"
+            )
