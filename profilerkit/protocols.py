@@ -29,6 +29,7 @@ __all__ = [
     "FitsInputs",
     "HoldsOptimizer",
     "KeepsApart",
+    "LimitsMetrics",
     "MeasuresMemory",
     "NoticesTraining",
     "OpensModels",
@@ -43,6 +44,7 @@ __all__ = [
     "WatchesLayers",
     "fingerprint_of",
     "fitted",
+    "inapplicable_to",
     "kept_apart",
     "offered",
 ]
@@ -232,6 +234,19 @@ class TakesCosts(Protocol):
 
 
 @runtime_checkable
+class LimitsMetrics(Protocol):
+    """Says which metrics have no meaning for a model."""
+
+    @abstractmethod
+    def inapplicable(self, model: Any) -> Mapping[str, str]:
+        """Return the names of status keys that do not apply to the model, each with the reason in words.
+
+        They are unavailable then, with that reason, and their functions are not called for them. The weights of an
+        exported program, say, are constants: "an exported program holds constants, and nothing of it is trained".
+        """
+
+
+@runtime_checkable
 class NoticesTraining(Protocol):
     """Notices that a model was trained, so that values computed before are not taken for new."""
 
@@ -276,6 +291,7 @@ CAPABILITIES = (
     Capability(NoticesTraining, "notices that a model was trained", "does not notice that a model was trained"),
     Capability(RunsInRanks, "models that run in several processes", "profiles models of one process"),
     Capability(FitsInputs, "", "takes inputs in one layout"),
+    Capability(LimitsMetrics, "", "takes every metric to apply"),
     Capability(KeepsApart, "", "does not keep the caller's modes apart"),
 )
 
@@ -301,6 +317,11 @@ def fitted(backend: Backend, model: Any, inputs: ModelInputs) -> ModelInputs:
 def fingerprint_of(backend: Backend, model: Any, values: bool = True) -> object:
     """Return what changes when the model's parameters do; None where the backend cannot tell."""
     return backend.fingerprint(model, values) if isinstance(backend, NoticesTraining) else None
+
+
+def inapplicable_to(backend: Backend, model: Any) -> Mapping[str, str]:
+    """Return the names of status keys that do not apply to the model, with the reasons the backend gives."""
+    return backend.inapplicable(model) if isinstance(backend, LimitsMetrics) else {}
 
 
 def kept_apart(backend: Backend) -> AbstractContextManager[None]:

@@ -171,7 +171,7 @@ def _taken(backend: Backend, model: Any, trace: ModelTrace, optimizer: Any) -> O
 def _memory(trace: ModelTrace, taken: OptimizerBytes | str, optimizer: Any, backend: Backend) -> dict[str, Any]:
     """Return the peak with what the optimizer takes, and its parts; lower bounds where a part is not known."""
     known = OptimizerBytes(0) if isinstance(taken, str) else taken
-    missing = (*trace.memory.missing, *((taken,) if isinstance(taken, str) else ()))
+    missing = (*trace.memory.missing, *((taken,) if isinstance(taken, str) else ()), *_untold(trace))
     in_update = trace.memory.weight_bytes + _left(trace) + known.update
     peak = max(trace.memory.peak_bytes(), in_update) + known.state
     parts = _parts_of_update(trace, known) if in_update > trace.memory.peak_bytes() else _parts(trace, known)
@@ -187,6 +187,14 @@ def _memory(trace: ModelTrace, taken: OptimizerBytes | str, optimizer: Any, back
 
 def _gradients(trace: ModelTrace) -> int:
     return sum(weight.bytes for weight in trace.parameters if weight.trainable)
+
+
+def _untold(trace: ModelTrace) -> tuple[str, ...]:
+    """Say of which weights it is not known whether they have gradients, where the trace leaves that to the weights."""
+    names = [weight.name for weight in trace.parameters if weight.trainable is None]
+    if not names or trace.memory.left_bytes is not None:
+        return ()
+    return (f"the gradients of weights of which it is not known whether they are trained ({', '.join(names[:5])})",)
 
 
 def _left(trace: ModelTrace) -> int:

@@ -92,7 +92,7 @@ class FakeLayer:
     macs: int = 0
     flops: int = 0
     activation_bytes: int = 0
-    trainable: bool = True
+    trainable: bool | None = True
     uncounted: str | None = None
     type: str = "FakeLayer"
     calls: int = 1
