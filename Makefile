@@ -39,7 +39,7 @@ test-for: $(VENV)/.installed ## list the tests that cover a file: make test-for 
 	@$(BIN)/python tests/support/covering.py $(FILE)
 
 gpu: $(VENV)/.installed ## run what needs a GPU; results go to gpu-results/
-	@$(BIN)/python -m pytest -m gpu --junitxml gpu-results/tests.xml
+	@$(BIN)/python -m pytest -m gpu --junitxml gpu-results/tests.xml tests
 	@$(BIN)/python benchmarks/gpu.py gpu-results
 
 attack: $(VENV)/.installed ## run the whole of the attacks of which the tests run a sample; it takes hours

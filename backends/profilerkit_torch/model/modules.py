@@ -5,7 +5,14 @@ from __future__ import annotations
 import sys
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator
-from types import FunctionType, MemberDescriptorType, MethodType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    FunctionType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+)
 from typing import Any
 
 import torch
@@ -55,8 +62,12 @@ _LONG = 1000
 OWN = ("_parameters", "_buffers", "_modules")
 #: The containers that every module has, hooks above all; most are empty.
 STANDARD = frozenset(name for name, value in vars(nn.Module()).items() if isinstance(value, CONTAINERS))
-#: Values that lead nowhere.
+#: Values that lead nowhere, and what the attributes of classes are besides.
 _PLAIN = frozenset({int, float, bool, str, bytes, complex, type(None), torch.dtype, torch.device, torch.Size})
+_NOWHERE = _PLAIN | {
+    *(type, ModuleType, FunctionType, MethodType, BuiltinFunctionType),
+    *(property, staticmethod, classmethod, MemberDescriptorType, GetSetDescriptorType),
+}
 
 
 def others(module: nn.Module) -> dict[str, Any]:
@@ -79,7 +90,7 @@ def reached(container: Any, depth: int = _DEPTH, met: dict[int, int] | None = No
     """
     met = {} if met is None else met
     for value in container.values() if isinstance(container, dict) else container:
-        if type(value) in _PLAIN:
+        if type(value) in _NOWHERE:
             continue
         if isinstance(value, torch.Tensor):
             yield value

@@ -10,8 +10,9 @@ from __future__ import annotations
 import gc
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
-from types import CellType, FunctionType, MethodType
+from functools import lru_cache, partial
+from opcode import opmap
+from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
 import torch
@@ -38,8 +39,8 @@ _HOOKS = ("_forward_hooks", "_forward_pre_hooks")
 class Surroundings:
     """What the functions that a model runs can reach beside the model, as it was before a pass.
 
-    That is the globals of their modules, and of the modules that functions among these are from; the cells of their
-    closures; and the containers and plain objects that these hold.
+    That is the globals that code of the model names, from its forward pass on through the methods and functions that
+    it names; the cells of their closures; and the containers and plain objects that all these hold.
     """
 
     def __init__(self, held: Inventory, inputs: ModelInputs) -> None:
@@ -47,41 +48,57 @@ class Surroundings:
         self._reached: dict[int, int] = {}
         #: What holds something, the name that people know it by, what it held, and how it is put back.
         self.holders: list[tuple[Any, str, Any, Callable[[], None]]] = []
-        for function in _functions_of(held, inputs):
-            self._note_function(function)
-        for namespace in [each for each, _, _, _ in self.holders if type(each) is dict]:
-            for value in [each for each in namespace.values() if type(each) in _CALLED]:
-                self._note_function(value)
+        self._bindings: dict[int, _Bindings] = {}
+        self._methods = _methods_of(held)
+        functions = list(_functions_of(held, inputs, self._methods))
+        for _ in range(_CALLS):
+            functions = [inner for function in functions for inner in self._note_function(function)]
 
     def forget(self) -> None:
         """Let go of everything noted."""
         self.holders.clear()
         self._noted.clear()
 
-    def _note_function(self, function: Any) -> None:
+    def _note_function(self, function: Any) -> list[Any]:
+        """Note what a function can reach, and return the functions that it names."""
         while isinstance(function, (MethodType, partial)):
             function = function.__func__ if isinstance(function, MethodType) else function.func
         if type(function) is not FunctionType or id(function) in self._noted:
-            return
+            return []
         self._noted[id(function)] = function
-        self._note_globals(function)
         name = function.__qualname__
-        self._note_contents([*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()], name)
+        if function.__defaults__ or function.__kwdefaults__:
+            self._note_contents([*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()], name)
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             self._note_cell(cell, f"{name} of {function.__qualname__}")
+        names, assigns = names_in(function.__code__)
+        called = self._note_globals(function.__globals__, names, assigns)
+        for name in self._methods.keys() & names:
+            called += self._methods.pop(name)
+        return called
 
-    def _note_globals(self, function: FunctionType) -> None:
-        namespace = function.__globals__
-        module = namespace.get("__name__", "")
-        if id(namespace) in self._noted or str(module).partition(".")[0] in _NOT_NOTED:
-            return
-        self._noted[id(namespace)] = namespace
-        before = dict(namespace)
-        self.holders.append((namespace, f"globals of {module}", before, partial(refill, namespace, before)))
-        for name, value in before.items():
-            kind = type(value)
-            if kind in _KINDS or kind.__module__ == module or kind is threading.local:
-                self._note_contents([value], f"{module}.{name}")
+    def _note_globals(self, namespace: dict[str, Any], names: frozenset[str], assigns: bool) -> list[Any]:
+        """Note the globals that a function's code names, and return the functions among them."""
+        bindings = self._bindings.get(id(namespace))
+        if bindings is None:
+            module = str(namespace.get("__name__", ""))
+            bindings = self._bindings[id(namespace)] = _Bindings(module)
+            if module.partition(".")[0] not in _NOT_NOTED:
+                self.holders.append((namespace, f"globals of {module}", bindings, partial(_bind, namespace, bindings)))
+            else:
+                bindings.module = None
+        if bindings.module is None:
+            return []
+        named = []
+        for name in names if assigns else namespace.keys() & names:
+            if name not in bindings:
+                value = bindings[name] = namespace.get(name, EMPTY)
+                kind = type(value)
+                if kind in _CALLED:
+                    named.append(value)
+                elif kind in _KINDS or kind.__module__ == bindings.module or kind is threading.local:
+                    self._note_contents([value], f"{bindings.module}.{name}")
+        return named
 
     def _note_cell(self, cell: CellType, name: str) -> None:
         if id(cell) in self._noted:
@@ -111,21 +128,60 @@ class Surroundings:
             self.holders.append((value, name, content, partial(refill, value, content)))
 
 
+class _Bindings(dict[str, Any]):
+    """What names of a module stood for, of those that code of the model uses; without a module, none is noted."""
+
+    def __init__(self, module: str | None) -> None:
+        super().__init__()
+        self.module = module
+
+
+def _bind(namespace: dict[str, Any], before: _Bindings) -> None:
+    for name, value in before.items():
+        if value is EMPTY:
+            namespace.pop(name, None)
+        elif namespace.get(name, EMPTY) is not value:
+            namespace[name] = value
+
+
+@lru_cache(maxsize=4096)
+def names_in(code: CodeType) -> tuple[frozenset[str], bool]:
+    """Return the names that code uses (globals and attributes), and whether it assigns to globals.
+
+    Those of the functions and classes in it are among them.
+    """
+    inner = [names_in(each) for each in code.co_consts if type(each) is CodeType]
+    assigns = STORE_GLOBAL in code.co_code[::2] or any(each for _, each in inner)
+    return frozenset(code.co_names).union(*(names for names, _ in inner)), assigns
+
+
 _KINDS = frozenset(CONTAINERS)
+#: So many calls of functions by functions are followed from the forward pass on.
+_CALLS = 8
+STORE_GLOBAL = opmap["STORE_GLOBAL"]
 #: How far what a global or a cell holds is followed.
 _NESTED = 4
 
 
-def _functions_of(held: Inventory, inputs: ModelInputs) -> Iterator[Any]:
-    """Yield the functions that a model runs, as far as they are seen from outside: methods, attributes and hooks."""
+def _methods_of(held: Inventory) -> dict[str, list[Any]]:
+    """Return by name the methods and properties of the model's own classes."""
+    methods: dict[str, list[Any]] = {}
     for cls in own_classes(held.modules):
-        for value in vars(cls).values():
-            if type(value) is FunctionType:
-                yield value
-            elif isinstance(value, (staticmethod, classmethod)):
-                yield value.__func__
-            elif isinstance(value, property):
-                yield value.fget
+        for name, value in vars(cls).items():
+            kind = type(value)
+            if kind is FunctionType:
+                methods.setdefault(name, []).append(value)
+            elif kind is staticmethod or kind is classmethod:
+                methods.setdefault(name, []).append(value.__func__)
+            elif kind is property:
+                methods.setdefault(name, []).append(value.fget)
+    return methods
+
+
+def _functions_of(held: Inventory, inputs: ModelInputs, methods: dict[str, list[Any]]) -> Iterator[Any]:
+    """Yield the functions that a model's call begins with: forward, special methods, attributes and hooks."""
+    for name in [name for name in methods if name == "forward" or name.startswith("__")]:
+        yield from methods.pop(name)
     for attributes in filter(None, held.others):
         yield from (value for value in attributes.values() if type(value) in _CALLED)
         for name in _HOOKS:  # which are among these where there are any
@@ -206,6 +262,8 @@ def _changed(holder: Any, before: Any) -> Iterator[tuple[Any, Any]]:
     if isinstance(holder, CellType):
         now: dict[Any, Any] = {"": _content_of(holder)}
         before = {"": before}
+    elif isinstance(before, _Bindings):
+        now = {name: holder.get(name, EMPTY) for name in before}
     elif isinstance(holder, dict):
         now = holder
     elif isinstance(holder, CONTAINERS):

@@ -25,7 +25,8 @@ class ClassSnapshot:
     def __init__(self, cls: type) -> None:
         self.cls = cls
         self.attributes = dict(vars(cls))
-        found = reached(self.attributes)
+        # Special names are Python's: the annotations and the fields of a dataclass are many, and no cache.
+        found = reached([value for name, value in self.attributes.items() if name[:2] != "__"])
         self.contents = [(value, copied(value)) for value in found if isinstance(value, CONTAINERS)]
 
     def restore(self) -> None:

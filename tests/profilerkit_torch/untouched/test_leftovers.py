@@ -254,10 +254,10 @@ def test_the_model_runs_and_trains_after_its_pass_was_counted(keeper: Callable[.
 def test_the_note_says_where_it_was() -> None:
     notes = traced(Keeping(in_dict)).notes
     assert notes == (
-        "the model keeps tensors of its pass outside itself (test_leftovers.CACHE); those of this pass were taken away "
+        f"the model keeps tensors of its pass outside itself ({__name__}.CACHE); those of this pass were taken away "
         "again",
     )
-    assert "test_leftovers.TABLE" in traced(Keeping(in_global)).notes[0]
+    assert f"{__name__}.TABLE" in traced(Keeping(in_global)).notes[0]
     assert traced(Keeping(in_lru_cache)).notes == ()  # the cache computes again what it has lost
     assert "known of remembering" in traced(Keeping(in_closure)).notes[0]
 

@@ -1,0 +1,165 @@
+"""Whole default profiles of this version beside those of an earlier one, in pairs.
+
+``git worktree add ../earlier b61d2db; python benchmarks/against_earlier.py ../earlier [--pairs 30]``: each version runs
+in a process of its own, with the threads that users have, and they take turns: a profile of one, then of the other, on
+the same model. Printed is the median of the ratios, this version's wall time over the earlier one's, with its 95 %
+interval. Garbage is collected between profiles; the first two pairs are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, Any
+
+ROOT = Path(__file__).parents[1]
+WARMUP = 2
+#: Whose paths come first for a process of one version.
+FOLDERS = ("", "backends", "metrics", "examples")
+
+
+def _perceptron() -> tuple[Any, Any]:
+    import torch
+    from torch import nn
+
+    return nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10)), torch.randn(1, 64)
+
+
+def _convolutions() -> tuple[Any, Any]:
+    """Sixteen residual blocks of three convolutions, as in a ResNet-50, narrower."""
+    import torch
+    from torch import nn
+
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            steps = [(64, 32, 1), (32, 32, 3), (32, 64, 1)]
+            layers = [
+                [nn.Conv2d(i, o, k, padding=k // 2, bias=False), nn.BatchNorm2d(o), nn.ReLU()] for i, o, k in steps
+            ]
+            self.body = nn.Sequential(*[layer for three in layers for layer in three])
+
+        def forward(self, x: Any) -> Any:
+            return x + self.body(x)
+
+    return nn.Sequential(nn.Conv2d(3, 64, 7, 2, 3), *[Block() for _ in range(16)]).eval(), torch.randn(1, 3, 64, 64)
+
+
+def _encoder() -> tuple[Any, Any]:
+    import torch
+    from torch import nn
+
+    layer = nn.TransformerEncoderLayer(128, 4, 512, batch_first=True)
+    return nn.TransformerEncoder(layer, 12, enable_nested_tensor=False).eval(), torch.randn(1, 64, 128)
+
+
+def _recurrent() -> tuple[Any, Any]:
+    import torch
+    from torch import nn
+
+    return nn.LSTM(64, 64, num_layers=3, batch_first=True), torch.randn(1, 32, 64)
+
+
+def _bert() -> tuple[Any, Any]:
+    import torch
+    from transformers import BertConfig, BertModel
+
+    config = BertConfig(hidden_size=64, num_hidden_layers=6, num_attention_heads=4, intermediate_size=256)
+    model: Any = BertModel(config)
+    return model.eval(), torch.randint(0, 1000, (1, 32))
+
+
+MODELS: dict[str, Callable[[], tuple[Any, Any]]] = {
+    "perceptron": _perceptron,
+    "ResNet-50's blocks": _convolutions,
+    "encoder of 12 layers": _encoder,
+    "LSTM of 3 layers": _recurrent,
+    "BERT of 6 layers": _bert,
+}
+#: What is asked for, and whether it is all that a default profile computes.
+ASKED = {"default profile": None, "counts alone": ["total_params", "macs", "flops", "model_size", "memory_footprint"]}
+
+
+def serve() -> None:
+    """Profile what each line asks for, and answer with its seconds: what a process of one version does."""
+    import gc
+    import time
+    import warnings
+
+    from profilerkit import profile
+
+    warnings.simplefilter("ignore")
+    models = {name: build() for name, build in MODELS.items()}
+    for line in sys.stdin:
+        name, metrics = json.loads(line)
+        model, x = models[name]
+        arguments = {"metrics": metrics} if metrics else {"num_iters": 5, "warmup": 1}
+        gc.collect()
+        began = time.perf_counter()
+        profile(model, x, **arguments)
+        sys.stdout.write(f"{time.perf_counter() - began}\n")
+        sys.stdout.flush()
+
+
+def _started(checkout: Path) -> subprocess.Popen[str]:
+    paths = [str(checkout / folder) for folder in FOLDERS]
+    code = (
+        f"import sys; sys.path[:0] = {[*paths, str(Path(__file__).parent)]!r}; import against_earlier as a; a.serve()"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    return subprocess.Popen([sys.executable, "-c", code], text=True, env=environment, cwd=checkout, **pipes)  # type: ignore[call-overload,no-any-return]
+
+
+def _seconds(process: subprocess.Popen[str], name: str, metrics: list[str] | None) -> float:
+    stdin, stdout = _pipes(process)
+    stdin.write(f"{json.dumps([name, metrics])}\n")
+    stdin.flush()
+    return float(stdout.readline())
+
+
+def _pipes(process: subprocess.Popen[str]) -> tuple[IO[str], IO[str]]:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    return process.stdin, process.stdout
+
+
+def rows(earlier: Path, pairs: int, names: list[str]) -> Iterator[str]:
+    """Yield a line for each model and each way of asking, as soon as its pairs are measured."""
+    from profilerkit import Measurement, Ratio
+
+    with ExitStack() as stack:
+        here, there = (stack.enter_context(_started(checkout)) for checkout in (ROOT, earlier.resolve()))
+        for name in names:
+            for what, metrics in ASKED.items():
+                taken: tuple[list[float], list[float]] = ([], [])
+                for pair in range(WARMUP + pairs):
+                    for place in (0, 1) if pair % 2 else (1, 0):
+                        taken[place].append(_seconds((here, there)[place], name, metrics))
+                new, old = (Measurement(tuple(each[WARMUP:]), session=1) for each in taken)
+                ratio = Ratio.of(old, new)
+                interval = f"{ratio.value:6.3f} [{ratio.low:.3f}, {ratio.high:.3f}]"
+                yield f"{name:<22} {what:<16} {interval}  {old.median:.4f} s"
+        for process in (here, there):
+            _pipes(process)[0].close()
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Print the ratios."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("earlier", type=Path, help="a checkout of the earlier version")
+    parser.add_argument("--pairs", type=int, default=30)
+    parser.add_argument("--model", action="append", choices=MODELS, default=[])
+    given = parser.parse_args(arguments)
+    for row in rows(given.earlier, given.pairs, given.model or list(MODELS)):
+        print(row, flush=True)
+
+
+if __name__ == "__main__":
+    main()
