@@ -52,6 +52,7 @@ class RunningChecks(BackendSubject):
                 with self.backend.run(model, inputs, RunOptions(training=True)) as run:
                     run()
                     run()
+                    self._expect_times(run, None)
             except NotOfferedError as error:
                 self.skip(str(error))
 

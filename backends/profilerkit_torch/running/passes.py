@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
@@ -38,16 +38,42 @@ def synchronize(device: torch.device) -> None:
 class Pass(Run):
     """A run whose call returns when every device that it uses is done."""
 
-    def __init__(self, call: Callable[[], Any], devices: Sequence[torch.device]) -> None:
+    def __init__(
+        self,
+        call: Callable[[], Any],
+        devices: Sequence[torch.device],
+        in_parts: Callable[[Callable[[], None]], Any] | None = None,
+    ) -> None:
         super().__init__(call)
         self.devices = devices
+        #: Runs one training step, and makes a call between its two parts; None for a forward pass, which has one.
+        self.in_parts = in_parts
 
     def __call__(self) -> Any:
         """Run one pass."""
         returned = self.call()
+        self._wait()
+        return returned
+
+    def parts(self, clock: Callable[[], float] = time.perf_counter) -> Mapping[str, float]:
+        """Run one training step and return the seconds of its "forward" and "backward" part."""
+        if self.in_parts is None:
+            return {}
+
+        def mark() -> None:
+            self._wait()
+            marks.append(clock())
+
+        marks: list[float] = []
+        mark()
+        self.in_parts(mark)
+        mark()
+        begin, middle, end = marks
+        return {"forward": middle - begin, "backward": end - middle}
+
+    def _wait(self) -> None:
         for used in self.devices:
             synchronize(used)
-        return returned
 
 
 class EventTimedPass(Pass):
@@ -57,9 +83,10 @@ class EventTimedPass(Pass):
         self,
         call: Callable[[], Any],
         devices: Sequence[torch.device],
+        in_parts: Callable[[Callable[[], None]], Any] | None = None,
         event: Callable[..., Any] = torch.cuda.Event,
     ) -> None:
-        super().__init__(call, devices)
+        super().__init__(call, devices, in_parts)
         self.event = event
 
     def seconds(self, clock: Callable[[], float] = time.perf_counter) -> float:
@@ -97,7 +124,7 @@ def forward_pass_with_gradients(
 
 @contextmanager
 def training_step(model: nn.Module) -> Iterator[Callable[..., None]]:
-    """Yield what runs one training step of the model, as `forward_pass` is called.
+    """Yield what runs one training step of the model, as `forward_pass` is called; and a call between its two parts.
 
     The gradients are left on the parameters: use inside `preserved`. What a parameter does once it has its gradient
     (an optimizer's update in the backward pass, say) is left out, for it would change the model.
@@ -105,13 +132,17 @@ def training_step(model: nn.Module) -> Iterator[Callable[..., None]]:
     trained = [parameter for parameter in parameters_of(model) if parameter.requires_grad]
 
     def step(
-        called: Callable[..., Any], inputs: ModelInputs, autocast: Callable[[], AbstractContextManager[Any]]
+        called: Callable[..., Any],
+        inputs: ModelInputs,
+        autocast: Callable[[], AbstractContextManager[Any]],
+        between: Callable[[], object] = nullcontext,
     ) -> None:
         for parameter in trained:
             parameter.grad = None
         with torch.enable_grad():
             with autocast():
                 outputs = inputs.run(called)
+            between()
             roots = [found for found in reached((outputs,)) if isinstance(found, torch.Tensor) and found.requires_grad]
             if not roots:
                 raise InputError(

@@ -184,14 +184,14 @@ def _running(model: nn.Module, inputs: ModelInputs, options: RunOptions) -> Iter
             ):
                 kind = EventTimedPass if EventTimedPass.suits(devices) else Pass
 
-                def run_once() -> Any:
+                def run_once(*between: Callable[[], object]) -> Any:
                     given.restore()  # a cache that grew would make every call a longer one
                     if not has_function_modes():  # nearly always; to look for what they leave would take time
-                        return step(called, fed, autocast)
+                        return step(called, fed, autocast, *between)
                     with as_caller():
-                        return step(called, fed, autocast)
+                        return step(called, fed, autocast, *between)
 
-                run = kind(run_once, tuple(devices))
+                run = kind(run_once, tuple(devices), run_once if options.training else None)
                 if options.compile:
                     _compile(run, options)
                 with modes_as_they_are():
