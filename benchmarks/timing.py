@@ -81,7 +81,7 @@ def one_after_the_other(model: nn.Module, x: torch.Tensor, trials: int) -> None:
         start = time.perf_counter()
         times = []
         for _ in range(2):
-            with BACKEND.running(model, ModelInputs(x), options=OPTIONS) as call:
+            with BACKEND.run(model, ModelInputs(x), options=OPTIONS) as call:
                 times.append(measure(call, Sampling()))
         error = abs(float(times[1]) / float(times[0]) - 1)
         found.append((error, len(times[0].samples), time.perf_counter() - start))
@@ -100,8 +100,8 @@ def in_turn(first: nn.Module, second: nn.Module, x: torch.Tensor) -> tuple[Ratio
     start = time.perf_counter()
     inputs = ModelInputs(x)
     with (
-        BACKEND.running(first, inputs, options=OPTIONS) as one,
-        BACKEND.running(second, inputs, options=OPTIONS) as other,
+        BACKEND.run(first, inputs, options=OPTIONS) as one,
+        BACKEND.run(second, inputs, options=OPTIONS) as other,
     ):
         a, b = measure_interleaved([one, other], Sampling())
     return Ratio.of(a, b), len(a.samples), time.perf_counter() - start

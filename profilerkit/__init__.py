@@ -13,7 +13,7 @@ from .process.lazy import lazy_names
 
 if TYPE_CHECKING:
     from .api import compare, profile
-    from .backend import Backend, BackendInfo, Device
+    from .backend import Backend, BackendInfo, Device, RunOptions
     from .errors import (
         ArgumentError,
         ArgumentWarning,
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from .results.report import Report
     from .results.saving import load
     from .times.measurement import Measurement, Ratio
+    from .times.run import Run
     from .trace.records import ModelTrace
 
 __all__ = [
@@ -103,6 +104,8 @@ __all__ = [
     "RendererInfo",
     "Report",
     "ReportFileError",
+    "Run",
+    "RunOptions",
     "Scale",
     "StatusKey",
     "TensorSpec",
@@ -166,6 +169,8 @@ _MODULES = {
     "RendererInfo": ".plugging.extension",
     "Report": ".results.report",
     "ReportFileError": ".errors",
+    "Run": ".times.run",
+    "RunOptions": ".backend",
     "Scale": ".piping.quantity",
     "StatusKey": ".piping.status",
     "TensorSpec": ".inputs",

@@ -1,32 +1,38 @@
 """What a framework must offer so that every metric works over it: one small interface.
 
-N backends and M metrics cost N + M pieces of code: a metric calls these methods and never a framework.
+N backends and M metrics cost N + M pieces of code: a metric calls these methods and never a framework. What only some
+frameworks offer is in `profilerkit.protocols`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import Enum
-from os import PathLike
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from .arguments.checking import checked
 from .arguments.rules import of_kind
-from .backend_kit.optimizers import OptimizerBytes
+from .error_text import shown
 from .errors import ArgumentError, NotOfferedError
 from .inputs import DataLoader, ForwardPass, ModelInputs, TensorSpec
-from .times.layer_times import LayerTime, LayerTimer
-from .times.operator_times import OperatorTimes
-from .times.steps import StepRecorder
-from .trace.records import ModelTrace, WeightRecord
+from .times.run import Run
+from .trace.records import ModelTrace
 
-__all__ = ["AS_IT_IS", "Backend", "BackendInfo", "Device", "DeviceLike", "RunOptions"]
+__all__ = [
+    "API_VERSION",
+    "AS_IT_IS",
+    "OLDEST_API_VERSION",
+    "Backend",
+    "BackendInfo",
+    "Device",
+    "DeviceLike",
+    "RunOptions",
+]
 
 T = TypeVar("T")
-F = TypeVar("F", bound="Callable[..., Any]")
 
 
 class Device(Enum):
@@ -41,7 +47,7 @@ DeviceLike: TypeAlias = "Device | str | None"
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How a model is run to be timed, beside the backend's mode; unless anything is said, as it is and for inference.
+    """How a model is run to be timed; unless anything is said, as it is, where it is, and for inference.
 
     Args:
         training: Run training steps: the forward pass in training mode, and the gradients of the sum of the outputs by
@@ -50,6 +56,8 @@ class RunOptions:
             arguments for ``torch.compile``.
         autocast: Run it under automatic mixed precision, in the framework's usual lower precision or in the given one.
         num_threads: How many threads one operator may use.
+        device: Where to run; where the model is unless given.
+        mode: The backend's mode, its usual one unless given.
 
     Raises `ArgumentError` where one of them is not what it may be.
     """
@@ -58,6 +66,8 @@ class RunOptions:
     compile: Any = False
     autocast: Any = False
     num_threads: int | None = None
+    device: DeviceLike = None
+    mode: str | None = None
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -65,8 +75,9 @@ class RunOptions:
 
     @property
     def given(self) -> dict[str, Any]:
-        """The options that ask for anything, by name."""
-        return {name: value for name, value in vars(self).items() if value is not None and value is not False}
+        """The options that ask for another kind of run, by name; device and mode are not among them."""
+        kinds = {name: value for name, value in vars(self).items() if name not in ("device", "mode")}
+        return {name: value for name, value in kinds.items() if value is not None and value is not False}
 
     def __str__(self) -> str:
         """Say for a report how the model was run; nothing where nothing was asked for."""
@@ -83,36 +94,28 @@ class RunOptions:
 AS_IT_IS = RunOptions()
 
 
-def offering(what: str) -> Callable[[F], F]:
-    """Mark a method of `Backend` that not every backend has: what one offers that overrides it, in words."""
-
-    def mark(method: F) -> F:
-        method.offers = what  # type: ignore[attr-defined]
-        return method
-
-    return mark
-
-
 class Backend(ABC):
     """One framework, behind the interface that every metric is written over.
 
     The model a method is given comes back exactly as it was, after errors too: the same parameters and buffers
     (objects, values, devices), train/eval flags, hooks, attributes and ``state_dict`` keys.
+
+    A backend that offers more than this has the methods of a class in `profilerkit.protocols`: `TimesLayers`, say.
     """
 
-    #: The name people read and ask for: "torch".
+    #: The name people read and request: "torch".
     name: ClassVar[str]
     #: The loader and forward pass that data splits are wrapped in.
     data_loader: ClassVar[type[DataLoader]] = DataLoader
     forward_pass: ClassVar[type[ForwardPass]] = ForwardPass
     #: The ways it can run a model for timing; the first is the usual one.
     execution_modes: ClassVar[tuple[str, ...]] = ("eager",)
-    #: Whether the formulas that `add_costs` takes are kept for all instances of the class.
+    #: The kinds of run that `run` offers beside inference, by their names in `RunOptions`: "training", "compile".
+    offered_options: ClassVar[tuple[str, ...]] = ()
+    #: Whether the formulas that `profilerkit.protocols.TakesCosts` takes are kept for all instances of the class.
     shares_costs: ClassVar[bool] = False
 
-    def opened(self, model: Any) -> Any:
-        """Return the model that a path leads to, where the backend reads files; anything else as it is."""
-        return model
+    # Models and devices -----------------------------------------------------------------------------------------
 
     @abstractmethod
     def accepts(self, model: Any) -> bool:
@@ -128,6 +131,8 @@ class Backend(ABC):
 
         Raises `DeviceNotAvailableError` for a device that this machine lacks, before anything runs.
         """
+
+    # Inputs -----------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def is_tensor(self, value: Any) -> bool:
@@ -145,9 +150,7 @@ class Backend(ABC):
     def with_batch_size(self, tensor: Any, batch_size: int) -> Any:
         """Return the tensor with its first dimension cut or repeated to ``batch_size``."""
 
-    def fit_inputs(self, model: Any, inputs: ModelInputs) -> ModelInputs:
-        """Return the inputs in the layout that the model says it takes; as they are where it says nothing."""
-        return inputs
+    # The model at work ------------------------------------------------------------------------------------------
 
     @abstractmethod
     def trace(self, model: Any, inputs: ModelInputs | None) -> ModelTrace:
@@ -156,138 +159,31 @@ class Backend(ABC):
         Without inputs, or if the model raises, the trace holds the layers alone, and the error as its ``failure``.
         """
 
-    @offering("training counts and memory")
-    def trace_training(self, model: Any, inputs: ModelInputs) -> ModelTrace:
-        """Trace one training step: the forward pass in training mode, and the gradients of the trainable weights.
-
-        The gradients are those of the sum of the outputs. Raises `NotOfferedError` where the backend cannot.
-        """
-        raise NotOfferedError(f"the {self.name} backend does not trace training steps")
-
-    def optimizer_state(self, model: Any) -> int | str:
-        """Return the bytes that the model's optimizer keeps for its weights; in words, why that is not known.
-
-        0 for a model that has no optimizer. The state is counted, never made.
-        """
-        return 0
-
-    def optimizer_bytes(self, optimizer: Any, weights: Sequence[WeightRecord]) -> OptimizerBytes | str:
-        """Return what an optimizer keeps for these weights and takes to update them; in words, why it is not known.
-
-        ``optimizer`` is what the framework has for one: an object that may have run already, or a class.
-        """
-        return f"the state of {optimizer!r}: the {self.name} backend reads no optimizers; give the name of one"
-
-    @offering("zeros among the weights")
-    def zero_weights(self, model: Any) -> tuple[int, int]:
-        """Return how many elements of the model's floating-point parameters are zero, and how many there are in all.
-
-        Raises `WithoutValuesError` where they have no values, `NotOfferedError` where the backend cannot look at them.
-        """
-        raise NotOfferedError(f"the {self.name} backend does not look for zeros among the weights")
-
-    @offering("work on nonzero weights alone")
-    def trace_nonzero(self, model: Any, inputs: ModelInputs) -> ModelTrace:
-        """Trace one forward pass, leaving out the multiply-accumulates whose weight is zero.
-
-        The model is run. Raises `WithoutValuesError` where its weights have no values, `NotOfferedError` where the
-        backend cannot.
-        """
-        raise NotOfferedError(f"the {self.name} backend does not count the work on nonzero weights alone")
-
-    @offering("memory as the allocator has it")
-    def measured_memory(self, model: Any, inputs: ModelInputs, device: DeviceLike = None) -> int:
-        """Return the most bytes that the device's allocator had given out at once in one forward pass.
-
-        Inputs and activations, and whatever else the framework asks for; not the weights. Raises `NotOfferedError`
-        where the backend or the device does not tell, `WithoutValuesError` for a model without values.
-        """
-        raise NotOfferedError(f"the {self.name} backend does not measure memory")
-
     @abstractmethod
-    def forward(
-        self, model: Any, inputs: ModelInputs, device: DeviceLike = None, mode: str | None = None
-    ) -> AbstractContextManager[Callable[[], Any]]:
-        """Yield a call without arguments that runs one forward pass and returns when the device is done.
+    def run(self, model: Any, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> AbstractContextManager[Run]:
+        """Return a context that yields a `Run`: each call of it runs one pass, and returns when the device is done.
 
-        ``mode`` is one of `execution_modes`, the first where it is None. A call that has an attribute
-        ``first_call_seconds`` says what its first run took, compilation included; one that has a method ``timed`` runs
-        one pass and returns its seconds, by the device's own clock.
+        What is done once, such as moving or compiling the model, is done when the context is entered. `mode` checks the
+        options, before anything runs.
         """
 
-    def running(
-        self,
-        model: Any,
-        inputs: ModelInputs,
-        device: DeviceLike = None,
-        mode: str | None = None,
-        options: RunOptions = AS_IT_IS,
-    ) -> AbstractContextManager[Callable[[], Any]]:
-        """Yield a call as `forward` does, that runs the model as the options say.
+    def mode(self, options: RunOptions = AS_IT_IS) -> str:
+        """Return the execution mode that is requested, or the usual one.
 
-        Raises `NotOfferedError` for options that the backend does not offer, before anything runs.
+        Raises `ArgumentError` for a mode that the backend lacks, and `NotOfferedError` for options beyond its
+        `offered_options`.
         """
-        if options.given:
-            asked = ", ".join(f"{name}={value!r}" for name, value in options.given.items())
-            raise NotOfferedError(f"the {self.name} backend runs a model as it is, for inference: it offers no {asked}")
-        return self.forward(model, inputs, device, mode)
-
-    def mode(self, wanted: str | None) -> str:
-        """Return the execution mode of that name, or the usual one; raises `ArgumentError` for one that it lacks."""
-        if checked("mode", wanted) is not None and wanted not in self.execution_modes:
+        if options.mode is not None and options.mode not in self.execution_modes:
             known = ", ".join(map(repr, self.execution_modes))
             raise ArgumentError(
-                f"mode={wanted!r}: the {self.name} backend does not run models so; its modes are: {known}"
+                f"mode={options.mode!r}: the {self.name} backend does not run models so; its modes are: {known}"
             )
-        return wanted or self.execution_modes[0]
-
-    @offering("times of single layers")
-    def layer_times(
-        self, model: Any, inputs: ModelInputs, device: DeviceLike = None, passes: int = 10, backward: bool = True
-    ) -> Sequence[LayerTime]:
-        """Return the time of each layer's own work in each of several passes, forward and (if wanted) backward.
-
-        Raises `NotOfferedError` where the backend cannot tell.
-        """
-        raise NotOfferedError(f"the {self.name} backend does not time single layers")
-
-    @offering("times of single operators")
-    def operator_times(
-        self,
-        model: Any,
-        inputs: ModelInputs,
-        device: DeviceLike = None,
-        passes: int = 10,
-        backward: bool = True,
-        export: str | PathLike[str] | None = None,
-    ) -> OperatorTimes:
-        """Return the time of each operator in each layer, as the framework's own profiler has it.
-
-        With ``export`` the profiler's trace of one pass is written to a file. Raises `ProfilerBusyError` where the
-        profiler is in use, and `NotOfferedError` where the backend cannot.
-        """
-        raise NotOfferedError(f"the {self.name} backend does not time single operators")
-
-    def ranks(self, model: Any) -> int:
-        """Return how many processes run the model together, and so must call it equally often."""
-        return 1
-
-    @offering("times of layers in the user's own code")
-    def timing_layers(self, model: Any) -> LayerTimer:
-        """Return a context manager that times the layers of the model in what the caller's own code runs.
-
-        Raises `NotOfferedError` where the backend cannot.
-        """
-        raise NotOfferedError(f"the {self.name} backend does not time layers while other code runs the model")
-
-    @offering("steps of training loops, watched")
-    def watching_steps(self, model: Any, optimizer: Any = None) -> StepRecorder:
-        """Return what measures single steps of a training loop that the caller's own code runs.
-
-        ``optimizer`` is what updates the model; None for every one that does while a step is measured. Raises
-        `NotOfferedError` where the backend cannot.
-        """
-        raise NotOfferedError(f"the {self.name} backend does not watch training loops")
+        refused = {name: value for name, value in options.given.items() if name not in self.offered_options}
+        if refused:
+            listing = ", ".join(f"{name}={value!r}" for name, value in refused.items())
+            usual = "" if self.offered_options else " runs a model as it is, for inference: it"
+            raise NotOfferedError(f"the {self.name} backend{usual} offers no {listing}")
+        return options.mode or self.execution_modes[0]
 
     @abstractmethod
     def evaluate(self, model: Any, call: Callable[[], T], device: DeviceLike = None) -> T:
@@ -297,31 +193,6 @@ class Backend(ABC):
     def preserved(self, model: Any) -> AbstractContextManager[None]:
         """Hand the model, and the process around it, back exactly as they came."""
 
-    def apart(self) -> AbstractContextManager[None]:
-        """Keep what the caller has switched on in the framework away from what is computed meanwhile.
-
-        Entered around every computation of a profiler. Raises `TracingError` where nothing can be profiled now.
-        """
-        return nullcontext()
-
-    @offering("cost formulas of plugins")
-    def add_costs(self, costs: Mapping[Any, Callable[..., Any]]) -> None:
-        """Take cost formulas of plugins, by operator or layer class, for all models from now on; all of them or none.
-
-        Called once for each plugin that offers any, when the backend is first used: with `shares_costs` the first of
-        its name, otherwise each instance. Raises `RegistrationConflictError` for what has a formula already.
-        """
-        raise NotOfferedError(f"the {self.name} backend takes no cost formulas")
-
-    @offering("notices that a model was trained")
-    def fingerprint(self, model: Any, values: bool = True) -> object:
-        """Return what changes when the model's parameters do, so that values computed before are not taken for new.
-
-        Without ``values``, what changes when there are others of them, or others are trained: counts need no more, and
-        to look at every value takes time. Compared with ``==``; None where a backend cannot tell.
-        """
-        return None
-
     def environment(self) -> Mapping[str, str]:
         """Return what a reader must know to repeat a measurement: framework version, threads, devices."""
         return {}
@@ -330,16 +201,30 @@ class Backend(ABC):
 of_kind("backend", Backend)
 
 
+#: The version of the interface between backends and the library; it rises when backends must change to go on working.
+API_VERSION = 1
+#: The oldest version that is still understood.
+OLDEST_API_VERSION = 1
+
+
 @dataclass(frozen=True)
 class BackendInfo:
     """A backend that can be loaded when it is needed.
 
-    ``frameworks`` are the top-level packages whose classes mark a model as this backend's. ``load`` imports the
-    framework and returns the backend; ``requirement`` is what to install where that fails. ``claims`` says no to a
-    model of such a class that is another backend's after all; where it is nobody's, it raises
-    `BackendNotFoundError` with what to do. ``installed`` returns the versions of what is installed without importing
-    it, and raises `ImportError` where something is missing or too old: with it ``profilerkit list`` need not load the
-    backend.
+    Args:
+        name: The name that people read and request.
+        frameworks: Where the classes come from that mark a model as this backend's: packages ("torch"), modules
+            ("torch.onnx") or classes with their module. The longest that fits a class counts.
+        load: Imports the framework and returns the backend.
+        requirement: What to install where that fails.
+        claims: Says no to a model of such a class that is another backend's after all; where it is nobody's, it raises
+            `BackendNotFoundError` with what to do. The framework need not be imported for that.
+        installed: Returns the versions of what is installed without importing it, and raises `ImportError` where
+            something is missing or too old: with it ``profilerkit list`` need not load the backend.
+        api_version: The version of the interface that the backend is written for. Give it as a number: a backend that
+            is newer than the library is refused then, with what to upgrade.
+
+    Raises `ArgumentError` for names of frameworks that are no tuple of texts, and for a version that is no number.
     """
 
     name: str
@@ -348,3 +233,18 @@ class BackendInfo:
     requirement: str
     claims: Callable[[Any], bool] = field(default=lambda model: True)
     installed: Callable[[], Mapping[str, str]] | None = None
+    api_version: int = API_VERSION
+
+    def __post_init__(self) -> None:
+        number = self.api_version
+        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+            raise ArgumentError(
+                f"api_version={shown(number)}: give the version of the interface that the {self.name} backend is "
+                f"written for as a number, such as {API_VERSION}"
+            )
+        listed: Any = self.frameworks
+        if isinstance(listed, str) or not all(isinstance(each, str) and each for each in listed):
+            raise ArgumentError(
+                f"frameworks={shown(listed)}: give the packages, modules or classes of the {self.name} backend as a "
+                "tuple of texts, such as ('torch',)"
+            )

@@ -11,6 +11,7 @@ from .arguments.checking import checked, status_names
 from .piping.interleaving import measure_jointly
 from .piping.registry import read_arguments
 from .plugging import offers as plugins
+from .protocols import kept_apart
 from .results.comparison import Comparison, told_apart
 from .times.batch_sweep import with_sweep
 
@@ -47,7 +48,7 @@ def compare_profilers(
     ]
     with ExitStack() as stack:
         for profiler in everyone:
-            stack.enter_context(profiler.backend.apart())
+            stack.enter_context(kept_apart(profiler.backend))
         computations = [profiler._computation(kwargs) for profiler in everyone]
         measure_jointly(computations, {name for own in asked for name in own})
     for profiler, own in zip(everyone, asked, strict=True):

@@ -19,6 +19,7 @@ from .piping.status import Comparative, Outcome, StatusKey
 from .plugging import offers as plugins
 from .process.locks import PerThread
 from .process.progress import track
+from .protocols import OpensModels, Watches, WatchesLayers, kept_apart, offered
 from .render.display import log
 from .times.batch_sweep import several_sizes, with_sweep
 from .times.layer_times import LayerTimer
@@ -80,7 +81,8 @@ class Profiler:
     def _opened(cls, model: Any, backend: Backend | str | None) -> tuple[Any, Backend]:
         """Return a model, read from its file where it is given as a path, and its backend."""
         found = cls._find_backend(model, backend)
-        model = found.opened(model)
+        if isinstance(found, OpensModels):
+            model = found.opened(model)
         if not found.accepts(model):
             refused = f"the {found.name} backend cannot profile a {type(model).__name__}"
             raise TypeError(f"{refused}; give it a model of its own, not {shown(model)}")
@@ -165,7 +167,7 @@ class Profiler:
         name = self._registry[name].key.NAME  # an unknown name is said before a misspelt argument
         recompute = checked("recompute", recompute)
         arguments = read_arguments(kwargs, [self._registry])
-        with self.backend.apart():
+        with kept_apart(self.backend):
             status = self._computation(arguments, recompute).status(name)
         if status.outcome.error is not None:
             raise status.outcome.error
@@ -216,7 +218,7 @@ class Profiler:
             self.backend.resolve_device(self.model, kwargs["device"])
         self._arguments |= kwargs
         computation = self._computation(kwargs, recompute)
-        with self.backend.apart():
+        with kept_apart(self.backend):
             yield from compute_in_order(computation, track(bindings, f"Profiling {self.name}"), self.name, strict)
 
     def _computation(self, kwargs: Mapping[str, Any], recompute: bool = False) -> Computation:
@@ -262,11 +264,12 @@ class Profiler:
         The block calls the model itself, as in ``with profiler.layer_times() as timer: model(x).sum().backward()``;
         afterwards ``timer.table`` has the times. Raises `NotOfferedError` where the backend cannot.
         """
-        return self.backend.timing_layers(self.model if model is None else model)
+        return offered(self.backend, WatchesLayers).timing_layers(self.model if model is None else model)
 
     def watch(self, at_step: int | Iterable[int] | None = 5, *, model: Any = None, optimizer: Any = None) -> Watch:
         """Return a `Watch`, which measures chosen steps of a training loop; `NotOfferedError` where none can."""
-        return Watch(self, self.backend.watching_steps(self.model if model is None else model, optimizer), at_step)
+        recorder = offered(self.backend, Watches).watching_steps(self.model if model is None else model, optimizer)
+        return Watch(self, recorder, at_step)
 
     def report(self, names: Iterable[str] | None = None) -> Report:
         """Return what is computed so far as plain data: all of it, or the named metrics; plugins are told of it."""

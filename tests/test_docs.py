@@ -29,6 +29,7 @@ from click.testing import CliRunner
 from profilerkit import Backend, BackendNotInstalledError, Comparison, compare, hookspecs
 from profilerkit.cli import COMMANDS, cli
 from profilerkit.plugging.offers import backends, default_functions, load
+from profilerkit.protocols import CAPABILITIES
 from profilerkit_metrics import ComputeEvalMetric
 
 pytest.importorskip("torch")
@@ -230,10 +231,13 @@ def test_every_hook_is_documented_with_its_signature() -> None:
 
 def test_everything_that_a_backend_may_offer_is_documented() -> None:
     text = (DOCS / "extending.rst").read_text(encoding="utf-8")
-    offered = {name for name in vars(Backend) if not name.startswith("_")}
+    classes = (Backend, *(capability.protocol for capability in CAPABILITIES))
+    offered = {name for found in classes for name in vars(found) if not name.startswith("_")}
     assert "trace_training" in offered
     for name in offered:
         assert re.search(rf"``{name}(``|\()", text), name
+    for capability in CAPABILITIES:
+        assert f"``{capability.protocol.__name__}``" in text
 
 
 def loaded_backends() -> Iterator[Backend]:

@@ -10,8 +10,8 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from profilerkit import Backend, Device, DeviceNotAvailableError, InputError, ModelInputs, ModelTrace, TensorSpec
-from profilerkit.backend import DeviceLike
+from profilerkit import Backend, Device, DeviceNotAvailableError, InputError, ModelInputs, ModelTrace, Run, TensorSpec
+from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
 from profilerkit.errors import model_failed
 
 from .layers import Array, Sequential
@@ -63,14 +63,12 @@ class NumpyBackend(Backend):
             return ModelTrace(layer_records(model, {}), failure=model_failed(error, inputs))
 
     @contextmanager
-    def forward(
-        self, model: Sequential, inputs: ModelInputs, device: DeviceLike = None, mode: str | None = None
-    ) -> Iterator[Callable[[], Any]]:
-        self.resolve_device(model, device)
-        self.mode(mode)
+    def run(self, model: Sequential, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> Iterator[Run]:
+        self.resolve_device(model, options.device)
+        self.mode(options)
         with self.preserved(model):
             model.training = False
-            yield lambda: inputs.run(model)
+            yield Run(lambda: inputs.run(model))
 
     def evaluate(self, model: Sequential, call: Callable[[], T], device: DeviceLike = None) -> T:
         self.resolve_device(model, device)

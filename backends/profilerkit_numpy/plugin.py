@@ -14,4 +14,4 @@ def _load() -> Backend:
 @hookimpl
 def profilerkit_backends() -> list[BackendInfo]:
     """Offer the numpy backend, for models whose classes come from this package."""
-    return [BackendInfo(name="numpy", frameworks=("profilerkit_numpy",), load=_load, requirement="numpy")]
+    return [BackendInfo("numpy", frameworks=("profilerkit_numpy",), load=_load, requirement="numpy", api_version=1)]

@@ -7,17 +7,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from profilerkit import ModelTrace
 from profilerkit.backend_kit.live_bytes import Step, live_bytes
 from profilerkit.costs import Cost, Shape
-from profilerkit.trace.records import (
-    LayerCall,
-    LayerRecord,
-    MemoryTimeline,
-    ModelTrace,
-    OpRecord,
-    TensorInfo,
-    WeightRecord,
-)
+from profilerkit.trace.records import LayerCall, LayerRecord, MemoryTimeline, OpRecord, TensorInfo, WeightRecord
 
 from .layers import Array, Layer, Sequential
 

@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from os import PathLike
 from typing import Any, ClassVar, TypeVar
 
 import tensorflow as tf
 
-from profilerkit import Backend, ModelInputs, ModelTrace, TensorSpec
+from profilerkit import Backend, ModelInputs, ModelTrace, Run, TensorSpec
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
+from profilerkit.protocols import (
+    FitsInputs,
+    HoldsOptimizer,
+    KeepsApart,
+    NoticesTraining,
+    OpensModels,
+    ReadsWeights,
+    TakesCosts,
+    TimesLayers,
+    TimesOperators,
+    Trains,
+)
 from profilerkit.times.layer_times import LayerTime
 from profilerkit.times.operator_times import OperatorTimes
 
@@ -27,7 +39,7 @@ from .model.recognition import claims
 from .model.variables import fingerprint
 from .operator_timing.passes import times_of_operators
 from .running import devices
-from .running.runs import mode_of, require_values, running
+from .running.runs import require_offered, require_values, running
 from .running.zeros import zero_weights
 from .trace.layers import type_name
 from .trace.tracing import trace_model
@@ -40,13 +52,26 @@ __all__ = ["TFBackend"]
 T = TypeVar("T")
 
 
-class TFBackend(Backend):
+class TFBackend(
+    Backend,
+    FitsInputs,
+    HoldsOptimizer,
+    KeepsApart,
+    NoticesTraining,
+    OpensModels,
+    ReadsWeights,
+    TakesCosts,
+    TimesLayers,
+    TimesOperators,
+    Trains,
+):
     """Profiles models of Keras 3 and ``tf_keras``, modules (``tf.Module``), functions and saved models."""
 
     name: ClassVar[str] = "tensorflow"
     data_loader = TFDataLoader
     forward_pass = TFForwardPass
     execution_modes: ClassVar[tuple[str, ...]] = ("graph", "eager", "xla", "predict")
+    offered_options: ClassVar[tuple[str, ...]] = ("training", "compile")
     shares_costs: ClassVar[bool] = True
 
     def __init__(self) -> None:
@@ -117,25 +142,18 @@ class TFBackend(Backend):
         """Trace one training step: forward in training mode, and the gradients of the trainable variables."""
         return trace_model(model, _given(inputs), training=True)
 
-    def forward(
-        self, model: Any, inputs: ModelInputs, device: DeviceLike = None, mode: str | None = None
-    ) -> AbstractContextManager[Callable[[], Any]]:
-        """Yield a call that runs one forward pass in inference mode: as a graph, eagerly, by XLA or by ``predict``."""
-        return self.running(model, inputs, device, mode)
-
-    def running(
-        self,
-        model: Any,
-        inputs: ModelInputs,
-        device: DeviceLike = None,
-        mode: str | None = None,
-        options: RunOptions = AS_IT_IS,
-    ) -> AbstractContextManager[Callable[[], Any]]:
-        """Yield a call that runs one forward pass, or a training step; to be compiled is to run by XLA."""
-        wanted = mode_of(self.mode(mode), mode, options)
+    def run(self, model: Any, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> AbstractContextManager[Run]:
+        """Return a context that yields a run: a forward pass, or a training step; to be compiled is to run by XLA."""
+        mode = self.mode(options)
         earlier = self._program() if self._program is not None else None
-        where = None if device is None else devices.resolve_device(model, device)
-        return running(model, _given(inputs), where, wanted, earlier, options.training)
+        where = None if options.device is None else devices.resolve_device(model, options.device)
+        return running(model, _given(inputs), where, mode, earlier, options.training)
+
+    def mode(self, options: RunOptions = AS_IT_IS) -> str:
+        """Return the execution mode that the options lead to: to be compiled is to run by XLA."""
+        usual = super().mode(RunOptions(mode=options.mode))
+        require_offered(options)
+        return "xla" if "compile" in options.given else usual
 
     def layer_times(
         self, model: Any, inputs: ModelInputs, device: DeviceLike = None, passes: int = 10, backward: bool = True
@@ -173,7 +191,7 @@ class TFBackend(Backend):
     def apart(self) -> AbstractContextManager[None]:
         """Raise `TracingError` while a graph is built or gradients are recorded: nothing can be profiled there."""
         require_plain_context()
-        return super().apart()
+        return nullcontext()
 
     def add_costs(self, costs: Mapping[Any, Callable[..., Any]]) -> None:
         """Register formulas for operator types and for classes of layers; all of them or none."""

@@ -10,10 +10,26 @@ from typing import Any, ClassVar, TypeVar
 import torch
 from torch.nn.parameter import is_lazy as is_unsized
 
-from profilerkit import Backend, ModelInputs, ModelTrace, TensorSpec
+from profilerkit import Backend, ModelInputs, ModelTrace, Run, TensorSpec
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
 from profilerkit.backend_kit.keras_layers import is_shipped
 from profilerkit.backend_kit.optimizers import OptimizerBytes
+from profilerkit.protocols import (
+    CountsNonzero,
+    KeepsApart,
+    MeasuresMemory,
+    NoticesTraining,
+    OpensModels,
+    ReadsOptimizers,
+    ReadsWeights,
+    RunsInRanks,
+    TakesCosts,
+    TimesLayers,
+    TimesOperators,
+    Trains,
+    Watches,
+    WatchesLayers,
+)
 from profilerkit.times.layer_times import LayerTime, LayerTimer
 from profilerkit.times.operator_times import OperatorTimes
 from profilerkit.times.steps import StepRecorder
@@ -44,12 +60,29 @@ __all__ = ["TorchBackend"]
 T = TypeVar("T")
 
 
-class TorchBackend(Backend):
+class TorchBackend(
+    Backend,
+    CountsNonzero,
+    KeepsApart,
+    MeasuresMemory,
+    NoticesTraining,
+    OpensModels,
+    ReadsOptimizers,
+    ReadsWeights,
+    RunsInRanks,
+    TakesCosts,
+    TimesLayers,
+    TimesOperators,
+    Trains,
+    Watches,
+    WatchesLayers,
+):
     """Profiles any ``torch.nn.Module``."""
 
     name: ClassVar[str] = "torch"
     data_loader = TorchDataLoader
     forward_pass = TorchForwardPass
+    offered_options: ClassVar[tuple[str, ...]] = ("training", "compile", "autocast", "num_threads")
     shares_costs: ClassVar[bool] = True
 
     def opened(self, model: Any) -> Any:
@@ -112,23 +145,12 @@ class TorchBackend(Backend):
         """Return the allocator's peak in one forward pass: on the CPU as torch's profiler has it."""
         return measured_peak(model, inputs.map(data.as_tensor), device)
 
-    def forward(
-        self, model: torch.nn.Module, inputs: ModelInputs, device: DeviceLike = None, mode: str | None = None
-    ) -> AbstractContextManager[Callable[[], Any]]:
-        """Yield a call that runs one forward pass without gradients."""
-        return self.running(model, inputs, device, mode)
-
-    def running(
-        self,
-        model: torch.nn.Module,
-        inputs: ModelInputs,
-        device: DeviceLike = None,
-        mode: str | None = None,
-        options: RunOptions = AS_IT_IS,
-    ) -> AbstractContextManager[Callable[[], Any]]:
-        """Yield a call that runs one forward pass without gradients, or a training step; all options are offered."""
-        self.mode(mode)
-        return timing.running(model, inputs.map(data.as_tensor), device, options)
+    def run(
+        self, model: torch.nn.Module, inputs: ModelInputs, options: RunOptions = AS_IT_IS
+    ) -> AbstractContextManager[Run]:
+        """Return a context that yields a run: a forward pass without gradients, or a training step."""
+        self.mode(options)
+        return timing.running(model, inputs.map(data.as_tensor), options)
 
     def layer_times(
         self,

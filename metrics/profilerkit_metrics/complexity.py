@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from profilerkit import Comparative, Failure, Metric, Partial, ProfilerFunction, Scale
+from profilerkit import Comparative, Failure, Metric, Partial, ProfilerFunction, Scale, Unavailable
 from profilerkit.trace.records import ModelTrace
 
 from .layerwise import LayerwiseData, LayerwiseSummary, layerwise
@@ -108,8 +108,12 @@ class ComputeComplexity(ProfilerFunction):
 
 def params(trace: ModelTrace) -> dict[str, Any]:
     """Return the parameter counts by name."""
-    counts = {TotalParams.NAME: trace.total_params, TrainableParams.NAME: trace.trainable_params}
-    return {name: weighed(trace, count) for name, count in counts.items()}
+    total, trainable = trace.total_params, trace.trainable_params
+    unknown = Unavailable("does not apply to this model: it is not known which of its parameters training changes")
+    return {
+        TotalParams.NAME: weighed(trace, total),
+        TrainableParams.NAME: unknown if trainable is None else weighed(trace, trainable),
+    }
 
 
 def operations(trace: ModelTrace) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from profilerkit import (
 from profilerkit.backend import Backend, DeviceLike, RunOptions
 from profilerkit.inputs import ModelInputs
 from profilerkit.piping.intrinsic import batch_size_of
+from profilerkit.protocols import RunsInRanks
 from profilerkit.times.measurement import Sampling, measure_interleaved
 
 __all__ = [
@@ -34,7 +35,7 @@ __all__ = [
     "TrainingTime",
 ]
 
-_OPTIONS = ("training", "compile", "autocast", "num_threads")
+_OPTIONS = ("training", "compile", "autocast", "num_threads", "device", "mode")
 
 
 class ExecutionTime(Metric):
@@ -95,13 +96,13 @@ class ComputeFirstCall(ProfilerFunction):
         num_threads: int | None = None,
     ) -> Any:
         """Return the seconds; unavailable where nothing is compiled, and for a model without values."""
-        options = RunOptions(training, compile, autocast, num_threads)
+        options = RunOptions(training, compile, autocast, num_threads, device, mode)
         try:
-            with backend.running(model, ModelInputs.of(inputs), device, mode, options) as call:
-                seconds = getattr(call, "first_call_seconds", None)
+            with backend.run(model, ModelInputs.of(inputs), options) as run:
+                seconds = run.first_call_seconds
         except (NotOfferedError, WithoutValuesError) as error:
             return Unavailable(str(error))
-        nothing = f"the {backend.name} backend compiles nothing in mode {backend.mode(mode)!r}: all calls are alike"
+        nothing = f"the {backend.name} backend compiles nothing in mode {backend.mode(options)!r}: all calls are alike"
         return Unavailable(nothing) if seconds is None else _noted(seconds, options)
 
 
@@ -181,6 +182,10 @@ def _require_equal_calls(sampling: Sampling, ranks: int) -> None:
         )
 
 
+def _ranks(backend: Backend, model: Any) -> int:
+    return backend.ranks(model) if isinstance(backend, RunsInRanks) else 1
+
+
 class ComputeTrainingTime(JointFunction):
     """Measures the time of a training step; of several models in turn. Computed where it is asked for by name."""
 
@@ -227,12 +232,10 @@ class ComputeTrainingTime(JointFunction):
 def measured_in_turn(calls: Sequence[Mapping[str, Any]], inputs: Sequence[ModelInputs]) -> list[Measurement]:
     """Return the time of each model, taken in turn; the arguments are those of `ComputeExecutionTime`."""
     sampling = sampling_of(calls[0])
-    _require_equal_calls(sampling, max(call["backend"].ranks(call["model"]) for call in calls))
+    _require_equal_calls(sampling, max(_ranks(call["backend"], call["model"]) for call in calls))
     with ExitStack() as running:
         passes = [
-            running.enter_context(
-                call["backend"].running(call["model"], own, call["device"], call["mode"], options_of(call))
-            )
+            running.enter_context(call["backend"].run(call["model"], own, options_of(call)))
             for call, own in zip(calls, inputs, strict=True)
         ]
         return measure_interleaved(passes, sampling)

@@ -7,6 +7,7 @@ from typing import Any
 from profilerkit import Metric, NotOfferedError, Partial, ProfilerFunction, Unavailable, WithoutValuesError
 from profilerkit.backend import Backend, DeviceLike
 from profilerkit.inputs import ModelInputs
+from profilerkit.protocols import TimesLayers, offered
 from profilerkit.times.layer_times import layer_time_table
 from profilerkit.times.steps import WatchedSteps
 
@@ -63,7 +64,7 @@ class ComputeLayerTimes(ProfilerFunction):
         if watched is not None:
             return layer_time_table(watched.layers) if watched.layers else Unavailable(watched.reasons["forward"])
         try:
-            times = backend.layer_times(model, ModelInputs.of(inputs), device, passes, backward)
+            times = offered(backend, TimesLayers).layer_times(model, ModelInputs.of(inputs), device, passes, backward)
         except (NotOfferedError, WithoutValuesError) as error:
             return Unavailable(str(error))
         table = layer_time_table(times)

@@ -18,6 +18,7 @@ from profilerkit import (
 )
 from profilerkit.backend import Backend, DeviceLike
 from profilerkit.inputs import ModelInputs
+from profilerkit.protocols import MeasuresMemory, offered
 from profilerkit.trace.records import ModelTrace
 
 __all__ = ["ComputeMeasuredMemory", "MeasuredMemory", "MemoryFootprint", "memory_footprint"]
@@ -71,7 +72,7 @@ class ComputeMeasuredMemory(ProfilerFunction):
             include_weights: Whether the weights count into the peak.
         """
         try:
-            measured = backend.measured_memory(model, ModelInputs.of(inputs), device)
+            measured = offered(backend, MeasuresMemory).measured_memory(model, ModelInputs.of(inputs), device)
         except (NotOfferedError, WithoutValuesError) as error:
             return Unavailable(str(error))
         if trace.failure is not None:

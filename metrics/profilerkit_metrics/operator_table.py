@@ -19,6 +19,7 @@ from profilerkit.backend import Backend, DeviceLike
 from profilerkit.backend_kit.operator_join import operator_table
 from profilerkit.inputs import ModelInputs
 from profilerkit.piping.quantity import scale_value
+from profilerkit.protocols import TimesOperators, Trains, offered
 from profilerkit.trace.records import ModelTrace
 
 __all__ = ["ComputeOperatorTable", "OperatorTable"]
@@ -75,13 +76,13 @@ class ComputeOperatorTable(ProfilerFunction):
         """
         given = ModelInputs.of(inputs)
         try:
-            times = backend.operator_times(model, given, device, passes, backward, export)
+            times = offered(backend, TimesOperators).operator_times(model, given, device, passes, backward, export)
         except (NotOfferedError, WithoutValuesError) as error:
             return Unavailable(str(error))
         traces: dict[str, ModelTrace | str] = {"forward": trace}
         if "backward" in times.whole:
             try:
-                traces["backward"] = backend.trace_training(model, given)
+                traces["backward"] = offered(backend, Trains).trace_training(model, given)
             except NotOfferedError as error:
                 traces["backward"] = f"not counted: {error}"
         table = operator_table(times, traces)

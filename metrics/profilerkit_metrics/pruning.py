@@ -18,6 +18,7 @@ from profilerkit import (
 )
 from profilerkit.backend import Backend
 from profilerkit.inputs import ModelInputs
+from profilerkit.protocols import CountsNonzero, ReadsWeights, offered
 from profilerkit.trace.ignoring import Ignored, without_layers
 
 __all__ = ["ComputeEffectiveMacs", "ComputeSparsity", "EffectiveMacs", "Sparsity"]
@@ -63,7 +64,7 @@ class ComputeEffectiveMacs(ProfilerFunction):
         ``ignore`` leaves layers out, as it does out of ``macs``.
         """
         try:
-            trace = without_layers(backend.trace_nonzero(model, ModelInputs.of(inputs)), ignore)
+            trace = without_layers(offered(backend, CountsNonzero).trace_nonzero(model, ModelInputs.of(inputs)), ignore)
         except (NotOfferedError, WithoutValuesError) as error:
             return Unavailable(str(error))
         if trace.failure is not None:
@@ -84,7 +85,7 @@ class ComputeSparsity(ProfilerFunction):
     def __call__(self, model: Any, backend: Backend, total_params: int) -> Any:
         """Return the share, of the floating-point weights where there are others; unavailable without values."""
         try:
-            zeros, elements = backend.zero_weights(model)
+            zeros, elements = offered(backend, ReadsWeights).zero_weights(model)
         except (NotOfferedError, WithoutValuesError) as error:
             return Unavailable(str(error))
         if not elements:

@@ -19,6 +19,7 @@ from profilerkit import (
 from profilerkit.backend import Backend
 from profilerkit.backend_kit.optimizers import OptimizerBytes, optimizer_bytes
 from profilerkit.inputs import ModelInputs
+from profilerkit.protocols import HoldsOptimizer, ReadsOptimizers, Trains, offered
 from profilerkit.trace.ignoring import Ignored, without_layers
 from profilerkit.trace.records import ModelTrace
 
@@ -142,7 +143,7 @@ class ComputeTraining(ProfilerFunction):
             optimizer_bytes(optimizer, ())  # a name that is not known is said before the work
         keys = [key.NAME for key in self.get_bounded_status_keys()]
         try:
-            trace = without_layers(backend.trace_training(model, ModelInputs.of(inputs)), ignore)
+            trace = without_layers(offered(backend, Trains).trace_training(model, ModelInputs.of(inputs)), ignore)
         except NotOfferedError as error:
             return dict.fromkeys(keys, Unavailable(str(error)))
         if trace.failure is not None:
@@ -158,17 +159,19 @@ class ComputeTraining(ProfilerFunction):
 
 def _taken(backend: Backend, model: Any, trace: ModelTrace, optimizer: Any) -> OptimizerBytes | str:
     if optimizer is None:
-        state = backend.optimizer_state(model)
+        state = backend.optimizer_state(model) if isinstance(backend, HoldsOptimizer) else 0
         return state if isinstance(state, str) else OptimizerBytes(state)
     if isinstance(optimizer, str):
         return optimizer_bytes(optimizer, trace.parameters)
-    return backend.optimizer_bytes(optimizer, trace.parameters)
+    if isinstance(backend, ReadsOptimizers):
+        return backend.optimizer_bytes(optimizer, trace.parameters)
+    return f"the state of {optimizer!r}: the {backend.name} backend reads no optimizers; give the name of one"
 
 
 def _memory(trace: ModelTrace, taken: OptimizerBytes | str, optimizer: Any, backend: Backend) -> dict[str, Any]:
     """Return the peak with what the optimizer takes, and its parts; lower bounds where a part is not known."""
     known = OptimizerBytes(0) if isinstance(taken, str) else taken
-    missing = (*trace.memory.missing, *((taken,) if isinstance(taken, str) else ()))
+    missing = (*trace.memory.missing, *((taken,) if isinstance(taken, str) else ()), *_untold(trace))
     in_update = trace.memory.weight_bytes + _left(trace) + known.update
     peak = max(trace.memory.peak_bytes(), in_update) + known.state
     parts = _parts_of_update(trace, known) if in_update > trace.memory.peak_bytes() else _parts(trace, known)
@@ -184,6 +187,14 @@ def _memory(trace: ModelTrace, taken: OptimizerBytes | str, optimizer: Any, back
 
 def _gradients(trace: ModelTrace) -> int:
     return sum(weight.bytes for weight in trace.parameters if weight.trainable)
+
+
+def _untold(trace: ModelTrace) -> tuple[str, ...]:
+    """Say of which weights it is not known whether they have gradients, where the trace leaves that to the weights."""
+    names = [weight.name for weight in trace.parameters if weight.trainable is None]
+    if not names or trace.memory.left_bytes is not None:
+        return ()
+    return (f"the gradients of weights of which it is not known whether they are trained ({', '.join(names[:5])})",)
 
 
 def _left(trace: ModelTrace) -> int:

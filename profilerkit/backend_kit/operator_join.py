@@ -64,6 +64,11 @@ class _Row:
         self.missing: dict[str, None] = {}
 
     @property
+    def called(self) -> Sequence[tuple[int, CalledOperator]]:
+        """The calls of the row; those of its operator by its name alone where it does not tell them."""
+        return self.time.called or ((0, CalledOperator(self.time.operator)),) * self.time.calls
+
+    @property
     def work(self) -> Work:
         if self.missing:
             return Work(None, None, "; ".join(self.missing))
@@ -130,7 +135,7 @@ class _Joined:
         seen: dict[str, list[tuple[int, _Row]]] = defaultdict(list)
         unknown: list[_Row] = []
         in_order = sorted(
-            ((order, row, called) for row in rows for order, called in row.time.called), key=lambda found: found[0]
+            ((order, row, called) for row in rows for order, called in row.called), key=lambda found: found[0]
         )
         for order, row, called in in_order:
             if not _find(called, (order, row), records, seen) and row not in unknown:
@@ -144,7 +149,8 @@ class _Joined:
                     row.records.append(records[name][place])
         rest = [op for name, each in records.items() if name not in seen for op in each]
         is_counted = all(op.operator not in self._uncounted for op in rest)
-        if len(unknown) == 1 and is_counted and any(op.flops for op in rest):
+        is_known = len(unknown) == 1 and bool(unknown[0].time.called)
+        if is_known and is_counted and any(op.flops for op in rest):
             unknown[0].records += rest  # one kernel has done what the trace has as several operators
             return
         for row in unknown:

@@ -52,6 +52,10 @@ def optimizer_bytes(name: str, weights: Iterable[WeightRecord]) -> OptimizerByte
             f"optimizer={name!r}: nothing is known of such an optimizer; known are, the nearest first: "
             f"{', '.join(by_likeness(name, OPTIMIZERS))}; or give the framework's own optimizer"
         )
+    weights = tuple(weights)
+    unknown = [weight.name for weight in weights if weight.trainable is None]
+    if unknown:
+        return f"the state of {name}: it is not known whether these weights are trained: {', '.join(unknown[:5])}"
     trained = [weight for weight in weights if weight.trainable]
     shapeless = [weight.name for weight in trained if math.prod(weight.shape) != weight.count]
     if known.of_shapes and shapeless:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from . import emit
+
+if TYPE_CHECKING:
+    from ..backend import Backend
 
 __all__ = ["command"]
 
@@ -63,13 +65,14 @@ def _installed(package: str) -> str:
         return "not installed"
 
 
-def _abilities(backend: Any) -> list[tuple[str, str]]:
-    """Return what a backend offers beyond what every one must: a method that it has of its own."""
-    from ..backend import Backend
+def _abilities(backend: Backend) -> list[tuple[str, str]]:
+    """Return what a backend offers beyond what every one must: the protocols that it is an instance of."""
+    from ..protocols import CAPABILITIES
 
-    said = []
-    for name, method in inspect.getmembers(Backend, inspect.isfunction):
-        what = getattr(method, "offers", None)
-        if what is not None:
-            said.append((what, "yes" if getattr(type(backend), name) is not method else "not offered"))
-    return [*said, ("runs models as", ", ".join(backend.execution_modes))]
+    said = [
+        (capability.offers, "yes" if isinstance(backend, capability.protocol) else "not offered")
+        for capability in CAPABILITIES
+        if capability.offers
+    ]
+    options = ", ".join(backend.offered_options) or "none"
+    return [*said, ("runs models as", ", ".join(backend.execution_modes)), ("options of a run", options)]

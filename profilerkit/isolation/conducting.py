@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..times.measurement import Measurement, Sampling, measure_interleaved
+from ..times.run import Run
 from .run import IsolatedRun, pump
 
 __all__ = ["conduct"]
@@ -102,18 +104,15 @@ class Conductor:
         return heard.sample
 
 
-class _Sampled:
-    """A call in another process, which that one times by its own clock."""
+class _Sampled(Run):
+    """A run in another process, which that one times by its own clock."""
 
     def __init__(self, conductor: Conductor, run: IsolatedRun) -> None:
-        self._conductor, self._run = conductor, run
+        super().__init__(lambda: conductor.sample(run))
 
-    def __call__(self) -> float:
-        return self.timed()
-
-    def timed(self) -> float:
-        """Return the seconds that the call took there."""
-        return self._conductor.sample(self._run)
+    def seconds(self, clock: Callable[[], float] = time.perf_counter) -> float:
+        """Return the seconds that the pass took there."""
+        return float(self())
 
 
 def _said(measurement: Measurement, session: str) -> dict[str, object]:

@@ -8,12 +8,13 @@ the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from ..process.collector import collector_paused
-from ..times.measurement import Measurement, Sampling, seconds_of
+from ..times.measurement import Measurement, Sampling
+from ..times.run import Run
 from ..times.turns import conducted_by
 from .channel import Channel, ChannelError
 
@@ -33,7 +34,7 @@ _PLAN = {
 def taking_turns(channel: Channel) -> Iterator[None]:
     """Let every measurement of this process go by the caller's word."""
 
-    def conduct(call: Callable[[], object], plan: Sampling) -> Measurement:
+    def conduct(run: Run, plan: Sampling) -> Measurement:
         channel.say(ready={name: getattr(plan, name) for name in _PLAN})
         with collector_paused():
             last = WARM_SECONDS
@@ -41,19 +42,19 @@ def taking_turns(channel: Channel) -> Iterator[None]:
                 said = channel.hear()
                 if "finish" in said:
                     return Measurement(**said["finish"])
-                last = _sample(call, plan, last)
+                last = _sample(run, plan, last)
                 channel.say(sample=last)
 
     with conducted_by(conduct):
         yield
 
 
-def _sample(call: Callable[[], object], plan: Sampling, last: float) -> float:
-    """Return the seconds of a call; a short one is made some times before, until it runs as one after another does."""
+def _sample(run: Run, plan: Sampling, last: float) -> float:
+    """Return the seconds of a pass; a short one is run some times before, until it runs as one after another does."""
     spent = 0.0
     while last < WARM_SECONDS and spent < WARM_SECONDS:
-        spent += max(seconds_of(call, plan.clock), 1e-7)
-    return seconds_of(call, plan.clock)
+        spent += max(run.seconds(plan.clock), 1e-7)
+    return run.seconds(plan.clock)
 
 
 def plan_of(said: Any) -> Sampling:

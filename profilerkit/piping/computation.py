@@ -16,13 +16,18 @@ from inspect import Parameter
 from typing import Any
 
 from ..errors import DependencyCycleError, IncompleteStatusError, InputError, MissingArgumentError, ModelFailedError
+from ..process.cached import cached_property
 from ..process.containment import blamed, contained, giver_of
+from ..protocols import fingerprint_of, inapplicable_to
 from ..times.measurement import Measurement
 from .function import ProfilerFunction, describe
 from .registry import PROVIDED, Binding, Registry
 from .status import Completeness, Failure, Metric, Outcome, StatusKey, is_number
 
 __all__ = ["Computation", "Remembered", "compute_in_order"]
+
+#: The outcome of a function that is not called; each of its keys gets the backend's reason when it is stored.
+_INAPPLICABLE = Outcome(None, Completeness.UNAVAILABLE, ("does not apply to this model",))
 
 
 @dataclass(frozen=True)
@@ -151,8 +156,8 @@ class Computation:
 
     def _compute(self, binding: Binding, resolved: Resolved) -> StatusKey:
         function = binding.function
-        blocked = _blocked_by(resolved.statuses)
         try:
+            blocked = _blocked_by(resolved.statuses) if self.applies(function) else _INAPPLICABLE
             returned = blocked if blocked is not None else self._invoke(binding, resolved)
             outcomes = self.outcomes(binding, returned)
         except Exception as error:
@@ -173,6 +178,21 @@ class Computation:
         finally:
             self._path.pop()
 
+    def applies(self, function: ProfilerFunction) -> bool:
+        """Say whether any key of a function has a meaning for the model."""
+        return any(key.NAME not in self._inapplicable for key in function.bounded_keys())
+
+    @cached_property
+    def _inapplicable(self) -> Mapping[str, str]:
+        return inapplicable_to(self.provided["backend"], self.provided["model"])
+
+    def _applicable(self, name: str, outcome: Outcome) -> Outcome:
+        """Return the outcome of a key; unavailable, with the backend's reason, where it does not apply to the model."""
+        reason = self._inapplicable.get(name)
+        if reason is None:
+            return outcome
+        return Outcome(None, Completeness.UNAVAILABLE, (f"does not apply to this model: {reason}",))
+
     def _fingerprint(self, function: ProfilerFunction) -> object:
         """Return the model's fingerprint: with the values of its parameters where a function may look at them.
 
@@ -180,7 +200,7 @@ class Computation:
         """
         values = not (function.ONLY_THROUGH_BACKEND or function.parameters().keys().isdisjoint(PROVIDED))
         if values not in self._fingerprints:
-            self._fingerprints[values] = self.provided["backend"].fingerprint(self.provided["model"], values)
+            self._fingerprints[values] = fingerprint_of(self.provided["backend"], self.provided["model"], values)
         return self._fingerprints[values]
 
     def store(
@@ -191,6 +211,7 @@ class Computation:
         missing = tuple(dict.fromkeys(m for status in resolved.statuses.values() for m in status.outcome.missing))
         fingerprint = self._fingerprint(binding.function)
         for name, outcome in outcomes.items():
+            outcome = self._applicable(name, outcome)
             held = self.registry[name] if name in self.registry else None
             if held is None or held.function is not binding.function:
                 continue
@@ -204,7 +225,8 @@ class Computation:
         """Keep an error as the outcome of every key that the failing function holds."""
         for held in self.registry:
             if held.function is binding.function:
-                status = held.key.computed(replace(Outcome.of(Failure(error)), note=blamed(error)))
+                outcome = replace(Outcome.of(Failure(error)), note=blamed(error))
+                status = held.key.computed(self._applicable(held.key.NAME, outcome))
                 self.memory[held.key.NAME] = Remembered(status, held.function, {})
 
     def outcomes(self, binding: Binding, returned: Any) -> dict[str, Outcome]:

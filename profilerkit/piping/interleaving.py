@@ -28,7 +28,8 @@ def measure_jointly(computations: Sequence[Computation], names: Collection[str])
 
 
 def _has_same(computation: Computation, name: str, function: JointFunction) -> bool:
-    return name in computation.registry and type(computation.registry[name].function) is type(function)
+    same = name in computation.registry and type(computation.registry[name].function) is type(function)
+    return same and computation.applies(computation.registry[name].function)
 
 
 def _measure(computations: Sequence[Computation], name: str, function: JointFunction) -> None:

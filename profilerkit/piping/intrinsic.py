@@ -10,6 +10,7 @@ from ..arguments.checking import checked, require_shallow
 from ..backend import Backend
 from ..errors import ArgumentError, InputError
 from ..inputs import DataLoader, ModelInputs, NoInputs, TensorSpec, parse_input_shape
+from ..protocols import fitted
 from ..trace.ignoring import Ignored, without_layers
 from ..trace.records import ModelTrace
 from .function import ProfilerFunction
@@ -59,7 +60,7 @@ class InputSource:
             return ModelInputs(*args, **{name: backend.random_tensor(spec, size) for name, spec in keywords.items()})
         if isinstance(self.example, Callable) and not backend.is_tensor(self.example):  # type: ignore[arg-type]
             return ModelInputs.of(self.example(batch_size or 1)).map(backend.as_tensor)
-        inputs = backend.fit_inputs(model, ModelInputs.of(self.example).map(backend.as_tensor))
+        inputs = fitted(backend, model, ModelInputs.of(self.example).map(backend.as_tensor))
         return inputs if batch_size is None else resized(inputs, backend, batch_size)
 
 
@@ -129,7 +130,7 @@ class ComputeInputs(ProfilerFunction):
         """
         try:
             call = checked("call", call)
-            inputs = backend.fit_inputs(model, self._build(model, backend, data_splits, batch_size, split))
+            inputs = fitted(backend, model, self._build(model, backend, data_splits, batch_size, split))
             return inputs if call is None else inputs.given_to(call)
         except Exception as error:
             return NoInputs(error)

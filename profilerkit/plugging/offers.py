@@ -23,6 +23,7 @@ from ..piping.registry import Registry
 from ..piping.status import StatusKey
 from ..process.containment import contained, remember_giver, said_of
 from ..process.locks import Lock
+from ..protocols import TakesCosts, offered
 from .extension import LoaderInfo, RendererInfo
 from .loaded_files import in_plain_names
 from .manager import (
@@ -38,6 +39,7 @@ from .manager import (
     switched_off_plugins,
     without_others,
 )
+from .recognition import accepts, candidates, claims, equal_claims, require_version
 from .sources import warn
 
 __all__ = [
@@ -201,18 +203,23 @@ def functions_offered(backend: Backend) -> list[Offer[ProfilerFunction]]:
 def find_backend(model: Any) -> Backend:
     """Return the backend for a model, recognised by where the classes of its MRO come from.
 
-    The first class that a backend claims decides, so that a Keras model is Keras' also where it runs on torch.
+    The first class that a backend claims decides, so that a Keras model is Keras' also where it runs on torch; of
+    several that claim a class, the one that names it most exactly. One that does not accept the model after all leaves
+    it to the next. Two that name it equally and accept it raise `RegistrationConflictError`.
     """
     offered = offered_backends()
-    willing = list(offered)
-    for cls in type(model).__mro__:
-        root = cls.__module__.partition(".")[0]
-        for offer in [each for each in willing if root in each.item.frameworks]:
-            claimed = _claims(offer, model)
-            if claimed:
-                return load(offer.item)
-            if claimed is None:
-                willing.remove(offer)
+    declining: Backend | None = None
+    for group in candidates(type(model), offered):
+        claiming = [offer for offer in group if claims(offer, model)]
+        loaded = _loaded_of(claiming)
+        accepting = [(offer, backend) for offer, backend in loaded if accepts(offer, backend, model)]
+        if len(accepting) > 1:
+            raise equal_claims(model, [offer for offer, _ in accepting])
+        if accepting:
+            return accepting[0][1]
+        declining = declining or next((backend for _, backend in loaded), None)
+    if declining is not None:  # what it says of the model is better than that nobody knows it
+        return declining
     listing = (
         ", ".join(offer.item.name for offer in offered) or "none: reinstall profilerkit, its entry points are missing"
     )
@@ -231,17 +238,17 @@ def find_backend(model: Any) -> Backend:
     )
 
 
-def _claims(offer: Offer[BackendInfo], model: Any) -> bool | None:
-    """Say whether a backend claims a model; None, with a warning, where it cannot be asked."""
-    try:
-        with contained(offer.plugin, f"claims of the {offer.item.name} backend"):
-            return bool(offer.item.claims(model))
-    except BackendNotFoundError:
-        raise
-    except Exception as error:  # whatever a plugin does wrong, the others go on
-        said = f"{said_of(error)}; it is left out; {offer.plugin.way_out}"
-        warn(f"claims of the {offer.item.name} backend of plugin {offer.plugin} raised {said}")
-        return None
+def _loaded_of(claiming: list[Offer[BackendInfo]]) -> list[tuple[Offer[BackendInfo], Backend]]:
+    """Return the backends that claim a model, loaded; what keeps all of them from it is raised."""
+    loaded, errors = [], []
+    for offer in claiming:
+        try:
+            loaded.append((offer, load(offer.item)))
+        except BackendNotInstalledError as error:
+            errors.append(error)
+    if errors and not loaded:
+        raise errors[0]
+    return loaded
 
 
 def backend_named(name: str) -> Backend:
@@ -265,8 +272,10 @@ def without_switched_off() -> str:
 def load(info: BackendInfo) -> Backend:
     """Import a backend's framework and return the backend, with the cost formulas that plugins offer for it.
 
-    Raises `BackendNotInstalledError` where that fails, whatever the framework or the plugin raises.
+    Raises `BackendNotInstalledError` where that fails, whatever the framework or the plugin raises, and where the
+    backend is written for another version of the interface.
     """
+    require_version(info, _giver_of(info))
     try:
         with contained(_giver_of(info), f"loading the {info.name} backend"):
             backend = info.load()
@@ -324,7 +333,11 @@ def equipped(backend: Backend) -> Backend:
                 if costs:
                     with contained(plugin, "a cost formula"):
                         added = {op: _contained(plugin, op, formula) for op, formula in costs.items()}
-                        add_whole(backend.add_costs, added, functools.partial(given.setdefault, plugin, costs))
+                        add_whole(
+                            offered(backend, TakesCosts).add_costs,
+                            added,
+                            functools.partial(given.setdefault, plugin, costs),
+                        )
             except RegistrationConflictError as error:
                 remedy = f"uninstall that package, or switch the plugin off: {plugin.switching_off}"
                 raise RegistrationConflictError(
@@ -355,7 +368,7 @@ def _contained(plugin: PluginInfo, op: Any, formula: Callable[..., Any]) -> Call
 
 def _given_to(backend: Backend) -> dict[PluginInfo, Costs]:
     # What takes no formulas at all has nothing that an instance could lack, and says so once.
-    if backend.shares_costs or type(backend).add_costs is Backend.add_costs:
+    if backend.shares_costs or not isinstance(backend, TakesCosts):
         return _formulas.setdefault(backend.name, {})
     with _LOCK:
         if id(backend) not in _formulas:

@@ -9,6 +9,7 @@ from ..backend import Backend, Device
 from ..errors import InputError
 from ..inputs import DataLoader, ForwardPass, ModelInputs, TensorSpec
 from ..inputs import _dtype_name as dtype_name
+from ..protocols import FitsInputs, NoticesTraining, OpensModels
 from .architectures import ARCHITECTURES
 from .subject import BackendSubject, expect, expect_equal, raised_by
 
@@ -47,7 +48,7 @@ class ContractChecks(BackendSubject):
     def test_a_model_is_opened_as_it_is(self) -> None:
         """What is no path goes through `opened` untouched."""
         model = self.built(self.any_architecture())
-        expect(self.backend.opened(model) is model, "opened(model) returned another object than the model")
+        expect(self.offered(OpensModels).opened(model) is model, "opened(model) returned another object than the model")
 
     def test_names_are_words(self) -> None:
         """The backend and each model have one."""
@@ -65,7 +66,7 @@ class ContractChecks(BackendSubject):
         """In the model's own layout nothing is changed."""
         architecture = self.any_architecture()
         inputs = self.inputs(architecture)
-        fitted = self.backend.fit_inputs(self.built(architecture), inputs)
+        fitted = self.offered(FitsInputs).fit_inputs(self.built(architecture), inputs)
         expect(isinstance(fitted, ModelInputs), f"fit_inputs returned {fitted!r}, not ModelInputs")
         found, expected = ([tuple(leaf.shape) for leaf in given.leaves()] for given in (fitted, inputs))
         expect_equal(found, expected, "shapes after fit_inputs, of inputs in the layout of the model")
@@ -74,14 +75,15 @@ class ContractChecks(BackendSubject):
         """It stays the same while the model is traced and run."""
         architecture = self.any_architecture()
         model, inputs = self.builders[architecture.name](), self.inputs(architecture)
-        before = self.backend.fingerprint(model)
+        fingerprint = self.offered(NoticesTraining).fingerprint
+        before = fingerprint(model)
         if before is None:
-            self.skip(f"the {self.backend.name} backend offers no fingerprint")
+            self.skip(f"the {self.backend.name} backend does not tell whether the model was trained")
         self.backend.trace(model, inputs)
         self.run_forward(model, inputs)
-        expect(self.backend.fingerprint(model) == before, "the fingerprint changed while the model was traced and run")
+        expect(fingerprint(model) == before, "the fingerprint changed while the model was traced and run")
         self.change_a_parameter(model)
-        expect(self.backend.fingerprint(model) != before, "the fingerprint did not change when a parameter did")
+        expect(fingerprint(model) != before, "the fingerprint did not change when a parameter did")
 
     def test_the_environment_is_text(self) -> None:
         """Names and values that a report can be read by."""

@@ -46,9 +46,9 @@ class FailingChecks(BackendSubject):
             MESSAGE in str(found.failure),
             f"the failure of a model that raises is {found.failure!r}, without its message",
         )
-        with self.handed_back(model, "forward() of a model that raises"):
+        with self.handed_back(model, "run() of a model that raises"):
             error = raised_by(lambda: self.run_forward(model, inputs))
-        expect(MESSAGE in str(error), f"forward() of a model that raises raised {error!r}, without the model's message")
+        expect(MESSAGE in str(error), f"run() of a model that raises raised {error!r}, without the model's message")
 
     def test_metrics_of_a_model_that_raises_fail_one_by_one(self) -> None:
         """What needs no run is there; what does says why it is not."""
@@ -80,7 +80,7 @@ class FailingChecks(BackendSubject):
         ran: list[bool] = []
         asked = {
             "resolve_device": lambda: self.backend.resolve_device(model, NO_DEVICE),
-            "forward": lambda: self.run_forward(model, inputs, device=NO_DEVICE),
+            "run": lambda: self.run_forward(model, inputs, device=NO_DEVICE),
             "evaluate": lambda: self.backend.evaluate(model, lambda: ran.append(True), NO_DEVICE),
         }
         for name, ask in asked.items():

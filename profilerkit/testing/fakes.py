@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
-from ..backend import Backend, Device, DeviceLike
+from ..backend import AS_IT_IS, Backend, Device, DeviceLike, RunOptions
 from ..errors import DeviceNotAvailableError, InputError, ModelFailedError
 from ..inputs import ModelInputs, TensorSpec
+from ..times.run import Run
 from ..trace.records import LayerCall, LayerRecord, MemoryTimeline, ModelTrace, OpRecord, TensorInfo, WeightRecord
 from .expected import Architecture, DataFormat
 
@@ -91,7 +92,7 @@ class FakeLayer:
     macs: int = 0
     flops: int = 0
     activation_bytes: int = 0
-    trainable: bool = True
+    trainable: bool | None = True
     uncounted: str | None = None
     type: str = "FakeLayer"
     calls: int = 1
@@ -236,15 +237,11 @@ class FakeBackend(Backend):
         memory = MemoryTimeline(weights, given, live)
         return ModelTrace(_records(model, called), operators, memory, uncounted, "given numbers")
 
-    @contextmanager
-    def forward(
-        self, model: FakeModel, inputs: ModelInputs, device: DeviceLike = None, mode: str | None = None
-    ) -> Iterator[Callable[[], Any]]:
-        """Yield a call of the model."""
-        self.resolve_device(model, device)
-        self.mode(mode)
-        with _inference(model):
-            yield lambda: inputs.run(model)
+    def run(self, model: FakeModel, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> AbstractContextManager[Run]:
+        """Return a context that yields a run of the model, in inference mode."""
+        self.resolve_device(model, options.device)
+        self.mode(options)
+        return _running(model, inputs)
 
     def evaluate(self, model: FakeModel, call: Callable[[], T], device: DeviceLike = None) -> T:
         """Return ``call()``."""
@@ -267,6 +264,12 @@ class FakeBackend(Backend):
     def environment(self) -> Mapping[str, str]:
         """Return that it is a fake."""
         return {"fake": "1.0"}
+
+
+@contextmanager
+def _running(model: FakeModel, inputs: ModelInputs) -> Iterator[Run]:
+    with _inference(model):
+        yield Run(lambda: inputs.run(model))
 
 
 @contextmanager

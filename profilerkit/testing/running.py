@@ -6,6 +6,8 @@ import math
 
 from ..backend import RunOptions
 from ..errors import InputError, NotOfferedError
+from ..protocols import CountsNonzero, MeasuresMemory, ReadsWeights, TimesLayers, TimesOperators, Trains
+from ..times.run import Run
 from .architectures import ARCHITECTURES
 from .subject import BackendSubject, expect, expect_equal, raised_by
 
@@ -24,23 +26,33 @@ class RunningChecks(BackendSubject):
         expect(self.backend.execution_modes, "execution_modes is empty; name the ways the backend can run a model")
         for mode in (None, *self.backend.execution_modes):
             with (
-                self.handed_back(model, f"forward(mode={mode!r})"),
-                self.backend.forward(model, inputs, mode=mode) as call,
+                self.handed_back(model, f"run(mode={mode!r})"),
+                self.backend.run(model, inputs, RunOptions(mode=mode)) as run,
             ):
-                call()
-                call()
-            seconds = getattr(call, "first_call_seconds", None)
+                expect(isinstance(run, Run), f"run(mode={mode!r}) yielded {run!r}; yield a profilerkit.Run")
+                run()
+                run()
+                self._expect_times(run, mode)
+            seconds = run.first_call_seconds
             expect(seconds is None or seconds > 0, f"first_call_seconds in mode {mode!r} is {seconds!r}, not positive")
 
+    def _expect_times(self, run: Run, mode: str | None) -> None:
+        samples, parts = run.samples(PASSES), run.parts()
+        expect_equal(len(samples), PASSES, f"samples that run.samples({PASSES}) took in mode {mode!r}")
+        expect(min(samples) >= 0, f"run.samples({PASSES}) in mode {mode!r} returned {samples}; a time is not negative")
+        named = all(isinstance(name, str) and name and seconds >= 0 for name, seconds in parts.items())
+        expect(named, f"run.parts() in mode {mode!r} returned {parts!r}; give seconds by the names of the parts")
+
     def test_steps_of_training_run(self) -> None:
-        """Where the backend offers them: `running` with ``training=True`` yields a call that can be made again."""
+        """Where the backend offers them: `run` with ``training=True`` yields a call that can be made again."""
         architecture = self.any_architecture()
         model, inputs = self.built(architecture), self.inputs(architecture)
-        with self.handed_back(model, "running(training=True)"):
+        with self.handed_back(model, "run(training=True)"):
             try:
-                with self.backend.running(model, inputs, options=RunOptions(training=True)) as call:
-                    call()
-                    call()
+                with self.backend.run(model, inputs, RunOptions(training=True)) as run:
+                    run()
+                    run()
+                    self._expect_times(run, None)
             except NotOfferedError as error:
                 self.skip(str(error))
 
@@ -50,7 +62,7 @@ class RunningChecks(BackendSubject):
         error = raised_by(lambda: self.run_forward(self.built(architecture), self.unfitting(architecture)))
         expect(
             error is not None,
-            f"forward of {architecture.name} with inputs that do not fit raised nothing: does the call run the model?",
+            f"run of {architecture.name} with inputs that do not fit raised nothing: does the call run the model?",
         )
 
     def test_an_unknown_mode_is_an_input_error(self) -> None:
@@ -60,7 +72,7 @@ class RunningChecks(BackendSubject):
         error = raised_by(lambda: self.run_forward(model, inputs, mode="no such mode"))
         expect(
             isinstance(error, InputError) and "no such mode" in str(error),
-            f"forward(mode='no such mode') raised {error!r}; let self.mode(mode) raise InputError",
+            f"run(mode='no such mode') raised {error!r}; let self.mode(options) raise InputError",
         )
 
     def test_times_are_positive_and_give_the_throughput(self) -> None:
@@ -119,7 +131,7 @@ class RunningChecks(BackendSubject):
         model, inputs = self.built(architecture), self.inputs(architecture)
         with self.handed_back(model, "layer_times()"):
             try:
-                times = self.backend.layer_times(model, inputs, passes=PASSES, backward=False)
+                times = self.offered(TimesLayers).layer_times(model, inputs, passes=PASSES, backward=False)
             except NotOfferedError as error:
                 self.skip(str(error))
         paths = {layer.path for layer in self.traced(architecture).layers}
@@ -135,7 +147,7 @@ class RunningChecks(BackendSubject):
         model, inputs = self.built(architecture), self.inputs(architecture)
         with self.handed_back(model, "operator_times()"):
             try:
-                times = self.backend.operator_times(model, inputs, passes=PASSES, backward=False)
+                times = self.offered(TimesOperators).operator_times(model, inputs, passes=PASSES, backward=False)
             except NotOfferedError as error:
                 self.skip(str(error))
         paths = {layer.path for layer in self.traced(architecture).layers}
@@ -157,7 +169,7 @@ class RunningChecks(BackendSubject):
         model = self.built(mlp)
         with self.handed_back(model, "trace_training()"):
             try:
-                found = self.backend.trace_training(model, self.inputs(mlp))
+                found = self.offered(Trains).trace_training(model, self.inputs(mlp))
             except NotOfferedError as error:
                 self.skip(str(error))
         first = mlp.layer_numbers(3)[1].macs
@@ -172,10 +184,10 @@ class RunningChecks(BackendSubject):
         model = self.built(mlp)
         with self.handed_back(model, "zero_weights() and trace_nonzero()"):
             try:
-                zeros, elements = self.backend.zero_weights(model)
+                zeros, elements = self.offered(ReadsWeights).zero_weights(model)
                 expect_equal(elements, mlp.params, "the elements among which zero_weights() of mlp counts")
                 expect(0 <= zeros <= elements, f"zero_weights() of mlp finds {zeros} zeros among {elements}")
-                found = self.backend.trace_nonzero(model, self.inputs(mlp))
+                found = self.offered(CountsNonzero).trace_nonzero(model, self.inputs(mlp))
             except NotOfferedError as error:
                 self.skip(str(error))
         macs = mlp.macs(3)
@@ -189,7 +201,7 @@ class RunningChecks(BackendSubject):
         model = self.built(mlp)
         with self.handed_back(model, "measured_memory()"):
             try:
-                found = self.backend.measured_memory(model, self.inputs(mlp))
+                found = self.offered(MeasuresMemory).measured_memory(model, self.inputs(mlp))
             except NotOfferedError as error:
                 self.skip(str(error))
         shapes = [*(spec.channels_last.shape for spec in mlp.inputs.values()), *mlp.outputs.values()]

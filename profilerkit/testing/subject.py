@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn, TypeVar
 
-from ..backend import Backend
+from ..backend import Backend, RunOptions
+from ..errors import NotOfferedError
 from ..inputs import ModelInputs, TensorSpec
 from ..profiler import Profiler
+from ..protocols import offered
 from ..trace.records import ModelTrace
 from .architectures import ARCHITECTURES
 from .expected import Architecture, DataFormat
 from .snapshots import differences, facts_of, process_facts
 
 __all__ = ["BATCH_SIZES", "BackendSubject", "expect", "expect_equal", "raised_by"]
+
+P = TypeVar("P")
 
 BATCH_SIZES = (1, 3)
 
@@ -153,8 +157,15 @@ class BackendSubject:
 
     def run_forward(self, model: Any, inputs: ModelInputs, **options: Any) -> Any:
         """Make one forward pass the way that timing does."""
-        with self.backend.forward(model, inputs, **options) as call:
-            return call()
+        with self.backend.run(model, inputs, RunOptions(**options)) as run:
+            return run()
+
+    def offered(self, protocol: Callable[..., P]) -> P:
+        """Return the backend as what offers a protocol; the running test is left out where it does not."""
+        try:
+            return offered(self.backend, protocol)
+        except NotOfferedError as error:
+            self.skip(str(error))
 
     def unfitting(self, architecture: Architecture, batch_size: int = 3) -> ModelInputs:
         """Return inputs with one more element in each dimension but the batch, which no layer of the model takes."""

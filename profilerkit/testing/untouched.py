@@ -22,7 +22,7 @@ class UntouchedChecks(BackendSubject):
     def test_running_leaves_the_model_as_it_was(self, architecture: Architecture) -> None:
         """Forward passes as they are timed, and an evaluation that calls the model."""
         model, inputs = self.built(architecture), self.inputs(architecture)
-        with self.handed_back(model, f"forward() of {architecture.name}"):
+        with self.handed_back(model, f"run() of {architecture.name}"):
             self.run_forward(model, inputs)
         with self.handed_back(model, f"evaluate() of {architecture.name}"):
             self.backend.evaluate(model, lambda: self.call(model, inputs))
@@ -31,7 +31,7 @@ class UntouchedChecks(BackendSubject):
         """Inputs that do not fit raise somewhere inside the model."""
         architecture = self.any_architecture()
         model = self.built(architecture)
-        with self.handed_back(model, f"forward() of {architecture.name} with inputs that do not fit"):
+        with self.handed_back(model, f"run() of {architecture.name} with inputs that do not fit"):
             raised_by(lambda: self.run_forward(model, self.unfitting(architecture)))
 
     def test_preserved_says_nothing_of_what_is_raised_inside(self) -> None:

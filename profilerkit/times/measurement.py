@@ -22,9 +22,10 @@ from ..arguments.checking import checked
 from ..arguments.rules import RULES, of_kind
 from ..errors import ArgumentError
 from ..process.collector import collector_paused
+from .run import Run, several
 from .turns import conductor
 
-__all__ = ["Measurement", "Ratio", "Sampling", "measure", "measure_interleaved", "seconds_of"]
+__all__ = ["Measurement", "Ratio", "Sampling", "measure", "measure_interleaved"]
 
 _sessions = count(1)
 
@@ -328,22 +329,30 @@ def measure(call: Callable[[], object], sampling: Sampling | None = None) -> Mea
 
 
 def measure_interleaved(calls: Sequence[Callable[[], object]], sampling: Sampling | None = None) -> list[Measurement]:
-    """Time several calls in turn (A B B A ...): as many samples of each, in seconds, paired by round."""
+    """Time several calls in turn (A B B A ...): as many samples of each, in seconds, paired by round.
+
+    A call that is a `Run` is timed as it says: by its device's own clock where it has one.
+    """
     plan = sampling or Sampling()
+    runs = [Run.of(call) for call in calls]
     conduct = conductor()
-    if conduct is not None and len(calls) == 1:
-        return [conduct(calls[0], plan)]
+    if conduct is not None and len(runs) == 1:
+        return [conduct(runs[0], plan)]
     session = (os.getpid() << 96) | (time.time_ns() << 32) | next(_sessions)  # no two processes share one
     # Of several calls only the ratios are asked to be precise, so a single one is not warned of.
-    wanted = plan.relative_precision if len(calls) == 1 and plan.num_iters is None else None
+    wanted = plan.relative_precision if len(runs) == 1 and plan.num_iters is None else None
     with collector_paused():
-        warmups = [_warm_up(call, plan) for call in calls]
-        samples: list[list[float]] = [[] for _ in calls]
-        deadline = plan.clock() + plan.max_seconds * len(calls)
+        warmups = [_warm_up(run, plan) for run in runs]
+        samples: list[list[float]] = [[] for _ in runs]
+        deadline = plan.clock() + plan.max_seconds * len(runs)
         check_at = plan.num_iters or plan.min_samples
         while True:
             while len(samples[0]) < check_at:
-                _one_round(calls, samples, plan.clock)
+                if len(runs) == 1 and runs[0].TAKES_SEVERAL:
+                    left = math.inf if plan.num_iters is not None else deadline - plan.clock()
+                    samples[0] += several(runs[0], samples[0], check_at - len(samples[0]), left, plan.clock)
+                else:
+                    _one_round(runs, samples, plan.clock)
                 if plan.num_iters is None and len(samples[0]) >= 3 and plan.clock() >= deadline:
                     check_at = len(samples[0])
             results = [
@@ -355,20 +364,10 @@ def measure_interleaved(calls: Sequence[Callable[[], object]], sampling: Samplin
             check_at = math.ceil(check_at * 1.2)
 
 
-def _one_round(calls: Sequence[Callable[[], object]], samples: list[list[float]], clock: Callable[[], float]) -> None:
-    order = range(len(calls)) if len(samples[0]) % 2 == 0 else range(len(calls) - 1, -1, -1)
+def _one_round(runs: Sequence[Run], samples: list[list[float]], clock: Callable[[], float]) -> None:
+    order = range(len(runs)) if len(samples[0]) % 2 == 0 else range(len(runs) - 1, -1, -1)
     for index in order:
-        samples[index].append(seconds_of(calls[index], clock))
-
-
-def seconds_of(call: Callable[[], object], clock: Callable[[], float]) -> float:
-    """Run a call and return its seconds: by the device's own clock where the call has one, as ``timed``."""
-    timed: Callable[[], float] | None = getattr(call, "timed", None)
-    if timed is not None:
-        return timed()
-    start = clock()
-    call()
-    return clock() - start
+        samples[index].append(runs[index].seconds(clock))
 
 
 def _precise(results: Sequence[Measurement], precision: float) -> bool:
@@ -379,13 +378,13 @@ def _precise(results: Sequence[Measurement], precision: float) -> bool:
     return all(ratio.high - ratio.low <= precision * ratio.value for ratio in ratios)
 
 
-def _warm_up(call: Callable[[], object], plan: Sampling) -> list[float]:
-    """Call until three calls in a row bring nothing new, for a quarter of the time at most."""
+def _warm_up(run: Run, plan: Sampling) -> list[float]:
+    """Run until three passes in a row bring nothing new, for a quarter of the time at most."""
     times: list[float] = []
     stale, best = 0, math.inf
     deadline = plan.clock() + plan.max_seconds / 4
     while len(times) < plan.warmup if plan.warmup is not None else stale < 3:
-        times.append(seconds_of(call, plan.clock))
+        times.append(run.seconds(plan.clock))
         stale = 0 if times[-1] < best * 0.95 else stale + 1
         best = min(best, times[-1])
         if plan.warmup is None and plan.clock() >= deadline:

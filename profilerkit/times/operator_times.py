@@ -54,8 +54,9 @@ class OperatorTime:
     """Seconds of an operator in one layer, in each of several passes: of all its calls, and of what they called.
 
     ``calls`` is how often the last pass called it; ``called`` are those calls with what each called inside, each with
-    its place in the order of the layer's calls (the same place where the order is not known). ``phase`` is "forward" or
-    "backward".
+    its place in the order of the layer's calls (the same place where the order is not known). Where the profiler does
+    not tell what it called, ``called`` is None, and its work is what the static trace has for operators of its name in
+    its layer. ``phase`` is "forward" or "backward".
     """
 
     operator: str
@@ -64,7 +65,7 @@ class OperatorTime:
     calls: int
     seconds: tuple[float, ...]
     kernels: tuple[KernelTime, ...] = ()
-    called: tuple[tuple[int, CalledOperator], ...] = ()
+    called: tuple[tuple[int, CalledOperator], ...] | None = None
 
 
 @dataclass(frozen=True)

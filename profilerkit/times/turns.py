@@ -7,10 +7,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeAlias
 
+from .run import Run
+
 __all__ = ["Conductor", "conducted_by", "conductor"]
 
-#: Given a call and how to sample it, returns its `profilerkit.Measurement`.
-Conductor: TypeAlias = "Callable[[Callable[[], object], Any], Any]"
+#: Given a run and how to sample it, returns its `profilerkit.Measurement`.
+Conductor: TypeAlias = "Callable[[Run, Any], Any]"
 
 _conductor: ContextVar[Conductor | None] = ContextVar("conductor", default=None)
 

@@ -42,7 +42,8 @@ class WeightRecord:
     """A parameter or buffer of a layer.
 
     ``identity`` is equal for tied weights and for no others. ``trainable`` and ``persistent`` say whether training
-    changes it and whether it is saved with the model. ``shape`` is empty for a scalar, and where it is not known.
+    changes it (None where that is not known) and whether it is saved with the model. ``shape`` is empty for a scalar,
+    and where it is not known.
     """
 
     name: str
@@ -50,7 +51,7 @@ class WeightRecord:
     count: int
     bytes: int
     dtype: str
-    trainable: bool
+    trainable: bool | None
     persistent: bool = True
     shape: tuple[int, ...] = ()
 
@@ -208,8 +209,10 @@ class ModelTrace:
         return sum(weight.count for weight in self.parameters)
 
     @property
-    def trainable_params(self) -> int:
-        """Elements of the distinct parameters that training changes."""
+    def trainable_params(self) -> int | None:
+        """Elements of the distinct parameters that training changes; None where that is not known of all of them."""
+        if any(weight.trainable is None for weight in self.parameters):
+            return None
         return sum(weight.count for weight in self.parameters if weight.trainable)
 
     @property

@@ -110,7 +110,8 @@ class _Weights:
 
     def __init__(self, layer: LayerRecord, shared: set[int]) -> None:
         self.by_dtype: dict[str, int] = {}
-        self.trainable = self.saved_bytes = 0
+        self.trainable: int | None = 0
+        self.saved_bytes = 0
         self.shared: dict[int, WeightRecord] = {}
         self.shared_saved: dict[int, WeightRecord] = {}
         for weight in layer.parameters:
@@ -118,7 +119,7 @@ class _Weights:
                 self.shared[weight.identity] = weight
             else:
                 self.by_dtype[weight.dtype] = self.by_dtype.get(weight.dtype, 0) + weight.count
-                self.trainable += weight.count if weight.trainable else 0
+                self.trainable = _plus(self.trainable, _trainable(weight))
         for weight in (*layer.buffers, *layer.parameters):  # what is a parameter too is that
             if weight.persistent and weight.identity in shared:
                 self.shared_saved[weight.identity] = weight
@@ -129,7 +130,7 @@ class _Weights:
         """Add the weights of a layer inside."""
         for dtype, count in inner.by_dtype.items():
             self.by_dtype[dtype] = self.by_dtype.get(dtype, 0) + count
-        self.trainable += inner.trainable
+        self.trainable = _plus(self.trainable, inner.trainable)
         self.saved_bytes += inner.saved_bytes
         self.shared.update(inner.shared)
         self.shared_saved.update(inner.shared_saved)
@@ -139,7 +140,7 @@ class _Weights:
         by_dtype, trainable, saved_bytes = dict(self.by_dtype), self.trainable, self.saved_bytes
         for weight in self.shared.values():
             by_dtype[weight.dtype] = by_dtype.get(weight.dtype, 0) + weight.count
-            trainable += weight.count if weight.trainable else 0
+            trainable = _plus(trainable, _trainable(weight))
         for weight in self.shared_saved.values():
             saved_bytes += weight.bytes
         return {
@@ -148,6 +149,15 @@ class _Weights:
             "params_by_dtype": by_dtype,
             "weight_bytes": saved_bytes,
         }
+
+
+def _trainable(weight: WeightRecord) -> int | None:
+    """Return the elements of a weight that training changes; None where that is not known."""
+    return None if weight.trainable is None else weight.count if weight.trainable else 0
+
+
+def _plus(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one + other
 
 
 def of_calls(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:

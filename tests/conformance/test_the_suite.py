@@ -45,7 +45,7 @@ CAUGHT = {
     "no memory timeline": ("test_memory_of_weights_and_inputs", "values of the memory timeline of mlp"),
     "a trace that remembers the first batch": ("test_macs_and_flops", "macs of mlp for a batch of 3: found 1312"),
     "a forward pass that does not run": ("test_forward_really_runs_the_model", "does the call run the model?"),
-    "any mode will do": ("test_an_unknown_mode_is_an_input_error", "let self.mode(mode) raise InputError"),
+    "any mode will do": ("test_an_unknown_mode_is_an_input_error", "let self.mode(options) raise InputError"),
     "an evaluation that loses its value": ("test_evaluate_returns_what_the_call_returns", "returned None"),
     "an evaluation that wraps errors": ("test_evaluate_lets_errors_pass", "RuntimeError('evaluation failed')"),
     "an evaluation in training mode": ("test_evaluate_is_in_inference_mode", "two evaluations of mlp differ"),
@@ -55,9 +55,9 @@ CAUGHT = {
     ),
     "a model left in inference mode where it raised": (
         "test_a_run_that_fails_leaves_the_model_as_it_was",
-        "forward() of mlp with inputs that do not fit changed the model",
+        "run() of mlp with inputs that do not fit changed the model",
     ),
-    "a forward pass that trains": ("test_running_leaves_the_model_as_it_was", "forward() of mlp changed the model"),
+    "a forward pass that trains": ("test_running_leaves_the_model_as_it_was", "run() of mlp changed the model"),
     "random numbers drawn": (
         "test_tracing_leaves_the_model_as_it_was",
         "changed the process; hand it back as it was: random.getstate()",
@@ -155,7 +155,7 @@ CAUGHT = {
     "a failure without words": ("test_inputs_that_do_not_fit_are_a_failure_of_the_trace", "has no message"),
     "a forward pass that loses the message": (
         "test_a_model_that_raises_is_quoted",
-        "forward() of a model that raises raised",
+        "run() of a model that raises raised",
     ),
     "a trace that takes all metrics with it": (
         "test_metrics_of_a_model_that_raises_fail_one_by_one",
@@ -189,7 +189,7 @@ CAUGHT = {
     "a step of training that leaves something out": ("test_steps_of_training_are_traced", "('fake::op (1 call)',)"),
     "training steps that change the model": (
         "test_steps_of_training_run",
-        "running(training=True) changed the model",
+        "run(training=True) changed the model",
     ),
     "no tensor is a tensor": (
         "test_random_tensors",
@@ -214,6 +214,13 @@ CAUGHT = {
         "test_every_default_metric_has_a_value_or_a_reason",
         "execution_time of mlp is unavailable, without a reason",
     ),
+    "a run that is a plain function": ("test_forward_runs_in_every_mode", "yield a profilerkit.Run"),
+    "samples that are too few": (
+        "test_forward_runs_in_every_mode",
+        "samples that run.samples(3) took in mode None: found 2, expected 3",
+    ),
+    "a clock that runs backwards": ("test_forward_runs_in_every_mode", "a time is not negative"),
+    "parts of a run without names": ("test_forward_runs_in_every_mode", "give seconds by the names of the parts"),
     "times that are nothing": ("test_forward_runs_in_every_mode", "first_call_seconds in mode None is 0.0"),
 }
 

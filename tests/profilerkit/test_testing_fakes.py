@@ -66,7 +66,7 @@ def test_running_a_fake_model_is_in_inference_mode_and_leaves_it_as_it_was() -> 
     seen: list[bool] = []
     model = FakeModel(on_call=lambda: seen.append(model.training))
     backend = FakeBackend()
-    with backend.forward(model, ModelInputs(FakeTensor((1, 2)))) as call:
+    with backend.run(model, ModelInputs(FakeTensor((1, 2)))) as call:
         call()
     with pytest.raises(ZeroDivisionError):
         backend.evaluate(model, lambda: [model(), 1 / 0])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from profilerkit import InputError, profile
-from profilerkit.backend import AS_IT_IS
+from profilerkit.backend import AS_IT_IS, RunOptions
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
 
 
@@ -17,10 +17,8 @@ class TwoRanks(FakeBackend):
     def ranks(self, model: Any) -> int:
         return 2
 
-    def running(
-        self, model: Any, inputs: Any, device: Any = None, mode: str | None = None, options: Any = AS_IT_IS
-    ) -> Any:
-        return super().forward(model, inputs, device, mode)
+    def run(self, model: Any, inputs: Any, options: RunOptions = AS_IT_IS) -> Any:
+        return super().run(model, inputs)
 
 
 def timed(metric: str, **given: Any) -> Any:

@@ -24,6 +24,7 @@ from profilerkit import (
     profile,
 )
 from profilerkit.plugging.offers import backend_named, find_backend
+from profilerkit.protocols import Trains, offered
 from profilerkit.testing import ARCHITECTURES
 from profilerkit_metrics import ComputeEvalMetric
 from profilerkit_numpy.backend import NumpyBackend
@@ -98,7 +99,7 @@ def test_what_it_does_not_offer_is_said() -> None:
     }.items():
         assert report.status(name).missing == (reason,)
     with pytest.raises(NotOfferedError):
-        BACKEND.trace_training(numpy_networks.mlp(), ModelInputs(np.zeros((1, 20))))
+        offered(BACKEND, Trains).trace_training(numpy_networks.mlp(), ModelInputs(np.zeros((1, 20))))
 
 
 def test_a_torch_model_and_one_in_numpy_side_by_side() -> None:
@@ -213,7 +214,7 @@ def test_batches_are_cut_and_repeated() -> None:
 
 def test_forward_yields_a_call_of_the_model() -> None:
     model, x = Sequential(dense(2, 3), activation()), np.ones((4, 2), np.float32)
-    with BACKEND.forward(model, ModelInputs(x)) as call:
+    with BACKEND.run(model, ModelInputs(x)) as call:
         assert np.array_equal(call(), model(x))
     with pytest.raises(InputError, match="mode='graph': the numpy backend does not run models so"):
         profile(model, x, metrics=["execution_time"], mode="graph", strict=True)

@@ -266,7 +266,7 @@ def test_a_cache_that_is_given_does_not_grow_with_the_calls() -> None:
     with torch.no_grad():
         past = model(ids(), use_cache=True).past_key_values
     keys = past.layers[0].keys
-    with BACKEND.forward(model, ModelInputs(input_ids=ids(1), past_key_values=past)) as call:
+    with BACKEND.run(model, ModelInputs(input_ids=ids(1), past_key_values=past)) as call:
         call()
         assert past.get_seq_length() == S + 1
         call()

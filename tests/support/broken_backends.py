@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -11,7 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 from broken_traces import BROKEN, with_operator, with_root, wrong
 
-from profilerkit import InputError, ModelInputs, ModelTrace, WithoutValuesError
+from profilerkit import InputError, ModelInputs, ModelTrace, Run, WithoutValuesError
+from profilerkit.backend import AS_IT_IS, RunOptions
 from profilerkit.testing import FakeBackend, FakeModel, FakeTensor
 from profilerkit.times.layer_times import LayerTime
 from profilerkit.times.operator_times import OperatorTime, OperatorTimes
@@ -37,16 +39,15 @@ class _Remembering(FakeBackend):
 @wrong("a forward pass that does not run")
 class _Idle(FakeBackend):
     @contextmanager
-    def forward(self, model: Any, inputs: Any, device: Any = None, mode: Any = None) -> Iterator[Callable[[], Any]]:
-        self.resolve_device(model, device)
-        self.mode(mode)
-        yield lambda: None
+    def run(self, model: Any, inputs: Any, *options: Any, **named: Any) -> Iterator[Run]:
+        with super().run(model, inputs, *options, **named):
+            yield Run(lambda: None)
 
 
 @wrong("any mode will do")
 class _AnyMode(FakeBackend):
-    def mode(self, wanted: str | None) -> str:
-        return wanted or "eager"
+    def mode(self, options: RunOptions = AS_IT_IS) -> str:
+        return options.mode or "eager"
 
 
 @wrong("an evaluation that loses its value")
@@ -81,21 +82,20 @@ class _Left(FakeBackend):
 @wrong("a model left in inference mode where it raised")
 class _LeftByErrors(FakeBackend):
     @contextmanager
-    def forward(self, model: Any, inputs: Any, device: Any = None, mode: Any = None) -> Iterator[Callable[[], Any]]:
-        self.resolve_device(model, device)
+    def run(self, model: Any, inputs: Any, *options: Any, **named: Any) -> Iterator[Run]:
         training, model.training = model.training, False
-        with super().forward(model, inputs, device, mode) as call:
-            yield call
+        with super().run(model, inputs, *options, **named) as run:
+            yield run
         model.training = training
 
 
 @wrong("a forward pass that trains")
 class _Updating(FakeBackend):
     @contextmanager
-    def forward(self, model: Any, inputs: Any, device: Any = None, mode: Any = None) -> Iterator[Callable[[], Any]]:
-        with super().forward(model, inputs, device, mode) as call:
+    def run(self, model: Any, inputs: Any, *options: Any, **named: Any) -> Iterator[Run]:
+        with super().run(model, inputs, *options, **named) as run:
             model.layers[-1].value += 0.1
-            yield call
+            yield run
 
 
 @wrong("random numbers drawn")
@@ -270,11 +270,35 @@ class _Devices(FakeBackend):
 @wrong("times that are nothing")
 class _FirstCall(FakeBackend):
     @contextmanager
-    def forward(self, model: Any, inputs: Any, device: Any = None, mode: Any = None) -> Iterator[Callable[[], Any]]:
-        with super().forward(model, inputs, device, mode) as call:
-            made: Any = lambda: call()  # noqa: E731, PLW0108 - a function of its own takes the attribute
-            made.first_call_seconds = 0.0
-            yield made
+    def run(self, model: Any, inputs: Any, *options: Any, **named: Any) -> Iterator[Run]:
+        with super().run(model, inputs, *options, **named) as run:
+            yield Run(run, first_call_seconds=0.0)
+
+
+class _Few(Run):
+    def samples(self, number: int, clock: Callable[[], float] = time.perf_counter) -> Sequence[float]:
+        return super().samples(number - 1, clock)
+
+
+class _Back(Run):
+    def seconds(self, clock: Callable[[], float] = time.perf_counter) -> float:
+        return -1e-3
+
+
+class _Parted(Run):
+    def parts(self, clock: Callable[[], float] = time.perf_counter) -> Mapping[str, float]:
+        return {"": 1e-3}
+
+
+def yielding(kind: Callable[[Run], Any]) -> Callable[..., Any]:
+    """Return a ``run`` that yields something else in place of a run."""
+
+    @contextmanager
+    def run(self: FakeBackend, *args: Any, **options: Any) -> Iterator[Any]:
+        with FakeBackend.run(self, *args, **options) as own:
+            yield kind(own)
+
+    return run
 
 
 # What goes wrong in metrics -----------------------------------------------------------------------------------------
@@ -347,16 +371,13 @@ def failing_with(change: Callable[[ModelTrace], ModelTrace]) -> Callable[..., Mo
     return trace
 
 
-def forward_without_message(self: FakeBackend, model: Any, inputs: Any, *options: Any) -> Any:
-    @contextmanager
-    def forward() -> Iterator[Callable[[], Any]]:
-        try:
-            with FakeBackend.forward(self, model, inputs, *options) as call:
-                yield call
-        except ValueError:
-            raise RuntimeError("the model failed") from None
-
-    return forward()
+@contextmanager
+def run_without_message(self: FakeBackend, *args: Any, **options: Any) -> Iterator[Run]:
+    try:
+        with FakeBackend.run(self, *args, **options) as run:
+            yield run
+    except ValueError:
+        raise RuntimeError("the model failed") from None
 
 
 def evaluate_too_early(self: FakeBackend, model: FakeModel, call: Callable[[], Any], device: Any = None) -> Any:
@@ -400,13 +421,10 @@ def operator_times_of(layer: str, seconds: float) -> Callable[..., OperatorTimes
     return lambda self, *args, **options: OperatorTimes((times,), {"forward": (0.5,)})
 
 
-def training_that_stays(self: FakeBackend, model: FakeModel, inputs: ModelInputs, **options: Any) -> Any:
-    @contextmanager
-    def running() -> Iterator[Callable[[], Any]]:
-        model.training = False
-        yield lambda: model.run(inputs)
-
-    return running()
+@contextmanager
+def training_that_stays(self: FakeBackend, model: FakeModel, inputs: ModelInputs, options: RunOptions) -> Iterator[Run]:
+    model.training = False
+    yield Run(lambda: model.run(inputs))
 
 
 def without_values(self: FakeBackend, *args: Any, **options: Any) -> Any:
@@ -416,7 +434,7 @@ def without_values(self: FakeBackend, *args: Any, **options: Any) -> Any:
 TEXT: Any = "it failed"
 overriding("a failure that is text", trace=failing_with(lambda found: replace(found, failure=TEXT)))
 overriding("a failure without words", trace=failing_with(lambda found: replace(found, failure=RuntimeError())))
-overriding("a forward pass that loses the message", forward=forward_without_message)
+overriding("a forward pass that loses the message", run=run_without_message)
 BROKEN["a trace that takes all metrics with it"] = _RaisingTrace
 BROKEN["a failure that metrics do not quote"] = _Mute
 overriding("an unknown operation that is named once", trace=trace_naming_once)
@@ -431,7 +449,7 @@ overriding("operators that take longer than all", operator_times=operator_times_
 overriding("a step of training that leaves something out", trace_training=training_that_leaves_out)
 overriding("zeros among other weights", zero_weights=lambda self, model: (0, 1))
 overriding("memory that nothing takes", measured_memory=lambda self, model, inputs, device=None: 0)
-overriding("training steps that change the model", running=training_that_stays)
+overriding("training steps that change the model", run=training_that_stays)
 overriding("no tensor is a tensor", is_tensor=lambda self, value: False)
 overriding("random tensors of one sample", random_tensor=lambda self, spec, size: FakeTensor((1, *spec.shape)))
 overriding(
@@ -451,4 +469,8 @@ overriding("devices with two names", resolve_device=lambda self, model, device: 
 overriding("an environment of nothing", environment=lambda self: None)
 overriding("inputs fitted to a list", fit_inputs=lambda self, model, inputs: list(inputs.leaves()))
 overriding("no way to run", execution_modes=())
-overriding("unavailable without a reason", forward=without_values)
+overriding("unavailable without a reason", run=without_values)
+overriding("a run that is a plain function", run=yielding(lambda run: run.call))
+overriding("samples that are too few", run=yielding(_Few))
+overriding("a clock that runs backwards", run=yielding(_Back))
+overriding("parts of a run without names", run=yielding(_Parted))

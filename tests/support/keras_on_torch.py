@@ -306,7 +306,7 @@ def test_a_model_that_is_not_built_is_counted_and_stays_so() -> None:
     assert sequential.variables == []
     with (
         pytest.raises(WithoutValuesError, match="call it once with real inputs"),
-        BACKEND.forward(sequential, ModelInputs(ones(2, 4))),
+        BACKEND.run(sequential, ModelInputs(ones(2, 4))),
     ):
         pass
     sequential(ones(2, 4))  # and can be built afterwards
@@ -426,7 +426,7 @@ def run_profile(model: Any, x: Any) -> None:
 
 
 def run_timing(model: Any, x: Any) -> None:
-    with BACKEND.forward(model, ModelInputs(torch.from_numpy(x))) as call:
+    with BACKEND.run(model, ModelInputs(torch.from_numpy(x))) as call:
         for _ in range(3):
             call()
 

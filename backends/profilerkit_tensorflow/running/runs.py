@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
 
-from profilerkit import InputError, ModelFailedError, ModelInputs, NotOfferedError, WithoutValuesError
+from profilerkit import InputError, ModelFailedError, ModelInputs, NotOfferedError, Run, WithoutValuesError
 from profilerkit.backend import RunOptions
 
 from ..model.calls import called_with
@@ -26,32 +25,29 @@ from ..trace.tracing import trace_model
 from ..untouched.preservation import preserved
 from .devices import resolve_device
 
-__all__ = ["RunningModel", "build_weightless", "mode_of", "require_values", "running"]
+__all__ = ["Pass", "build_weightless", "require_offered", "require_values", "running"]
 
 
-@dataclass
-class RunningModel:
-    """A call that runs one forward pass and returns when the device is done.
+class Pass(Run):
+    """A run whose call returns when the device is done."""
 
-    ``first_call_seconds`` are what tracing, compiling and the first pass took together.
-    """
+    def __init__(self, call: Callable[[], Any], first_call_seconds: float, on_accelerator: bool = False) -> None:
+        super().__init__(call, first_call_seconds)
+        self.on_accelerator = on_accelerator
 
-    run: Callable[[], Any]
-    first_call_seconds: float
-    on_accelerator: bool = False
-
-    def __call__(self) -> None:
-        """Run one forward pass."""
-        self.run()
+    def __call__(self) -> Any:
+        """Run one pass."""
+        returned = self.call()
         if self.on_accelerator:
             tf.test.experimental.sync_devices()
+        return returned
 
 
 @contextmanager
 def running(
     model: Any, inputs: ModelInputs, device: str | None, mode: str, earlier: Program | None, training: bool = False
-) -> Iterator[RunningModel]:
-    """Yield a call that runs the model in inference mode; it gets every variable's value back at the end.
+) -> Iterator[Pass]:
+    """Yield a `Run` of the model in inference mode; it gets every variable's value back at the end.
 
     With ``training`` it runs training steps: forward in training mode, and the gradients of the sum of the outputs.
 
@@ -82,14 +78,11 @@ def running(
             raise
         except Exception as error:  # whatever the model raises
             raise failed(model, error, inputs) from error
-        yield RunningModel(run, before + time.perf_counter() - start, not target.startswith("/CPU"))
+        yield Pass(run, before + time.perf_counter() - start, not target.startswith("/CPU"))
 
 
-def mode_of(usual: str, asked: str | None, options: RunOptions) -> str:
-    """Return the mode that the options lead to; raises `NotOfferedError` for what TensorFlow does not do while it runs.
-
-    ``usual`` is the mode unless the model is to be compiled, ``asked`` the one that was asked for by name.
-    """
+def require_offered(options: RunOptions) -> None:
+    """Raise `NotOfferedError` for what TensorFlow does not do while it runs, `InputError` for another compiler."""
     if options.num_threads is not None:
         raise NotOfferedError(
             f"num_threads={options.num_threads}: TensorFlow takes its threads once, before its first operation; call "
@@ -100,14 +93,11 @@ def mode_of(usual: str, asked: str | None, options: RunOptions) -> str:
             f"autocast={options.autocast!r}: TensorFlow has no autocast; build the model under a mixed policy, "
             "keras.mixed_precision.set_global_policy('mixed_bfloat16')"
         )
-    if "compile" not in options.given:
-        return usual
-    if options.compile is not True or asked not in (None, "xla"):
-        said = f"compile={options.compile!r}" + (f" and mode={asked!r}" if asked is not None else "")
+    if "compile" in options.given and (options.compile is not True or options.mode not in (None, "xla")):
+        requested = f"compile={options.compile!r}" + (f" and mode={options.mode!r}" if options.mode is not None else "")
         raise InputError(
-            f"{said}: TensorFlow compiles by XLA alone; give compile=True, or mode='xla', which is the same"
+            f"{requested}: TensorFlow compiles by XLA alone; give compile=True, or mode='xla', which is the same"
         )
-    return "xla"
 
 
 def require_values(model: Any, inputs: ModelInputs | None = None) -> None:

@@ -35,13 +35,13 @@ def times_of_layers(
     """
     if passes < 1:
         raise InputError(f"passes={passes}: at least one pass is needed to time anything")
-    timer = _timed(model, inputs, device, passes, RunOptions())
+    timer = _timed(model, inputs, passes, RunOptions(device=device))
     forward = timer.runs()
     gradients: list[Any] = [None] * passes
     why = []
     if backward:
         try:
-            gradients = _timed(model, inputs, device, passes, RunOptions(training=True)).runs()
+            gradients = _timed(model, inputs, passes, RunOptions(training=True, device=device)).runs()
         except InputError:  # a step of training refuses where nothing is to be trained
             why = ["it has no backward pass: none of its outputs needs a gradient"]
         except ModelFailedError as error:
@@ -52,11 +52,9 @@ def times_of_layers(
     return layer_times_of(timer.layers, forward, gradients, said, timer.overhead_is_known)
 
 
-def _timed(
-    model: nn.Module, inputs: ModelInputs, device: DeviceLike, passes: int, options: RunOptions
-) -> TorchLayerTimer:
+def _timed(model: nn.Module, inputs: ModelInputs, passes: int, options: RunOptions) -> TorchLayerTimer:
     """Run the model a few times, after a pass that is not timed, and return the timer that followed it."""
-    with apart(), running(model, inputs, device, options) as call, collector_paused():
+    with apart(), running(model, inputs, options) as call, collector_paused():
         timer = TorchLayerTimer(model, keep=passes)
         call()
         with timer:

@@ -141,7 +141,7 @@ def _overhead_of_calls(clock: HostClock, rounds: int, calls: int = 300) -> tuple
 
 def _overhead_of_hooks(clock: HostClock, rounds: int, nodes: int = 100) -> float:
     from .graph_hooks import GraphHooks
-    from .timeline import Run, Span
+    from .timeline import Span, TimedRun
 
     events: list[Event] = []
     hooks = GraphHooks(events.append, clock.read, {}, lambda number: False)
@@ -151,7 +151,7 @@ def _overhead_of_hooks(clock: HostClock, rounds: int, nodes: int = 100) -> float
         output = leaf
         for _ in range(nodes):
             output = output.neg()
-    call = Run(0, True).add("", None, first)
+    call = TimedRun(0, True).add("", None, first)
 
     def backward() -> None:
         torch.autograd.grad(output, leaf, retain_graph=True)

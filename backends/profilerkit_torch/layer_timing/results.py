@@ -11,15 +11,15 @@ from torch import nn
 from profilerkit.backend_kit.call_stack import shown_layers
 from profilerkit.times.layer_times import CallTime, LayerTime
 
-from .timeline import Run, inclusive
+from .timeline import TimedRun, inclusive
 
 __all__ = ["layer_times_of"]
 
 
 def layer_times_of(
     layers: Iterable[tuple[str, nn.Module]],
-    forward: Sequence[Run],
-    backward: Sequence[Run | None],
+    forward: Sequence[TimedRun],
+    backward: Sequence[TimedRun | None],
     said: Mapping[str, Sequence[str]],
     overhead_is_known: bool = True,
 ) -> list[LayerTime]:
@@ -52,13 +52,13 @@ def layer_times_of(
     ]
 
 
-def _overhead(path: str, forward: Sequence[Run], backward: Sequence[Run]) -> float:
+def _overhead(path: str, forward: Sequence[TimedRun], backward: Sequence[TimedRun]) -> float:
     taken = [sum(call.forward_overhead for call in run.of_path.get(path, ())) for run in forward]
     taken_backward = [sum(call.backward_overhead for call in run.of_path.get(path, ())) for run in backward]
     return median(taken) + (median(taken_backward) if taken_backward else 0.0)
 
 
-def _calls(forward: Sequence[Run], backward: Sequence[Run | None]) -> dict[str, list[CallTime]]:
+def _calls(forward: Sequence[TimedRun], backward: Sequence[TimedRun | None]) -> dict[str, list[CallTime]]:
     """Return the calls of each layer one by one, pass by pass."""
     found: dict[str, list[CallTime]] = {}
     for index, (run, other) in enumerate(zip(forward, backward, strict=True)):
@@ -70,6 +70,6 @@ def _calls(forward: Sequence[Run], backward: Sequence[Run | None]) -> dict[str, 
     return found
 
 
-def _seconds(run: Run | None) -> Iterator[tuple[tuple[str, int], tuple[Any, ...]]]:
+def _seconds(run: TimedRun | None) -> Iterator[tuple[tuple[str, int], tuple[Any, ...]]]:
     for call, whole, whole_back in inclusive(run) if run is not None else ():
         yield (call.path, call.index), (whole, call.own_forward, whole_back, call.own_backward)

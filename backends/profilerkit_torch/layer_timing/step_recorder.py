@@ -20,7 +20,7 @@ from profilerkit.times.steps import StepRecord, StepRecorder
 from ..model.modules import tensors_of
 from ..running.passes import synchronize
 from .clocks import EventClock, HostClock, clock_for
-from .timeline import Run, inclusive
+from .timeline import TimedRun, inclusive
 from .timer import TorchLayerTimer
 
 __all__ = ["TorchStepRecorder"]
@@ -192,11 +192,11 @@ class TorchStepRecorder(StepRecorder):
         for device in self._devices:
             synchronize(device)
 
-    def _runs(self) -> list[Run]:
+    def _runs(self) -> list[TimedRun]:
         return self._timer.runs() if self._timer is not None else []
 
 
-def _outermost(runs: Sequence[Run]) -> tuple[float, float]:
+def _outermost(runs: Sequence[TimedRun]) -> tuple[float, float]:
     """Return the seconds of all calls by the user's own code, forward and backward."""
     found = [(forward, backward) for run in runs for call, forward, backward in inclusive(run) if call.outer is None]
     return sum(forward for forward, _ in found), sum(backward for _, backward in found)

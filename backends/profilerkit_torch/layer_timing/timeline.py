@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 from profilerkit.backend_kit.call_stack import CallStack
 from profilerkit.trace.rows import parent_path
 
-__all__ = ["Accumulation", "Call", "Event", "Kind", "Node", "Overhead", "Run", "Span", "Timeline", "inclusive"]
+__all__ = ["Accumulation", "Call", "Event", "Kind", "Node", "Overhead", "Span", "TimedRun", "Timeline", "inclusive"]
 
 
 class Kind(IntEnum):
@@ -52,7 +52,7 @@ class Call:
     path: str
     index: int
     order: int
-    run: Run
+    run: TimedRun
     outer: Call | None
     first: int
     forward: float = 0.0
@@ -81,7 +81,7 @@ class Call:
 
 
 @dataclass(eq=False, slots=True)
-class Run:
+class TimedRun:
     """One pass of the model: its calls in the order in which they began, outer ones first."""
 
     number: int
@@ -174,7 +174,7 @@ class Timeline:
         ready: Callable[[Any], bool] = lambda moment: True,
         keep: int = 100,
     ) -> None:
-        self.runs: deque[Run] = deque(maxlen=keep)
+        self.runs: deque[TimedRun] = deque(maxlen=keep)
         self.span: Span | None = None
         self._layers = [layer for _, layer in layers]
         self._stack = CallStack(layers)
@@ -245,7 +245,7 @@ class Timeline:
         self._stack.begin(layer)
         whole = self._stack.current == ""
         if outer is None and (whole or not self.runs or self.runs[-1].whole or self.runs[-1].has_backward):
-            self.runs.append(Run(self._numbers, whole))
+            self.runs.append(TimedRun(self._numbers, whole))
             self._numbers += 1
         return self.runs[-1].add(self._stack.current, outer, number)
 
@@ -354,7 +354,7 @@ def _charge(call: Call, backward: bool, seconds: float) -> None:
         call.forward_overhead += seconds
 
 
-def inclusive(run: Run) -> Iterator[tuple[Call, float, float]]:
+def inclusive(run: TimedRun) -> Iterator[tuple[Call, float, float]]:
     """Yield each call of a pass with its seconds forward and backward, those of the calls inside included."""
     forward = {id(call): call.own_forward for call in run.calls}
     backward = {id(call): call.own_backward for call in run.calls}

@@ -22,7 +22,7 @@ from .clocks import EventClock, HostClock, clock_for
 from .graph_hooks import GraphHooks
 from .recorder import CallRecorder, measured_overhead
 from .results import layer_times_of
-from .timeline import Kind, Overhead, Run, Timeline
+from .timeline import Kind, Overhead, TimedRun, Timeline
 from .unseen import unseen_layers
 
 __all__ = ["TorchLayerTimer", "layer_times"]
@@ -110,7 +110,7 @@ class TorchLayerTimer(LayerTimer):
         self._work_off()
         self._timeline.settle()
 
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[TimedRun]:
         """Return the passes so far that got through."""
         self._work_off()
         self._timeline.settle()
@@ -130,7 +130,7 @@ class TorchLayerTimer(LayerTimer):
         """Whether what measuring adds was measured, and is taken out of the times."""
         return self._overhead is not None
 
-    def said(self, runs: Sequence[Run], backward: Sequence[Run | None] = ()) -> dict[str, list[str]]:
+    def said(self, runs: Sequence[TimedRun], backward: Sequence[TimedRun | None] = ()) -> dict[str, list[str]]:
         """Return by path what the forward times of some passes and the backward times of others leave out, in words."""
         said: dict[str, list[str]] = {}
         indices = {id(module): index for index, module in self._modules}
@@ -202,6 +202,6 @@ def _is_frozen(module: nn.Module) -> bool:
     return bool(own) and not any(parameter.requires_grad for parameter in own)
 
 
-def _has_no_nodes(path: str, runs: Sequence[Run]) -> bool:
+def _has_no_nodes(path: str, runs: Sequence[TimedRun]) -> bool:
     calls = [call for run in runs for call in run.of_path.get(path, ())]
     return bool(calls) and not any(call.nodes for call in calls)

@@ -104,8 +104,8 @@ def _timed(
     model: nn.Module, inputs: ModelInputs, device: DeviceLike, passes: int, phase: str, export: Any
 ) -> OperatorTimes:
     """Run the model under the profiler, in sessions that hold so many passes as memory allows."""
-    options = RunOptions(training=phase == "backward")
-    with apart(), running(model, inputs, device, options) as call, collector_paused():
+    options = RunOptions(training=phase == "backward", device=device)
+    with apart(), running(model, inputs, options) as call, collector_paused():
         activities, on_device = _activities({used.type for used in call.devices})
         ledger = OperatorLedger(phase, on_device, _is_free)
         layers = LayerStack(model)

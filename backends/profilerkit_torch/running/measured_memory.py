@@ -11,7 +11,7 @@ from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
 from profilerkit import ModelInputs, NotOfferedError
-from profilerkit.backend import DeviceLike
+from profilerkit.backend import DeviceLike, RunOptions
 
 from ..untouched.caller_context import apart
 from ..untouched.mutable_inputs import GivenObjects
@@ -35,7 +35,7 @@ def _measured_peak(model: nn.Module, inputs: ModelInputs, device: DeviceLike) ->
     target = resolve_device(model, device)
     given = [*inputs.leaves(), *GivenObjects(inputs).tensors]
     held = {id(leaf): leaf.numel() * leaf.element_size() for leaf in given if isinstance(leaf, torch.Tensor)}
-    with running(model, inputs, device) as call:
+    with running(model, inputs, RunOptions(device=device)) as call:
         call()
         measure = _on_cpu if target.type == "cpu" else on_accelerator
         return sum(held.values()) + measure(call, target)

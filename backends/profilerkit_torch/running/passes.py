@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import nn
 
-from profilerkit import InputError, ModelInputs
+from profilerkit import InputError, ModelInputs, Run
 from profilerkit.process.locks import undone_in_child
 
 from ..model.modules import modules_of, parameters_of, reached
@@ -35,37 +35,67 @@ def synchronize(device: torch.device) -> None:
         torch.accelerator.synchronize(device)
 
 
-@dataclass
-class Pass:
-    """A call that runs one pass and returns when every device is done.
+class Pass(Run):
+    """A run whose call returns when every device that it uses is done."""
 
-    ``first_call_seconds`` is what compiling and the first pass took together; None where nothing is compiled.
-    """
+    def __init__(
+        self,
+        call: Callable[[], Any],
+        devices: Sequence[torch.device],
+        in_parts: Callable[[Callable[[], None]], Any] | None = None,
+    ) -> None:
+        super().__init__(call)
+        self.devices = devices
+        #: Runs one training step, and makes a call between its two parts; None for a forward pass, which has one.
+        self.in_parts = in_parts
 
-    run: Callable[[], Any]
-    devices: Sequence[torch.device]
-    first_call_seconds: float | None = None
-
-    def __call__(self) -> None:
+    def __call__(self) -> Any:
         """Run one pass."""
-        self.run()
+        returned = self.call()
+        self._wait()
+        return returned
+
+    def parts(self, clock: Callable[[], float] = time.perf_counter) -> Mapping[str, float]:
+        """Run one training step and return the seconds of its "forward" and "backward" part."""
+        if self.in_parts is None:
+            return {}
+
+        def mark() -> None:
+            self._wait()
+            marks.append(clock())
+
+        marks: list[float] = []
+        mark()
+        self.in_parts(mark)
+        mark()
+        begin, middle, end = marks
+        return {"forward": middle - begin, "backward": end - middle}
+
+    def _wait(self) -> None:
         for used in self.devices:
             synchronize(used)
 
 
-@dataclass
 class EventTimedPass(Pass):
     """A pass on one CUDA device, which notes itself when its work begins and ends."""
 
-    event: Callable[..., Any] = torch.cuda.Event
+    def __init__(
+        self,
+        call: Callable[[], Any],
+        devices: Sequence[torch.device],
+        in_parts: Callable[[Callable[[], None]], Any] | None = None,
+        event: Callable[..., Any] = torch.cuda.Event,
+    ) -> None:
+        super().__init__(call, devices, in_parts)
+        self.event = event
 
-    def timed(self) -> float:
+    def seconds(self, clock: Callable[[], float] = time.perf_counter) -> float:
         """Run one pass and return its seconds, from its first work on the device to its last."""
         device = next(used for used in self.devices if used.type == "cuda")
         start, end = (self.event(enable_timing=True) for _ in range(2))
         with torch.cuda.device(device):
             start.record()
-            self.run()
+            self.call()
             end.record()
         synchronize(device)
         return float(start.elapsed_time(end)) / 1000  # events tell milliseconds
@@ -94,7 +124,7 @@ def forward_pass_with_gradients(
 
 @contextmanager
 def training_step(model: nn.Module) -> Iterator[Callable[..., None]]:
-    """Yield what runs one training step of the model, as `forward_pass` is called.
+    """Yield what runs one training step of the model, as `forward_pass` is called; and a call between its two parts.
 
     The gradients are left on the parameters: use inside `preserved`. What a parameter does once it has its gradient
     (an optimizer's update in the backward pass, say) is left out, for it would change the model.
@@ -102,13 +132,17 @@ def training_step(model: nn.Module) -> Iterator[Callable[..., None]]:
     trained = [parameter for parameter in parameters_of(model) if parameter.requires_grad]
 
     def step(
-        called: Callable[..., Any], inputs: ModelInputs, autocast: Callable[[], AbstractContextManager[Any]]
+        called: Callable[..., Any],
+        inputs: ModelInputs,
+        autocast: Callable[[], AbstractContextManager[Any]],
+        between: Callable[[], object] = nullcontext,
     ) -> None:
         for parameter in trained:
             parameter.grad = None
         with torch.enable_grad():
             with autocast():
                 outputs = inputs.run(called)
+            between()
             roots = [found for found in reached((outputs,)) if isinstance(found, torch.Tensor) and found.requires_grad]
             if not roots:
                 raise InputError(

@@ -141,27 +141,22 @@ def _moved(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
 
 
 @contextmanager
-def running(
-    model: nn.Module,
-    inputs: ModelInputs,
-    device: DeviceLike,
-    options: RunOptions = AS_IT_IS,
-) -> Iterator[Pass]:
-    """Yield a call that runs one pass, as the options say, and returns when every device is done.
+def running(model: nn.Module, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> Iterator[Pass]:
+    """Yield a `Run` of the model, as the options say, whose call returns when every device is done.
 
     For inference not in torch's inference mode, whose tensors could stay behind in a cache and break the user's
     training. The first pass runs under a guard that keeps whatever the model writes to; it gets that back at the end,
     and its buffers in any case. Without a device the model stays where it is, on several devices too.
     """
-    with apart(), _running(model, inputs, device, options) as run:
+    with apart(), _running(model, inputs, options) as run:
         yield run
 
 
 @contextmanager
-def _running(model: nn.Module, inputs: ModelInputs, device: DeviceLike, options: RunOptions) -> Iterator[Pass]:
-    target = resolve_device(model, device)
+def _running(model: nn.Module, inputs: ModelInputs, options: RunOptions) -> Iterator[Pass]:
+    target = resolve_device(model, options.device)
     require_values(model, target)
-    sharded = device is None and len({tensor.device for tensor in tensors_of(model)}) > 1
+    sharded = options.device is None and len({tensor.device for tensor in tensors_of(model)}) > 1
     with preserved(model), deep_enough(), placed(model, target) if not sharded else nullcontext():
         if options.training:
             _cut_off_graphs(model)
@@ -189,14 +184,14 @@ def _running(model: nn.Module, inputs: ModelInputs, device: DeviceLike, options:
             ):
                 kind = EventTimedPass if EventTimedPass.suits(devices) else Pass
 
-                def run_once() -> Any:
+                def run_once(*between: Callable[[], object]) -> Any:
                     given.restore()  # a cache that grew would make every call a longer one
                     if not has_function_modes():  # nearly always; to look for what they leave would take time
-                        return step(called, fed, autocast)
+                        return step(called, fed, autocast, *between)
                     with as_caller():
-                        return step(called, fed, autocast)
+                        return step(called, fed, autocast, *between)
 
-                run = kind(run_once, tuple(devices))
+                run = kind(run_once, tuple(devices), run_once if options.training else None)
                 if options.compile:
                     _compile(run, options)
                 with modes_as_they_are():

@@ -16,6 +16,7 @@ from profilerkit import (
     ModelInputs,
     Partial,
     ProfilerFunction,
+    RunOptions,
     Scale,
     Unavailable,
     WithoutValuesError,
@@ -92,8 +93,8 @@ class ComputeEnergy(ProfilerFunction):
             return Unavailable("; ".join(main.missing))
         counters: tuple[Counter, ...] = main.counters + further.counters
         try:
-            with backend.forward(model, ModelInputs.of(inputs), device, mode) as call:
-                sampled = sample(call, counters, self.clock, max_seconds, relative_precision)
+            with backend.run(model, ModelInputs.of(inputs), RunOptions(device=device, mode=mode)) as run:
+                sampled = sample(run, counters, self.clock, max_seconds, relative_precision)
         except WithoutValuesError as error:
             return Unavailable(str(error))
         still = tuple(f"the counter of {name} stands still" for name in sampled.still)

@@ -99,7 +99,7 @@ def test_a_report_says_where_it_was_made() -> None:
 def test_a_backend_that_offers_no_options_says_so(options: dict[str, Any], asked: str) -> None:
     message = f"the fake backend runs a model as it is, for inference: it offers no {asked}"
     with pytest.raises(NotOfferedError, match=message):
-        FakeBackend().running(model(), ModelInputs(X), options=RunOptions(**options))
+        FakeBackend().run(model(), ModelInputs(X), options=RunOptions(**options))
     report = profile(model(), X, backend=FakeBackend(), metrics=["macs", "execution_time", "throughput"], **options)
     assert report["macs"] == 20
     for key in ("execution_time", "throughput"):

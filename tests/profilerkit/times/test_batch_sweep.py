@@ -121,10 +121,10 @@ class OutOfMemory(FakeBackend):
 
     largest = 4
 
-    def forward(self, model: Any, inputs: Any, *options: Any) -> Any:
+    def run(self, model: Any, inputs: Any, *options: Any) -> Any:
         if inputs.args[0].shape[0] > self.largest:
             raise MemoryError(f"{inputs.args[0].shape[0]} samples are too many")
-        return super().forward(model, inputs, *options)
+        return super().run(model, inputs, *options)
 
 
 def test_a_size_that_fails_does_not_take_the_others_with_it() -> None:

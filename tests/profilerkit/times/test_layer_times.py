@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from profilerkit import ModelInputs, NotOfferedError, Profiler, Unavailable, WithoutValuesError, profile
+from profilerkit.protocols import TimesLayers, offered
 from profilerkit.testing import FakeBackend, FakeModel, FakeTensor
 from profilerkit.times.layer_times import CallTime, LayerTime, LayerTimer, layer_time_table
 from profilerkit_metrics import ComputeLayerTimes
@@ -211,7 +212,7 @@ def test_a_backend_that_cannot_tell_says_so(model: FakeModel) -> None:
     assert isinstance(value, Unavailable)
     assert "does not time single layers" in str(value.reason)
     with pytest.raises(NotOfferedError, match="does not time single layers"):
-        FakeBackend().layer_times(model, ModelInputs.of(FakeTensor((1, 3))))
+        offered(FakeBackend(), TimesLayers).layer_times(model, ModelInputs.of(FakeTensor((1, 3))))
     said = "the fake backend does not time layers while other code runs the model"
     with pytest.raises(NotOfferedError, match=said):
         Profiler(model, backend=FakeBackend()).layer_times()

@@ -4,10 +4,11 @@ import gc
 import json
 import math
 import random
+from collections.abc import Callable
 
 import pytest
 
-from profilerkit import Measurement, Ratio
+from profilerkit import Measurement, Ratio, Run
 from profilerkit.testing import FakeClock
 from profilerkit.times.measurement import Sampling, measure, measure_interleaved
 
@@ -247,15 +248,15 @@ def test_several_calls_have_as_much_time_each() -> None:
 def test_a_call_that_times_itself_is_believed() -> None:
     clock = FakeClock()
 
-    class Timed:
-        def __call__(self) -> None:
-            raise AssertionError("it is to time itself")
-
-        def timed(self) -> float:
+    class Timed(Run):
+        def seconds(self, host: Callable[[], float] = clock) -> float:
             clock.advance(1.0)
             return 0.25
 
-    result = measure(Timed(), sampling(clock, num_iters=3, warmup=2))
+    def run() -> None:
+        raise AssertionError("it is to time itself")
+
+    result = measure(Timed(run), sampling(clock, num_iters=3, warmup=2))
     assert (result.samples, result.warmup) == ((0.25,) * 3, (0.25,) * 2)
 
 

@@ -215,3 +215,32 @@ def test_the_rows_become_a_data_frame() -> None:
     frame = table([timed("mm", "", called(0, "mm"))], trace(op("mm", "", 9, 18))).to_pandas()
     assert isinstance(frame, pandas.DataFrame)
     assert frame["macs"].tolist() == [9]
+
+
+def told_by_name(operator: str, layer: str, calls: int = 1, none: bool = True) -> OperatorTime:
+    return OperatorTime(operator, layer, "forward", calls, (1.0,), called=None if none else ())
+
+
+@pytest.mark.parametrize("none", [True, False])
+def test_operators_without_their_calls_are_joined_by_layer_and_name(none: bool) -> None:
+    rows = [told_by_name("linear", "a", 2, none), told_by_name("linear", "b", none=none)]
+    found = table(rows, trace(op("linear", "a", 1, 2), op("linear", "b", 100, 200), op("linear", "a", 10, 20)))
+    assert [(row["layer"], row["macs"], row["flops"], row["missing"]) for row in found] == [
+        ("a", 11, 22, ""),
+        ("b", 100, 200, ""),
+    ]
+
+
+def test_operators_without_their_calls_have_no_zero_where_they_cannot_be_joined() -> None:
+    rows = [told_by_name("fused", "a"), told_by_name("linear", "b", 2), told_by_name("odd", "c")]
+    traced = trace(op("linear", "a", 10, 20), op("linear", "b", 1, 2), op("odd", "c", 0, 0), uncounted=("odd",))
+    found = table(rows, traced)
+    assert {str(row["operator"]): (row["macs"], row["flops"], row["missing"]) for row in found} == {
+        "fused": (None, None, "the static trace has no such operator in this layer"),
+        "linear": (None, None, "the static trace has 1 call of linear in this layer, the profiler 2 calls"),
+        "odd": (None, None, "no cost formula is known for odd"),
+    }
+
+
+def test_an_operator_time_tells_nothing_of_its_calls_unless_it_says_so() -> None:
+    assert OperatorTime("linear", "a", "forward", 1, (1.0,)).called is None

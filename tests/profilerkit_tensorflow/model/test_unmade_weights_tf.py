@@ -14,6 +14,7 @@ keras = pytest.importorskip("keras")
 from small import BACKEND, ones, trace  # noqa: E402 - TensorFlow comes first
 
 from profilerkit import Completeness, ModelFailedError, ModelInputs, WithoutValuesError, profile  # noqa: E402
+from profilerkit.backend import RunOptions  # noqa: E402
 from profilerkit_tensorflow.evaluation import get_accuracy  # noqa: E402
 
 
@@ -62,7 +63,7 @@ def legacy_around() -> Any:
 @pytest.mark.parametrize("make", [lambda: Around(identity()), Doubling, legacy_around])
 def test_a_model_that_has_all_its_weights_is_run_and_stays_unbuilt(make: Any, mode: str) -> None:
     model = make()
-    with BACKEND.forward(model, ModelInputs(ones(3, 2)), mode=mode) as run:
+    with BACKEND.run(model, ModelInputs(ones(3, 2)), RunOptions(mode=mode)) as run:
         run()
     assert not model.built
 
@@ -84,7 +85,7 @@ def test_it_is_evaluated() -> None:
 
 def test_one_around_an_unbuilt_model_is_refused_and_stays_so() -> None:
     model = Around(keras.Sequential([keras.layers.Dense(2)]))
-    with pytest.raises(WithoutValuesError, match="is not built"), BACKEND.forward(model, ModelInputs(ones(3, 2))):
+    with pytest.raises(WithoutValuesError, match="is not built"), BACKEND.run(model, ModelInputs(ones(3, 2))):
         pass
     with pytest.raises(WithoutValuesError, match="is not built"):
         BACKEND.layer_times(model, ModelInputs(ones(3, 2)))
@@ -96,7 +97,7 @@ def test_one_around_an_unbuilt_model_is_refused_and_stays_so() -> None:
 def test_one_of_tf_keras_is_refused() -> None:
     tf_keras = pytest.importorskip("tf_keras")
     model = tf_keras.Sequential([tf_keras.layers.Dense(2)])
-    with pytest.raises(WithoutValuesError, match="is not built"), BACKEND.forward(model, ModelInputs(ones(3, 2))):
+    with pytest.raises(WithoutValuesError, match="is not built"), BACKEND.run(model, ModelInputs(ones(3, 2))):
         pass
     assert not model.built
 

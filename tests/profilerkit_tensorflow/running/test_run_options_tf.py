@@ -66,7 +66,7 @@ def test_a_training_step_is_forward_in_training_mode_and_backward(mode: str) -> 
     model(X)
     TRAINED.assign(0.0)
     BACKWARD.assign(0.0)
-    with BACKEND.running(model, ModelInputs(tf.constant(X)), mode=mode, options=RunOptions(training=True)) as call:
+    with BACKEND.run(model, ModelInputs(tf.constant(X)), RunOptions(mode=mode, training=True)) as call:
         start = float(TRAINED), float(BACKWARD)
         for _ in range(3):
             call()
@@ -82,7 +82,7 @@ def test_the_model_is_as_before_after_training_steps(mode: str) -> None:
     tf.random.set_seed(3)
     expected = tf.random.uniform(()).numpy()
     tf.random.set_seed(3)
-    with BACKEND.running(model, ModelInputs(tf.constant(X)), mode=mode, options=RunOptions(training=True)) as call:
+    with BACKEND.run(model, ModelInputs(tf.constant(X)), RunOptions(mode=mode, training=True)) as call:
         call()
         call()
     assert tf.random.uniform(()).numpy() == expected
@@ -114,7 +114,7 @@ def test_to_be_compiled_is_to_run_by_xla() -> None:
 )
 def test_other_ways_to_compile_are_said_to_be_none(mode: str | None, compiler: Any) -> None:
     with pytest.raises(InputError, match="TensorFlow compiles by XLA alone; give compile=True, or mode='xla'"):
-        BACKEND.running(network(), ModelInputs(X), mode=mode, options=RunOptions(compile=compiler))
+        BACKEND.run(network(), ModelInputs(X), RunOptions(mode=mode, compile=compiler))
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_other_ways_to_compile_are_said_to_be_none(mode: str | None, compiler: A
 )
 def test_what_tensorflow_does_not_do_while_it_runs(options: dict[str, Any], message: str) -> None:
     with pytest.raises(NotOfferedError, match=message):
-        BACKEND.running(network(), ModelInputs(X), options=RunOptions(**options))
+        BACKEND.run(network(), ModelInputs(X), options=RunOptions(**options))
     report = profile(network(), X, metrics=["macs", "execution_time", "training_time", "first_call_time"], **options)
     assert report["macs"] == 2 * (8 * 4 + 4 * 2)
     for key in ("execution_time", "training_time", "first_call_time"):

@@ -161,7 +161,7 @@ def test_a_model_that_raises_has_failed_with_what_it_said() -> None:
     def broken(x: Any) -> Any:
         raise ValueError("no such luck")
 
-    running = backend.forward(broken, ModelInputs(tf.constant(X)))
+    running = backend.run(broken, ModelInputs(tf.constant(X)))
     with pytest.raises(ModelFailedError, match="no such luck"), running:
         pass
 

@@ -21,6 +21,7 @@ from profilerkit import (  # noqa: E402
     WithoutValuesError,
     profile,
 )
+from profilerkit.backend import RunOptions  # noqa: E402
 from profilerkit.error_text import error_line  # noqa: E402
 from profilerkit.plugging.loaders import find_loader, load_model  # noqa: E402
 from profilerkit_tensorflow import EvalLossFunction, TFBackend, get_accuracy, get_topk  # noqa: E402
@@ -148,7 +149,7 @@ def test_an_unbuilt_model_whose_call_raises_is_a_failure_in_every_metric() -> No
 
 def test_an_unbuilt_model_that_can_be_called_is_said_to_have_no_values() -> None:
     model = keras.Sequential([keras.layers.Dense(3)])
-    with pytest.raises(WithoutValuesError, match="call it once"), BACKEND.forward(model, ModelInputs(tf.ones((2, 4)))):
+    with pytest.raises(WithoutValuesError, match="call it once"), BACKEND.run(model, ModelInputs(tf.ones((2, 4)))):
         pass
 
 
@@ -157,7 +158,10 @@ def test_a_failure_is_one_readable_line_with_the_cause_chained(mode: str) -> Non
     model = Broken()
     model.dense.build((None, 4))
     model.built = True
-    with pytest.raises(ModelFailedError) as raised, BACKEND.forward(model, ModelInputs(tf.ones((2, 4))), mode=mode):
+    with (
+        pytest.raises(ModelFailedError) as raised,
+        BACKEND.run(model, ModelInputs(tf.ones((2, 4))), RunOptions(mode=mode)),
+    ):
         pass
     said = str(raised.value)
     assert said.startswith("the model raised ")
@@ -253,7 +257,7 @@ def test_profiling_by_predict_again_and_again_does_not_warn(images: Any, caplog:
     before, log.propagate = log.propagate, True
     try:
         for _ in range(7):
-            with BACKEND.forward(images, ModelInputs(tf.ones((1, 8, 8, 3))), mode="predict") as run:
+            with BACKEND.run(images, ModelInputs(tf.ones((1, 8, 8, 3))), RunOptions(mode="predict")) as run:
                 run()
     finally:
         log.propagate = before

@@ -20,6 +20,7 @@ from caching import KINDS, OUT_OF_REACH, Caching
 from tensorflow.python.framework.func_graph import FuncGraph
 
 from profilerkit import ModelInputs, ProfilerKitWarning, profile
+from profilerkit.backend import RunOptions
 from profilerkit_tensorflow import TFBackend, get_accuracy
 from profilerkit_tensorflow.untouched.leftovers import forgotten, graphs_made
 
@@ -48,7 +49,7 @@ def _in_training(model: Any) -> None:
 
 def _timed(mode: str) -> Callable[[Any], None]:
     def run(model: Any) -> None:
-        with BACKEND.forward(model, ModelInputs(tf.constant(X)), mode=mode) as call:
+        with BACKEND.run(model, ModelInputs(tf.constant(X)), RunOptions(mode=mode)) as call:
             call()
 
     return run

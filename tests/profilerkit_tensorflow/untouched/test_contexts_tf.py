@@ -87,7 +87,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "compute_network_status": lambda net: Profiler(net, inputs=X).register_defaults().compute_network_status(),
     "trace": lambda net: BACKEND.trace(net, ModelInputs(X)),
     "training trace": lambda net: BACKEND.trace_training(net, ModelInputs(X)),
-    "forward": lambda net: BACKEND.forward(net, ModelInputs(X)).__enter__(),
+    "run": lambda net: BACKEND.run(net, ModelInputs(X)).__enter__(),
     "layer times": lambda net: BACKEND.layer_times(net, ModelInputs(X)),
     "operator times": lambda net: BACKEND.operator_times(net, ModelInputs(X)),
     "evaluate": lambda net: BACKEND.evaluate(net, lambda: 1),

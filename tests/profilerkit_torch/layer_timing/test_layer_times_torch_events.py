@@ -10,7 +10,7 @@ import torch
 from profilerkit_torch.layer_timing import clocks as layer_clocks
 from profilerkit_torch.layer_timing.clocks import EventClock, HostClock, WaitingClock, clock_for
 from profilerkit_torch.layer_timing.recorder import measured_overhead
-from profilerkit_torch.layer_timing.timeline import Accumulation, Kind, Node, Overhead, Run, Timeline, inclusive
+from profilerkit_torch.layer_timing.timeline import Accumulation, Kind, Node, Overhead, TimedRun, Timeline, inclusive
 
 
 class Layer:
@@ -28,7 +28,7 @@ def followed(*events: tuple[Kind, Any, float, int], overhead: Overhead | None = 
     return timeline
 
 
-def seconds(run: Run) -> dict[tuple[str, int], tuple[float, float]]:
+def seconds(run: TimedRun) -> dict[tuple[str, int], tuple[float, float]]:
     return {(call.path, call.index): (call.own_forward, call.own_backward) for call in run.calls}
 
 

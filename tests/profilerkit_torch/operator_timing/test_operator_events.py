@@ -55,7 +55,7 @@ def test_seconds_are_those_of_an_operator_with_what_it_called() -> None:
     linear = found["aten::linear", "fc"]
     assert kernels(linear) == {"aten::linear": (1, (6,)), "aten::t": (1, (4,)), "aten::addmm": (1, (20,))}
     inside = (CalledOperator("aten::t", is_free=True), CalledOperator("aten::addmm"))
-    assert [each for _, each in linear.called] == [CalledOperator("aten::linear", inside)]
+    assert [each for _, each in linear.called or ()] == [CalledOperator("aten::linear", inside)]
     assert times.whole == {"forward": (100,)}
     assert times.layers == {"forward": frozenset({"", "fc"})}
 
@@ -164,7 +164,7 @@ def test_ranges_of_the_users_change_nothing() -> None:
     ]
     (row,) = added("forward", events).operators
     assert (row.operator, row.seconds, row.calls) == ("aten::linear", (20,), 1)
-    assert [each for _, each in row.called] == [CalledOperator("aten::linear", (CalledOperator("aten::addmm"),))]
+    assert [each for _, each in row.called or ()] == [CalledOperator("aten::linear", (CalledOperator("aten::addmm"),))]
 
 
 def test_on_a_device_the_seconds_are_those_of_the_kernels() -> None:

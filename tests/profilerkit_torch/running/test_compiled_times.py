@@ -58,7 +58,7 @@ def test_what_the_user_has_compiled_stays_compiled() -> None:
     used = torch.compile(model, backend=theirs)
     used(x)
     for _ in range(3):
-        with BACKEND.running(model, ModelInputs(x), options=RunOptions(compile={"backend": ours})) as call:
+        with BACKEND.run(model, ModelInputs(x), options=RunOptions(compile={"backend": ours})) as call:
             call()
     assert (theirs.graphs, ours.graphs) == (1, 3), "each profile compiles anew"
     used(x)
@@ -76,7 +76,7 @@ def test_other_shapes_in_between_do_not_make_the_users_model_one_of_any_shape() 
 
     model = network()
     for batch_size in (2, 5, 7):
-        with BACKEND.running(
+        with BACKEND.run(
             model, ModelInputs(ones(batch_size, 4)), options=RunOptions(compile={"backend": compiler})
         ) as call:
             call()
@@ -137,7 +137,7 @@ def test_what_comes_out_of_the_compiler_is_what_runs() -> None:
 def test_what_torch_compile_does_not_take(how: Any, message: str) -> None:
     with (
         pytest.raises(InputError, match=message),
-        BACKEND.running(network(), ModelInputs(ones(1, 4)), options=RunOptions(compile=how)),
+        BACKEND.run(network(), ModelInputs(ones(1, 4)), options=RunOptions(compile=how)),
     ):
         pass
 

@@ -59,7 +59,7 @@ def untouched(model: nn.Module) -> Iterator[None]:
 
 
 def run(model: nn.Module, *inputs: Any, times: int = 2, **options: Any) -> None:
-    with BACKEND.running(model, ModelInputs(*inputs), options=RunOptions(**options)) as call:
+    with BACKEND.run(model, ModelInputs(*inputs), options=RunOptions(**options)) as call:
         for _ in range(times):
             call()
 
@@ -336,3 +336,24 @@ def test_work_on_cuda_is_timed_by_a_pair_of_events_for_each_sample(monkeypatch: 
 )
 def test_events_are_for_the_work_of_one_cuda_device(devices: list[str], suits: bool) -> None:
     assert EventTimedPass.suits([torch.device(name) for name in devices]) is suits
+
+
+def test_a_training_step_has_two_parts_and_a_forward_pass_none() -> None:
+    noted: list[str] = []
+    model = torch.nn.Sequential(torch.nn.Linear(4, 3))
+    model.register_forward_hook(lambda *args: noted.append("forward"))
+    x = torch.ones(2, 4)
+    ticks = iter(range(100))
+
+    def clock() -> float:
+        noted.append("clock")
+        return float(next(ticks) ** 2)
+
+    with BACKEND.run(model, ModelInputs(x), RunOptions(training=True)) as run:
+        noted.clear()
+        parts = run.parts(clock)
+        assert noted == ["clock", "forward", "clock", "clock"]
+        assert parts == {"forward": 1.0, "backward": 3.0}
+        assert min(run.parts().values()) > 0
+    with BACKEND.run(model, ModelInputs(x)) as run:
+        assert run.parts(clock) == {}

@@ -11,13 +11,14 @@ from tiny import BACKEND, Call, ones
 from torch import nn
 
 from profilerkit import Device, DeviceNotAvailableError, InputError, Measurement, ModelInputs, profile
+from profilerkit.backend import RunOptions
 from profilerkit_torch import ComputeExecutionTime, TorchProfiler
 
 NO_GPU = not torch.cuda.is_available()
 
 
 def calls_of(model: nn.Module, x: torch.Tensor, times: int = 3, device: Any = None) -> None:
-    with BACKEND.forward(model, ModelInputs(x), device) as call:
+    with BACKEND.run(model, ModelInputs(x), RunOptions(device=device)) as call:
         for _ in range(times):
             call()
 

@@ -92,7 +92,7 @@ def test_a_training_step_runs_the_function() -> None:
         return model.encode(x)
 
     inputs = ModelInputs(ones(2, 8)).given_to(counted)
-    with BACKEND.running(model, inputs, options=RunOptions(training=True)) as step:
+    with BACKEND.run(model, inputs, options=RunOptions(training=True)) as step:
         known = len(calls)
         step()
     assert calls[known:] == [2]

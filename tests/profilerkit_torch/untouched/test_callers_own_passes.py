@@ -56,7 +56,7 @@ def test_a_version_counts_where_the_values_are_not_put_back() -> None:
 
     model: Any = Call(late, linear=nn.Linear(4, 4))
     before = model.linear.weight._version
-    with pytest.warns(UserWarning, match="in place"), BACKEND.running(model, ModelInputs(ones(2, 4))) as call:
+    with pytest.warns(UserWarning, match="in place"), BACKEND.run(model, ModelInputs(ones(2, 4))) as call:
         for _ in range(4):
             call()
     assert model.linear.weight._version > before
@@ -105,7 +105,7 @@ def test_the_order_of_hooks_stays_and_one_that_was_removed_meanwhile_is_there_ag
     handles = [model.weight.register_post_accumulate_grad_hook(hook) for hook in (Momentum(), Momentum())]
     hooks: Any = model.weight._post_accumulate_grad_hooks
     before = list(hooks.items())
-    with BACKEND.running(model, ModelInputs(ones(2, 4)), options=RunOptions(training=True)) as call:
+    with BACKEND.run(model, ModelInputs(ones(2, 4)), options=RunOptions(training=True)) as call:
         call()
         assert not hooks
         handles[0].remove()

@@ -145,7 +145,7 @@ def run_profile(model: nn.Module, x: torch.Tensor) -> None:
 
 
 def run_timing(model: nn.Module, x: torch.Tensor) -> None:
-    with BACKEND.forward(model, ModelInputs(x)) as call:
+    with BACKEND.run(model, ModelInputs(x)) as call:
         for _ in range(3):
             call()
 

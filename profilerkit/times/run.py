@@ -1,0 +1,78 @@
+"""A model that is ready to run: what a backend hands over, and what is timed."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+__all__ = ["Run", "several"]
+
+
+class Run:
+    """A model that is ready to run, on its device and in its mode; each call runs one pass.
+
+    A call returns when the device is done. A backend whose device has a clock of its own overrides `seconds`; one that
+    takes several samples cheaper than one after the other overrides `samples` and sets `TAKES_SEVERAL`; one that can
+    time the parts of a pass overrides `parts`.
+
+    Args:
+        call: Runs one pass, and returns when every device is done.
+        first_call_seconds: What the first pass took, tracing and compilation included; None where nothing is compiled.
+
+    >>> run = Run(lambda: "outputs")
+    >>> run()
+    'outputs'
+    >>> len(run.samples(3))
+    3
+    """
+
+    #: Whether several samples are to be requested together.
+    TAKES_SEVERAL: ClassVar[bool] = False
+
+    def __init__(self, call: Callable[[], Any], first_call_seconds: float | None = None) -> None:
+        self.call = call
+        self.first_call_seconds = first_call_seconds
+
+    @classmethod
+    def of(cls, call: Callable[[], Any]) -> Run:
+        """Return a run as it is, and the run of any other function that can be called without arguments."""
+        return call if isinstance(call, Run) else Run(call)
+
+    def __call__(self) -> Any:
+        """Run one pass; return what it returns, for whoever wants it."""
+        return self.call()
+
+    def seconds(self, clock: Callable[[], float] = time.perf_counter) -> float:
+        """Run one pass and return its seconds, by the clock of the device where it has one, else by ``clock``."""
+        start = clock()
+        self()
+        return clock() - start
+
+    def samples(self, number: int, clock: Callable[[], float] = time.perf_counter) -> Sequence[float]:
+        """Run that many passes and return the seconds of each."""
+        return [self.seconds(clock) for _ in range(number)]
+
+    def parts(self, clock: Callable[[], float] = time.perf_counter) -> Mapping[str, float]:
+        """Run one pass and return the seconds of its parts by name; empty where the backend knows of no parts."""
+        return {}
+
+
+def several(
+    run: Run, taken: Sequence[float], number: int, seconds_left: float, clock: Callable[[], float]
+) -> Sequence[float]:
+    """Take samples in one go: as many as requested, or as there is time for; three at first, to know how long one is.
+
+    Args:
+        run: What takes several samples together.
+        taken: The samples so far.
+        number: How many are requested.
+        seconds_left: How long sampling may go on; infinite where the number of samples is fixed.
+        clock: The host's clock.
+    """
+    if not math.isinf(seconds_left):
+        fastest = min(taken, default=0.0)
+        affordable = 3 if not taken else int(seconds_left / fastest) if fastest > 0 else number
+        number = max(1, min(number, affordable))
+    return run.samples(number, clock)

@@ -1,0 +1,208 @@
+"""Whose a model is: the most exact claim first, then what accepts it; and versions of the interface."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import Any
+
+import pytest
+from plugin_fixtures import offering
+
+from profilerkit import (
+    ArgumentError,
+    Backend,
+    BackendInfo,
+    BackendNotInstalledError,
+    PluginWarning,
+    RegistrationConflictError,
+    profile,
+)
+from profilerkit.plugging import offers as plugins
+from profilerkit.plugging import recognition
+from profilerkit.testing import FakeBackend, FakeModel
+
+
+def backend(name: str, *frameworks: str, accepts: Callable[[Any], Any] = lambda model: True, **more: Any) -> Any:
+    kind = type("Named", (FakeBackend,), {"name": name, "accepts": lambda self, model: accepts(model)})
+    return BackendInfo(name, frameworks, kind, f"my-{name}", **more)
+
+
+def model_of(module: str, name: str = "Program", bases: tuple[type, ...] = ()) -> Any:
+    return type(name, bases, {"__module__": module})()
+
+
+PROGRAM = model_of("torchlike.onnx._internal.programs")
+MODULE = model_of("torchlike.nn.modules", "Module")
+
+
+def found(model: Any) -> str:
+    return plugins.find_backend(model).name
+
+
+# The most exact claim ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("exact", ["torchlike.onnx", "torchlike.onnx._internal.programs.Program"])
+def test_the_longer_name_is_asked_first_wherever_it_stands(install: Any, exact: str) -> None:
+    install("a", "a-general", backends=offering(backend("general", "torchlike")))
+    install("b", "b-exact", backends=offering(backend("exact", exact)))
+    assert (found(PROGRAM), found(MODULE)) == ("exact", "general")
+
+
+def test_of_several_names_of_a_backend_the_longest_counts(install: Any) -> None:
+    install("a", "a-general", backends=offering(backend("general", "torchlike.onnx")))
+    install("b", "b-exact", backends=offering(backend("exact", "torchlike", "torchlike.onnx._internal")))
+    assert found(PROGRAM) == "exact"
+
+
+@pytest.mark.parametrize("name", ["torch", "torchlike.on", "torchlike.onnx._internal.programs.Prog", "like"])
+def test_a_name_is_made_of_whole_parts(install: Any, name: str) -> None:
+    install("a", "a-general", backends=offering(backend("general", "torchlike")))
+    install("b", "b-other", backends=offering(backend("other", name)))
+    assert found(PROGRAM) == "general"
+
+
+def test_a_class_comes_before_what_it_is_derived_from_however_exact_that_is_named(install: Any) -> None:
+    derived = model_of("keraslike.layers", "Dense", (type(MODULE),))
+    install("a", "a-exact", backends=offering(backend("exact", "torchlike.nn.modules.Module")))
+    install("b", "b-keras", backends=offering(backend("keraslike", "keraslike")))
+    assert (found(derived), found(MODULE)) == ("keraslike", "exact")
+
+
+def test_a_backend_that_claims_it_not_leaves_it_to_the_next(install: Any) -> None:
+    install("a", "a-general", backends=offering(backend("general", "torchlike")))
+    install("b", "b-exact", backends=offering(backend("exact", "torchlike.onnx", claims=lambda model: False)))
+    assert found(PROGRAM) == "general"
+
+
+def test_a_backend_that_does_not_accept_it_leaves_it_to_the_next(install: Any) -> None:
+    asked: list[str] = []
+
+    def no(model: Any) -> bool:
+        asked.append("exact")
+        return False
+
+    install("a", "a-general", backends=offering(backend("general", "torchlike")))
+    install("b", "b-exact", backends=offering(backend("exact", "torchlike.onnx", accepts=no)))
+    assert (found(PROGRAM), asked) == ("general", ["exact"])
+
+
+def test_a_backend_that_is_not_asked_is_not_loaded(install: Any) -> None:
+    def load() -> Backend:
+        raise AssertionError("it is not needed")
+
+    install("a", "a-general", backends=offering(BackendInfo("general", ("torchlike",), load, "general")))
+    install("b", "b-exact", backends=offering(backend("exact", "torchlike.onnx")))
+    assert found(PROGRAM) == "exact"
+
+
+def test_a_backend_that_cannot_say_whether_it_accepts_is_left_out_with_a_warning(install: Any) -> None:
+    def fails(model: Any) -> bool:
+        raise ValueError("what is this?")
+
+    install("a", "a-general", backends=offering(backend("general", "torchlike")))
+    install("b", "b-exact", backends=offering(backend("exact", "torchlike.onnx", accepts=fails)))
+    message = "accepts of the exact backend of plugin 'b' of b-exact 1.0 raised ValueError: what is this.; it is left"
+    with pytest.warns(PluginWarning, match=message):
+        assert found(PROGRAM) == "general"
+
+
+def test_the_only_backend_that_claims_a_model_says_itself_why_it_takes_it_not(install: Any) -> None:
+    install("a", "a-general", backends=offering(backend("general", "torchlike", accepts=lambda model: False)))
+    with pytest.raises(TypeError, match="the general backend cannot profile a Program; give it a model of its own"):
+        profile(PROGRAM)
+
+
+# Equal claims -------------------------------------------------------------------------------------------------------
+
+
+def test_two_equal_claims_are_a_conflict_that_names_both_packages(install: Any) -> None:
+    install("a", "a-pack", backends=offering(backend("one", "torchlike.onnx")))
+    install("b", "b-pack", backends=offering(backend("two", "torchlike.onnx")))
+    message = (
+        "two backends claim a model of type torchlike.onnx._internal.programs.Program equally: 'one' of plugin 'a' of "
+        "a-pack 1.0 and 'two' of plugin 'b' of b-pack 1.0; choose one with backend='one' or backend='two', or switch "
+        "one plugin off: PROFILERKIT_DISABLE_PLUGINS=b"
+    )
+    with pytest.raises(RegistrationConflictError, match=f"^{re.escape(message)}$"):
+        plugins.find_backend(PROGRAM)
+    assert plugins.backend_named("two").name == "two"
+
+
+@pytest.mark.parametrize("how", ["claims", "accepts"])
+def test_of_two_equal_claims_what_only_one_takes_is_no_conflict(install: Any, how: str) -> None:
+    no: Any = {how: lambda model: False}
+    install("a", "a-pack", backends=offering(backend("one", "torchlike.onnx", **no)))
+    install("b", "b-pack", backends=offering(backend("two", "torchlike.onnx")))
+    assert found(PROGRAM) == "two"
+
+
+def test_of_two_equal_claims_the_one_that_can_be_loaded_is_taken(install: Any) -> None:
+    def load() -> Backend:
+        raise ImportError("No module named 'ort'")
+
+    broken = BackendInfo("one", ("torchlike.onnx",), load, "my-one")
+    install("a", "a-pack", backends=offering(broken))
+    install("b", "b-pack", backends=offering(backend("two", "torchlike.onnx")))
+    assert found(PROGRAM) == "two"
+
+
+# Versions -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_newer_backend_is_refused_with_what_to_upgrade(install: Any) -> None:
+    install("new", "my-new", "2.0", backends=offering(backend("newer", "torchlike", api_version=2)))
+    message = (
+        "the newer backend of plugin 'new' of my-new 2.0 is written for version 2 of the interface of backends, and "
+        f"profilerkit {version('profilerkit')} knows 1 alone; upgrade profilerkit: pip install --upgrade profilerkit; "
+        "to do without it, set PROFILERKIT_DISABLE_PLUGINS=new, or run profilerkit --no-plugins"
+    )
+    with pytest.raises(BackendNotInstalledError, match=f"^{re.escape(message)}$"):
+        plugins.find_backend(MODULE)
+    with pytest.raises(BackendNotInstalledError, match=f"^{re.escape(message)}$"):
+        plugins.backend_named("newer")
+
+
+def test_an_older_backend_goes_on_working_as_long_as_it_is_understood(
+    install: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recognition, "API_VERSION", 4)
+    monkeypatch.setattr(recognition, "OLDEST_API_VERSION", 2)
+    versions = {"one": 1, "two": 2, "four": 4, "five": 5}
+    listed = [backend(name, name, api_version=number) for name, number in versions.items()]
+    install("all", "my-all", backends=offering(*listed))
+    assert plugins.backend_named("two").name == "two"
+    assert plugins.backend_named("four").name == "four"
+    with pytest.raises(BackendNotInstalledError, match=r"knows 2 to 4; upgrade that package: pip .* 'my-one'"):
+        plugins.backend_named("one")
+    with pytest.raises(BackendNotInstalledError, match="knows 2 to 4; upgrade profilerkit: pip install --upgrade prof"):
+        plugins.backend_named("five")
+
+
+def test_a_backend_that_names_no_version_is_of_this_one() -> None:
+    assert BackendInfo("mine", ("mine",), FakeBackend, "mine").api_version == 1
+
+
+@pytest.mark.parametrize("number", [0, -1, True, "1", 1.0, None])
+def test_a_version_that_is_no_number_is_an_argument_error(number: Any) -> None:
+    message = (
+        f"api_version={number!r}: give the version of the interface that the mine backend is written for as a number"
+    )
+    with pytest.raises(ArgumentError, match=re.escape(message)):
+        BackendInfo("mine", ("mine",), FakeBackend, "mine", api_version=number)
+
+
+@pytest.mark.parametrize("names", ["torch", ("",), (3,)])
+def test_names_of_frameworks_that_are_none_are_an_argument_error(names: Any) -> None:
+    message = f"frameworks={names!r}: give the packages, modules or classes of the mine backend as a tuple of texts"
+    with pytest.raises(ArgumentError, match=re.escape(message)):
+        BackendInfo("mine", names, FakeBackend, "mine")
+
+
+def test_a_plugin_with_a_bad_version_is_left_out_and_the_others_go_on(install: Any) -> None:
+    install("bad", "a-bad", backends=lambda: [backend("bad", "profilerkit", api_version="two")])
+    install("fine", "b-fine", backends=offering(backend("fine", "profilerkit")))
+    with pytest.warns(PluginWarning, match="hook profilerkit_backends of plugin 'bad' of a-bad 1.0 raised ArgumentErr"):
+        assert found(FakeModel()) == "fine"

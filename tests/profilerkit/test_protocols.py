@@ -1,0 +1,157 @@
+"""What backends may offer beyond `Backend`, and what is said of one that does not."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import pytest
+from click.testing import CliRunner
+
+from profilerkit import Backend, BackendInfo, ModelInputs, NotOfferedError, Profiler, protocols
+from profilerkit.cli.doctor_command import command
+from profilerkit.plugging import offers
+from profilerkit.protocols import (
+    CAPABILITIES,
+    FitsInputs,
+    KeepsApart,
+    NoticesTraining,
+    OpensModels,
+    TimesLayers,
+    Trains,
+    Watches,
+    fingerprint_of,
+    fitted,
+    kept_apart,
+    offered,
+)
+from profilerkit.testing import FakeBackend, FakeModel, FakeTensor
+from profilerkit.times.layer_times import LayerTime
+from profilerkit_metrics import (
+    ComputeEffectiveMacs,
+    ComputeLayerTimes,
+    ComputeMeasuredMemory,
+    ComputeOperatorTable,
+    ComputeSparsity,
+    ComputeTraining,
+)
+
+TEXTS = {
+    "CountsNonzero": "does not count the work on nonzero weights alone",
+    "MeasuresMemory": "does not measure memory",
+    "ReadsWeights": "does not look for zeros among the weights",
+    "TakesCosts": "takes no cost formulas",
+    "TimesLayers": "does not time single layers",
+    "TimesOperators": "does not time single operators",
+    "Trains": "does not trace training steps",
+    "Watches": "does not watch training loops",
+    "WatchesLayers": "does not time layers while other code runs the model",
+}
+
+
+class Timing(FakeBackend):
+    def layer_times(self, *args: Any, **options: Any) -> Sequence[LayerTime]:
+        return []
+
+
+def every_protocol() -> set[type]:
+    classes = (found for found in vars(protocols).values() if inspect.isclass(found))
+    return {found for found in classes if getattr(found, "_is_protocol", False) and found is not Protocol}
+
+
+def test_each_protocol_is_a_capability_once() -> None:
+    listed = [capability.protocol for capability in CAPABILITIES]
+    assert len(listed) == len(set(listed))
+    assert set(listed) == every_protocol()
+    assert {found.__name__ for found in every_protocol()} <= set(protocols.__all__)
+
+
+def test_the_core_of_a_backend_is_small() -> None:
+    methods = {name for name, _ in inspect.getmembers(Backend, inspect.isfunction) if not name.startswith("_")}
+    assert methods == {
+        *("accepts", "model_name", "resolve_device", "is_tensor", "as_tensor", "random_tensor", "with_batch_size"),
+        *("trace", "run", "mode", "evaluate", "preserved", "environment"),
+    }
+    of_protocols = {name for found in every_protocol() for name in vars(found) if not name.startswith("_")}
+    assert not methods & of_protocols
+
+
+def test_a_backend_offers_what_it_has_the_methods_of() -> None:
+    assert isinstance(Timing(), TimesLayers)
+    assert not isinstance(FakeBackend(), TimesLayers)
+    assert isinstance(FakeBackend(), NoticesTraining)
+    backend = Timing()
+    assert offered(backend, TimesLayers) is backend
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_what_is_not_offered_is_said(name: str) -> None:
+    with pytest.raises(NotOfferedError, match=f"^the fake backend {TEXTS[name]}$"):
+        offered(FakeBackend(), getattr(protocols, name))
+
+
+def test_a_protocol_of_another_package_can_be_requested_too() -> None:
+    @runtime_checkable
+    class Prunes(Protocol):
+        def prune(self, model: Any) -> int: ...
+
+    class Pruning(FakeBackend):
+        def prune(self, model: Any) -> int:
+            return 3
+
+    assert offered(Pruning(), Prunes).prune(None) == 3
+    with pytest.raises(NotOfferedError, match="^the fake backend does not offer Prunes$"):
+        offered(FakeBackend(), Prunes)
+
+
+def test_a_backend_that_names_a_protocol_cannot_forget_its_method() -> None:
+    class Forgetful(FakeBackend, Trains):
+        pass
+
+    with pytest.raises(TypeError, match="trace_training"):
+        Forgetful()  # type: ignore[abstract]
+
+
+def test_what_a_backend_may_leave_out_has_a_default() -> None:
+    class Bare(FakeBackend):
+        fingerprint: Any = None
+
+    backend, model, inputs = Bare(), FakeModel(), ModelInputs(FakeTensor((1, 3)))
+    for protocol in (FitsInputs, KeepsApart, NoticesTraining, OpensModels, Watches):
+        assert not isinstance(backend, protocol)
+    assert fingerprint_of(backend, model) is None
+    assert fitted(backend, model, inputs) is inputs
+    with kept_apart(backend):
+        assert Profiler(model, backend=backend, inputs=FakeTensor((1, 3))).model is model
+
+
+@pytest.mark.parametrize(
+    ("function", "key", "said"),
+    [
+        (ComputeLayerTimes(), "layer_times", TEXTS["TimesLayers"]),
+        (ComputeOperatorTable(), "operator_table", TEXTS["TimesOperators"]),
+        (ComputeTraining(), "training_macs", TEXTS["Trains"]),
+        (ComputeMeasuredMemory(), "measured_memory", TEXTS["MeasuresMemory"]),
+        (ComputeSparsity(), "sparsity", TEXTS["ReadsWeights"]),
+        (ComputeEffectiveMacs(), "effective_macs", TEXTS["CountsNonzero"]),
+    ],
+)
+def test_metrics_say_what_the_backend_does_not_offer(function: Any, key: str, said: str) -> None:
+    profiler = Profiler(FakeModel(), backend=FakeBackend(), inputs=FakeTensor((1, 3))).register_defaults()
+    profiler.register_profiler_function(function, override=True)
+    profiler.compute([key])
+    outcome = profiler.status_get(key, to_value=False).outcome
+    assert (outcome.completeness.value, outcome.missing) == ("unavailable", (f"the fake backend {said}",))
+
+
+def test_the_doctor_lists_what_a_backend_is_an_instance_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    info = BackendInfo("fake", ("profilerkit",), Timing, "fake")
+    monkeypatch.setattr(offers, "backends", lambda: (info,))
+    said = CliRunner().invoke(command).output
+    assert "times of single layers: yes" in said
+    assert "training counts and memory: not offered" in said
+    assert "options of a run: none" in said
+    listed = re.findall(r"^ {18} (.*): (?:yes|not offered)$", said, re.MULTILINE)
+    assert [words.strip() for words in listed] == [each.offers for each in CAPABILITIES if each.offers]
