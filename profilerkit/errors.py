@@ -21,6 +21,7 @@ __all__ = [
     "DeviceNotAvailableError",
     "IncompleteStatusError",
     "InputError",
+    "InvalidTraceError",
     "MissingArgumentError",
     "ModelChangedWarning",
     "ModelFailedError",
@@ -123,6 +124,27 @@ class CostFormulaError(ProfilerKitError, RuntimeError):
 
 class PluginFailedError(ProfilerKitError, RuntimeError):
     """Code of a plugin raised where its result was needed; the cause is chained."""
+
+
+class InvalidTraceError(ProfilerKitError, ValueError):
+    """A backend has returned a `ModelTrace` that breaks a rule, so that nothing can be read from it.
+
+    Attributes:
+        backend: The name of the backend.
+        path: The path of the layer where the rule is broken; empty for the model as a whole.
+        rule: The rule, and what was found in its place.
+    """
+
+    def __init__(self, backend: str, path: str, rule: str) -> None:
+        self.backend, self.path, self.rule = backend, path, rule
+        where = f"at the layer {path!r}" if path else "of the model"
+        super().__init__(
+            f"the {backend} backend has made an invalid trace, {where}: {rule}; this is a fault of the backend, not of "
+            "the model: tell its authors"
+        )
+
+    def __reduce__(self) -> tuple[Callable[..., InvalidTraceError], tuple[str, str, str]]:
+        return type(self), (self.backend, self.path, self.rule)
 
 
 class ReportFileError(ProfilerKitError, ValueError):

@@ -12,6 +12,7 @@ from ..errors import ArgumentError, InputError
 from ..inputs import DataLoader, ModelInputs, NoInputs, TensorSpec, parse_input_shape
 from ..trace.ignoring import Ignored, without_layers
 from ..trace.records import ModelTrace
+from ..trace.validation import validated
 from .function import ProfilerFunction
 from .status import StatusKey
 
@@ -188,8 +189,12 @@ class ComputeTrace(ProfilerFunction):
     def __call__(self, model: Any, backend: Backend, inputs: Any, ignore: Ignored = ()) -> ModelTrace:
         """Return the trace of one forward pass; without inputs that of the layers, with the reason as its failure.
 
+        Raises `InvalidTraceError` for one that breaks a rule: of the backend's making, and not the model's.
+
         ``ignore`` are classes of layers, names of classes, or patterns of paths; what matches is left out.
         """
         if isinstance(inputs, NoInputs):
-            return without_layers(replace(backend.trace(model, None), failure=inputs.error), ignore)
-        return without_layers(backend.trace(model, ModelInputs.of(inputs)), ignore)
+            found = replace(validated(backend.trace(model, None), backend.name), failure=inputs.error)
+        else:
+            found = validated(backend.trace(model, ModelInputs.of(inputs)), backend.name)
+        return without_layers(found, ignore)
