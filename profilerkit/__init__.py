@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .errors import (
         ArgumentError,
         ArgumentWarning,
+        BackendFailedError,
         BackendNotFoundError,
         BackendNotInstalledError,
         BudgetError,
@@ -60,6 +61,7 @@ __all__ = [
     "ArgumentError",
     "ArgumentWarning",
     "Backend",
+    "BackendFailedError",
     "BackendInfo",
     "BackendNotFoundError",
     "BackendNotInstalledError",
@@ -124,6 +126,7 @@ _MODULES = {
     "ArgumentError": ".errors",
     "ArgumentWarning": ".errors",
     "Backend": ".backend",
+    "BackendFailedError": ".errors",
     "BackendInfo": ".backend",
     "BackendNotFoundError": ".errors",
     "BackendNotInstalledError": ".errors",

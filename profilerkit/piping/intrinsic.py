@@ -8,7 +8,8 @@ from typing import Any
 
 from ..arguments.checking import checked, require_shallow
 from ..backend import Backend
-from ..errors import ArgumentError, InputError
+from ..backend_kit.failures import backend_failed, raised_by_backend
+from ..errors import ArgumentError, InputError, ProfilerKitError
 from ..inputs import DataLoader, ModelInputs, NoInputs, TensorSpec, parse_input_shape
 from ..trace.ignoring import Ignored, without_layers
 from ..trace.records import ModelTrace
@@ -189,12 +190,26 @@ class ComputeTrace(ProfilerFunction):
     def __call__(self, model: Any, backend: Backend, inputs: Any, ignore: Ignored = ()) -> ModelTrace:
         """Return the trace of one forward pass; without inputs that of the layers, with the reason as its failure.
 
-        Raises `InvalidTraceError` for one that breaks a rule: of the backend's making, and not the model's.
+        Raises `InvalidTraceError` for a trace that breaks a rule, `BackendFailedError` where the backend's code fails.
 
         ``ignore`` are classes of layers, names of classes, or patterns of paths; what matches is left out.
         """
         if isinstance(inputs, NoInputs):
-            found = replace(validated(backend.trace(model, None), backend.name), failure=inputs.error)
+            found = replace(_traced(backend, model, None), failure=inputs.error)
         else:
-            found = validated(backend.trace(model, ModelInputs.of(inputs)), backend.name)
+            found = _traced(backend, model, ModelInputs.of(inputs))
         return without_layers(found, ignore)
+
+
+def _traced(backend: Backend, model: Any, inputs: ModelInputs | None) -> ModelTrace:
+    """Return a backend's trace; raise `BackendFailedError` where its own code raises, which it is never to do."""
+    try:
+        found = backend.trace(model, inputs)
+    except ProfilerKitError:
+        raise
+    except Exception as error:
+        place = raised_by_backend(error, type(backend).__module__)
+        if place is None:
+            raise
+        raise backend_failed(error, backend.name, place) from error
+    return validated(found, backend.name)
