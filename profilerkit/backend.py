@@ -145,6 +145,14 @@ class Backend(ABC):
     def with_batch_size(self, tensor: Any, batch_size: int) -> Any:
         """Return the tensor with its first dimension cut or repeated to ``batch_size``."""
 
+    def example_inputs(self, model: Any, batch_size: int | None = None) -> ModelInputs | None:
+        """Return inputs as the model itself declares them, of a batch size; None where it declares none.
+
+        They are used where nobody gives any. `profilerkit.declared_inputs.made_from` makes them of a declaration, and
+        raises `InputError` for sizes that are open, and for another batch size than the model's own.
+        """
+        return None
+
     def fit_inputs(self, model: Any, inputs: ModelInputs) -> ModelInputs:
         """Return the inputs in the layout that the model says it takes; as they are where it says nothing."""
         return inputs

@@ -17,6 +17,7 @@ __all__ = [
     "call_arguments",
     "channels_last_order",
     "children_of",
+    "declared_call",
     "declared_shapes",
     "direct_layers",
     "hides_its_cell",
@@ -172,6 +173,18 @@ def declared_shapes(model: Any) -> list[tuple[int | None, ...]]:
     except AttributeError:
         return []
     return [tuple(tensor.shape) for tensor in symbolic or ()]
+
+
+def declared_call(model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the symbolic tensors that a Keras model declares to be called with, by place and by name."""
+    try:
+        symbolic = tuple(model.inputs or ())
+    except AttributeError:
+        return (), {}
+    structure = getattr(model, "_nested_inputs" if is_legacy_keras(model) else "_inputs_struct", None)
+    if isinstance(structure, Mapping) and {id(value) for value in structure.values()} == set(map(id, symbolic)):
+        return (), dict(structure)
+    return symbolic, {}
 
 
 def channels_last_order(shape: Sequence[int | None], declared: Sequence[int | None]) -> list[int] | None:

@@ -103,7 +103,7 @@ def _length(tensor: Any) -> int | None:
 
 
 class ComputeInputs(ProfilerFunction):
-    """Finds what to call the model with: the example inputs if there are any, else the first batch of a split."""
+    """Finds what to call the model with: example inputs, else the first batch of a split, else what it declares."""
 
     def __init__(self, source: InputSource | None = None) -> None:
         self.source = source
@@ -131,7 +131,9 @@ class ComputeInputs(ProfilerFunction):
         """
         try:
             call = checked("call", call)
-            inputs = backend.fit_inputs(model, self._build(model, backend, data_splits, batch_size, split))
+            made = self._build(model, backend, data_splits, batch_size, split)
+            inputs = backend.fit_inputs(model, made)
+            inputs.note = made.note
             return inputs if call is None else inputs.given_to(call)
         except Exception as error:
             return NoInputs(error)
@@ -148,18 +150,22 @@ class ComputeInputs(ProfilerFunction):
             batch_size = checked("batch_size", batch_size, "batch_size of one")
         if self.source is not None:
             return self.source.build(backend, batch_size, model)
-        return self._from_split(backend, data_splits, batch_size or 1, split)
+        if data_splits:
+            return self._from_split(backend, data_splits, batch_size or 1, split)
+        declared = backend.example_inputs(model, batch_size)
+        if declared is None:
+            raise InputError(
+                "there is nothing to run the model with; give inputs=x (example inputs), input_shape=(3, 224, 224) "
+                "(the shape of one sample; on the command line --input-shape 3,224,224), or "
+                "data_splits={'train': loader}"
+            )
+        declared.note = "the inputs were made from the model's own declaration of them"
+        return declared
 
     @staticmethod
     def _from_split(
         backend: Backend, data_splits: Mapping[str, DataLoader], batch_size: int, split: str | None
     ) -> ModelInputs:
-        if not data_splits:
-            raise InputError(
-                "there is nothing to run the model with; give inputs=x (example inputs), input_shape=(3, 224, 224) "
-                "(the shape of one sample; on the command line --input-shape 1,3,224,224), or "
-                "data_splits={'train': loader}"
-            )
         chosen = split or ("train" if "train" in data_splits else next(iter(data_splits)))
         loader = split_named(data_splits, chosen)
         if not loader.forward_pass.expecting_common_inputs:
