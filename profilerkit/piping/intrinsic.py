@@ -9,12 +9,13 @@ from typing import Any
 from ..arguments.checking import checked, require_shallow
 from ..backend import Backend
 from ..backend_kit.failures import backend_failed, raised_by_backend
-from ..errors import ArgumentError, InputError, ProfilerKitError
+from ..errors import ArgumentError, InputError, ModelFailedError, ProfilerKitError
 from ..inputs import DataLoader, ModelInputs, NoInputs, TensorSpec, parse_input_shape
 from ..trace.ignoring import Ignored, without_layers
 from ..trace.records import ModelTrace
 from ..trace.validation import validated
 from .function import ProfilerFunction
+from .shapes import corrected
 from .status import StatusKey
 
 __all__ = ["ComputeInputs", "ComputeTrace", "InputSource", "Inputs", "Trace", "batch_size_of"]
@@ -136,7 +137,7 @@ class ComputeInputs(ProfilerFunction):
             inputs.note = made.note
             return inputs if call is None else inputs.given_to(call)
         except Exception as error:
-            return NoInputs(error)
+            return NoInputs(corrected(error, self.source, backend, model, call))
 
     def _build(
         self,
@@ -203,7 +204,11 @@ class ComputeTrace(ProfilerFunction):
         if isinstance(inputs, NoInputs):
             found = replace(_traced(backend, model, None), failure=inputs.error)
         else:
-            found = _traced(backend, model, ModelInputs.of(inputs))
+            given = ModelInputs.of(inputs)
+            found = _traced(backend, model, given)
+            if isinstance(found.failure, ModelFailedError):
+                failure = corrected(found.failure, self.inputs.source, backend, model, given.function)
+                found = replace(found, failure=failure)
         return without_layers(found, ignore)
 
 

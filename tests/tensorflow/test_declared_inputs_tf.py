@@ -36,8 +36,8 @@ def of_saved_model(folder: Path) -> Any:
     return tf.saved_model.load(str(folder / "saved"))
 
 
-class Module(tf.Module):
-    @tf.function(input_signature=[tf.TensorSpec((None, 4), tf.float32)])
+class Module(tf.Module):  # type: ignore[misc,unused-ignore]
+    @tf.function(input_signature=[tf.TensorSpec((None, 4))])  # type: ignore[misc,untyped-decorator,unused-ignore]
     def __call__(self, x: Any) -> Any:
         return x @ tf.ones((4, 2))
 
