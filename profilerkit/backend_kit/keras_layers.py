@@ -15,7 +15,6 @@ from .call_stack import tensors_in
 
 __all__ = [
     "call_arguments",
-    "channels_last_order",
     "children_of",
     "declared_call",
     "declared_shapes",
@@ -185,23 +184,6 @@ def declared_call(model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     if isinstance(structure, Mapping) and {id(value) for value in structure.values()} == set(map(id, symbolic)):
         return (), dict(structure)
     return symbolic, {}
-
-
-def channels_last_order(shape: Sequence[int | None], declared: Sequence[int | None]) -> list[int] | None:
-    """Return the order of axes in which a channels-first shape is the declared one.
-
-    A batch of images ``(N, 3, 224, 224)``, as PyTorch has them, becomes ``(N, 224, 224, 3)`` for an input of shape
-    ``(None, 224, 224, 3)``; so do sequences and volumes. None for what fits as it is, or not even so.
-    """
-    rank = len(declared)
-    if len(shape) != rank or rank not in (3, 4, 5) or _fits(shape, declared):
-        return None
-    order = [0, *range(2, rank), 1]
-    return order if _fits([shape[axis] for axis in order], declared) else None
-
-
-def _fits(shape: Sequence[int | None], declared: Sequence[int | None]) -> bool:
-    return all(wanted is None or size == wanted for size, wanted in zip(shape, declared, strict=True))
 
 
 def _is_input(layer: Any) -> bool:
