@@ -13,6 +13,7 @@ from .error_text import error_line, shown
 __all__ = [
     "ArgumentError",
     "ArgumentWarning",
+    "BackendFailedError",
     "BackendNotFoundError",
     "BackendNotInstalledError",
     "BudgetError",
@@ -21,6 +22,7 @@ __all__ = [
     "DeviceNotAvailableError",
     "IncompleteStatusError",
     "InputError",
+    "InvalidTraceError",
     "MissingArgumentError",
     "ModelChangedWarning",
     "ModelFailedError",
@@ -105,6 +107,10 @@ class ModelFailedError(ProfilerKitError, RuntimeError):
     """The model raised while it was being profiled; the cause is chained."""
 
 
+class BackendFailedError(ProfilerKitError, RuntimeError):
+    """The backend raised an error of its own making, which is not the model's; the cause is chained."""
+
+
 class NotOfferedError(ProfilerKitError, NotImplementedError):
     """Nobody offers what was asked for: no training trace, no layer times, no such renderer."""
 
@@ -123,6 +129,27 @@ class CostFormulaError(ProfilerKitError, RuntimeError):
 
 class PluginFailedError(ProfilerKitError, RuntimeError):
     """Code of a plugin raised where its result was needed; the cause is chained."""
+
+
+class InvalidTraceError(ProfilerKitError, ValueError):
+    """A backend has returned a `ModelTrace` that breaks a rule, so that nothing can be read from it.
+
+    Attributes:
+        backend: The name of the backend.
+        path: The path of the layer where the rule is broken; empty for the model as a whole.
+        rule: The rule, and what was found in its place.
+    """
+
+    def __init__(self, backend: str, path: str, rule: str) -> None:
+        self.backend, self.path, self.rule = backend, path, rule
+        where = f"at the layer {path!r}" if path else "of the model"
+        super().__init__(
+            f"the {backend} backend has made an invalid trace, {where}: {rule}; this is a fault of the backend, not of "
+            "the model: tell its authors"
+        )
+
+    def __reduce__(self) -> tuple[Callable[..., InvalidTraceError], tuple[str, str, str]]:
+        return type(self), (self.backend, self.path, self.rule)
 
 
 class ReportFileError(ProfilerKitError, ValueError):
@@ -159,11 +186,15 @@ class ModelChangedWarning(ProfilerKitWarning):
 
 def model_failed(error: Exception | None, inputs: object, hint: str = "do these inputs fit it?") -> ModelFailedError:
     """Return what is said of a model that raised: the error in a line, what it was called with, and what to look at."""
-    line = "" if error is None else error_line(error)
-    said = f"{type(error).__name__}: {line}" if line else type(error).__name__
-    failure = ModelFailedError(f"the model raised {said}; it was called with {inputs!r}, {hint}")
+    failure = ModelFailedError(f"the model raised {error_said(error)}; it was called with {inputs!r}, {hint}")
     failure.__cause__ = error
     return failure
+
+
+def error_said(error: BaseException | None) -> str:
+    """Return an error as its type and its message in one line; its type alone where it has none."""
+    line = "" if error is None else error_line(error)
+    return f"{type(error).__name__}: {line}" if line else type(error).__name__
 
 
 def training_step_failed(error: BaseException) -> ModelFailedError:

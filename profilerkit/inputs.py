@@ -43,18 +43,20 @@ class ModelInputs:
     ((1, 2), {'mask': 3})
     """
 
-    __slots__ = ("args", "function", "kwargs")
+    __slots__ = ("args", "function", "kwargs", "note")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.args = args
         self.kwargs = kwargs
         #: Called with the model and the arguments in place of the model itself; see `given_to`.
         self.function: Callable[..., Any] | None = None
+        #: What a report says of how they were made.
+        self.note = ""
 
     def given_to(self, function: Callable[..., Any] | None) -> ModelInputs:
         """Return the same arguments for a function of the model: ``lambda model, x: model.generate(x)``."""
         given = ModelInputs(*self.args, **self.kwargs)
-        given.function = function
+        given.function, given.note = function, self.note
         return given
 
     def run(self, model: Any) -> Any:
@@ -91,7 +93,8 @@ class ModelInputs:
     def map(self, function: Callable[[Any], Any]) -> ModelInputs:
         """Return inputs of the same structure with ``function`` applied to every leaf."""
         mapped = ModelInputs(*map_leaves(self.args, function), **map_leaves(self.kwargs, function))
-        return mapped.given_to(self.function)
+        mapped.function, mapped.note = self.function, self.note
+        return mapped
 
     def leaves(self) -> Iterator[Any]:
         """Yield every leaf of the structure: positional inputs first, then keyword ones."""

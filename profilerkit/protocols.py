@@ -26,6 +26,7 @@ __all__ = [
     "CAPABILITIES",
     "Capability",
     "CountsNonzero",
+    "DeclaresInputs",
     "FitsInputs",
     "HoldsOptimizer",
     "KeepsApart",
@@ -42,6 +43,7 @@ __all__ = [
     "Trains",
     "Watches",
     "WatchesLayers",
+    "declared_by",
     "fingerprint_of",
     "fitted",
     "inapplicable_to",
@@ -59,6 +61,19 @@ class OpensModels(Protocol):
     @abstractmethod
     def opened(self, model: Any) -> Any:
         """Return the model that a path leads to; anything else as it is."""
+
+
+@runtime_checkable
+class DeclaresInputs(Protocol):
+    """Makes inputs as a model itself declares them; they are used where nobody gives any."""
+
+    @abstractmethod
+    def example_inputs(self, model: Any, batch_size: int | None = None) -> ModelInputs | None:
+        """Return inputs of a batch size; None where the model declares none.
+
+        `profilerkit.declared_inputs.made_from` makes them of a declaration, and raises `InputError` for sizes that are
+        open, and for another batch size than the model's own.
+        """
 
 
 @runtime_checkable
@@ -290,6 +305,7 @@ CAPABILITIES = (
     Capability(TakesCosts, "cost formulas of plugins", "takes no cost formulas"),
     Capability(NoticesTraining, "notices that a model was trained", "does not notice that a model was trained"),
     Capability(RunsInRanks, "models that run in several processes", "profiles models of one process"),
+    Capability(DeclaresInputs, "inputs that a model declares itself", "reads no inputs from models"),
     Capability(FitsInputs, "", "takes inputs in one layout"),
     Capability(LimitsMetrics, "", "takes every metric to apply"),
     Capability(KeepsApart, "", "does not keep the caller's modes apart"),
@@ -307,6 +323,11 @@ def offered(backend: Backend, protocol: Callable[..., P]) -> P:
         return cast("P", backend)
     known = {capability.protocol: capability.without for capability in CAPABILITIES}
     raise NotOfferedError(f"the {backend.name} backend {known.get(requested, f'does not offer {requested.__name__}')}")
+
+
+def declared_by(backend: Backend, model: Any, batch_size: int | None) -> ModelInputs | None:
+    """Return inputs as the model itself declares them; None where it declares none, or the backend cannot tell."""
+    return backend.example_inputs(model, batch_size) if isinstance(backend, DeclaresInputs) else None
 
 
 def fitted(backend: Backend, model: Any, inputs: ModelInputs) -> ModelInputs:

@@ -12,7 +12,9 @@ import tensorflow as tf
 
 from profilerkit import Backend, ModelInputs, ModelTrace, Run, TensorSpec
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
+from profilerkit.declared_inputs import made_from
 from profilerkit.protocols import (
+    DeclaresInputs,
     FitsInputs,
     HoldsOptimizer,
     KeepsApart,
@@ -33,6 +35,7 @@ from .data import TFDataLoader, TFForwardPass
 from .layer_timing.timer import layer_times
 from .loaders import opened
 from .model import layouts
+from .model.declared_inputs import declared_inputs
 from .model.kinds import is_function, is_layer, is_saved_model
 from .model.program import Program
 from .model.recognition import claims
@@ -54,6 +57,7 @@ T = TypeVar("T")
 
 class TFBackend(
     Backend,
+    DeclaresInputs,
     FitsInputs,
     HoldsOptimizer,
     KeepsApart,
@@ -113,6 +117,11 @@ class TFBackend(
     def with_batch_size(self, tensor: Any, batch_size: int) -> Any:
         """Return the tensor cut or repeated to a batch size."""
         return data.with_batch_size(tensor, batch_size)
+
+    def example_inputs(self, model: Any, batch_size: int | None = None) -> ModelInputs | None:
+        """Return inputs as a Keras model, a saved model or a function with a signature declares them."""
+        declared = declared_inputs(model)
+        return None if declared is None else made_from(declared, batch_size, self.random_tensor)
 
     def fit_inputs(self, model: Any, inputs: ModelInputs) -> ModelInputs:
         """Return the inputs with the channels last where a Keras model says that it takes them so."""

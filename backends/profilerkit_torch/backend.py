@@ -12,10 +12,12 @@ from torch.nn.parameter import is_lazy as is_unsized
 
 from profilerkit import Backend, ModelInputs, ModelTrace, Run, TensorSpec
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
-from profilerkit.backend_kit.keras_layers import is_shipped
+from profilerkit.backend_kit.keras_layers import declared_call, is_keras, is_shipped
 from profilerkit.backend_kit.optimizers import OptimizerBytes
+from profilerkit.declared_inputs import DeclaredInput, made_from
 from profilerkit.protocols import (
     CountsNonzero,
+    DeclaresInputs,
     KeepsApart,
     MeasuresMemory,
     NoticesTraining,
@@ -63,6 +65,7 @@ T = TypeVar("T")
 class TorchBackend(
     Backend,
     CountsNonzero,
+    DeclaresInputs,
     KeepsApart,
     MeasuresMemory,
     NoticesTraining,
@@ -115,6 +118,14 @@ class TorchBackend(
     def with_batch_size(self, tensor: torch.Tensor, batch_size: int) -> torch.Tensor:
         """Return the tensor cut or repeated to a batch size."""
         return data.with_batch_size(tensor, batch_size)
+
+    def example_inputs(self, model: torch.nn.Module, batch_size: int | None = None) -> ModelInputs | None:
+        """Return inputs as an exported program, or a Keras model on torch, declares them."""
+        declared = programs.declared_inputs(model)
+        if declared is None and is_keras(model):
+            args, kwargs = declared_call(model)
+            declared = ModelInputs(*args, **kwargs).map(DeclaredInput.of) if args or kwargs else None
+        return None if declared is None else made_from(declared, batch_size, self.random_tensor)
 
     def model_name(self, model: torch.nn.Module) -> str:
         """Return the name that a functional or sequential Keras model has, else that of the class in its wrappers."""

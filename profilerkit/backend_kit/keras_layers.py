@@ -15,8 +15,8 @@ from .call_stack import tensors_in
 
 __all__ = [
     "call_arguments",
-    "channels_last_order",
     "children_of",
+    "declared_call",
     "declared_shapes",
     "direct_layers",
     "hides_its_cell",
@@ -174,21 +174,16 @@ def declared_shapes(model: Any) -> list[tuple[int | None, ...]]:
     return [tuple(tensor.shape) for tensor in symbolic or ()]
 
 
-def channels_last_order(shape: Sequence[int | None], declared: Sequence[int | None]) -> list[int] | None:
-    """Return the order of axes in which a channels-first shape is the declared one.
-
-    A batch of images ``(N, 3, 224, 224)``, as PyTorch has them, becomes ``(N, 224, 224, 3)`` for an input of shape
-    ``(None, 224, 224, 3)``; so do sequences and volumes. None for what fits as it is, or not even so.
-    """
-    rank = len(declared)
-    if len(shape) != rank or rank not in (3, 4, 5) or _fits(shape, declared):
-        return None
-    order = [0, *range(2, rank), 1]
-    return order if _fits([shape[axis] for axis in order], declared) else None
-
-
-def _fits(shape: Sequence[int | None], declared: Sequence[int | None]) -> bool:
-    return all(wanted is None or size == wanted for size, wanted in zip(shape, declared, strict=True))
+def declared_call(model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the symbolic tensors that a Keras model declares to be called with, by place and by name."""
+    try:
+        symbolic = tuple(model.inputs or ())
+    except AttributeError:
+        return (), {}
+    structure = getattr(model, "_nested_inputs" if is_legacy_keras(model) else "_inputs_struct", None)
+    if isinstance(structure, Mapping) and {id(value) for value in structure.values()} == set(map(id, symbolic)):
+        return (), dict(structure)
+    return symbolic, {}
 
 
 def _is_input(layer: Any) -> bool:

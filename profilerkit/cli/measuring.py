@@ -60,7 +60,7 @@ class Asked:
 
         return Job(
             spec,
-            {"input_shape": parse_shapes(self.input_shape)[0]},
+            {"input_shape": parse_shapes(self.input_shape)},
             metrics=self.metric or None,
             leave_out=self.leave_out,
             strict=self.strict,
@@ -84,7 +84,7 @@ class Asked:
         from ..api import profiler_of
         from ..plugging.extension import LoadedModel
 
-        shapes = parse_shapes(self.input_shape)[0]
+        shapes = parse_shapes(self.input_shape)
         loaded = model if isinstance(model, LoadedModel) else LoadedModel(model)
         given = {"inputs": loaded.inputs, "input_shape": loaded.input_shape}
         own = {"input_shape": shapes} if shapes is not None else given
@@ -95,10 +95,9 @@ class Asked:
         """What the functions are given."""
         from ..backend import Device
 
-        batch_size = self.batch_size or parse_shapes(self.input_shape)[1]
         named = self.device and self.device.lower() in ("cpu", "gpu")
         device = Device(self.device.lower()) if named and self.device else self.device
-        given = {"batch_size": batch_size, "device": device, "max_seconds": self.max_seconds}
+        given = {"batch_size": self.batch_size, "device": device, "max_seconds": self.max_seconds}
         return {name: value for name, value in given.items() if value is not None}
 
 

@@ -37,35 +37,27 @@ def picked(kind: type[T], options: Mapping[str, Any]) -> T:
     return kind(**{name: value for name, value in options.items() if name in known})
 
 
-def parse_shapes(values: tuple[str, ...]) -> tuple[Any, int | None]:
-    """Return (input_shape, batch size) for ``1,3,224,224`` or ``ids=1,128:int64``, several of either.
-
-    The first dimension is the batch, which all inputs share.
-    """
+def parse_shapes(values: tuple[str, ...]) -> Any:
+    """Return ``input_shape``, of one sample, for ``3,224,224`` or ``ids=128:int64``, several of either."""
     positional: list[Any] = []
     named: dict[str, Any] = {}
-    batches = set()
     for value in values:
         name, _, rest = value.rpartition("=")
         sizes, _, dtype = rest.partition(":")
         try:
-            batch, *shape = map(_positive, sizes.split(","))
+            shape = tuple(map(_positive, sizes.split(",")))
         except ValueError:
             raise click.BadParameter(
-                f"{value!r} is no shape; give 1,3,224,224 (batch first), with a name and dtype ids=1,128:int64",
+                f"{value!r} is no shape; give 3,224,224 (of one sample), with a name and dtype ids=128:int64",
                 param_hint="--input-shape",
             ) from None
-        batches.add(batch)
-        spec = (tuple(shape), dtype or "float32")
         if name:
-            named[name] = spec
+            named[name] = (shape, dtype or "float32")
         else:
-            positional.append(spec)
-    if len(batches) > 1:
-        raise click.BadParameter("the inputs have different batch sizes (first dimensions)", param_hint="--input-shape")
+            positional.append((shape, dtype or "float32"))
     if positional and named:
         raise click.BadParameter("name all inputs or none of them", param_hint="--input-shape")
-    return (named or positional or None), (batches.pop() if batches else None)
+    return named or positional or None
 
 
 def by_rule(argument: str) -> Callable[..., Any]:
@@ -179,7 +171,7 @@ def _several(*options: Callable[[F], F]) -> Callable[[F], F]:
 
 
 input_options = _several(
-    click.option("--input-shape", multiple=True, metavar="SHAPE", help="1,3,224,224 or ids=1,128:int64; batch first."),
+    click.option("--input-shape", multiple=True, metavar="SHAPE", help="3,224,224 or ids=128:int64, of one sample."),
     click.option(
         "--batch-size",
         metavar="SIZES",

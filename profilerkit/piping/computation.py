@@ -21,6 +21,7 @@ from ..process.containment import blamed, contained, giver_of
 from ..protocols import fingerprint_of, inapplicable_to
 from ..times.measurement import Measurement
 from .function import ProfilerFunction, describe
+from .intrinsic import Trace
 from .registry import PROVIDED, Binding, Registry
 from .status import Completeness, Failure, Metric, Outcome, StatusKey, is_number
 
@@ -161,9 +162,20 @@ class Computation:
             returned = blocked if blocked is not None else self._invoke(binding, resolved)
             outcomes = self.outcomes(binding, returned)
         except Exception as error:
+            error = self._explained(error)
             self._failed[id(function)] = error
-            raise
+            raise error
         return self.store(binding, outcomes, resolved)
+
+    def _explained(self, error: Exception) -> Exception:
+        """Return what the trace says of a shape that the model does not take, in place of what the model raised."""
+        if not isinstance(error, ModelFailedError) or Trace.NAME not in self.registry or Trace.NAME in self._path:
+            return error
+        try:
+            failure = self.status(Trace.NAME).value.failure
+        except Exception:  # whatever keeps it from being traced
+            return error
+        return failure if isinstance(failure, InputError) else error
 
     def _invoke(self, binding: Binding, resolved: Resolved) -> Any:
         function = binding.function

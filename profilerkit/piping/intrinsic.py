@@ -8,12 +8,15 @@ from typing import Any
 
 from ..arguments.checking import checked, require_shallow
 from ..backend import Backend
-from ..errors import ArgumentError, InputError
+from ..backend_kit.failures import backend_failed, raised_by_backend
+from ..errors import ArgumentError, InputError, ModelFailedError, ProfilerKitError
 from ..inputs import DataLoader, ModelInputs, NoInputs, TensorSpec, parse_input_shape
-from ..protocols import fitted
+from ..protocols import declared_by, fitted
 from ..trace.ignoring import Ignored, without_layers
 from ..trace.records import ModelTrace
+from ..trace.validation import validated
 from .function import ProfilerFunction
+from .shapes import corrected
 from .status import StatusKey
 
 __all__ = ["ComputeInputs", "ComputeTrace", "InputSource", "Inputs", "Trace", "batch_size_of"]
@@ -102,7 +105,7 @@ def _length(tensor: Any) -> int | None:
 
 
 class ComputeInputs(ProfilerFunction):
-    """Finds what to call the model with: the example inputs if there are any, else the first batch of a split."""
+    """Finds what to call the model with: example inputs, else the first batch of a split, else what it declares."""
 
     def __init__(self, source: InputSource | None = None) -> None:
         self.source = source
@@ -130,10 +133,12 @@ class ComputeInputs(ProfilerFunction):
         """
         try:
             call = checked("call", call)
-            inputs = fitted(backend, model, self._build(model, backend, data_splits, batch_size, split))
+            made = self._build(model, backend, data_splits, batch_size, split)
+            inputs = fitted(backend, model, made)
+            inputs.note = made.note
             return inputs if call is None else inputs.given_to(call)
         except Exception as error:
-            return NoInputs(error)
+            return NoInputs(corrected(error, self.source, backend, model, call))
 
     def _build(
         self,
@@ -147,18 +152,22 @@ class ComputeInputs(ProfilerFunction):
             batch_size = checked("batch_size", batch_size, "batch_size of one")
         if self.source is not None:
             return self.source.build(backend, batch_size, model)
-        return self._from_split(backend, data_splits, batch_size or 1, split)
+        if data_splits:
+            return self._from_split(backend, data_splits, batch_size or 1, split)
+        declared = declared_by(backend, model, batch_size)
+        if declared is None:
+            raise InputError(
+                "there is nothing to run the model with; give inputs=x (example inputs), input_shape=(3, 224, 224) "
+                "(the shape of one sample; on the command line --input-shape 3,224,224), or "
+                "data_splits={'train': loader}"
+            )
+        declared.note = "the inputs were made from the model's own declaration of them"
+        return declared
 
     @staticmethod
     def _from_split(
         backend: Backend, data_splits: Mapping[str, DataLoader], batch_size: int, split: str | None
     ) -> ModelInputs:
-        if not data_splits:
-            raise InputError(
-                "there is nothing to run the model with; give inputs=x (example inputs), input_shape=(3, 224, 224) "
-                "(the shape of one sample; on the command line --input-shape 1,3,224,224), or "
-                "data_splits={'train': loader}"
-            )
         chosen = split or ("train" if "train" in data_splits else next(iter(data_splits)))
         loader = split_named(data_splits, chosen)
         if not loader.forward_pass.expecting_common_inputs:
@@ -189,8 +198,30 @@ class ComputeTrace(ProfilerFunction):
     def __call__(self, model: Any, backend: Backend, inputs: Any, ignore: Ignored = ()) -> ModelTrace:
         """Return the trace of one forward pass; without inputs that of the layers, with the reason as its failure.
 
+        Raises `InvalidTraceError` for a trace that breaks a rule, `BackendFailedError` where the backend's code fails.
+
         ``ignore`` are classes of layers, names of classes, or patterns of paths; what matches is left out.
         """
         if isinstance(inputs, NoInputs):
-            return without_layers(replace(backend.trace(model, None), failure=inputs.error), ignore)
-        return without_layers(backend.trace(model, ModelInputs.of(inputs)), ignore)
+            found = replace(_traced(backend, model, None), failure=inputs.error)
+        else:
+            given = ModelInputs.of(inputs)
+            found = _traced(backend, model, given)
+            if isinstance(found.failure, ModelFailedError):
+                failure = corrected(found.failure, self.inputs.source, backend, model, given.function)
+                found = replace(found, failure=failure)
+        return without_layers(found, ignore)
+
+
+def _traced(backend: Backend, model: Any, inputs: ModelInputs | None) -> ModelTrace:
+    """Return a backend's trace; raise `BackendFailedError` where its own code raises, which it is never to do."""
+    try:
+        found = backend.trace(model, inputs)
+    except ProfilerKitError:
+        raise
+    except Exception as error:
+        place = raised_by_backend(error, type(backend).__module__)
+        if place is None:
+            raise
+        raise backend_failed(error, backend.name, place) from error
+    return validated(found, backend.name)

@@ -49,7 +49,7 @@ def report_of(
         batch_size=next(iter(batches.values())) if len(set(batches.values())) == 1 else None,
         inputs=repr(inputs) if isinstance(inputs, ModelInputs) else "",
         layers=trace.table if trace else None,
-        notes=tuple(dict.fromkeys(_notes(trace, records, data, batches))),
+        notes=tuple(dict.fromkeys((*_of_inputs(inputs), *_notes(trace, records, data, batches)))),
         environment={**machine(), **backend.environment()},
         created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         data={key: status.value for key, status in data.items() if status.value is not None},
@@ -84,6 +84,10 @@ def _notes(
     for record in records:
         if isinstance(record.value, Measurement) and record.value.warning:
             yield f"{record.friendly_name}: {record.value.warning}"
+
+
+def _of_inputs(inputs: Any) -> tuple[str, ...]:
+    return (f"{inputs.note}: {inputs!r}",) if isinstance(inputs, ModelInputs) and inputs.note else ()
 
 
 def _fingerprint(trace: ModelTrace) -> str:

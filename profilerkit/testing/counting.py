@@ -6,7 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ..inputs import TensorSpec
+from ..errors import NotOfferedError
+from ..inputs import ModelInputs, TensorSpec
+from .architectures import ARCHITECTURES, MLP_FEATURES
 from .expected import Architecture, LayerNumbers, layer_numbers
 from .subject import BackendSubject, expect, expect_equal
 
@@ -48,6 +50,8 @@ class CountingChecks(BackendSubject):
 
     def test_layers(self, architecture: Architecture, batch_size: int) -> None:
         """Every row of the layer table, in the order of the model: depth, kind, calls, parameters, MACs, FLOPs."""
+        if not self.has_layers:
+            self.skip("the models have no layers: has_layers is False")
         table = self.traced(architecture, batch_size).table
         found = layer_numbers(table, self.kinds)
         described = list(architecture.layers)
@@ -108,6 +112,53 @@ class CountingChecks(BackendSubject):
         expected = FLOAT_BYTES * (architecture.params + architecture.statistics)
         expect_equal(size, expected, f"bytes of the float32 weights of {architecture.name}")
 
+    def test_shapes_of_the_weights(self, architecture: Architecture) -> None:
+        """The product of a weight's sizes is its number of elements, wherever they are known."""
+        for layer in self.traced(architecture).layers:
+            for weight in (*layer.parameters, *layer.buffers):
+                if weight.shape:
+                    of = f"of {weight.name} in {layer.path!r} of {architecture.name}"
+                    expect_equal(math.prod(weight.shape), weight.count, f"elements in the shape {weight.shape} {of}")
+
+    def test_every_call_has_outputs(self, architecture: Architecture) -> None:
+        """Each call of a layer hands something on, and says what."""
+        layers = self.traced(architecture).layers
+        empty = [layer.path for layer in layers if any(not call.outputs for call in layer.calls)]
+        expect(not empty, f"calls of the layers {empty} of {architecture.name} have no outputs in the trace")
+
+    def test_operators_have_names_of_their_own(self) -> None:
+        """A product and an activation are different operators."""
+        mlp = ARCHITECTURES["mlp"]
+        if self.left_out("mlp"):
+            self.skip(self.left_out("mlp"))
+        names = {op.operator for op in self.traced(mlp).operators if op.flops}
+        expect(len(names) > 1, f"all operators of mlp have one name, {names}: its products and activations differ")
+
+    def test_outputs_are_alive_at_the_end(self, architecture: Architecture, batch_size: int) -> None:
+        """Whoever called the model has them: they are freed after the last operator, not before."""
+        live = self.traced(architecture, batch_size).memory.live_bytes
+        least = FLOAT_BYTES * batch_size * sum(math.prod(shape) for shape in architecture.outputs.values())
+        last = live[-1] if live else 0
+        of = f"{architecture.name} for a batch of {batch_size}"
+        expect(last >= least, f"{last} bytes are alive after the last operator of {of}, its outputs take {least}")
+
+    def test_a_network_of_low_precision(self, precision: str) -> None:
+        """The same work as in float32; the weights take the bytes that they have."""
+        mlp = ARCHITECTURES["mlp"]
+        try:
+            model = self.low_precision_model(precision)
+        except NotOfferedError as error:
+            self.skip(str(error))
+        spec = TensorSpec((MLP_FEATURES,), "bfloat16" if precision == "bfloat16" else "float32")
+        found = self.backend.trace(model, ModelInputs(self.backend.random_tensor(spec, 3)))
+        expect(found.failure is None, f"the trace of mlp in {precision} has failed: {found.failure}")
+        expect_equal(found.macs, mlp.macs(3), f"macs of mlp in {precision} for a batch of 3")
+        held = [weight for weight in (*found.parameters, *found.buffers) if weight.dtype.endswith(precision)]
+        elements = mlp.params if precision == "bfloat16" else mlp.macs()  # one for each product
+        expect_equal(sum(weight.count for weight in held), elements, f"elements of mlp in {precision}")
+        each = 2 if precision == "bfloat16" else 1
+        expect_equal(sum(weight.bytes for weight in held), each * elements, f"bytes of the {precision} weights of mlp")
+
     def test_memory_of_weights_and_inputs(self, architecture: Architecture, batch_size: int) -> None:
         """The timeline begins with the inputs, and has one value for each operator."""
         found = self.traced(architecture, batch_size)
@@ -141,12 +192,13 @@ class CountingChecks(BackendSubject):
             expect_equal(numbers, expected, f"macs and peak of {architecture.name} when it is traced again")
 
     def _specs(self, architecture: Architecture) -> list[TensorSpec]:
-        shape: Any = architecture.input_shape(self.data_format)
+        shape: Any = self.shapes(architecture)
         return list(shape.values() if isinstance(shape, dict) else shape)
 
     def _input_bytes(self, architecture: Architecture, batch_size: int) -> int:
-        """Return the bytes of a batch: eight for each word, four for each number."""
+        """Return the bytes of a batch: four for each number, for each word what its integers take."""
+        words = int("".join(filter(str.isdigit, self.integer_dtype)) or 64) // 8
         return sum(
-            math.prod((batch_size, *spec.shape)) * (8 if spec.dtype == "int64" else FLOAT_BYTES)
+            math.prod((batch_size, *spec.shape)) * (words if spec.dtype == self.integer_dtype else FLOAT_BYTES)
             for spec in self._specs(architecture)
         )

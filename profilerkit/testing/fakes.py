@@ -81,7 +81,7 @@ class FakeTensor:
 
 @dataclass
 class FakeLayer:
-    """A layer of a `FakeModel`: ``macs`` are for one sample, ``params`` are float32.
+    """A layer of a `FakeModel`: ``macs`` are for one sample, ``params`` are of its ``dtype``.
 
     Its name is its path: "block.conv" lies in "block", and "" is the model itself. ``statistics`` are elements of
     buffers. ``value`` stands for what its parameters hold.
@@ -98,6 +98,7 @@ class FakeLayer:
     calls: int = 1
     statistics: int = 0
     value: float = 0.0
+    dtype: str = "float32"
 
 
 @dataclass
@@ -129,6 +130,7 @@ class FakeModel:
         layers[0].activation_bytes = 4 * architecture.largest_activation + sum(
             math.prod(spec.shape) * _itemsize(spec.dtype) for spec in specs.values()
         )
+        layers[-1].activation_bytes = sum(4 * math.prod(shape) for shape in architecture.outputs.values())
         return cls(layers, inputs=shapes, outputs=dict(architecture.outputs))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -172,7 +174,7 @@ def _layers_of(architecture: Architecture) -> Iterator[FakeLayer]:
 
 
 def _itemsize(dtype: str) -> int:
-    return 8 if dtype.endswith("64") else 4
+    return int("".join(filter(str.isdigit, dtype)) or 32) // 8
 
 
 def _bytes_of(tensor: Any) -> int:
@@ -287,7 +289,8 @@ def _infos(tensors: ModelInputs) -> tuple[TensorInfo, ...]:
 
 def _operator(layer: FakeLayer, batch: int) -> OpRecord:
     written = layer.activation_bytes * batch
-    return OpRecord("fake::op", layer.name, 0, layer.macs * batch, layer.flops * batch, 0, written, ())
+    name = "fake::activation" if layer.type == "activation" else "fake::op"
+    return OpRecord(name, layer.name, 0, layer.macs * batch, layer.flops * batch, 0, written, ())
 
 
 def _records(model: FakeModel, called: LayerCall | None = None) -> tuple[LayerRecord, ...]:
@@ -304,7 +307,9 @@ def _records(model: FakeModel, called: LayerCall | None = None) -> tuple[LayerRe
 
 
 def _record(index: int, layer: FakeLayer, calls: tuple[LayerCall, ...]) -> LayerRecord:
-    weight = WeightRecord("weight", 2 * index, layer.params, 4 * layer.params, "float32", layer.trainable)
+    weight = WeightRecord(
+        "weight", 2 * index, layer.params, _itemsize(layer.dtype) * layer.params, layer.dtype, layer.trainable
+    )
     kept = WeightRecord("statistics", 2 * index + 1, layer.statistics, 4 * layer.statistics, "float32", False)
     depth = layer.name.count(".") + 1 if layer.name else 0
     parameters, buffers = (weight,) if layer.params else (), (kept,) if layer.statistics else ()

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 from ..backend import RunOptions
+from ..backend_kit.operator_join import operator_table
 from ..errors import InputError, NotOfferedError
-from ..protocols import CountsNonzero, MeasuresMemory, ReadsWeights, TimesLayers, TimesOperators, Trains
+from ..inputs import ModelInputs
+from ..protocols import (
+    CountsNonzero,
+    MeasuresMemory,
+    ReadsWeights,
+    TimesLayers,
+    TimesOperators,
+    Trains,
+    offered,
+)
 from ..times.run import Run
 from .architectures import ARCHITECTURES
 from .subject import BackendSubject, expect, expect_equal, raised_by
@@ -14,6 +26,18 @@ from .subject import BackendSubject, expect, expect_equal, raised_by
 __all__ = ["RunningChecks"]
 
 PASSES = 3
+
+
+class _Called:
+    """A function for ``call=`` that counts how often it is called, and calls the model as a user would."""
+
+    def __init__(self, call: Callable[[Any, ModelInputs], Any]) -> None:
+        self.times = 0
+        self._call = call
+
+    def __call__(self, model: Any, *args: Any, **kwargs: Any) -> Any:
+        self.times += 1
+        return self._call(model, ModelInputs(*args, **kwargs))
 
 
 class RunningChecks(BackendSubject):
@@ -42,6 +66,38 @@ class RunningChecks(BackendSubject):
         expect(min(samples) >= 0, f"run.samples({PASSES}) in mode {mode!r} returned {samples}; a time is not negative")
         named = all(isinstance(name, str) and name and seconds >= 0 for name, seconds in parts.items())
         expect(named, f"run.parts() in mode {mode!r} returned {parts!r}; give seconds by the names of the parts")
+
+    def test_a_function_given_as_call_is_what_runs(self) -> None:
+        """In the place of the model's own call, traced and timed; the function gets the model and the inputs."""
+        architecture = self.any_architecture()
+        model, inputs = self.built(architecture), self.inputs(architecture)
+        traced, timed = _Called(self.call), _Called(self.call)  # what is timed may be a program that was traced
+        found = self.backend.trace(model, inputs.given_to(traced))
+        if found.failure is not None and "call=" in str(found.failure):
+            self.skip(f"the {self.backend.name} backend follows the model's own call alone: {found.failure}")
+        expect(traced.times, "trace() did not call the function that was given with call=")
+        self.run_forward(model, inputs.given_to(timed))
+        expect(timed.times, "run() did not call the function that was given with call=")
+
+    def test_threads_are_as_many_as_requested(self) -> None:
+        """Where the backend takes ``num_threads``: so many while the model runs, and as many as before afterwards."""
+        architecture = self.any_architecture()
+        model, inputs = self.built(architecture), self.inputs(architecture)
+        seen: list[int] = []
+
+        def call(given: Any, *args: Any, **kwargs: Any) -> Any:
+            seen.append(self.threads())
+            return self.call(given, ModelInputs(*args, **kwargs))
+
+        before = self.threads()
+        wanted = 2 if before == 1 else 1
+        try:
+            with self.backend.run(model, inputs.given_to(call), RunOptions(num_threads=wanted)) as run:
+                run()
+        except NotOfferedError as error:
+            self.skip(str(error))
+        expect_equal(set(seen), {wanted}, f"threads while the model runs with num_threads={wanted}")
+        expect_equal(self.threads(), before, "threads after the model has run")
 
     def test_steps_of_training_run(self) -> None:
         """Where the backend offers them: `run` with ``training=True`` yields a call that can be made again."""
@@ -157,6 +213,20 @@ class RunningChecks(BackendSubject):
             each = [time.seconds[index] for time in times.operators]
             fits = each and min(each) >= 0 and 0 < sum(each) <= whole * (1 + 1e-9)
             expect(fits, f"operator_times of {architecture.name} take {each} s in a pass of {whole} s")
+
+    def test_operator_tables_add_up_to_the_trace(self) -> None:
+        """Where the backend times operators: those whose work is known do as much as the trace has, or less."""
+        architecture = self.any_architecture()
+        try:
+            model, inputs = self.built(architecture), self.inputs(architecture)
+            times = offered(self.backend, TimesOperators).operator_times(model, inputs, passes=1, backward=False)
+        except NotOfferedError as error:
+            self.skip(str(error))
+        trace = self.traced(architecture)
+        known = [row["macs"] for row in operator_table(times, {"forward": trace})]
+        total = sum(macs for macs in known if macs is not None)
+        fits = total <= trace.macs if None in known else total == trace.macs
+        expect(fits, f"the operator table of {architecture.name} has {total} macs, its trace {trace.macs}")
 
     def test_steps_of_training_are_traced(self) -> None:
         """Where the backend does: the gradients of weights and activations are products as large as the forward's.

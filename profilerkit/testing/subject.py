@@ -17,11 +17,13 @@ from .architectures import ARCHITECTURES
 from .expected import Architecture, DataFormat
 from .snapshots import differences, facts_of, process_facts
 
-__all__ = ["BATCH_SIZES", "BackendSubject", "expect", "expect_equal", "raised_by"]
+__all__ = ["BATCH_SIZES", "PRECISIONS", "BackendSubject", "expect", "expect_equal", "raised_by"]
 
 P = TypeVar("P")
 
 BATCH_SIZES = (1, 3)
+#: The dtypes of weights that a network of low precision has.
+PRECISIONS = ("bfloat16", "int8")
 
 
 def expect(holds: object, message: str) -> None:
@@ -59,6 +61,10 @@ class BackendSubject:
     data_format: ClassVar[DataFormat] = "channels_last"
     #: Whether a batch norm's mean and variance are among the parameters.
     statistics_are_parameters: ClassVar[bool] = False
+    #: The name of the integers that stand for words: a backend that has no "int64" names another.
+    integer_dtype: ClassVar[str] = "int64"
+    #: Whether its models are made of layers; where they are one function each, the totals alone are compared.
+    has_layers: ClassVar[bool] = True
     #: Why the framework cannot express an architecture, by its name.
     not_expressible: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
@@ -89,8 +95,16 @@ class BackendSubject:
         """Change one value of a parameter in place."""
         self.skip("change_a_parameter(model) is not given")
 
+    def low_precision_model(self, dtype: str) -> Any:
+        """Return "mlp" with weights in "bfloat16", or with the matrices among its weights in "int8"."""
+        self.skip("low_precision_model(dtype) is not given")
+
+    def threads(self) -> int:
+        """Return how many threads an operator may use right now."""
+        self.skip("threads() is not given")
+
     def raising_model(self, message: str) -> Any:
-        """Return a model that takes the inputs of "mlp" and raises ``ValueError(message)`` when it runs."""
+        """Return a model that takes the inputs of "mlp" and raises an error with this message when it runs."""
         self.skip("raising_model(message) is not given")
 
     def uncounted_model(self) -> Any:
@@ -108,7 +122,12 @@ class BackendSubject:
     def pytest_generate_tests(self, metafunc: Any) -> None:
         """Run what takes an ``architecture`` for each that has a builder; the suite needs pytest for no more."""
         built = {name: architecture for name, architecture in ARCHITECTURES.items() if not self.left_out(name)}
-        cases = {"name": tuple(ARCHITECTURES), "architecture": tuple(built.values()), "batch_size": BATCH_SIZES}
+        cases: dict[str, tuple[Any, ...]] = {
+            "name": tuple(ARCHITECTURES),
+            "architecture": tuple(built.values()),
+            "batch_size": BATCH_SIZES,
+            "precision": PRECISIONS,
+        }
         names = {"name": tuple(ARCHITECTURES), "architecture": tuple(built)}
         for parameter, values in cases.items():
             if parameter in metafunc.fixturenames:
@@ -128,7 +147,19 @@ class BackendSubject:
 
     def inputs(self, architecture: Architecture, batch_size: int = 3) -> ModelInputs:
         """Return inputs that the backend makes up."""
-        return architecture.model_inputs(self.backend, self.data_format, batch_size)
+        shape = self.shapes(architecture)
+        if isinstance(shape, dict):
+            return ModelInputs(**{name: self.backend.random_tensor(spec, batch_size) for name, spec in shape.items()})
+        return ModelInputs(*(self.backend.random_tensor(spec, batch_size) for spec in shape))
+
+    def shapes(self, architecture: Architecture) -> list[TensorSpec] | dict[str, TensorSpec]:
+        """Return the inputs' shapes in the layout and with the integers of the backend."""
+
+        def own(spec: TensorSpec) -> TensorSpec:
+            return TensorSpec(spec.shape, self.integer_dtype) if spec.dtype == "int64" else spec
+
+        shape = architecture.input_shape(self.data_format)
+        return {name: own(spec) for name, spec in shape.items()} if isinstance(shape, dict) else list(map(own, shape))
 
     def traced(self, architecture: Architecture, batch_size: int = 3) -> ModelTrace:
         """Return the trace of an architecture, which must not fail; made once."""
@@ -152,7 +183,7 @@ class BackendSubject:
 
     def profiler(self, architecture: Architecture) -> Profiler:
         """Return a profiler of an architecture without any function."""
-        shape = architecture.input_shape(self.data_format)
+        shape = self.shapes(architecture)
         return Profiler(self.built(architecture), input_shape=shape, backend=self.backend)
 
     def run_forward(self, model: Any, inputs: ModelInputs, **options: Any) -> Any:
@@ -174,7 +205,7 @@ class BackendSubject:
             larger = TensorSpec(tuple(size + 1 for size in spec.shape), spec.dtype)
             return self.backend.random_tensor(larger, batch_size)
 
-        return ModelInputs.of(architecture.input_shape(self.data_format)).map(grown)
+        return ModelInputs.of(self.shapes(architecture)).map(grown)
 
     @contextmanager
     def handed_back(self, model: Any, doing: str) -> Iterator[None]:

@@ -1,1 +1,29 @@
-"""What one static pass found: operators, layers, and the tables made of them."""
+"""What one static pass found: operators, layers, and the tables made of them. Its types are public."""
+
+from __future__ import annotations
+
+from .layer_table import LayerTable
+from .records import (
+    LayerCall,
+    LayerRecord,
+    MemoryTimeline,
+    ModelTrace,
+    OpRecord,
+    RankShare,
+    TensorInfo,
+    WeightRecord,
+)
+from .table import Table
+
+__all__ = [
+    "LayerCall",
+    "LayerRecord",
+    "LayerTable",
+    "MemoryTimeline",
+    "ModelTrace",
+    "OpRecord",
+    "RankShare",
+    "Table",
+    "TensorInfo",
+    "WeightRecord",
+]

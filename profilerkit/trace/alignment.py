@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
@@ -28,9 +28,9 @@ _MOST_PAIRS = 1_000_000
 def aligned(reference: Report, other: Report) -> Table:
     """Return one row for each layer of either model, in the order of the reference.
 
-    Layers of the same path and type are one row. The others are matched, inside layers that are matched themselves, by
-    type in order, as a line-by-line comparison of two texts does; frameworks that differ in case alone (``Conv2d``,
-    ``Conv2D``) agree. What is left was removed or added.
+    Layers of the same path and type are one row, whatever the layers around them are. The others are matched, inside
+    layers that are matched themselves, by name and type, then by type in order, as a line-by-line comparison of two
+    texts does; frameworks that differ in case alone (``Conv2d``, ``Conv2D``) agree. What is left was removed or added.
 
     The columns: ``change`` ("same", "changed", "removed", "added"), ``path`` (the other's where the reference has no
     such layer), ``other_path``, ``type``, ``other_type``, ``depth``, ``is_leaf``, and for each value (``params``,
@@ -86,8 +86,11 @@ def _row(shown: Row, mine: Row | None, theirs: Row | None) -> dict[str, Any]:
 
 def _partners(reference: LayerTable, other: LayerTable) -> dict[str, str]:
     """Return the path of the layer in the other model by that in the reference, for those that are matched."""
-    mine, theirs = _inside(reference), _inside(other)
-    partner = {"": ""} if mine[None] and theirs[None] else {}
+    kinds = {row["path"]: _kind(row) for row in other}
+    partner = {row["path"]: row["path"] for row in reference if kinds.get(row["path"]) == _kind(row)}
+    if "" in kinds and any(row["path"] == "" for row in reference):
+        partner[""] = ""  # the models themselves, of whatever types
+    mine, theirs = _inside(reference, partner), _inside(other, partner)
     waiting = list(partner.items())
     while waiting:
         here, there = waiting.pop()
@@ -97,12 +100,13 @@ def _partners(reference: LayerTable, other: LayerTable) -> dict[str, str]:
     return partner
 
 
-def _inside(layers: LayerTable) -> dict[str | None, list[Row]]:
-    """Return the layers right inside each layer; the root is inside None."""
-    inside: dict[str | None, list[Row]] = {None: []}
+def _inside(layers: LayerTable, matched: Collection[str]) -> dict[str | None, list[Row]]:
+    """Return the layers right inside each layer that are not matched yet; the root is inside None."""
+    inside: dict[str | None, list[Row]] = {}
     around = nearest_around(row["path"] for row in layers)
     for row in layers:
-        inside.setdefault(around[row["path"]], []).append(row)
+        if row["path"] not in matched:
+            inside.setdefault(around[row["path"]], []).append(row)
     return inside
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..process.cached import cached_property
-from . import rows as layer_rows
 from .layer_table import LayerTable
+from .rows import of_calls, of_layers
 from .table import Table
 
 __all__ = [
@@ -31,7 +31,12 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class TensorInfo:
-    """Shape and dtype of a tensor, without its values."""
+    """Shape and dtype of a tensor, without its values.
+
+    Attributes:
+        shape: Its sizes; -1 for one that is not known before the model runs.
+        dtype: The name of its dtype: "float32".
+    """
 
     shape: tuple[int, ...]
     dtype: str
@@ -41,9 +46,15 @@ class TensorInfo:
 class WeightRecord:
     """A parameter or buffer of a layer.
 
-    ``identity`` is equal for tied weights and for no others. ``trainable`` and ``persistent`` say whether training
-    changes it (None where that is not known) and whether it is saved with the model. ``shape`` is empty for a scalar,
-    and where it is not known.
+    Attributes:
+        name: What the layer calls it: "weight".
+        identity: Equal for tied weights, and for no others.
+        count: Its elements.
+        bytes: What they take, as they are stored.
+        dtype: The name of its dtype: "float32".
+        trainable: Whether training changes it; None where that is not known.
+        persistent: Whether it is saved with the model.
+        shape: Its sizes; empty for a scalar, and where they are not known.
     """
 
     name: str
@@ -60,9 +71,17 @@ class WeightRecord:
 class OpRecord:
     """One call of one operator: its cost, and the layer and the call of that layer it happened in.
 
-    ``call`` is -1 for work outside every call of the model: in a function that was given with ``call=``.
-
-    ``phase`` is "forward" or, in a training step, "backward".
+    Attributes:
+        operator: The framework's name of it: "aten::mm".
+        layer: The path of the innermost layer that it ran in.
+        call: The index of that layer's call; -1 for work outside every call of the model, in a function that was given
+            with ``call=``.
+        macs: Multiply-accumulates.
+        flops: Floating-point operations, two or more for each multiply-accumulate.
+        bytes_read: Bytes of its inputs.
+        bytes_written: Bytes of its outputs.
+        outputs: The tensors that it returned.
+        phase: "forward" or, in a training step, "backward".
     """
 
     operator: str
@@ -80,7 +99,10 @@ class OpRecord:
 class LayerCall:
     """The tensors that went into one call of a layer, and those that came out.
 
-    ``caller`` is the path of the layer that made the call, and which of its calls that was; None where nobody did.
+    Attributes:
+        inputs: The tensors among the arguments.
+        outputs: The tensors that were returned.
+        caller: The path of the layer that made the call, and the index of its call; None where no layer made it.
     """
 
     inputs: tuple[TensorInfo, ...]
@@ -90,7 +112,16 @@ class LayerCall:
 
 @dataclass(frozen=True, slots=True)
 class LayerRecord:
-    """A layer: what it owns itself, and how it was called. The root's path is empty."""
+    """A layer: what it owns itself, and how it was called.
+
+    Attributes:
+        path: Its name inside the layers around it: "encoder.0.linear"; empty for the model itself, the root.
+        type: The name of its class: "Linear".
+        depth: How many layers it is inside of: 0 for the root, 3 for "encoder.0.linear".
+        parameters: The parameters that it holds itself.
+        buffers: What else it holds of values: statistics, masks.
+        calls: Its calls, in order; none where the model did not run.
+    """
 
     path: str
     type: str
@@ -102,7 +133,14 @@ class LayerRecord:
 
 @dataclass(frozen=True, slots=True)
 class RankShare:
-    """What one process holds of the weights of a model that runs in several: elements, and bytes with the buffers."""
+    """What one process holds of the weights of a model that runs in several.
+
+    Attributes:
+        rank: The number of this process, from 0.
+        ranks: How many processes there are.
+        params: The elements of parameters that this process holds.
+        bytes: The bytes of its parameters and buffers.
+    """
 
     rank: int
     ranks: int
@@ -119,11 +157,16 @@ class RankShare:
 class MemoryTimeline:
     """Bytes alive after each operator: inputs and activations; the weights stay alive throughout.
 
-    ``live_bytes`` has one value for each operator of the trace, in order. ``input_bytes`` are alive before the first.
-    ``note`` says how the model is run for these to be true, where there are several ways. ``unsized`` has the operators
-    that make tensors whose size is not known before the model runs, with their calls: such a tensor counts no bytes,
-    and where there are any the others are lower bounds. ``parts`` has what the bytes at the peak are for, where the
-    backend tells: "inputs", "activations", "gradients" (of weights) and "other"; with ``weight_bytes`` they are all.
+    Attributes:
+        weight_bytes: The bytes of the weights, which are alive throughout.
+        input_bytes: What is alive before the first operator.
+        live_bytes: What is alive after each operator of the trace, in order: as many values as there are operators.
+        note: How the model is run for these to be true, where there are several ways.
+        unsized: The operators that make tensors whose size is not known before the model runs, with their calls: such a
+            tensor counts no bytes, and where there are any the others are lower bounds.
+        parts: What the bytes at the peak are for, where the backend tells: "inputs", "activations", "gradients" (of
+            weights) and "other"; with ``weight_bytes`` they are all.
+        left_bytes: What is alive at the end of a training step, the weights aside; None where it is not known.
     """
 
     weight_bytes: int = 0
@@ -157,12 +200,20 @@ class MemoryTimeline:
 class ModelTrace:
     """One static pass over a model.
 
-    ``uncounted`` has the operators whose cost is not known, with their calls; where it is not empty, ``macs`` and
-    ``flops`` are lower bounds. ``method`` says what stood in for the weights. ``failure`` is the error that kept the
-    model from being run: then there are layers with their weights, and nothing else. ``unmade_weights``
-    says, where there are any, which weights exist only after the model's first call, so that ``layers`` lack them.
-    ``program`` is what the backend keeps of the pass to run the model by, for as long as the trace is kept. ``rank``
-    says what this process holds of a model that is spread over several; the other numbers are the whole model's.
+    What a backend returns is held to the rules of `profilerkit.trace.validation`.
+
+    Attributes:
+        layers: Every layer, the model itself first, with the path ``""``; every layer around another is one of them.
+        operators: Every call of an operator, in the order of execution, in the path of one of the layers.
+        memory: The bytes that are alive along the way.
+        uncounted: The operators whose cost is not known, with their calls; where there are any, ``macs`` and ``flops``
+            are lower bounds.
+        method: What stood in for the weights: "meta tensors".
+        notes: What a reader of the numbers must know besides.
+        failure: The error that kept the model from being run: then there are layers with their weights, nothing else.
+        unmade_weights: Which weights exist only after the model's first call, so that ``layers`` lack them, in words.
+        rank: What this process holds of a model that is spread over several; the other numbers are the whole model's.
+        program: What the backend keeps of the pass to run the model by, for as long as the trace is kept.
     """
 
     layers: tuple[LayerRecord, ...]
@@ -235,12 +286,12 @@ class ModelTrace:
     @cached_property
     def table(self) -> LayerTable:
         """One row for each layer, with the work inside it (inclusive) and its own."""
-        return LayerTable(layer_rows.of_layers(self))
+        return LayerTable(of_layers(self))
 
     @cached_property
     def call_table(self) -> LayerTable:
         """One row for each call of a layer: its tensors, its own work, and with that of the calls it made."""
-        return LayerTable(layer_rows.of_calls(self))
+        return LayerTable(of_calls(self))
 
     def layer(self, path: str) -> LayerRecord:
         """Return the record of a layer; an unknown path raises `KeyError` with the nearest ones."""

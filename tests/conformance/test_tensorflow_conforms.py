@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 pytest.importorskip("tensorflow")
+import keras
 import tensorflow as tf
 from keras_architectures import BUILDERS, DATA_FORMAT, KINDS, STATISTICS_ARE_PARAMETERS, Mlp, build
 
@@ -40,6 +42,22 @@ class TestTensorFlow(BackendConformance):
 
     def change_a_parameter(self, model: Any) -> None:
         model.trainable_weights[0].assign_add(tf.ones_like(model.trainable_weights[0]))
+
+    def low_precision_model(self, dtype: str) -> Any:
+        if dtype == "int8":
+            model = build("mlp")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # Keras', of each layer that has nothing to be quantised
+                model.quantize("int8")
+            return model
+        keras.config.set_dtype_policy("bfloat16")
+        try:
+            return build("mlp")
+        finally:
+            keras.config.set_dtype_policy("float32")
+
+    def threads(self) -> int:
+        return int(tf.config.threading.get_intra_op_parallelism_threads())
 
     def raising_model(self, message: str) -> Any:
         model = Raising()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import subprocess
 import sys
 from contextlib import suppress
@@ -16,7 +17,7 @@ from fake_conformance import FakeConformance as Conforming
 
 from profilerkit import Backend, ModelInputs
 from profilerkit.testing import ARCHITECTURES, BackendConformance, FakeBackend, FakeModel
-from profilerkit.testing.subject import BackendSubject
+from profilerkit.testing.subject import PRECISIONS, BackendSubject
 
 #: The test that catches each wrong backend, and what it says.
 CAUGHT = {
@@ -221,6 +222,42 @@ CAUGHT = {
     ),
     "a clock that runs backwards": ("test_forward_runs_in_every_mode", "a time is not negative"),
     "parts of a run without names": ("test_forward_runs_in_every_mode", "give seconds by the names of the parts"),
+    "weights of wrong shapes": (
+        "test_shapes_of_the_weights",
+        "elements in the shape (672, 2) of weight in 'first' of mlp: found 1344, expected 672",
+    ),
+    "bfloat16 weights of four bytes": (
+        "test_a_network_of_low_precision",
+        "bytes of the bfloat16 weights of mlp: found 5480, expected 2740",
+    ),
+    "int8 weights as floats": ("test_a_network_of_low_precision", "elements of mlp in int8: found 0, expected 1312"),
+    "calls without outputs": ("test_every_call_has_outputs", "'classifier'] of mlp have no outputs in the trace"),
+    "a model without outputs": ("test_inputs_and_outputs_of_the_model", "shapes of the outputs of mlp in its trace"),
+    "outputs that are freed too early": (
+        "test_outputs_are_alive_at_the_end",
+        "0 bytes are alive after the last operator of mlp for a batch of 1, its outputs take 40",
+    ),
+    "one name for all operators": (
+        "test_operators_have_names_of_their_own",
+        "all operators of mlp have one name, {'fake::op'}",
+    ),
+    "call= ignored where it is traced": (
+        "test_a_function_given_as_call_is_what_runs",
+        "trace() did not call the function that was given with call=",
+    ),
+    "call= ignored where it is timed": (
+        "test_a_function_given_as_call_is_what_runs",
+        "run() did not call the function that was given with call=",
+    ),
+    "mode= ignored": ("test_an_unknown_mode_is_an_input_error", "run(mode='no such mode') raised None"),
+    "num_threads= ignored": (
+        "test_threads_are_as_many_as_requested",
+        "threads while the model runs with num_threads=1: found {8}, expected {1}",
+    ),
+    "an operator table of one layer alone": (
+        "test_operator_tables_add_up_to_the_trace",
+        "the operator table of mlp has 1920 macs, its trace 3936",
+    ),
     "times that are nothing": ("test_forward_runs_in_every_mode", "first_call_seconds in mode None is 0.0"),
 }
 
@@ -229,6 +266,9 @@ class Subject(Conforming):
     """What the wrong backends are tried on: three models, whose outputs vary in training mode."""
 
     builders: ClassVar = {name: Conforming.builders[name] for name in ("mlp", "residual_cnn", "dict_in_and_out")}
+
+    def threads(self) -> int:
+        return 8
 
     def call(self, model: FakeModel, inputs: ModelInputs) -> Any:
         outputs = super().call(model, inputs)
@@ -243,10 +283,11 @@ def run(suite: Any, test: str) -> None:
     """Make a test of a suite the way pytest does: for each architecture and batch size that it takes."""
     method = getattr(suite, test)
     taken = inspect.signature(method).parameters
-    for name in suite.builders if {"architecture", "name"} & set(taken) else ["mlp"]:
-        for batch_size in (1, 3) if "batch_size" in taken else [None]:
-            given = {"name": name, "architecture": ARCHITECTURES[name], "batch_size": batch_size}
-            method(**{name: given[name] for name in taken})
+    names = suite.builders if {"architecture", "name"} & set(taken) else ["mlp"]
+    sizes, precisions = ((1, 3) if "batch_size" in taken else [None]), (PRECISIONS if "precision" in taken else [None])
+    for name, batch_size, precision in itertools.product(names, sizes, precisions):
+        given = {"name": name, "architecture": ARCHITECTURES[name], "batch_size": batch_size, "precision": precision}
+        method(**{name: given[name] for name in taken})
 
 
 def test_every_wrong_backend_has_the_test_that_catches_it() -> None:
@@ -324,7 +365,8 @@ def test_three_lines_run_the_suite_and_report_what_is_left_out(tmp_path: Path) -
     assert "lstm cannot be expressed: it has no loops" in done.stdout
     for name in set(ARCHITECTURES) - {"mlp", "lstm"}:
         assert f"{name} has no builder" in done.stdout
-    for method in ("change_a_parameter(model)", "raising_model(message)", "uncounted_model()"):
+    absent = ("change_a_parameter(model)", "raising_model(message)", "uncounted_model()", "threads()")
+    for method in (*absent, "low_precision_model(dtype)"):
         assert f"{method} is not given" in done.stdout
 
 
@@ -338,6 +380,7 @@ def test_everything_that_a_class_may_say_is_documented() -> None:
     page = (Path(__file__).parents[2] / "docs" / "testing.rst").read_text(encoding="utf-8")
     for name, kind in inspect.get_annotations(BackendSubject).items():
         assert name.startswith("_") or f"``{name}``" in page, f"{name}: {kind}"
-    for name in ("call", "to_numpy", "snapshot", "change_a_parameter", "raising_model", "uncounted_model"):
+    optional = ("change_a_parameter", "raising_model", "uncounted_model", "low_precision_model", "threads")
+    for name in ("call", "to_numpy", "snapshot", *optional):
         taken = ", ".join(list(inspect.signature(getattr(BackendSubject, name)).parameters)[1:])
         assert f"``{name}({taken})``" in page

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -51,6 +52,16 @@ class TestTorch(BackendConformance):
     def change_a_parameter(self, model: Any) -> None:
         with torch.no_grad():
             next(model.parameters()).add_(1)
+
+    def low_precision_model(self, dtype: str) -> Any:
+        if dtype == "bfloat16":
+            return Mlp().bfloat16()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch's own, of where its quantization has moved
+            return torch.ao.quantization.quantize_dynamic(Mlp(), {nn.Linear}, dtype=torch.qint8)
+
+    def threads(self) -> int:
+        return torch.get_num_threads()
 
     def raising_model(self, message: str) -> Any:
         return Raising(message)

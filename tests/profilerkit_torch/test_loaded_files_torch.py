@@ -69,7 +69,7 @@ def run(*arguments: object) -> Any:
 def test_compare_and_diff_measure_two_models(folders: Path) -> None:
     specs = [f"{folders / name / 'net.py'}:build" for name in ("old", "new")]
     for command in ("compare", "diff"):
-        result = run(command, *specs, "--input-shape", "1,8", "--metric", "total_params", "--format", "json")
+        result = run(command, *specs, "--input-shape", "8", "--metric", "total_params", "--format", "json")
         reports = json.loads(result.stdout)["reports"]
         assert [report["statuses"][0]["value"] for report in reports] == [8 * 8 + 8, 8 * 32 + 32]
         assert [report["model_type"] for report in reports] == ["net.Net", "net.Net"], "no path of this machine"
@@ -79,7 +79,7 @@ def test_compare_and_diff_measure_two_models(folders: Path) -> None:
 
 def test_check_fails_where_the_new_model_is_larger(folders: Path) -> None:
     old, new = (f"{folders / name / 'net.py'}:build" for name in ("old", "new"))
-    options = ["--baseline", old, "--limit", "total_params <= 1.1x", "--input-shape", "1,8"]
+    options = ["--baseline", old, "--limit", "total_params <= 1.1x", "--input-shape", "8"]
     assert run("check", new, *options).exit_code == 1
     assert run("check", old, *options).exit_code == 0
 

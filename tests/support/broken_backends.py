@@ -16,7 +16,7 @@ from profilerkit import InputError, ModelInputs, ModelTrace, Run, WithoutValuesE
 from profilerkit.backend import AS_IT_IS, RunOptions
 from profilerkit.testing import FakeBackend, FakeModel, FakeTensor
 from profilerkit.times.layer_times import LayerTime
-from profilerkit.times.operator_times import OperatorTime, OperatorTimes
+from profilerkit.times.operator_times import CalledOperator, OperatorTime, OperatorTimes
 from profilerkit.trace.records import LayerCall
 
 __all__ = ["BROKEN"]
@@ -431,6 +431,32 @@ def without_values(self: FakeBackend, *args: Any, **options: Any) -> Any:
     raise WithoutValuesError("")
 
 
+def trace_of_the_own_call(self: FakeBackend, model: FakeModel, inputs: ModelInputs | None) -> ModelTrace:
+    return FakeBackend.trace(self, model, None if inputs is None else inputs.given_to(None))
+
+
+def run_of_the_own_call(self: FakeBackend, model: Any, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> Any:
+    return FakeBackend.run(self, model, inputs.given_to(None), options)
+
+
+def run_in_one_mode(self: FakeBackend, model: Any, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> Any:
+    return FakeBackend.run(self, model, inputs, replace(options, mode=None))
+
+
+def run_on_any_threads(self: FakeBackend, model: Any, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> Any:
+    return FakeBackend.run(self, model, inputs, replace(options, num_threads=None))
+
+
+def operator_times_of_one_layer(self: FakeBackend, *args: Any, **options: Any) -> OperatorTimes:
+    called = ((0, CalledOperator("fake::op")),)
+    return OperatorTimes((OperatorTime("fake::op", "first", "forward", 1, (0.1,), called=called),), {"forward": (0.5,)})
+
+
+overriding("call= ignored where it is traced", trace=trace_of_the_own_call)
+overriding("call= ignored where it is timed", run=run_of_the_own_call)
+overriding("mode= ignored", run=run_in_one_mode)
+overriding("num_threads= ignored", run=run_on_any_threads)
+overriding("an operator table of one layer alone", operator_times=operator_times_of_one_layer)
 TEXT: Any = "it failed"
 overriding("a failure that is text", trace=failing_with(lambda found: replace(found, failure=TEXT)))
 overriding("a failure without words", trace=failing_with(lambda found: replace(found, failure=RuntimeError())))

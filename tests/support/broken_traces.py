@@ -165,6 +165,54 @@ def _(found: ModelTrace) -> ModelTrace:
     return replace(found, memory=MemoryTimeline())
 
 
+@wrong_trace("weights of wrong shapes")
+def _(found: ModelTrace) -> ModelTrace:
+    def misshapen(layer: Any) -> Any:
+        return replace(layer, parameters=tuple(replace(w, shape=(w.count, 2)) for w in layer.parameters))
+
+    return replace(found, layers=tuple(map(misshapen, found.layers)))
+
+
+@wrong_trace("calls without outputs")
+def _(found: ModelTrace) -> ModelTrace:
+    def empty(layer: Any) -> Any:
+        return replace(layer, calls=tuple(replace(call, outputs=()) for call in layer.calls)) if layer.path else layer
+
+    return replace(found, layers=tuple(map(empty, found.layers)))
+
+
+@wrong_trace("a model without outputs")
+def _(found: ModelTrace) -> ModelTrace:
+    return with_root(found, calls=tuple(replace(call, outputs=()) for call in found.layers[0].calls))
+
+
+@wrong_trace("outputs that are freed too early")
+def _(found: ModelTrace) -> ModelTrace:
+    return replace(found, memory=replace(found.memory, live_bytes=(*found.memory.live_bytes[:-1], 0)))
+
+
+@wrong_trace("bfloat16 weights of four bytes")
+def _(found: ModelTrace) -> ModelTrace:
+    def widened(layer: Any) -> Any:
+        return replace(layer, parameters=tuple(replace(w, bytes=4 * w.count) for w in layer.parameters))
+
+    return replace(found, layers=tuple(map(widened, found.layers)))
+
+
+@wrong_trace("int8 weights as floats")
+def _(found: ModelTrace) -> ModelTrace:
+    def floating(layer: Any) -> Any:
+        weights = layer.parameters
+        return replace(layer, parameters=tuple(replace(w, dtype=w.dtype.replace("int8", "float32")) for w in weights))
+
+    return replace(found, layers=tuple(map(floating, found.layers)))
+
+
+@wrong_trace("one name for all operators")
+def _(found: ModelTrace) -> ModelTrace:
+    return replace(found, operators=tuple(replace(op, operator="fake::op") for op in found.operators))
+
+
 def with_root(found: ModelTrace, **facts: Any) -> ModelTrace:
     return replace(found, layers=(replace(found.layers[0], **facts), *found.layers[1:]))
 

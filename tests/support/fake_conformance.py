@@ -23,6 +23,14 @@ class FakeConformance(BackendConformance):
     def change_a_parameter(self, model: FakeModel) -> None:
         model.layers[-1].value += 1.0
 
+    def low_precision_model(self, dtype: str) -> FakeModel:
+        """Of int8, the matrices alone, which have an element for each product of a sample."""
+        model = FakeModel.of(ARCHITECTURES["mlp"])
+        for layer in model.layers:
+            layer.dtype = dtype
+            layer.params = layer.macs if dtype == "int8" else layer.params
+        return model
+
     def raising_model(self, message: str) -> FakeModel:
         def fail() -> None:
             raise ValueError(message)

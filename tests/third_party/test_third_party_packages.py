@@ -189,7 +189,7 @@ def test_every_profile_has_them_and_joules_are_measured_over_every_backend(
 
 def test_the_command_line_profiles_with_them(environment: Environment) -> None:
     metrics = ("--metric", "largest_layer", "--metric", "energy_per_inference", "--max-seconds", "0.05")
-    done = environment.run("profilerkit", "profile", "models.py:model", "--input-shape", "1,4", *metrics)
+    done = environment.run("profilerkit", "profile", "models.py:model", "--input-shape", "4", *metrics)
     words = " ".join(done.stdout.split())
     assert "Largest Layer 68.97 %" in words
     assert "Energy Per Inference" in words

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from profilerkit import ModelInputs
 from profilerkit.backend_kit.call_stack import shown_layers
+from profilerkit.backend_kit.failures import backend_failed, raised_by_backend
 from profilerkit.errors import ProfilerKitError, training_step_failed
 from profilerkit.times.layer_times import LayerTime
 
@@ -101,7 +102,8 @@ class failing:
 
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         if isinstance(error, Exception) and not isinstance(error, ProfilerKitError):
-            raise self._said(error) from error
+            place = raised_by_backend(error, __package__)
+            raise (self._said(error) if place is None else backend_failed(error, "tensorflow", place)) from error
 
 
 def has_gradient(program: Program) -> bool:

@@ -25,7 +25,16 @@ from profilerkit.backend_kit.keras_layers import call_arguments, is_keras, is_le
 
 from ..untouched.preservation import preserved
 
-__all__ = ["CompiledCall", "call_model", "called_with", "compiled", "is_keras", "is_legacy_keras"]
+__all__ = [
+    "CompiledCall",
+    "call_model",
+    "called_with",
+    "compiled",
+    "is_keras",
+    "is_legacy_keras",
+    "saved_for_inference",
+    "served_signature",
+]
 
 #: Operators that hand a score on as it is.
 _PASSING = ("Identity", "Cast", "Reshape", "Squeeze", "ExpandDims")
@@ -174,12 +183,23 @@ def _call_signature(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) 
     return signatures[chosen](**dict(zip(names, args, strict=False)), **kwargs)
 
 
+def served_signature(model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the types of what a saved model without ``__call__`` is called with; none where it serves nothing."""
+    serve = getattr(model, "serve", None)
+    if callable(serve):
+        functions = getattr(serve, "concrete_functions", ())
+        return (tuple(functions[0].structured_input_signature[0]), {}) if functions else ((), {})
+    signatures = getattr(model, "signatures", None) or {}
+    chosen = "serving_default" if "serving_default" in signatures else next(iter(signatures), None)
+    return ((), {}) if chosen is None else ((), dict(signatures[chosen].structured_input_signature[1]))
+
+
 def _takes_training(model: Callable[..., Any]) -> bool:
     """Say whether the call has a parameter ``training``; a saved function is asked for what it was saved with."""
     saved = getattr(model, "__call__", None)  # noqa: B004 - what a saved model restores there holds its signatures
     functions = getattr(saved, "concrete_functions", None) or getattr(model, "concrete_functions", None)
     if functions is not None:
-        return any(_saved_for_inference(function) for function in functions)
+        return any(saved_for_inference(function) for function in functions)
     try:
         parameter = inspect.signature(model).parameters.get("training")
     except (TypeError, ValueError):  # a callable without a signature, such as one of C's
@@ -187,7 +207,7 @@ def _takes_training(model: Callable[..., Any]) -> bool:
     return parameter is not None and parameter.kind is not inspect.Parameter.POSITIONAL_ONLY
 
 
-def _saved_for_inference(function: Any) -> bool:
+def saved_for_inference(function: Any) -> bool:
     """Say whether a saved function is one of ``training=False``."""
     positional, keywords = function.structured_input_signature
     parameters = list(function.function_type.parameters) if hasattr(function, "function_type") else []

@@ -8,7 +8,8 @@ from typing import Any
 import tensorflow as tf
 
 from profilerkit import ModelInputs
-from profilerkit.backend_kit.keras_layers import channels_last_order, declared_shapes, is_keras, is_legacy_keras
+from profilerkit.backend_kit.keras_layers import declared_shapes, is_keras, is_legacy_keras
+from profilerkit.backend_kit.layouts import in_declared_layout
 
 from ..trace.messages import require_tensors
 
@@ -26,14 +27,11 @@ def fitted(model: Any, inputs: ModelInputs) -> ModelInputs:
     if inputs.function is not None:  # it takes what it likes
         return inputs
     require_tensors(model, inputs)
-    declared = declared_shapes(model) if is_keras(model) or is_legacy_keras(model) else []
-    if not declared or inputs.kwargs or len(declared) != len(inputs.args):
+    if inputs.kwargs or not (is_keras(model) or is_legacy_keras(model)):
         return inputs
-    return ModelInputs(*(_moved(leaf, shape) for leaf, shape in zip(inputs.args, declared, strict=True)))
+    given = in_declared_layout(inputs.args, declared_shapes(model), _shape_of, tf.transpose)
+    return inputs if given is inputs.args else ModelInputs(*given)
 
 
-def _moved(leaf: Any, declared: Sequence[int | None]) -> Any:
-    if not tf.is_tensor(leaf) or leaf.shape.rank is None:
-        return leaf
-    order = channels_last_order(leaf.shape, declared)
-    return leaf if order is None else tf.transpose(leaf, order)
+def _shape_of(leaf: Any) -> Sequence[int | None] | None:
+    return leaf.shape if tf.is_tensor(leaf) and leaf.shape.rank is not None else None

@@ -9,7 +9,15 @@ from typing import Any
 
 import tensorflow as tf
 
-from profilerkit import InputError, ModelFailedError, ModelInputs, NotOfferedError, Run, WithoutValuesError
+from profilerkit import (
+    BackendFailedError,
+    InputError,
+    ModelFailedError,
+    ModelInputs,
+    NotOfferedError,
+    Run,
+    WithoutValuesError,
+)
 from profilerkit.backend import RunOptions
 
 from ..model.calls import called_with
@@ -116,7 +124,7 @@ def require_values(model: Any, inputs: ModelInputs | None = None) -> None:
                 lacking = _makes_weights(model, inputs)
         except Exception:  # whatever the model raises
             failure = trace_model(model, inputs).failure
-            if isinstance(failure, ModelFailedError):
+            if isinstance(failure, (ModelFailedError, BackendFailedError)):
                 raise failure from failure.__cause__
             lacking = bool(unmade_weights(model))  # it only cannot be built symbolically
     if lacking:

@@ -8,8 +8,9 @@ from typing import Any
 import tensorflow as tf
 
 from profilerkit import InputError, ModelFailedError, ModelInputs
+from profilerkit.backend_kit.failures import failure_of
 from profilerkit.backend_kit.keras_layers import declared_shapes, is_keras, is_legacy_keras, own_variables
-from profilerkit.errors import model_failed
+from profilerkit.errors import BackendFailedError
 
 from ..model.kinds import is_function
 from ..model.variables import _Parts as Parts
@@ -25,10 +26,13 @@ _WAYS = (
 _NO_VALUE = ("ymbolic", "in a graph", "as a Python bool")
 
 
-def failed(model: Any, error: Exception, inputs: ModelInputs) -> ModelFailedError:
-    """Return what is said of a model that raised, with the rank that its inputs should have where it declares one."""
-    hint = next(_wrong_ranks(model, inputs), None)
-    return model_failed(error, inputs) if hint is None else model_failed(error, inputs, hint)
+def failed(model: Any, error: Exception, inputs: ModelInputs) -> ModelFailedError | BackendFailedError:
+    """Return what is said of a pass that raised: of the model, or of this package where the error was its own.
+
+    Of a model that declares the rank of its inputs, that is said where these have another.
+    """
+    hints = list(_wrong_ranks(model, inputs))[:1]
+    return failure_of(error, inputs, "tensorflow", __package__, *hints)
 
 
 def only_in_graphs(error: BaseException | None) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from profilerkit import CostFormulaError, ModelFailedError, ModelInputs
+from profilerkit import BackendFailedError, CostFormulaError, ModelFailedError, ModelInputs
 from profilerkit.backend_kit.live_bytes import live_bytes
-from profilerkit.error_text import error_line
+from profilerkit.errors import error_said
 from profilerkit.process.collector import collector_paused
 from profilerkit.trace.records import MemoryTimeline, ModelTrace, OpRecord, TensorInfo, distinct
 
@@ -63,7 +63,7 @@ def trace_model(model: Any, inputs: ModelInputs | None, *, training: bool = Fals
     return _layers_alone(model, refusal) if training else _run_eagerly(model, inputs, refusal)
 
 
-def _run_eagerly(model: Any, inputs: ModelInputs, refusal: ModelFailedError) -> ModelTrace:
+def _run_eagerly(model: Any, inputs: ModelInputs, refusal: ModelFailedError | BackendFailedError) -> ModelTrace:
     """Watch one eager pass of a model that cannot be traced; one that raises there too has failed."""
     with preserved(model, variable_values=True):
         try:
@@ -75,12 +75,14 @@ def _run_eagerly(model: Any, inputs: ModelInputs, refusal: ModelFailedError) -> 
             failure = failed(model, error, inputs) if only_in_graphs(refusal.__cause__) else refusal
         else:
             if not run.did_nothing:
-                return _of_eager_run(run, refusal.__cause__ or refusal)
+                return _of_eager_run(run, refusal)
             failure = refusal  # no operator ran on values, so that zeros would be counted
     return _layers_alone(model, failure)
 
 
-def _of_eager_run(run: EagerRun, refusal: BaseException) -> ModelTrace:
+def _of_eager_run(run: EagerRun, refusal: ModelFailedError | BackendFailedError) -> ModelTrace:
+    is_own = isinstance(refusal, BackendFailedError)
+    why = "the tensorflow backend has failed to trace the model" if is_own else "the model cannot be traced"
     trained = trainable_variables_of(run.layers)
     records = layer_records(run.layers, run.calls.calls, trained)
     weights = distinct(weight for record in records for weight in (*record.parameters, *record.buffers))
@@ -94,8 +96,8 @@ def _of_eager_run(run: EagerRun, refusal: BaseException) -> ModelTrace:
         uncounted=dict(run.uncounted),
         method="an eager run",
         notes=(
-            "counted in one eager run, for the values of these inputs and with the memory of eager execution: the "
-            f"model cannot be traced as a graph ({type(refusal).__name__}: {error_line(refusal)})",
+            "counted in one eager run, for the values of these inputs and with the memory of eager execution: "
+            f"{why} as a graph ({error_said(refusal.__cause__ or refusal)})",
         ),
     )
 

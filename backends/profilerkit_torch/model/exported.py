@@ -11,7 +11,13 @@ from torch import nn
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-__all__ = ["is_program", "layered"]
+from profilerkit import ModelInputs
+from profilerkit.declared_inputs import DeclaredInput
+
+__all__ = ["declared_inputs", "is_program", "layered"]
+
+#: The attribute of a module that keeps what its program was exported for.
+_DECLARED = "_profilerkit_declared_inputs"
 
 
 def is_program(model: Any) -> bool:
@@ -41,7 +47,29 @@ def layered(program: torch.export.ExportedProgram) -> nn.Module:
         return flattened(*places, **names)
 
     module.__dict__["process_forward_inputs"] = process_forward_inputs
+    module.__dict__[_DECLARED] = _declared(program)
     return module
+
+
+def declared_inputs(module: nn.Module) -> ModelInputs | None:
+    """Return the call that a program was exported for, of the module of its layers; None for any other module."""
+    return vars(module).get(_DECLARED)
+
+
+def _declared(program: torch.export.ExportedProgram) -> ModelInputs:
+    """Return the inputs of a program, with a `DeclaredInput` in the place of each tensor; sizes may be open."""
+    values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
+    leaves = [_declared_leaf(name, values.get(name, name)) for name in program.graph_signature.user_inputs]
+    signature: Any = program.module_call_graph[0].signature
+    args, kwargs = pytree.tree_unflatten(leaves, signature.in_spec)
+    return ModelInputs(*args, **kwargs)
+
+
+def _declared_leaf(name: Any, value: Any) -> Any:
+    if not isinstance(value, torch.Tensor):
+        return value
+    shape = tuple(size if isinstance(size, int) else None for size in value.shape)
+    return DeclaredInput(str(name), shape, str(value.dtype).removeprefix("torch."))
 
 
 def _as_exported(

@@ -18,7 +18,6 @@ from profilerkit import ModelInputs, WithoutValuesError
 from profilerkit.backend_kit import call_stack as layering
 from profilerkit.backend_kit.keras_layers import (
     call_arguments,
-    channels_last_order,
     children_of,
     declared_shapes,
     direct_layers,
@@ -26,6 +25,7 @@ from profilerkit.backend_kit.keras_layers import (
     is_shipped,
     own_variables,
 )
+from profilerkit.backend_kit.layouts import in_declared_layout
 
 __all__ = [
     "build_without_values",
@@ -167,17 +167,15 @@ def called_as_keras_does(model: nn.Module, inputs: ModelInputs, training: bool =
     """
     if inputs.function is not None or not is_keras(model):  # a function of the user's calls the model as it likes
         return inputs
-    declared = declared_shapes(model)
-    given = inputs.args
-    if not inputs.kwargs and len(declared) == len(given):
-        given = tuple(_moved(leaf, shape) for leaf, shape in zip(given, declared, strict=True))
+    given: Sequence[Any] = inputs.args
+    if not inputs.kwargs:
+        given = in_declared_layout(given, declared_shapes(model), _shape_of, torch.Tensor.permute)
     args, kwargs = call_arguments(model, given, inputs.kwargs)
     return ModelInputs(*args, **{"training": training, **kwargs})
 
 
-def _moved(leaf: Any, declared: Sequence[int | None]) -> Any:
-    order = channels_last_order(leaf.shape, declared) if isinstance(leaf, torch.Tensor) else None
-    return leaf if order is None else leaf.permute(order)
+def _shape_of(leaf: Any) -> Sequence[int] | None:
+    return leaf.shape if isinstance(leaf, torch.Tensor) else None
 
 
 def keras_device(model: nn.Module, device: torch.device) -> AbstractContextManager[Any]:

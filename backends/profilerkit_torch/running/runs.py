@@ -13,8 +13,9 @@ from torch import nn
 from profilerkit import Device, DeviceNotAvailableError, InputError, ModelInputs, WithoutValuesError
 from profilerkit.arguments.checking import checked
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
+from profilerkit.backend_kit.failures import failure_of
 from profilerkit.error_text import error_line
-from profilerkit.errors import ModelFailedError, model_failed
+from profilerkit.errors import ModelFailedError
 
 from ..model.keras_layers import called_as_keras_does, keras_device
 from ..model.modules import buffers_of, parameters_of, set_inference_flags, tensors_of
@@ -241,7 +242,7 @@ def _first_that_runs(steps: Sequence[T], run: Callable[[T], Any], inputs: ModelI
 
 
 def _first_pass(run: Callable[[], Any], inputs: ModelInputs, guard: WriteGuard) -> None:
-    """Run once under the guard; raise `ModelFailedError` where the model does.
+    """Run once under the guard; raise `ModelFailedError` where the model does, `BackendFailedError` for its own errors.
 
     Compiled code runs as it was written: under a mode torch would refuse to compile it, and remember that for ever.
     """
@@ -251,4 +252,4 @@ def _first_pass(run: Callable[[], Any], inputs: ModelInputs, guard: WriteGuard) 
     except InputError:
         raise
     except Exception as error:  # whatever the model raises
-        raise model_failed(error, inputs) from error
+        raise failure_of(error, inputs, "torch", __package__) from error

@@ -17,8 +17,8 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from profilerkit import CostFormulaError, ModelInputs, ModelTrace, WithoutValuesError
+from profilerkit.backend_kit.failures import failure_of
 from profilerkit.costs import Cost
-from profilerkit.errors import model_failed
 from profilerkit.trace.records import OpRecord
 
 from ..model.keras_layers import called_as_keras_does
@@ -90,7 +90,7 @@ def _traced(model: nn.Module, inputs: ModelInputs) -> ModelTrace:
         except CostFormulaError as said:
             return ModelTrace(layer_records(model, {}), failure=said)
         except Exception as raised:  # whatever a model raises
-            error = model_failed(raised, inputs)
+            error = failure_of(raised, inputs, "torch", __package__)
             if not needs_autograd(raised):
                 break
         else:

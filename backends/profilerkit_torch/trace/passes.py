@@ -11,7 +11,8 @@ import torch
 from torch import nn
 
 from profilerkit import ModelInputs
-from profilerkit.errors import ModelFailedError, model_failed
+from profilerkit.backend_kit.failures import failure_of
+from profilerkit.errors import BackendFailedError, ModelFailedError
 
 from ..model.modules import set_inference_flags
 from ..untouched.caller_context import as_caller
@@ -47,6 +48,6 @@ class InferencePass:
         if self.grad_mode is torch.enable_grad:
             yield "the model computes gradients and relies on its caller to enable them: they are enabled in this pass"
 
-    def failed(self, error: Exception, inputs: ModelInputs) -> ModelFailedError:
-        """Return what is said of a model that raised."""
-        return model_failed(error, inputs)
+    def failed(self, error: Exception, inputs: ModelInputs) -> ModelFailedError | BackendFailedError:
+        """Return what is said of a pass that raised: of the model, or of this package where it was its own."""
+        return failure_of(error, inputs, "torch", __package__)

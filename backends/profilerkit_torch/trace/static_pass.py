@@ -16,6 +16,7 @@ from torch.nn.parameter import is_lazy as is_unsized
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from profilerkit import ModelChangedWarning, ModelInputs
+from profilerkit.backend_kit.failures import backend_failed, raised_by_backend
 from profilerkit.trace.records import LayerRecord, ModelTrace, distinct
 
 from ..costs import require_plain
@@ -75,7 +76,10 @@ def traced(model: nn.Module, inputs: ModelInputs, stand_ins: StandIns, kind: Inf
         if stand_ins.weight is None or not can_run(model):
             taken_back(lives, around)
             raise
+        place = raised_by_backend(error, __package__)
         found = without_frames(error)  # of which nobody hears: the next way says what is wrong
+        if place is not None:
+            found = backend_failed(found, "torch", place)
     places, is_left = _clear_up(lives, around, stand_ins)
     if isinstance(found, Exception):
         raise found

@@ -17,7 +17,7 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.parameter import is_lazy as is_unsized
 
-from profilerkit import CostFormulaError, ModelInputs
+from profilerkit import BackendFailedError, CostFormulaError, ModelInputs
 from profilerkit.process.collector import collector_paused
 from profilerkit.trace.records import ModelTrace
 
@@ -143,7 +143,7 @@ def _for_real(model: nn.Module, inputs: ModelInputs, kind: InferencePass, errors
         if left is None:
             raise errors[0]
         return replace(left.trace, notes=(*left.trace.notes, str(left)))
-    why = str(left) if left else f"on shapes alone the model raised {type(errors[0]).__name__}: {_line(errors[0])}"
+    why = str(left) if left else f"on shapes alone {_said(errors[0])}"
     if left is not None and kind.grad_mode is torch.inference_mode:  # whose tensors could not be trained on
         kind = InferencePass(torch.no_grad)
     placed = on_device(inputs, device_of(model))
@@ -152,5 +152,6 @@ def _for_real(model: nn.Module, inputs: ModelInputs, kind: InferencePass, errors
     return replace(trace, notes=(*trace.notes, note))
 
 
-def _line(error: Exception) -> str:
-    return str(error).strip().split("\n", 1)[0][:200]
+def _said(error: Exception) -> str:
+    line = str(error).strip().split("\n", 1)[0][:200]
+    return line if isinstance(error, BackendFailedError) else f"the model raised {type(error).__name__}: {line}"

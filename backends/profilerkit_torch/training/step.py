@@ -20,8 +20,9 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.call_stack import tensors_in
+from profilerkit.backend_kit.failures import raised_by_backend
 from profilerkit.error_text import error_line
-from profilerkit.errors import ModelFailedError
+from profilerkit.errors import BackendFailedError, ModelFailedError
 from profilerkit.process.locks import undone_in_child
 
 from ..model.modules import modules_of, named_layers, named_parameters_of, parameters_of
@@ -129,9 +130,9 @@ class TrainingPass(InferencePass):
         """Return which trainable weights get no gradient."""
         return tuple(self._notes)
 
-    def failed(self, error: Exception, inputs: ModelInputs) -> ModelFailedError:
+    def failed(self, error: Exception, inputs: ModelInputs) -> ModelFailedError | BackendFailedError:
         """Return what is said of a model that raised: in its forward pass, or only in the backward pass."""
-        if not self._went_forward:
+        if not self._went_forward or raised_by_backend(error, __package__):
             return super().failed(error, inputs)
         failure = ModelFailedError(
             f"the model runs, but its backward pass raised {type(error).__name__}: {error_line(error)}; it was called "

@@ -60,7 +60,7 @@ class Net(torch.nn.Module):
 
 def test_a_process_prints_its_result_alone(tmp_path: Path) -> None:
     (tmp_path / "noisy.py").write_text(NOISY, encoding="utf-8")
-    options = ["--input-shape", "1,4", "--metric", "macs", "--format", "json"]
+    options = ["--input-shape", "4", "--metric", "macs", "--format", "json"]
     command = [sys.executable, "-c", "from profilerkit.cli import main; main()", "profile", "noisy.py:Net", *options]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -140,7 +140,7 @@ class Fails(torch.nn.Module):
         print("forward")
         raise KeyError("half-way")
 """
-STATIC = ["--input-shape", "1,4", "--metric", "macs"]
+STATIC = ["--input-shape", "4", "--metric", "macs"]
 COMMANDS: dict[str, list[str]] = {
     "profile": ["profile", "models_that_print.py:build", *STATIC, "--format", "json"],
     "compare": ["compare", *["models_that_print.py:build"] * 2, *STATIC, "--format", "json"],
@@ -164,7 +164,7 @@ def test_every_command_that_runs_models_prints_json_alone(
 def test_check_prints_its_findings_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "models_that_print.py").write_text(MODELS, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    command = ["check", "models_that_print.py:build", "--limit", "macs <= 8", "--input-shape", "1,4"]
+    command = ["check", "models_that_print.py:build", "--limit", "macs <= 8", "--input-shape", "4"]
     result = CliRunner().invoke(cli, [*command, "--format", "junit"], catch_exceptions=False)
     assert result.stdout.startswith("<")
     assert "build" in result.stderr.splitlines()

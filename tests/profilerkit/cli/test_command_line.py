@@ -39,6 +39,9 @@ import torch
 def build():
     return torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
 
+def image():
+    return torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.Flatten(), torch.nn.Linear(4 * 6 * 6, 2))
+
 class Words(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -233,12 +236,12 @@ def test_list_without_a_backend_shows_the_status_keys_all_the_same(monkeypatch: 
 
 
 def test_a_renderer_and_a_loader_of_another_package(shouting: None) -> None:
-    code, output = run("profile", "hub:any", "--input-shape", "1,3", "--metric", "macs", "--format", "shout")
+    code, output = run("profile", "hub:any", "--input-shape", "3", "--metric", "macs", "--format", "shout")
     assert (code, output) == (0, "Linear shouts 6\n")
 
 
 def test_without_plugins_it_is_neither_known_nor_used(shouting: None) -> None:
-    code, output = run("--no-plugins", "profile", "hub:any", "--input-shape", "1,3", "--format", "shout")
+    code, output = run("--no-plugins", "profile", "hub:any", "--input-shape", "3", "--format", "shout")
     assert code == 2
     assert "no renderer 'shout'; installed, nearest first: " in " ".join(output.split())
     assert "(plugins switched off: shouts)" in " ".join(output.split())
@@ -266,7 +269,7 @@ def test_a_warning_of_a_plugin_is_said_in_a_line(model_file: str, tmp_path: Path
     store = "import profilerkit\n@profilerkit.hookimpl\ndef profilerkit_report_created(report): raise OSError('full')\n"
     (tmp_path / "bad_store.py").write_text(store)
     script = str(Path(sys.executable).parent / "profilerkit")
-    command = ["profile", f"{model_file}:build", "--input-shape", "1,4", "--metric", "macs"]
+    command = ["profile", f"{model_file}:build", "--input-shape", "4", "--metric", "macs"]
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     done = subprocess.run([script, *command], capture_output=True, text=True, check=True, env=environment)
     assert "MACs" in done.stdout, "the result is not lost"
@@ -315,14 +318,22 @@ def test_formats_are_completed_from_the_hook(shouting: None) -> None:
 
 @pytest.mark.parametrize("name", ["build", "ready"])
 def test_profile_a_file(model_file: str, name: str) -> None:
-    code, output = run("profile", f"{model_file}:{name}", "--input-shape", "2,4", "--max-seconds", "0.1")
+    code, output = run(
+        "profile", f"{model_file}:{name}", "--input-shape", "4", "--batch-size", "2", "--max-seconds", "0.1"
+    )
     assert code == 0, output
     assert "96" in output, "2 * (4 * 8 + 8 * 2) MACs"
     assert "batch of 2" in output
 
 
+def test_a_shape_that_begins_with_the_batch_is_said_with_the_corrected_options(model_file: str) -> None:
+    code, output = run("profile", f"{model_file}:image", "--input-shape", "2,3,8,8", "--metric", "macs", "--strict")
+    assert code == 3
+    assert "(on the command line --input-shape 3,8,8 --batch-size 2); as it is," in " ".join(output.split())
+
+
 def test_profile_as_json_and_with_named_inputs(model_file: str) -> None:
-    arguments = ["--input-shape", "ids=1,5:int64", "--metric", "macs", "--metric", "total_params", "--format", "json"]
+    arguments = ["--input-shape", "ids=5:int64", "--metric", "macs", "--metric", "total_params", "--format", "json"]
     code, output = run("profile", f"{model_file}:Words", *arguments, "--batch-size", "3")
     assert code == 0, output
     data = json.loads(output)
@@ -331,7 +342,7 @@ def test_profile_as_json_and_with_named_inputs(model_file: str) -> None:
 
 
 def test_layers(model_file: str) -> None:
-    code, output = run("profile", f"{model_file}:build", "--input-shape", "1,4", "--metric", "macs", "--layers")
+    code, output = run("profile", f"{model_file}:build", "--input-shape", "4", "--metric", "macs", "--layers")
     assert code == 0
     assert "Layers" in output
 
@@ -345,17 +356,16 @@ def test_layers(model_file: str) -> None:
         (["FILE:reedy"], "has no 'reedy'; it has, nearest first: ready, "),
         (["FILE"], "is a file, and no model in it; give "),
         (["FILE:"], "my_models.py:name of a model or of what builds one"),
-        (["FILE:build", "--input-shape", "1,x"], "'1,x' is no shape; give 1,3,224,224"),
-        (["FILE:build", "--input-shape", "0,4"], "'0,4' is no shape; give 1,3,224,224"),
-        (["FILE:build", "--input-shape", "1,-4"], "'1,-4' is no shape; give 1,3,224,224"),
+        (["FILE:build", "--input-shape", "1,x"], "'1,x' is no shape; give 3,224,224"),
+        (["FILE:build", "--input-shape", "0,4"], "'0,4' is no shape; give 3,224,224"),
+        (["FILE:build", "--input-shape", "1,-4"], "'1,-4' is no shape; give 3,224,224"),
         (["FILE:build", "--max-seconds", "0"], "0.0 is not in the range x>0"),
         (["FILE:build", "--max-seconds", "nan"], "nan: give a number above zero, such as 1.5"),
         (["FILE:build", "--max-seconds", "inf"], "inf: give a number above zero, such as 1.5"),
         (["FILE:build", "--depth", "99999999999"], "99999999999: give a whole number from 0"),
         (["FILE:build", "--batch-size", "99999999999"], "'99999999999': give a whole number from 1"),
         (["FILE:build", "--input-shpae", "1,4"], "Did you mean "),
-        (["FILE:build", "--input-shape", "1,4", "--input-shape", "2,4"], "have different batch sizes"),
-        (["FILE:build", "--input-shape", "a=1,4", "--input-shape", "1,4"], "name all inputs or none of them"),
+        (["FILE:build", "--input-shape", "a=4", "--input-shape", "4"], "name all inputs or none of them"),
         (["FILE:build", "--batch-size", "0"], "'0': give a whole number from 1, or several: 1,8,32"),
         (["FILE:build", "--format", "jsn"], "no renderer 'jsn'; installed, nearest first: json, "),
     ],
@@ -367,14 +377,16 @@ def test_usage_errors(arguments: list[str], message: str, model_file: str) -> No
 
 
 def test_exit_codes(model_file: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code, output = run("profile", f"{model_file}:Strange", "--input-shape", "3,3", "--metric", "macs", "--strict")
+    code, output = run(
+        "profile", f"{model_file}:Strange", "--input-shape", "3", "--batch-size", "3", "--metric", "macs", "--strict"
+    )
     assert code == 1
     assert "is partial" in output
     for arguments, message in [
-        (["build", "--input-shape", "1,4", "--device", "warp", "--strict"], "torch knows no device 'warp'"),
-        (["build", "--input-shape", "1,4", "--device", "warp"], "Error: torch knows no device 'warp'"),
+        (["build", "--input-shape", "4", "--device", "warp", "--strict"], "torch knows no device 'warp'"),
+        (["build", "--input-shape", "4", "--device", "warp"], "Error: torch knows no device 'warp'"),
         (
-            ["build", "--input-shape", "1,5"],
+            ["build", "--input-shape", "5"],
             "macs, flops, memory_footprint, execution_time, throughput of Sequential fa",
         ),
         (["build"], "macs, flops, memory_footprint, execution_time, throughput of Sequential failed"),
@@ -399,13 +411,13 @@ def test_a_file_that_cannot_be_imported_is_said_in_a_line(tmp_path: Path, capsys
 def test_a_module_on_the_path(model_file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(Path(model_file).parent)
     monkeypatch.syspath_prepend(str(Path(model_file).parent))
-    code, output = run("profile", "my_models:build", "--input-shape", "1,4", "--metric", "macs")
+    code, output = run("profile", "my_models:build", "--input-shape", "4", "--metric", "macs")
     assert code == 0, output
 
 
 def test_the_installed_script_prints_the_table_alone(model_file: str) -> None:
     script = Path(sys.executable).parent / "profilerkit"
-    command = [str(script), "profile", f"{model_file}:build", "--input-shape", "1,4", "--metric", "macs"]
+    command = [str(script), "profile", f"{model_file}:build", "--input-shape", "4", "--metric", "macs"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("Sequential  (torch)")
     assert done.stderr == "", "no progress bar in a pipe"
@@ -414,7 +426,7 @@ def test_the_installed_script_prints_the_table_alone(model_file: str) -> None:
 
 
 def test_a_key_can_be_left_out(model_file: str) -> None:
-    command = ["profile", f"{model_file}:build", "--input-shape", "1,4"]
+    command = ["profile", f"{model_file}:build", "--input-shape", "4"]
     code, output = run(*command, "--leave-out", "throughput", "--leave-out", "execution_time")
     assert code == 0, output
     assert "MACs" in output

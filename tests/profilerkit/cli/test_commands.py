@@ -30,7 +30,7 @@ class Fails(torch.nn.Module):
     def forward(self, x):
         raise KeyError("half-way")
 """
-STATIC = ("--input-shape", "1,4", "--metric", "macs", "--metric", "total_params")
+STATIC = ("--input-shape", "4", "--metric", "macs", "--metric", "total_params")
 #: By hand: 4 x 8 + 8 x 2 and 4 x 2 + 2 x 2 multiply-accumulates.
 TEACHER, STUDENT = 48, 12
 
@@ -99,7 +99,7 @@ def test_where_nothing_can_be_written_is_said_before_anything_runs(name: str, mo
 def test_a_folder_that_is_read_only_is_said_before_anything_runs(models: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may write anywhere
     for options in (["profile", "--output", "r.json"], ["check", "--limit", "macs <= 1", "--output", "r.xml"]):
-        result = run(*options, f"{models}:Fails", "--input-shape", "1,4")
+        result = run(*options, f"{models}:Fails", "--input-shape", "4")
         assert result.exit_code == 2
         assert "the folder '.' is read-only; 'r." in " ".join(result.stderr.split())
 
@@ -120,7 +120,7 @@ def test_a_file_that_cannot_be_written_after_all_does_not_cost_the_result(
 
 
 def test_a_metric_that_there_is_not_is_a_usage_error(models: str) -> None:
-    result = run("profile", f"{models}:teacher", "--input-shape", "1,4", "--metric", "mac")
+    result = run("profile", f"{models}:teacher", "--input-shape", "4", "--metric", "mac")
     assert result.exit_code == 2
     assert "unknown status 'mac'; this profiler knows, nearest first: macs" in result.stderr
 
@@ -146,7 +146,7 @@ def test_long_names_are_folded_and_numbers_are_not(models: str, monkeypatch: pyt
     monkeypatch.setenv("COLUMNS", "80")
     name = "Very" * 25
     Path("long.py").write_text(f"import torch\n{name} = type('{name}', (torch.nn.Linear,), {{}})(300, 200)\n")
-    output = fine("compare", *[f"long.py:{name}"] * 2, "--input-shape", "1,300", "--metric", "macs", "--layers")
+    output = fine("compare", *[f"long.py:{name}"] * 2, "--input-shape", "300", "--metric", "macs", "--layers")
     assert max(map(len, output.splitlines())) <= 80
     assert re.search(r"MACs +60 kMACs +60 kMACs +1x", output)
     assert output.count("60.2 k") == 2, "parameters of the layer in both models"
@@ -187,13 +187,13 @@ def test_what_changed_between_two_reports(models: str) -> None:
 
 
 def test_metrics_that_are_asked_for_come_on_top_of_those_that_have_limits(models: str) -> None:
-    command = ("check", f"{models}:teacher", "--input-shape", "1,4", "--limit", "macs <= 48")
+    command = ("check", f"{models}:teacher", "--input-shape", "4", "--limit", "macs <= 48")
     assert "ok         macs <= 48" in fine(*command, "--metric", "total_params")
 
 
 def test_a_budget_that_is_kept_and_one_that_is_not(models: str) -> None:
     Path("budget.toml").write_text('macs = "<= 48"\n[layers."*"]\nparams = "<= 40"\n', encoding="utf-8")
-    checked = ("check", f"{models}:teacher", "--input-shape", "1,4")
+    checked = ("check", f"{models}:teacher", "--input-shape", "4")
     assert fine(*checked, "--budget", "budget.toml").splitlines()[-1] == "4 limits: 4 passed"
     result = run(*checked, "--limit", "macs <= 40", "--limit", "total_params <= 1 k")
     assert result.exit_code == 1
@@ -204,7 +204,7 @@ def test_a_budget_that_is_kept_and_one_that_is_not(models: str) -> None:
 
 
 def test_a_budget_for_a_ci_server(models: str) -> None:
-    command = ("check", f"{models}:teacher", "--input-shape", "1,4", "--limit", "macs <= 40")
+    command = ("check", f"{models}:teacher", "--input-shape", "4", "--limit", "macs <= 40")
     result = run(*command, "--format", "junit", "--output", "junit.xml")
     assert (result.exit_code, result.output) == (1, "")
     (suite,) = ET.fromstring(Path("junit.xml").read_text(encoding="utf-8"))
@@ -218,7 +218,7 @@ def test_a_budget_beside_a_baseline(models: str) -> None:
     result = run("check", saved, "--baseline", save(models, "student"), "--limit", "macs <= 1x")
     assert result.exit_code == 1
     assert "4x (48 MACs after 12 MACs)" in result.stdout
-    timed = ("check", f"{models}:teacher", "--baseline", f"{models}:teacher", "--input-shape", "1,4")
+    timed = ("check", f"{models}:teacher", "--baseline", f"{models}:teacher", "--input-shape", "4")
     result = run(*timed, "--limit", "execution_time <= 50x", "--max-seconds", "0.2")
     assert result.exit_code == 0, result.output
     assert "not measured in turn" not in result.stdout
@@ -252,14 +252,14 @@ UNCHECKABLE = {
 @pytest.mark.parametrize("name", UNCHECKABLE)
 def test_a_limit_that_cannot_be_checked_is_a_usage_error_before_the_model_runs(name: str, models: str) -> None:
     model, limit, expected = UNCHECKABLE[name]
-    result = run("check", f"{models}:{model}", "--input-shape", "1,4", "--limit", limit)
+    result = run("check", f"{models}:{model}", "--input-shape", "4", "--limit", limit)
     assert result.exit_code == 2
     assert expected in result.stderr
 
 
 def test_a_budget_with_the_line_ends_of_windows(models: str) -> None:
     Path("budget.toml").write_bytes(b'macs = "<= 40"\r\n[layers."*"]\r\nparams = "<= 40"\r\n')
-    result = run("check", f"{models}:teacher", "--input-shape", "1,4", "--budget", "budget.toml")
+    result = run("check", f"{models}:teacher", "--input-shape", "4", "--budget", "budget.toml")
     assert (result.exit_code, result.stdout.splitlines()[-1]) == (1, "4 limits: 3 passed, 1 failed")
 
 

@@ -62,7 +62,7 @@ def test_ctrl_c_half_way_leaves_nothing_behind(command: str, slow_file: str, tmp
     models = [f"{slow_file}:Slow"] * (2 if command == "compare" else 1)
     before = sorted(path.name for path in tmp_path.iterdir())
     outputs = ["--output", "report.json", "--output", "report.md"]
-    done = interrupted([command, *models, "--input-shape", "1,4", *outputs], tmp_path)
+    done = interrupted([command, *models, "--input-shape", "4", *outputs], tmp_path)
     assert done.returncode == 130
     assert "Traceback" not in done.stderr
     assert "Interrupted: nothing was written." in done.stderr
@@ -88,7 +88,7 @@ def test_ctrl_c_while_things_are_imported(slow_file: str, tmp_path: Path) -> Non
 
 def test_results_and_progress_go_different_ways(slow_file: str, tmp_path: Path) -> None:
     done = subprocess.run(
-        [script(), "profile", f"{slow_file}:quick", "--input-shape", "1,4", "--metric", "macs", "--format", "csv"],
+        [script(), "profile", f"{slow_file}:quick", "--input-shape", "4", "--metric", "macs", "--format", "csv"],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -114,7 +114,7 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
 def test_in_a_terminal(slow_file: str, tmp_path: Path) -> None:
     """Progress is drawn and wiped away, the table fits the window, Ctrl-C is taken."""
     pexpect = pytest.importorskip("pexpect")
-    command = f"{script()} profile {slow_file}:quick --input-shape 1,4 --max-seconds 0.2"
+    command = f"{script()} profile {slow_file}:quick --input-shape 4 --max-seconds 0.2"
     environment: dict[str, str] = {**os.environ, "TERM": "xterm-256color"}
     settings: dict[str, Any] = {"cwd": str(tmp_path), "encoding": "utf-8", "timeout": 120, "dimensions": (24, 90)}
     child = pexpect.spawn(command, env=environment, **settings)
@@ -123,7 +123,7 @@ def test_in_a_terminal(slow_file: str, tmp_path: Path) -> None:
     child.expect(pexpect.EOF)
     child.close()
     assert child.exitstatus == 0
-    child = pexpect.spawn(f"{script()} profile {slow_file}:Slow --input-shape 1,4", **settings)
+    child = pexpect.spawn(f"{script()} profile {slow_file}:Slow --input-shape 4", **settings)
     child.expect("running")
     child.sendintr()
     child.expect("Interrupted: nothing was written")

@@ -84,6 +84,31 @@ def test_layers_are_matched_inside_layers_that_are() -> None:
     ]
 
 
+def test_layers_of_one_path_and_type_are_one_row_whatever_is_around_them() -> None:
+    """A body of another class is another layer; what is in it, and has its path and type, is the same."""
+    teacher = [("body", "Sequential", 9), ("body.conv", "Conv2d", 8), ("body.act", "ReLU", 1)]
+    student = [("body", "Block", 7), ("body.conv", "Conv2d", 6), ("body.act", "GELU", 1)]
+    assert sides(teacher, student) == [
+        ("removed", "body", None, None),
+        ("added", "body", "body", None),
+        ("changed", "body.conv", "body.conv", -2),
+        ("removed", "body.act", None, None),
+        ("added", "body.act", "body.act", None),
+    ]
+
+
+def test_a_layer_that_is_matched_by_its_path_is_nobody_elses() -> None:
+    """The block that is called otherwise takes what is left, in order."""
+    teacher = [("a", "Block", 1), ("a.fc", "Linear", 1), ("b", "Other", 1), ("b.fc", "Linear", 1)]
+    student = [("b", "Block", 1), ("b.fc", "Linear", 1), ("b.lin", "Linear", 1)]
+    assert sides(teacher, student) == [
+        ("same", "a", "b", 0),
+        ("same", "a.fc", "b.lin", 0),
+        ("removed", "b", None, None),
+        ("same", "b.fc", "b.fc", 0),
+    ]
+
+
 def test_every_layer_of_both_is_in_the_table_once() -> None:
     teacher = [("b", "X", 1), ("a", "Y", 1), ("a.q", "Z", 1)]
     student = [("a", "Y", 2), ("a.r", "W", 1), ("b", "X", 1), ("c", "X", 1)]

@@ -171,7 +171,7 @@ def test_compiled_code_is_refused(tmp_path: Path) -> None:
 
 def test_the_command_line_trusts_what_it_is_told_to(tmp_path: Path) -> None:
     torch.save(Net().fc, tmp_path / "model.pt")
-    command = ["profile", str(tmp_path / "model.pt"), "--input-shape", "1,4", "--metric", "macs", "--format", "csv"]
+    command = ["profile", str(tmp_path / "model.pt"), "--input-shape", "4", "--metric", "macs", "--format", "csv"]
     refused = CliRunner().invoke(cli, command)
     assert (refused.exit_code, "--trust" in refused.stderr) == (2, True)
     assert ",macs,8," in CliRunner().invoke(cli, [*command, "--trust"]).stdout

@@ -1,5 +1,7 @@
 """What goes wrong is said as what it is: the model's error, a formula's, or weights without values."""
 
+import importlib
+
 import pytest
 import torch
 from torch import nn
@@ -46,3 +48,46 @@ def test_a_formula_that_raises_is_not_the_models_fault() -> None:
         )
         with pytest.raises(CostFormulaError):
             profile(nn.ReLU(), X, metrics=["macs"], strict=True)
+
+
+@pytest.mark.parametrize("place", ["trace.recorder", "trace.static_pass"])
+def test_a_mistake_of_the_backend_is_not_the_models_fault(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted where operators are recorded, inside the model's call, and where the trace is put together after it."""
+    module = importlib.import_module(f"profilerkit_torch.{place}")
+    planted = {"trace.recorder": "signature", "trace.static_pass": "layer_records"}[place]
+    code = compile("def careless(*args, **kwargs): return {}['planted']", "careless.py", "exec")
+    exec(code, namespace := {"__name__": module.__name__})
+    monkeypatch.setattr(module, planted, namespace["careless"])
+    report = profile(nn.Sequential(nn.Linear(4, 2)), X, metrics=["macs", "execution_time"], max_seconds=0.05)
+    (message,) = report.status("macs").missing
+    assert message == (
+        f"the torch backend raised KeyError: 'planted', at line 1 of profilerkit_torch.{place}; this is a fault of the "
+        "backend, not of the model: tell its authors"
+    )
+    assert report["execution_time"].median > 0
+
+
+def test_a_mistake_on_shapes_alone_is_named_where_a_real_run_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    from profilerkit_torch.trace import tracing
+
+    exec("def careless(tensor): return {}['planted']", namespace := {"__name__": "profilerkit_torch.trace.tracing"})
+    monkeypatch.setattr(tracing, "meta_twin", namespace["careless"])
+    monkeypatch.setattr(tracing, "FakeTensorMode", namespace["careless"])
+    report = profile(nn.Linear(4, 2), X, metrics=["macs"])
+    assert report["macs"] == 8
+    (note,) = [note for note in report.notes if "real run" in note]
+    assert note.startswith(
+        "counted in a real run: on shapes alone the torch backend raised KeyError: 'planted', at line"
+    )
+
+
+def test_an_error_of_an_operator_in_compiled_code_is_the_models() -> None:
+    """Its last frame is that of the backend, which called the operator for the model."""
+
+    class Strange(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            factor: torch.Tensor = torch.linalg.cholesky(-torch.eye(3))
+            return factor + x.sum().item()
+
+    (message,) = profile(Strange(), X, metrics=["macs"]).status("macs").missing
+    assert message.startswith("the model raised ")

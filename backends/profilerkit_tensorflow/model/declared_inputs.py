@@ -1,0 +1,37 @@
+"""What models of TensorFlow's declare of their inputs: Keras models, saved models, functions with a signature."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from profilerkit import ModelInputs
+from profilerkit.backend_kit.keras_layers import declared_call, is_keras, is_legacy_keras
+from profilerkit.declared_inputs import DeclaredInput
+
+from .calls import saved_for_inference, served_signature
+from .kinds import is_saved_model
+
+__all__ = ["declared_inputs"]
+
+
+def declared_inputs(model: Any) -> ModelInputs | None:
+    """Return the call that a model declares, with a `DeclaredInput` for each tensor; None where it declares none."""
+    if is_keras(model) or is_legacy_keras(model):
+        args, kwargs = declared_call(model)
+    elif is_saved_model(model):
+        args, kwargs = _saved_call(model)
+    else:
+        args, kwargs = tuple(getattr(model, "input_signature", None) or ()), {}
+    if not all(hasattr(leaf, "shape") for leaf in (*args, *kwargs.values())):
+        return None
+    return ModelInputs(*args, **kwargs).map(DeclaredInput.of) if args or kwargs else None
+
+
+def _saved_call(model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments of the function that is called: of the model itself, else of what it serves."""
+    if not callable(model):
+        return served_signature(model)
+    functions = model.__call__.concrete_functions
+    function = next((each for each in functions if saved_for_inference(each)), next(iter(functions), None))
+    positional, _ = ((), {}) if function is None else function.structured_input_signature
+    return tuple(leaf for leaf in positional if not isinstance(leaf, (bool, type(None)))), {}

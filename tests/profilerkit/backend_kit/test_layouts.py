@@ -1,0 +1,43 @@
+"""Images with the channels first become what a model declares with the channels last; all else stays as it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from profilerkit.backend_kit.layouts import in_declared_layout
+
+
+def shapes_of(given: list[Any], declared: list[Any]) -> list[Any]:
+    moved = in_declared_layout(given, declared, lambda each: getattr(each, "shape", None), np.transpose)
+    return [getattr(each, "shape", each) for each in moved]
+
+
+@pytest.mark.parametrize(
+    ("shape", "declared", "expected"),
+    [
+        ((2, 3, 8, 9), (None, 8, 9, 3), (2, 8, 9, 3)),
+        ((2, 3, 8), (None, 8, 3), (2, 8, 3)),
+        ((2, 3, 5, 8, 9), (None, 5, 8, 9, 3), (2, 5, 8, 9, 3)),
+        ((2, 3, 8, 9), (None, None, None, 3), (2, 8, 9, 3)),
+        ((2, 8, 9, 3), (None, 8, 9, 3), (2, 8, 9, 3)),
+        ((2, 4, 8, 9), (None, 8, 9, 3), (2, 4, 8, 9)),
+        ((2, 3), (None, 4), (2, 3)),
+        ((2, 3, 8), (None, 8, 9, 3), (2, 3, 8)),
+    ],
+)
+def test_the_channels_are_moved_where_that_alone_makes_it_fit(shape: Any, declared: Any, expected: Any) -> None:
+    assert shapes_of([np.zeros(shape)], [declared]) == [expected]
+
+
+def test_each_input_has_its_own_layout_and_what_is_no_tensor_stays() -> None:
+    given = [np.zeros((2, 3, 8, 9)), None, np.zeros((2, 5))]
+    assert shapes_of(given, [(None, 8, 9, 3), (None, 4), (None, 5)]) == [(2, 8, 9, 3), None, (2, 5)]
+
+
+def test_other_numbers_of_inputs_stay_as_they_are() -> None:
+    given = [np.zeros((2, 3, 8, 9))]
+    assert shapes_of(given, [(None, 8, 9, 3), (None, 4)]) == [(2, 3, 8, 9)]
+    assert shapes_of(given, []) == [(2, 3, 8, 9)]

@@ -1,0 +1,136 @@
+"""An error of the backend's own code is the backend's; one of the model, or of what it calls, is the model's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from profilerkit import BackendFailedError, InputError, ModelFailedError, ModelInputs, ModelTrace, profile
+from profilerkit.backend_kit.failures import failure_of, raised_by_backend
+from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
+
+#: A backend's module: each function is one way to raise, or to hand on what another raises.
+SOURCE = """
+def key(): return {}["x"]
+def attribute(): return None.shape
+def index(): return [][0]
+def unpacked(): a, b = (1,)
+def added(): return 1 + None
+def unbound():
+    if False: value = 1
+    return value
+def popped(): return {}.pop("x")
+def compiled(): return int("x")
+def on_purpose(): raise ValueError("the program takes no such input")
+def deep(): return deep()
+def again():
+    try:
+        int("x")
+    finally:
+        pass
+def run(call): return call()
+def run_and_fail(call):
+    call()
+    return {}["x"]
+"""
+
+
+def module_named(name: str) -> dict[str, Any]:
+    module = ModuleType(name)
+    exec(compile(SOURCE, f"{name}.py", "exec"), module.__dict__)
+    return module.__dict__
+
+
+MINE = module_named("my_backend.tracing")
+MODEL = module_named("users_models")
+HOOK = MINE["run"]
+
+
+def raised(call: Callable[[], Any]) -> Exception:
+    with pytest.raises(Exception) as caught:
+        call()
+    return caught.value
+
+
+@pytest.mark.parametrize("how", ["key", "attribute", "index", "unpacked", "added", "unbound"])
+def test_a_mistake_in_the_backends_code_is_the_backends(how: str) -> None:
+    error = raised(MINE[how])
+    lines = [number for number, line in enumerate(SOURCE.splitlines(), 1) if line.startswith(f"def {how}(")]
+    line = lines[0] + (2 if how == "unbound" else 0)
+    assert raised_by_backend(error, "my_backend.running") == f"line {line} of my_backend.tracing"
+    failure = failure_of(error, ModelInputs(3), "mine", "my_backend")
+    assert isinstance(failure, BackendFailedError)
+    assert failure.__cause__ is error
+    assert str(failure).startswith(f"the mine backend raised {type(error).__name__}: ")
+    assert str(failure).endswith(
+        f", at line {line} of my_backend.tracing; this is a fault of the backend, not of the model: tell its authors"
+    )
+
+
+@pytest.mark.parametrize("how", ["key", "attribute", "index", "added", "popped", "compiled", "on_purpose"])
+def test_what_the_models_code_raises_is_the_models(how: str) -> None:
+    error = raised(lambda: HOOK(MODEL[how]))
+    assert raised_by_backend(error, "my_backend") is None
+    failure = failure_of(error, ModelInputs(3), "mine", "my_backend")
+    assert isinstance(failure, ModelFailedError)
+    assert str(failure).startswith(f"the model raised {type(error).__name__}")
+
+
+def test_a_mistake_in_a_hook_that_the_model_runs_is_the_backends() -> None:
+    error = raised(lambda: HOOK(lambda: MODEL["run"](MINE["key"])))
+    assert raised_by_backend(error, "my_backend") is not None
+    error = raised(lambda: HOOK(lambda: MINE["run_and_fail"](lambda: None)))
+    assert raised_by_backend(error, "my_backend") is not None
+
+
+@pytest.mark.parametrize("how", ["popped", "compiled", "on_purpose", "again", "deep"])
+def test_compiled_code_messages_and_depth_are_no_mistakes_of_the_backend(how: str) -> None:
+    """An operator of the model that raises in C has no frame of its own: the last one is the backend's."""
+    assert raised_by_backend(raised(MINE[how]), "my_backend") is None
+
+
+def test_a_mistake_of_profilerkit_is_no_error_of_the_model() -> None:
+    core = module_named("profilerkit.somewhere")
+    assert raised_by_backend(raised(core["key"]), "my_backend") is not None
+
+
+def test_an_error_without_frames_is_nobodys() -> None:
+    assert raised_by_backend(KeyError("x"), "my_backend") is None
+
+
+class Careless(FakeBackend):
+    """A backend whose trace raises: ``how`` is a function of its own module, or of the model."""
+
+    how: Callable[[], Any]
+
+    def trace(self, model: FakeModel, inputs: ModelInputs | None) -> ModelTrace:
+        type(self).how()
+        return super().trace(model, inputs)
+
+
+def statuses(how: Callable[[], Any]) -> Any:
+    kind = type("Careless", (Careless,), {"how": staticmethod(how), "__module__": "my_backend.backend"})
+    model = FakeModel([FakeLayer("layer", params=3, macs=5, flops=10)])
+    asked = ["macs", "execution_time"]
+    return profile(model, FakeTensor((1, 3)), backend=kind(), metrics=asked, num_iters=2, warmup=1).statuses
+
+
+def test_a_trace_that_raises_by_mistake_is_said_and_costs_the_counts_alone() -> None:
+    found = statuses(MINE["key"])
+    assert found["macs"].missing == (
+        "the fake backend raised KeyError: 'x', at line 2 of my_backend.tracing; "
+        "this is a fault of the backend, not of the model: tell its authors",
+    )
+    assert found["execution_time"].value.median > 0
+
+
+def test_other_errors_of_a_trace_are_said_as_they_are() -> None:
+    assert statuses(MODEL["key"])["macs"].missing == ("KeyError: 'x'",)
+
+    def refuse() -> None:
+        raise InputError("no such input")
+
+    assert statuses(refuse)["macs"].missing == ("no such input",)
