@@ -41,7 +41,7 @@ DeviceLike: TypeAlias = "Device | str | None"
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How a model is run to be timed, beside the backend's mode; unless anything is said, as it is and for inference.
+    """How a model is run to be timed; unless anything is said, as it is, where it is, and for inference.
 
     Args:
         training: Run training steps: the forward pass in training mode, and the gradients of the sum of the outputs by
@@ -50,6 +50,8 @@ class RunOptions:
             arguments for ``torch.compile``.
         autocast: Run it under automatic mixed precision, in the framework's usual lower precision or in the given one.
         num_threads: How many threads one operator may use.
+        device: Where to run; where the model is unless given.
+        mode: The backend's mode, its usual one unless given.
 
     Raises `ArgumentError` where one of them is not what it may be.
     """
@@ -58,6 +60,8 @@ class RunOptions:
     compile: Any = False
     autocast: Any = False
     num_threads: int | None = None
+    device: DeviceLike = None
+    mode: str | None = None
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -65,8 +69,9 @@ class RunOptions:
 
     @property
     def given(self) -> dict[str, Any]:
-        """The options that ask for anything, by name."""
-        return {name: value for name, value in vars(self).items() if value is not None and value is not False}
+        """The options that ask for another kind of run, by name; device and mode are not among them."""
+        kinds = {name: value for name, value in vars(self).items() if name not in ("device", "mode")}
+        return {name: value for name, value in kinds.items() if value is not None and value is not False}
 
     def __str__(self) -> str:
         """Say for a report how the model was run; nothing where nothing was asked for."""
@@ -78,6 +83,8 @@ class RunOptions:
         }
         return ", ".join(said[name] for name in self.given)
 
+
+of_kind("run_options", RunOptions)
 
 #: To run a model for inference, with nothing asked for besides.
 AS_IT_IS = RunOptions()

@@ -12,8 +12,9 @@ from .backend import Backend
 from .error_text import shown
 from .inputs import DataLoader, ForwardPass, wrap_splits
 from .piping.computation import Computation, Remembered, compute_in_order
-from .piping.function import ProfilerFunction, describe
+from .piping.function import ArgumentBundle, ProfilerFunction, describe
 from .piping.intrinsic import ComputeInputs, ComputeTrace, InputSource
+from .piping.options import ComputeRunOptions, ComputeSampling
 from .piping.registry import Registry, read_arguments
 from .piping.status import Comparative, Outcome, StatusKey
 from .plugging import offers as plugins
@@ -63,6 +64,8 @@ class Profiler:
         self.name = checked("name", name) or self.backend.model_name(self.model)
         self.data_splits = self._wrap({} if data_splits is None else data_splits)
         self._registry = Registry()
+        for bundle in (ComputeRunOptions(), ComputeSampling()):
+            self._registry.register(bundle, on_demand=True)
         self._memory: dict[str, Remembered] = {}
         #: What values were computed with, for reports.
         self._arguments: dict[str, Any] = {}
@@ -357,7 +360,9 @@ class Profiler:
         self._arguments = {}
 
     def __repr__(self) -> str:
-        functions = ", ".join(describe(function) for function in self._registry.functions())
+        functions = ", ".join(
+            describe(function) for function in self._registry.functions() if not isinstance(function, ArgumentBundle)
+        )
         return f"{type(self).__name__}({self.name!r}, backend={self.backend.name!r}, functions=[{functions}])"
 
 

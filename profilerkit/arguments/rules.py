@@ -186,10 +186,13 @@ def of_kind(name: str, kind: type) -> None:
 _kinds: dict[str, type] = {}
 
 
-def _profiler(value: Any) -> Any:
-    if not isinstance(value, _kinds["other"]):
-        raise TypeError
-    return value
+def _instance(kind: str) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        if not isinstance(value, _kinds[kind]):
+            raise TypeError
+        return value
+
+    return read
 
 
 def _backend(value: Any) -> Any:
@@ -281,7 +284,9 @@ RULES: dict[str, Rule] = {
     ),
     "autocast": Rule("True, or a dtype such as torch.bfloat16 or 'bfloat16'", _autocast, optional=True),
     "num_threads": Rule("a whole number from 1, or None to leave them as they are", _whole(1), optional=True),
+    "run_options": Rule("an instance of RunOptions, or its arguments by name: compile=True", _instance("run_options")),
     # How often, and how long.
+    "sampling": Rule("an instance of Sampling, or its arguments by name: num_iters=20", _instance("sampling")),
     "num_iters": Rule("a whole number from 1: at least one iteration is needed to measure", _whole(1), optional=True),
     "min_samples": Rule("a whole number from 1: at least one sample is needed to measure anything", _whole(1)),
     "warmup": Rule("zero or more calls, or None to let the times settle", _whole(0), optional=True),
@@ -320,7 +325,7 @@ RULES: dict[str, Rule] = {
     "status_dict": Rule("values by name: {'macs': 100}", _by_name),
     "reference": Rule("a number or a Measurement", _amount),
     "spec": Rule("a text that says where a model is, such as 'package.module:name'", _text),
-    "other": Rule("another Profiler to compare with", _profiler),
+    "other": Rule("another Profiler to compare with", _instance("other")),
     # How it is shown.
     "print_mode": Rule("a level of logging, such as 'info'", _print_mode, optional=True),
     "short_print": _TRUTH,

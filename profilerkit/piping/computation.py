@@ -132,7 +132,7 @@ class Computation:
         return Resolved(values, statuses)
 
     def _asks_anew(self, binding: Binding) -> bool:
-        return self.recompute or any(name in self.given for name in binding.function.parameters())
+        return self.recompute or not self.registry.taken_by(binding.function).isdisjoint(self.given)
 
     def _still_holds(self, known: Remembered, binding: Binding, resolved: Resolved) -> bool:
         if known.function is not binding.function or known.arguments is None:

@@ -93,6 +93,8 @@ def arguments_of_functions() -> dict[str, Any]:
         "ignore": (),
         "include_weights": True,
         "passes": 2,
+        "min_samples": 3,
+        "confidence": 0.9,
         "training": False,
         "relative_precision": 0.1,
         "split": "test",
