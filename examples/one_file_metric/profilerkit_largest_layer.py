@@ -15,9 +15,7 @@ class LargestLayer(Metric):
 class ComputeLargestLayer(ProfilerFunction):
     """Adds up each layer's own parameters in the trace."""
 
-    def get_bounded_status_keys(self) -> type[Metric]:
-        """Return `LargestLayer`."""
-        return LargestLayer
+    KEYS = (LargestLayer,)
 
     def __call__(self, trace: ModelTrace, total_params: int) -> float | Unavailable:
         """Return the share, in per cent of all parameters."""

@@ -18,58 +18,44 @@ class Macs(Metric):
     """Multiply-accumulates of matrix products, convolutions, attention and recurrent gates in one forward pass."""
 
     NAME = "macs"
+    FRIENDLY_NAME = "MACs"
     UNIT = "MACs"
     SCALE = Scale.SI
     COMPARATIVE = Comparative.RECIPROCAL
-
-    def friendly_name(self) -> str:
-        """Return the field's term."""
-        return "MACs"
 
 
 class Flops(Metric):
     """All floating-point operations in one forward pass, two for each multiply-accumulate."""
 
     NAME = "flops"
+    FRIENDLY_NAME = "FLOPs"
     UNIT = "FLOPs"
     SCALE = Scale.SI
     COMPARATIVE = Comparative.RECIPROCAL
-
-    def friendly_name(self) -> str:
-        """Return the field's term."""
-        return "FLOPs"
 
 
 class TotalParams(Metric):
     """Elements of the distinct parameters: tied ones once, frozen ones included, buffers left out."""
 
     NAME = "total_params"
+    FRIENDLY_NAME = "Total Parameters"
     SCALE = Scale.SI
     COMPARATIVE = Comparative.RECIPROCAL
-
-    def friendly_name(self) -> str:
-        """Return the name people know it by."""
-        return "Total Parameters"
 
 
 class TrainableParams(Metric):
     """Elements of the distinct parameters that training changes."""
 
     NAME = "trainable_params"
+    FRIENDLY_NAME = "Trainable Parameters"
     SCALE = Scale.SI
     COMPARATIVE = Comparative.RECIPROCAL
-
-    def friendly_name(self) -> str:
-        """Return the name people know it by."""
-        return "Trainable Parameters"
 
 
 class ComputeParams(ProfilerFunction):
     """Counts parameters; the model need not run for it."""
 
-    def get_bounded_status_keys(self) -> tuple[type[Metric], ...]:
-        """Return `TotalParams` and `TrainableParams`."""
-        return TotalParams, TrainableParams
+    KEYS = (TotalParams, TrainableParams)
 
     def __call__(self, trace: ModelTrace) -> dict[str, Any]:
         """Return both counts."""
@@ -79,9 +65,7 @@ class ComputeParams(ProfilerFunction):
 class ComputeFlops(ProfilerFunction):
     """Counts multiply-accumulates and floating-point operations of one forward pass."""
 
-    def get_bounded_status_keys(self) -> tuple[type[Metric], ...]:
-        """Return `Macs` and `Flops`."""
-        return Macs, Flops
+    KEYS = (Macs, Flops)
 
     def __call__(self, trace: ModelTrace) -> dict[str, Any]:
         """Return both counts; lower bounds where the cost of an operator is not known."""
@@ -91,9 +75,7 @@ class ComputeFlops(ProfilerFunction):
 class ComputeComplexity(ProfilerFunction):
     """Computes all static metrics at once: parameters, size, MACs, FLOPs, memory footprint, layers."""
 
-    def get_bounded_status_keys(self) -> tuple[Any, ...]:
-        """Return the keys of all static metrics."""
-        return TotalParams, TrainableParams, ModelSize, Macs, Flops, MemoryFootprint, LayerwiseSummary, LayerwiseData
+    KEYS = (TotalParams, TrainableParams, ModelSize, Macs, Flops, MemoryFootprint, LayerwiseSummary, LayerwiseData)
 
     def __call__(self, trace: ModelTrace, include_weights: bool = True) -> dict[str, Any]:
         """Return every static metric by name; ``include_weights`` counts the weights into the footprint."""

@@ -28,12 +28,9 @@ class LayerTimes(Metric):
 class ComputeLayerTimes(ProfilerFunction):
     """Times every layer: with the layers inside it, and its own work alone. Computed where it is asked for by name."""
 
+    KEYS = (LayerTimes,)
     ON_DEMAND = True
     ONLY_THROUGH_BACKEND = True
-
-    def get_bounded_status_keys(self) -> type[Metric]:
-        """Return `LayerTimes`."""
-        return LayerTimes
 
     def __call__(
         self,

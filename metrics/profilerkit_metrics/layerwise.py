@@ -35,9 +35,7 @@ class LayerwiseSummary(StatusKey):
 class ComputeLayerwiseSummary(ProfilerFunction):
     """Computes the per-layer table."""
 
-    def get_bounded_status_keys(self) -> tuple[type[StatusKey], ...]:
-        """Return `LayerwiseSummary` and `LayerwiseData`."""
-        return LayerwiseSummary, LayerwiseData
+    KEYS = (LayerwiseSummary, LayerwiseData)
 
     def __call__(self, trace: ModelTrace) -> dict[str, Any]:
         """Return the table as text and as data."""

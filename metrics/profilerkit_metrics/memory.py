@@ -44,12 +44,9 @@ class MeasuredMemory(Metric):
 class ComputeMeasuredMemory(ProfilerFunction):
     """Measures the memory of a forward pass on its device. Computed where it is asked for by name."""
 
+    KEYS = (MeasuredMemory,)
     ON_DEMAND = True
     ONLY_THROUGH_BACKEND = True
-
-    def get_bounded_status_keys(self) -> type[Metric]:
-        """Return `MeasuredMemory`."""
-        return MeasuredMemory
 
     def __call__(
         self,

@@ -40,12 +40,9 @@ class OperatorTable(Metric):
 class ComputeOperatorTable(ProfilerFunction):
     """Times every operator of every layer by the framework's own profiler. Computed where it is asked for by name."""
 
+    KEYS = (OperatorTable,)
     ON_DEMAND = True
     ONLY_THROUGH_BACKEND = True
-
-    def get_bounded_status_keys(self) -> type[Metric]:
-        """Return `OperatorTable`."""
-        return OperatorTable
 
     def __call__(
         self,

@@ -27,13 +27,10 @@ class EffectiveMacs(Metric):
     """Multiply-accumulates of one forward pass without those whose weight is zero."""
 
     NAME = "effective_macs"
+    FRIENDLY_NAME = "Effective MACs"
     UNIT = "MACs"
     SCALE = Scale.SI
     COMPARATIVE = Comparative.RECIPROCAL
-
-    def friendly_name(self) -> str:
-        """Return the field's term."""
-        return "Effective MACs"
 
 
 class Sparsity(Metric):
@@ -50,12 +47,9 @@ class ComputeEffectiveMacs(ProfilerFunction):
     Whether a device is any faster for the zeros is another question: most run the dense product.
     """
 
+    KEYS = (EffectiveMacs,)
     ON_DEMAND = True
     ONLY_THROUGH_BACKEND = True
-
-    def get_bounded_status_keys(self) -> type[Metric]:
-        """Return `EffectiveMacs`."""
-        return EffectiveMacs
 
     def __call__(self, model: Any, backend: Backend, inputs: Any, ignore: Ignored = ()) -> Any:
         """Return the count, a lower bound where the trace misses something; unavailable where there are no values.
@@ -74,12 +68,9 @@ class ComputeEffectiveMacs(ProfilerFunction):
 class ComputeSparsity(ProfilerFunction):
     """Counts the zeros among the weights; the model is not run. Computed where it is asked for by name."""
 
+    KEYS = (Sparsity,)
     ON_DEMAND = True
     ONLY_THROUGH_BACKEND = True
-
-    def get_bounded_status_keys(self) -> type[Metric]:
-        """Return `Sparsity`."""
-        return Sparsity
 
     def __call__(self, model: Any, backend: Backend, total_params: int) -> Any:
         """Return the share, of the floating-point weights where there are others; unavailable without values."""

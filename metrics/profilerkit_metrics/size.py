@@ -33,9 +33,7 @@ class ModelSize(Metric):
 class ComputeSize(ProfilerFunction):
     """Computes what the model needs in memory: its size, and the peak while it runs."""
 
-    def get_bounded_status_keys(self) -> tuple[type[Metric], ...]:
-        """Return `ModelSize` and `MemoryFootprint`."""
-        return ModelSize, MemoryFootprint
+    KEYS = (ModelSize, MemoryFootprint)
 
     def __call__(self, trace: ModelTrace, include_weights: bool = True) -> dict[str, Any]:
         """Return both in bytes; ``include_weights`` counts the weights into the footprint."""

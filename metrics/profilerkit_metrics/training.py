@@ -36,26 +36,20 @@ class TrainingMacs(Metric):
     """Multiply-accumulates of one training step: the forward pass and the gradients of the trainable weights."""
 
     NAME = "training_macs"
+    FRIENDLY_NAME = "Training MACs"
     UNIT = "MACs"
     SCALE = Scale.SI
     COMPARATIVE = Comparative.RECIPROCAL
-
-    def friendly_name(self) -> str:
-        """Return the field's term."""
-        return "Training MACs"
 
 
 class TrainingFlops(Metric):
     """All floating-point operations of one training step, two for each multiply-accumulate."""
 
     NAME = "training_flops"
+    FRIENDLY_NAME = "Training FLOPs"
     UNIT = "FLOPs"
     SCALE = Scale.SI
     COMPARATIVE = Comparative.RECIPROCAL
-
-    def friendly_name(self) -> str:
-        """Return the field's term."""
-        return "Training FLOPs"
 
 
 class TrainingMemory(Metric):
@@ -119,15 +113,12 @@ class ComputeTraining(ProfilerFunction):
             the model was compiled with, which is none for most.
     """
 
+    KEYS = (TrainingMacs, TrainingFlops, TrainingMemory, TrainingMemoryParts, TrainingLayers)
     ON_DEMAND = True
     ONLY_THROUGH_BACKEND = True
 
     def __init__(self, optimizer: Any = None) -> None:
         self.optimizer = optimizer
-
-    def get_bounded_status_keys(self) -> tuple[type[Metric], ...]:
-        """Return the keys of all that is told of a training step."""
-        return TrainingMacs, TrainingFlops, TrainingMemory, TrainingMemoryParts, TrainingLayers
 
     def __call__(
         self, model: Any, backend: Backend, inputs: Any, optimizer: Any = None, ignore: Ignored = ()
@@ -140,7 +131,7 @@ class ComputeTraining(ProfilerFunction):
         optimizer = self.optimizer if optimizer is None else optimizer
         if isinstance(optimizer, str):
             optimizer_bytes(optimizer, ())  # a name that is not known is said before the work
-        keys = [key.NAME for key in self.get_bounded_status_keys()]
+        keys = [key.NAME for key in self.bounded_keys()]
         try:
             trace = without_layers(backend.trace_training(model, ModelInputs.of(inputs)), ignore)
         except NotOfferedError as error:

@@ -65,6 +65,7 @@ class StepMemory(Metric):
 class ComputeWatchedSteps(ProfilerFunction):
     """Tells the parts of the steps that `Profiler.watch` has measured. Computed where it is asked for by name."""
 
+    KEYS = (StepTime, ForwardTime, BackwardTime, OptimizerTime, OtherTime, StepMemory)
     ON_DEMAND = True
     ONLY_THROUGH_BACKEND = True
     REPORTED_OF_WATCHED_STEPS: ClassVar[tuple[str, ...]] = (
@@ -73,16 +74,12 @@ class ComputeWatchedSteps(ProfilerFunction):
         *(TrainingMemory.NAME, TrainingMemoryParts.NAME),
     )
 
-    def get_bounded_status_keys(self) -> tuple[type[Metric], ...]:
-        """Return `StepTime`, `ForwardTime`, `BackwardTime`, `OptimizerTime`, `OtherTime` and `StepMemory`."""
-        return StepTime, ForwardTime, BackwardTime, OptimizerTime, OtherTime, StepMemory
-
     def __call__(self, watched: WatchedSteps | None = None) -> dict[str, Any]:
         """Return the seconds as `Measurement`, a sample for each step; what was asked for and never came is noted.
 
         A part that no measured step had is unavailable; one that some of them had has as many samples.
         """
-        keys = [key.NAME for key in self.get_bounded_status_keys()]
+        keys = [key.NAME for key in self.bounded_keys()]
         if watched is None:
             return dict.fromkeys(keys, Unavailable("no training loop was watched; see Profiler.watch"))
         if not watched.steps:

@@ -103,14 +103,12 @@ def _length(tensor: Any) -> int | None:
 class ComputeInputs(ProfilerFunction):
     """Finds what to call the model with: the example inputs if there are any, else the first batch of a split."""
 
+    KEYS = (Inputs,)
+
     def __init__(self, source: InputSource | None = None) -> None:
         self.source = source
         #: Examples and shapes run no code of the user's, which could touch the model or the process.
         self.ONLY_THROUGH_BACKEND = source is not None and not callable(source.example)  # type: ignore[misc]
-
-    def get_bounded_status_keys(self) -> type[StatusKey]:
-        """Return `Inputs`."""
-        return Inputs
 
     def __call__(
         self,
@@ -176,14 +174,11 @@ def split_named(data_splits: Mapping[str, DataLoader], name: str) -> DataLoader:
 class ComputeTrace(ProfilerFunction):
     """Traces the model once; all static metrics are views of the result."""
 
+    KEYS = (Trace,)
     ONLY_THROUGH_BACKEND = True
 
     def __init__(self, inputs: ComputeInputs) -> None:
         self.inputs = inputs
-
-    def get_bounded_status_keys(self) -> type[StatusKey]:
-        """Return `Trace`."""
-        return Trace
 
     def __call__(self, model: Any, backend: Backend, inputs: Any, ignore: Ignored = ()) -> ModelTrace:
         """Return the trace of one forward pass; without inputs that of the layers, with the reason as its failure.

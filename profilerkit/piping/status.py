@@ -213,13 +213,16 @@ class Metric(StatusKey):
     ...     '''Multiply-accumulates per parameter.'''
     ...     NAME = "macs_per_param"
     ...     UNIT = "MACs"
+    ...     FRIENDLY_NAME = "MACs per parameter"
     ...     COMPARATIVE = Comparative.RECIPROCAL
     >>> MacsPerParam().friendly_name(), MacsPerParam().description()
-    ('Macs Per Param', 'Multiply-accumulates per parameter.')
+    ('MACs per parameter', 'Multiply-accumulates per parameter.')
 
     Override a method where it takes more. Comparisons always use the value in base units, never what is shown.
     """
 
+    #: The name for people; ``NAME`` in title case where it is empty.
+    FRIENDLY_NAME: str = ""
     #: Base unit as it is shown behind a prefix: "MACs", "B", "s", "%".
     UNIT: str = ""
     SCALE: Scale = Scale.NONE
@@ -230,8 +233,8 @@ class Metric(StatusKey):
         return (inspect.getdoc(type(self)) or "").split("\n", 1)[0]
 
     def friendly_name(self) -> str:
-        """Name the metric for people; ``NAME`` in title case unless overridden."""
-        return self.NAME.replace("_", " ").title()
+        """Name the metric for people: ``FRIENDLY_NAME``, or else ``NAME`` in title case."""
+        return self.FRIENDLY_NAME or self.NAME.replace("_", " ").title()
 
     def get_comparative(self) -> Comparative | str:
         """Return how two values compare."""
