@@ -13,7 +13,7 @@ from .error_text import shown
 from .inputs import DataLoader, ForwardPass, wrap_splits
 from .piping.computation import Computation, Remembered, compute_in_order
 from .piping.function import ArgumentBundle, ProfilerFunction, describe
-from .piping.intrinsic import ComputeInputs, ComputeTrace, InputSource
+from .piping.intrinsic import ComputeInputs, ComputeNonzeroTrace, ComputeTrace, ComputeTrainingTrace, InputSource
 from .piping.options import ComputeRunOptions, ComputeSampling
 from .piping.registry import Registry, read_arguments
 from .piping.status import Comparative, Outcome, StatusKey
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Profiler"]
 
+#: What is registered with every profiler, and not worth a word in its representation.
+_UNNAMED = (ArgumentBundle, ComputeTrainingTrace, ComputeNonzeroTrace)
 P = TypeVar("P", bound="Profiler")
 
 
@@ -64,8 +66,8 @@ class Profiler:
         self.name = checked("name", name) or self.backend.model_name(self.model)
         self.data_splits = self._wrap({} if data_splits is None else data_splits)
         self._registry = Registry()
-        for bundle in (ComputeRunOptions(), ComputeSampling()):
-            self._registry.register(bundle, on_demand=True)
+        for function in (ComputeRunOptions(), ComputeSampling(), ComputeTrainingTrace(), ComputeNonzeroTrace()):
+            self._registry.register(function, on_demand=True)
         self._memory: dict[str, Remembered] = {}
         #: What values were computed with, for reports.
         self._arguments: dict[str, Any] = {}
@@ -361,7 +363,7 @@ class Profiler:
 
     def __repr__(self) -> str:
         functions = ", ".join(
-            describe(function) for function in self._registry.functions() if not isinstance(function, ArgumentBundle)
+            describe(function) for function in self._registry.functions() if not isinstance(function, _UNNAMED)
         )
         return f"{type(self).__name__}({self.name!r}, backend={self.backend.name!r}, functions=[{functions}])"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from .batch_sweep import BatchSweep, ComputeBatchSweep
-from .complexity import ComputeComplexity, ComputeFlops, ComputeParams, Flops, Macs, TotalParams, TrainableParams
 from .evaluation import ComputeEvalMetric, DynamicEvalMetric, EvalMetric, InferenceTime
 from .execution_time import (
     ComputeExecutionTime,
@@ -16,10 +15,21 @@ from .execution_time import (
 )
 from .layer_times import ComputeLayerTimes, LayerTimes
 from .layerwise import ComputeLayerwiseSummary, LayerwiseData, LayerwiseSummary
-from .memory import ComputeMeasuredMemory, MeasuredMemory, MemoryFootprint
+from .measured_memory import ComputeMeasuredMemory, MeasuredMemory
 from .operator_table import ComputeOperatorTable, OperatorTable
 from .pruning import ComputeEffectiveMacs, ComputeSparsity, EffectiveMacs, Sparsity
-from .size import ComputeSize, ModelSize
+from .static import (
+    ComputeComplexity,
+    ComputeFlops,
+    ComputeParams,
+    ComputeSize,
+    Flops,
+    Macs,
+    MemoryFootprint,
+    ModelSize,
+    TotalParams,
+    TrainableParams,
+)
 from .training import (
     ComputeTraining,
     TrainingFlops,

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from profilerkit import (
-    Failure,
     InputError,
     JointFunction,
     Metric,
@@ -14,7 +13,6 @@ from profilerkit import (
     NotOfferedError,
     Partial,
     Profiler,
-    Unavailable,
 )
 from profilerkit.arguments.checking import checked
 from profilerkit.backend import Backend, RunOptions
@@ -92,10 +90,8 @@ class ComputeBatchSweep(JointFunction):
             try:
                 for own, row in zip(rows, _rows_at(size, calls), strict=True):
                     own.append(row)
-            except (InputError, NotOfferedError, WithoutValuesError) as error:
-                if len(calls) > 1:
-                    raise
-                return [Failure(error) if isinstance(error, InputError) else Unavailable(str(error))]
+            except (InputError, NotOfferedError, WithoutValuesError):  # no size is better than another
+                raise
             except Exception as error:  # out of memory, most often: the other sizes are fine
                 failed[size] = error
         if len(failed) == len(sizes):

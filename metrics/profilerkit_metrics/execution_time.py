@@ -14,11 +14,9 @@ from profilerkit import (
     Measurement,
     Metric,
     Noted,
-    NotOfferedError,
     ProfilerFunction,
     Scale,
     Unavailable,
-    WithoutValuesError,
 )
 from profilerkit.backend import Backend, RunOptions
 from profilerkit.inputs import ModelInputs
@@ -81,11 +79,8 @@ class ComputeFirstCall(ProfilerFunction):
     def __call__(self, model: Any, backend: Backend, inputs: Any, run_options: RunOptions) -> Any:
         """Return the seconds; unavailable where nothing is compiled, and for a model without values."""
         device, mode = run_options.device, run_options.mode
-        try:
-            with backend.running(model, ModelInputs.of(inputs), device, mode, run_options) as call:
-                seconds = getattr(call, "first_call_seconds", None)
-        except (NotOfferedError, WithoutValuesError) as error:
-            return Unavailable(str(error))
+        with backend.running(model, ModelInputs.of(inputs), device, mode, run_options) as call:
+            seconds = getattr(call, "first_call_seconds", None)
         nothing = f"the {backend.name} backend compiles nothing in mode {backend.mode(mode)!r}: all calls are alike"
         return Unavailable(nothing) if seconds is None else _noted(seconds, run_options)
 
@@ -116,12 +111,7 @@ class ComputeExecutionTime(JointFunction):
     def measure_together(self, calls: Sequence[Mapping[str, Any]]) -> Sequence[dict[str, Any]]:
         """Return the measurements of several models, taken in turn."""
         inputs = [ModelInputs.of(call["inputs"]) for call in calls]
-        try:
-            measured = measured_in_turn(calls, inputs)
-        except (NotOfferedError, WithoutValuesError) as error:
-            if len(calls) > 1:
-                raise
-            return [dict.fromkeys((ExecutionTime.NAME, Throughput.NAME), Unavailable(str(error)))]
+        measured = measured_in_turn(calls, inputs)
         return [
             {
                 ExecutionTime.NAME: _noted(time, call["run_options"]),
@@ -154,12 +144,7 @@ class ComputeTrainingTime(JointFunction):
     def measure_together(self, calls: Sequence[Mapping[str, Any]]) -> Sequence[Any]:
         """Return the measurements of several models, taken in turn."""
         steps = [{**call, "run_options": replace(call["run_options"], training=True)} for call in calls]
-        try:
-            measured = measured_in_turn(steps, [ModelInputs.of(call["inputs"]) for call in calls])
-        except (NotOfferedError, WithoutValuesError) as error:
-            if len(calls) > 1:
-                raise
-            return [Unavailable(str(error))]
+        measured = measured_in_turn(steps, [ModelInputs.of(call["inputs"]) for call in calls])
         return [
             _noted(time, replace(call["run_options"], training=False))
             for time, call in zip(measured, calls, strict=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from profilerkit import Metric, NotOfferedError, Partial, ProfilerFunction, Unavailable, WithoutValuesError
+from profilerkit import Metric, Partial, ProfilerFunction, Unavailable
 from profilerkit.backend import Backend, DeviceLike
 from profilerkit.inputs import ModelInputs
 from profilerkit.times.layer_times import layer_time_table
@@ -59,10 +59,7 @@ class ComputeLayerTimes(ProfilerFunction):
         """
         if watched is not None:
             return layer_time_table(watched.layers) if watched.layers else Unavailable(watched.reasons["forward"])
-        try:
-            times = backend.layer_times(model, ModelInputs.of(inputs), device, passes, backward)
-        except (NotOfferedError, WithoutValuesError) as error:
-            return Unavailable(str(error))
+        times = backend.layer_times(model, ModelInputs.of(inputs), device, passes, backward)
         table = layer_time_table(times)
         missing = tuple(time.missing for time in times if time.missing and not time.path)
         return Partial(table, missing) if missing else table

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from profilerkit import Failure, ProfilerFunction, StatusKey
+from profilerkit import ProfilerFunction, StatusKey
 from profilerkit.render import layer_text
+from profilerkit.trace.completeness import TracePart
 from profilerkit.trace.records import ModelTrace
 
 __all__ = ["ComputeLayerwiseSummary", "LayerwiseData", "LayerwiseSummary", "layerwise"]
@@ -15,12 +16,14 @@ class LayerwiseData(StatusKey):
     """The per-layer table as data: a `LayerTable`, with ``top(k, by=...)`` and ``to_pandas()``."""
 
     NAME = "layerwise_data"
+    DERIVED_FROM = TracePart.LAYERS
 
 
 class LayerwiseSummary(StatusKey):
     """The per-layer table as text, written when it is first asked for."""
 
     NAME = "layerwise_summary"
+    DERIVED_FROM = TracePart.LAYERS
     _text: str | None = None
 
     @property
@@ -44,6 +47,4 @@ class ComputeLayerwiseSummary(ProfilerFunction):
 
 def layerwise(trace: ModelTrace) -> dict[str, Any]:
     """Return the per-layer table by the names of both its forms."""
-    if trace.failure is not None:
-        return {LayerwiseSummary.NAME: Failure(trace.failure), LayerwiseData.NAME: Failure(trace.failure)}
     return {LayerwiseSummary.NAME: trace.table, LayerwiseData.NAME: trace.table}

@@ -12,8 +12,6 @@ from profilerkit import (
     Partial,
     ProfilerFunction,
     Scale,
-    Unavailable,
-    WithoutValuesError,
 )
 from profilerkit.backend import Backend, DeviceLike
 from profilerkit.backend_kit.operator_join import operator_table
@@ -71,10 +69,7 @@ class ComputeOperatorTable(ProfilerFunction):
             export: Where to write the framework's own trace file of one pass; none is written unless given.
         """
         given = ModelInputs.of(inputs)
-        try:
-            times = backend.operator_times(model, given, device, passes, backward, export)
-        except (NotOfferedError, WithoutValuesError) as error:
-            return Unavailable(str(error))
+        times = backend.operator_times(model, given, device, passes, backward, export)
         traces: dict[str, ModelTrace | str] = {"forward": trace}
         if "backward" in times.whole:
             try:

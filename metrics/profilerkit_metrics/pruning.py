@@ -4,21 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from profilerkit import (
-    Comparative,
-    Failure,
-    Metric,
-    Noted,
-    NotOfferedError,
-    Partial,
-    ProfilerFunction,
-    Scale,
-    Unavailable,
-    WithoutValuesError,
-)
+from profilerkit import Comparative, Metric, Noted, ProfilerFunction, Scale, Unavailable
 from profilerkit.backend import Backend
-from profilerkit.inputs import ModelInputs
-from profilerkit.trace.ignoring import Ignored, without_layers
+from profilerkit.trace.completeness import TracePart
+from profilerkit.trace.records import ModelTrace
 
 __all__ = ["ComputeEffectiveMacs", "ComputeSparsity", "EffectiveMacs", "Sparsity"]
 
@@ -31,6 +20,7 @@ class EffectiveMacs(Metric):
     UNIT = "MACs"
     SCALE = Scale.SI
     COMPARATIVE = Comparative.RECIPROCAL
+    DERIVED_FROM = TracePart.OPERATORS
 
 
 class Sparsity(Metric):
@@ -51,18 +41,9 @@ class ComputeEffectiveMacs(ProfilerFunction):
     ON_DEMAND = True
     ONLY_THROUGH_BACKEND = True
 
-    def __call__(self, model: Any, backend: Backend, inputs: Any, ignore: Ignored = ()) -> Any:
-        """Return the count, a lower bound where the trace misses something; unavailable where there are no values.
-
-        ``ignore`` leaves layers out, as it does out of ``macs``.
-        """
-        try:
-            trace = without_layers(backend.trace_nonzero(model, ModelInputs.of(inputs)), ignore)
-        except (NotOfferedError, WithoutValuesError) as error:
-            return Unavailable(str(error))
-        if trace.failure is not None:
-            return Failure(trace.failure)
-        return Partial(trace.macs, trace.missing) if trace.uncounted else trace.macs
+    def __call__(self, nonzero_trace: ModelTrace) -> int:
+        """Return the count; unavailable where the weights have no values."""
+        return nonzero_trace.macs
 
 
 class ComputeSparsity(ProfilerFunction):
@@ -74,10 +55,7 @@ class ComputeSparsity(ProfilerFunction):
 
     def __call__(self, model: Any, backend: Backend, total_params: int) -> Any:
         """Return the share, of the floating-point weights where there are others; unavailable without values."""
-        try:
-            zeros, elements = backend.zero_weights(model)
-        except (NotOfferedError, WithoutValuesError) as error:
-            return Unavailable(str(error))
+        zeros, elements = backend.zero_weights(model)
         if not elements:
             return Unavailable("the model has no floating-point parameters")
         share = zeros / elements

@@ -7,10 +7,8 @@ from typing import Any
 
 from profilerkit import (
     Comparative,
-    Failure,
     Metric,
     Noted,
-    NotOfferedError,
     Partial,
     ProfilerFunction,
     Scale,
@@ -18,8 +16,7 @@ from profilerkit import (
 )
 from profilerkit.backend import Backend
 from profilerkit.backend_kit.optimizers import OptimizerBytes, optimizer_bytes
-from profilerkit.inputs import ModelInputs
-from profilerkit.trace.ignoring import Ignored, without_layers
+from profilerkit.trace.completeness import TracePart
 from profilerkit.trace.records import ModelTrace
 
 __all__ = [
@@ -36,6 +33,7 @@ class TrainingMacs(Metric):
     """Multiply-accumulates of one training step: the forward pass and the gradients of the trainable weights."""
 
     NAME = "training_macs"
+    DERIVED_FROM = TracePart.OPERATORS
     FRIENDLY_NAME = "Training MACs"
     UNIT = "MACs"
     SCALE = Scale.SI
@@ -46,6 +44,7 @@ class TrainingFlops(Metric):
     """All floating-point operations of one training step, two for each multiply-accumulate."""
 
     NAME = "training_flops"
+    DERIVED_FROM = TracePart.OPERATORS
     FRIENDLY_NAME = "Training FLOPs"
     UNIT = "FLOPs"
     SCALE = Scale.SI
@@ -56,6 +55,7 @@ class TrainingMemory(Metric):
     """Peak bytes alive at once in one training step: weights, activations, gradients and the optimizer's state."""
 
     NAME = "training_memory"
+    DERIVED_FROM = TracePart.MEMORY
     UNIT = "B"
     SCALE = Scale.IEC
     COMPARATIVE = Comparative.RECIPROCAL
@@ -71,6 +71,7 @@ class TrainingMemoryParts(Metric):
     """
 
     NAME = "training_memory_parts"
+    DERIVED_FROM = TracePart.MEMORY
 
     def show(self) -> str:
         """Write the shares of the largest parts."""
@@ -89,6 +90,7 @@ class TrainingLayers(Metric):
     """
 
     NAME = "training_layers"
+    DERIVED_FROM = TracePart.OPERATORS
 
     def show(self) -> str:
         """Say how many layers there are; the table is the value."""
@@ -120,29 +122,23 @@ class ComputeTraining(ProfilerFunction):
     def __init__(self, optimizer: Any = None) -> None:
         self.optimizer = optimizer
 
-    def __call__(
-        self, model: Any, backend: Backend, inputs: Any, optimizer: Any = None, ignore: Ignored = ()
-    ) -> dict[str, Any]:
-        """Return the counts, lower bounds where the trace misses something; unavailable where the backend cannot.
-
-        ``ignore`` leaves layers out of the counts, as it does in those of a forward pass. ``optimizer`` takes the place
-        of the one given to the constructor. Raises `InputError` for an unknown name.
-        """
+    def check(self, given: Mapping[str, Any]) -> None:
+        """Raise `InputError` for the name of an unknown optimizer."""
+        optimizer = given.get("optimizer")
         optimizer = self.optimizer if optimizer is None else optimizer
         if isinstance(optimizer, str):
-            optimizer_bytes(optimizer, ())  # a name that is not known is said before the work
-        keys = [key.NAME for key in self.bounded_keys()]
-        try:
-            trace = without_layers(backend.trace_training(model, ModelInputs.of(inputs)), ignore)
-        except NotOfferedError as error:
-            return dict.fromkeys(keys, Unavailable(str(error)))
-        if trace.failure is not None:
-            return dict.fromkeys(keys, Failure(trace.failure))
+            optimizer_bytes(optimizer, ())
+
+    def __call__(
+        self, model: Any, backend: Backend, training_trace: ModelTrace, optimizer: Any = None
+    ) -> dict[str, Any]:
+        """Return the counts; ``optimizer`` takes the place of the one given to the constructor."""
+        trace = training_trace
+        optimizer = self.optimizer if optimizer is None else optimizer
         taken = _taken(backend, model, trace, optimizer)
         counts = {TrainingMacs.NAME: trace.macs, TrainingFlops.NAME: trace.flops, TrainingLayers.NAME: trace.table}
-        counted = {name: Partial(count, trace.missing) if trace.uncounted else count for name, count in counts.items()}
         return {
-            **{name: _noted(count, trace.notes) for name, count in counted.items()},
+            **{name: _noted(count, trace.notes) for name, count in counts.items()},
             **_memory(trace, taken, optimizer, backend),
         }
 
@@ -159,7 +155,7 @@ def _taken(backend: Backend, model: Any, trace: ModelTrace, optimizer: Any) -> O
 def _memory(trace: ModelTrace, taken: OptimizerBytes | str, optimizer: Any, backend: Backend) -> dict[str, Any]:
     """Return the peak with what the optimizer takes, and its parts; lower bounds where a part is not known."""
     known = OptimizerBytes(0) if isinstance(taken, str) else taken
-    missing = (*trace.memory.missing, *((taken,) if isinstance(taken, str) else ()))
+    missing = (taken,) if isinstance(taken, str) else ()
     in_update = trace.memory.weight_bytes + _left(trace) + known.update
     peak = max(trace.memory.peak_bytes(), in_update) + known.state
     parts = _parts_of_update(trace, known) if in_update > trace.memory.peak_bytes() else _parts(trace, known)

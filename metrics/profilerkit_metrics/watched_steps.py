@@ -9,8 +9,8 @@ from profilerkit import Comparative, Measurement, Metric, Noted, ProfilerFunctio
 from profilerkit.piping.quantity import scale_value
 from profilerkit.times.steps import WatchedSteps
 
-from .complexity import Flops, Macs
 from .layer_times import LayerTimes
+from .static import Flops, Macs
 from .training import TrainingFlops, TrainingMacs, TrainingMemory, TrainingMemoryParts
 
 __all__ = ["BackwardTime", "ComputeWatchedSteps", "ForwardTime", "OptimizerTime", "OtherTime", "StepMemory", "StepTime"]

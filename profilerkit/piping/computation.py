@@ -15,12 +15,22 @@ from dataclasses import dataclass, replace
 from inspect import Parameter
 from typing import Any
 
-from ..errors import DependencyCycleError, IncompleteStatusError, InputError, MissingArgumentError, ModelFailedError
+from ..errors import (
+    DependencyCycleError,
+    IncompleteStatusError,
+    InputError,
+    MissingArgumentError,
+    ModelFailedError,
+    NotOfferedError,
+    WithoutValuesError,
+)
 from ..process.containment import blamed, contained, giver_of
 from ..times.measurement import Measurement
+from ..trace.completeness import gaps_of
+from ..trace.records import ModelTrace
 from .function import ProfilerFunction, describe
 from .registry import PROVIDED, Binding, Registry
-from .status import Completeness, Failure, Metric, Outcome, StatusKey, is_number
+from .status import Completeness, Failure, Metric, Outcome, StatusKey, Unavailable, is_number, lacking
 
 __all__ = ["Computation", "Remembered", "compute_in_order"]
 
@@ -51,6 +61,12 @@ class Resolved:
     def sources(self) -> dict[str, Any]:
         """What a remembered value is compared by: the status itself where an argument comes from one."""
         return {name: self.statuses.get(name, value) for name, value in self.values.items()}
+
+    @property
+    def trace(self) -> ModelTrace | None:
+        """The trace among the arguments, of several the one by that name; None where there is none."""
+        traces = {name: value for name, value in self.values.items() if isinstance(value, ModelTrace)}
+        return traces.get("trace", next(iter(traces.values()), None))
 
 
 class Computation:
@@ -104,6 +120,7 @@ class Computation:
             )
         self._path.append(name)
         try:
+            binding.function.check(self.given)
             return self._resolve(binding.function)
         except Exception as error:
             self._failed[id(binding.function)] = error
@@ -153,8 +170,9 @@ class Computation:
         function = binding.function
         blocked = _blocked_by(resolved.statuses)
         try:
+            blocked = _failed_by(resolved.trace, function) if blocked is None else blocked
             returned = blocked if blocked is not None else self._invoke(binding, resolved)
-            outcomes = self.outcomes(binding, returned)
+            outcomes = self.outcomes(binding, returned, resolved)
         except Exception as error:
             self._failed[id(function)] = error
             raise
@@ -170,6 +188,8 @@ class Computation:
                     return function.invoke(resolved.values)
                 with self.provided["backend"].preserved(self.provided["model"]):
                     return function.invoke(resolved.values)
+        except (NotOfferedError, WithoutValuesError) as error:  # the backend cannot, or cannot with this model
+            return Unavailable(str(error))
         finally:
             self._path.pop()
 
@@ -207,19 +227,22 @@ class Computation:
                 status = held.key.computed(replace(Outcome.of(Failure(error)), note=blamed(error)))
                 self.memory[held.key.NAME] = Remembered(status, held.function, {})
 
-    def outcomes(self, binding: Binding, returned: Any) -> dict[str, Outcome]:
-        """Read what a binding's function returned: a dict by name, or the bare value of its only key."""
+    def outcomes(self, binding: Binding, returned: Any, resolved: Resolved) -> dict[str, Outcome]:
+        """Read what a binding's function returned: a dict by name, or the bare value of its only key.
+
+        What follows from a trace lacks what that trace lacks.
+        """
         function, name = binding.function, binding.key.NAME
         declared = [key.NAME for key in function.bounded_keys()]
-        if isinstance(returned, Outcome):
-            return dict.fromkeys(declared, returned)
+        if isinstance(returned, (Outcome, Unavailable)):
+            return dict.fromkeys(declared, Outcome.of(returned))
         if not isinstance(returned, dict):
             if len(declared) > 1:
                 raise TypeError(
                     f"{describe(function)} computes {', '.join(declared)} but returned {type(returned).__name__}: "
                     "with several status keys, return a dict of values by name"
                 )
-            return {name: _plausible(binding.key, Outcome.of(returned))}
+            return {name: lacking(_plausible(binding.key, Outcome.of(returned)), binding.key, resolved.trace)}
         absent = [key for key in (name, *declared) if key not in returned]
         if absent:
             raise TypeError(
@@ -232,7 +255,10 @@ class Computation:
                 f"{describe(function)} returned {_listing(undeclared)}, which get_bounded_status_keys() does not "
                 f"declare; it declares {_listing(declared)}"
             )
-        return {key.NAME: _plausible(key, Outcome.of(returned[key.NAME])) for key in function.bounded_keys()}
+        return {
+            key.NAME: lacking(_plausible(key, Outcome.of(returned[key.NAME])), key, resolved.trace)
+            for key in function.bounded_keys()
+        }
 
 
 def _plausible(key: StatusKey, outcome: Outcome) -> Outcome:
@@ -275,9 +301,22 @@ def _blocked_by(statuses: Mapping[str, StatusKey]) -> Outcome | None:
         if outcome.completeness is Completeness.FAILED:
             raise outcome.error or ModelFailedError(f"{name} failed: {'; '.join(outcome.missing)}")
         if outcome.completeness is Completeness.UNAVAILABLE:
-            reason = f"needs {name}, which is unavailable: {'; '.join(outcome.missing)}"
+            reason = "; ".join(outcome.missing)
+            if isinstance(status, Metric):  # a trace is nothing that people ask for
+                reason = f"needs {name}, which is unavailable: {reason}"
             return Outcome(None, Completeness.UNAVAILABLE, (reason,))
     return None
+
+
+def _failed_by(trace: ModelTrace | None, function: ProfilerFunction) -> Outcome | None:
+    """Return the failure of a function all of whose keys follow from what a trace has not got."""
+    outcome = None
+    for key in function.bounded_keys():
+        error = gaps_of(trace, key.DERIVED_FROM).error if trace and key.DERIVED_FROM else None
+        if error is None:
+            return None
+        outcome = Outcome.of(Failure(error))
+    return outcome
 
 
 def _same(value: Any, other: Any) -> bool:

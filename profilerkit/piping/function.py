@@ -92,6 +92,12 @@ class ProfilerFunction(ABC):
                 _signatures[method] = known
         return known
 
+    def check(self, given: Mapping[str, Any]) -> None:  # noqa: B027 - most functions have nothing to check
+        """Raise for what cannot be used of the caller's arguments, before anything that the function needs is computed.
+
+        ``given`` has what the caller passed by name, for this function or others.
+        """
+
     def can_pipe(self) -> bool:
         """Say whether arguments can be handed over by name: not with ``*args`` or ``**kwargs`` in the signature."""
         return not any(parameter.kind in _VARIADIC for parameter in self.parameters().values())

@@ -15,7 +15,18 @@ from ..trace.records import ModelTrace
 from .function import ProfilerFunction
 from .status import StatusKey
 
-__all__ = ["ComputeInputs", "ComputeTrace", "InputSource", "Inputs", "Trace", "batch_size_of"]
+__all__ = [
+    "ComputeInputs",
+    "ComputeNonzeroTrace",
+    "ComputeTrace",
+    "ComputeTrainingTrace",
+    "InputSource",
+    "Inputs",
+    "NonzeroTrace",
+    "Trace",
+    "TrainingTrace",
+    "batch_size_of",
+]
 
 
 class Inputs(StatusKey):
@@ -28,6 +39,18 @@ class Trace(StatusKey):
     """The `ModelTrace` of the model; other functions name ``trace`` to work on it."""
 
     NAME = "trace"
+
+
+class TrainingTrace(StatusKey):
+    """The `ModelTrace` of one training step; other functions name ``training_trace`` to work on it."""
+
+    NAME = "training_trace"
+
+
+class NonzeroTrace(StatusKey):
+    """The `ModelTrace` of the work on nonzero weights; other functions name ``nonzero_trace`` to work on it."""
+
+    NAME = "nonzero_trace"
 
 
 @dataclass(frozen=True)
@@ -188,3 +211,25 @@ class ComputeTrace(ProfilerFunction):
         if isinstance(inputs, NoInputs):
             return without_layers(replace(backend.trace(model, None), failure=inputs.error), ignore)
         return without_layers(backend.trace(model, ModelInputs.of(inputs)), ignore)
+
+
+class ComputeTrainingTrace(ProfilerFunction):
+    """Traces one training step."""
+
+    KEYS = (TrainingTrace,)
+    ONLY_THROUGH_BACKEND = True
+
+    def __call__(self, model: Any, backend: Backend, inputs: Any, ignore: Ignored = ()) -> ModelTrace:
+        """Return the trace of the forward pass and the gradients; ``ignore`` leaves layers out."""
+        return without_layers(backend.trace_training(model, ModelInputs.of(inputs)), ignore)
+
+
+class ComputeNonzeroTrace(ProfilerFunction):
+    """Traces one forward pass, without the work on weights that are zero; the model is run."""
+
+    KEYS = (NonzeroTrace,)
+    ONLY_THROUGH_BACKEND = True
+
+    def __call__(self, model: Any, backend: Backend, inputs: Any, ignore: Ignored = ()) -> ModelTrace:
+        """Return the trace; ``ignore`` leaves layers out."""
+        return without_layers(backend.trace_nonzero(model, ModelInputs.of(inputs)), ignore)

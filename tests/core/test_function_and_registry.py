@@ -1,7 +1,7 @@
 """The signature is the contract; who wins where two functions claim one key."""
 
 import warnings
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -243,7 +243,7 @@ def test_positional_only_parameters_are_provided_too() -> None:
 
 def test_keys_are_a_class_attribute_where_they_are_always_the_same() -> None:
     class Constant(ProfilerFunction):
-        KEYS = (One, Two())
+        KEYS: ClassVar[Any] = (One, Two())
 
         def __call__(self, model: Any) -> Any:
             return {"one": 1, "two": 2}

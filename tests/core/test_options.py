@@ -60,7 +60,7 @@ def test_a_function_gets_what_the_caller_passed_by_name(profiler: Profiler) -> N
 def test_what_follows_from_the_same_options_is_remembered(profiler: Profiler) -> None:
     function: Any = profiler._registry["plan"].function
     for given in ({}, {}, {"max_seconds": 3.0}, {"batch_size": 7}):
-        profiler.compute_status("plan", **given)  # type: ignore[arg-type]
+        profiler.compute_status("plan", **given)
     assert function.calls == 1
     profiler.compute_status("plan", max_seconds=2)
     profiler.compute_status("plan", max_seconds=2, mode="eager")

@@ -1,35 +1,15 @@
-"""The most memory a forward pass needs at once: as it follows from the operators, and as the allocator saw it."""
+"""The most memory a forward pass needs at once, as the device's allocator saw it."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from profilerkit import (
-    Comparative,
-    Failure,
-    Metric,
-    Noted,
-    NotOfferedError,
-    Partial,
-    ProfilerFunction,
-    Scale,
-    Unavailable,
-    WithoutValuesError,
-)
+from profilerkit import Comparative, Metric, Noted, Partial, ProfilerFunction, Scale
 from profilerkit.backend import Backend, DeviceLike
 from profilerkit.inputs import ModelInputs
 from profilerkit.trace.records import ModelTrace
 
-__all__ = ["ComputeMeasuredMemory", "MeasuredMemory", "MemoryFootprint", "memory_footprint"]
-
-
-class MemoryFootprint(Metric):
-    """Peak bytes alive at once in one forward pass without gradients: weights, inputs and activations."""
-
-    NAME = "memory_footprint"
-    UNIT = "B"
-    SCALE = Scale.IEC
-    COMPARATIVE = Comparative.RECIPROCAL
+__all__ = ["ComputeMeasuredMemory", "MeasuredMemory"]
 
 
 class MeasuredMemory(Metric):
@@ -67,24 +47,9 @@ class ComputeMeasuredMemory(ProfilerFunction):
             device: Where to run; where the model is unless given.
             include_weights: Whether the weights count into the peak.
         """
-        try:
-            measured = backend.measured_memory(model, ModelInputs.of(inputs), device)
-        except (NotOfferedError, WithoutValuesError) as error:
-            return Unavailable(str(error))
+        measured = backend.measured_memory(model, ModelInputs.of(inputs), device)
         if trace.failure is not None:
             return measured if not include_weights else Partial(measured, ("the weights, for the trace failed",))
         measured += trace.memory.weight_bytes if include_weights else 0
         predicted = trace.memory.peak_bytes(include_weights)
         return Noted(measured, f"memory_footprint predicts {predicted:,} B, {predicted / max(measured, 1):.0%} of it")
-
-
-def memory_footprint(trace: ModelTrace, include_weights: bool) -> Any:
-    """Return the peak in bytes, or the failure that kept the model from running.
-
-    It is a lower bound where the model makes tensors of unknown size.
-    """
-    if trace.failure is not None:
-        return Failure(trace.failure)
-    peak = trace.memory.peak_bytes(include_weights)
-    value = Partial(peak, trace.memory.missing) if trace.memory.unsized else peak
-    return Noted(value, trace.memory.note) if trace.memory.note else value

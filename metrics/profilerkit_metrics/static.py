@@ -1,17 +1,27 @@
-"""How much arithmetic a model does, and how many parameters it does it with."""
+"""What follows from one static pass over a model: parameters, size, arithmetic, memory, layers."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from profilerkit import Comparative, Failure, Metric, Partial, ProfilerFunction, Scale
+from profilerkit import Comparative, Metric, Noted, ProfilerFunction, Scale
+from profilerkit.trace.completeness import TracePart
 from profilerkit.trace.records import ModelTrace
 
 from .layerwise import LayerwiseData, LayerwiseSummary, layerwise
-from .memory import MemoryFootprint, memory_footprint
-from .size import ModelSize, weighed
 
-__all__ = ["ComputeComplexity", "ComputeFlops", "ComputeParams", "Flops", "Macs", "TotalParams", "TrainableParams"]
+__all__ = [
+    "ComputeComplexity",
+    "ComputeFlops",
+    "ComputeParams",
+    "ComputeSize",
+    "Flops",
+    "Macs",
+    "MemoryFootprint",
+    "ModelSize",
+    "TotalParams",
+    "TrainableParams",
+]
 
 
 class Macs(Metric):
@@ -22,6 +32,7 @@ class Macs(Metric):
     UNIT = "MACs"
     SCALE = Scale.SI
     COMPARATIVE = Comparative.RECIPROCAL
+    DERIVED_FROM = TracePart.OPERATORS
 
 
 class Flops(Metric):
@@ -32,6 +43,7 @@ class Flops(Metric):
     UNIT = "FLOPs"
     SCALE = Scale.SI
     COMPARATIVE = Comparative.RECIPROCAL
+    DERIVED_FROM = TracePart.OPERATORS
 
 
 class TotalParams(Metric):
@@ -41,6 +53,7 @@ class TotalParams(Metric):
     FRIENDLY_NAME = "Total Parameters"
     SCALE = Scale.SI
     COMPARATIVE = Comparative.RECIPROCAL
+    DERIVED_FROM = TracePart.WEIGHTS
 
 
 class TrainableParams(Metric):
@@ -50,6 +63,27 @@ class TrainableParams(Metric):
     FRIENDLY_NAME = "Trainable Parameters"
     SCALE = Scale.SI
     COMPARATIVE = Comparative.RECIPROCAL
+    DERIVED_FROM = TracePart.WEIGHTS
+
+
+class ModelSize(Metric):
+    """Bytes of the distinct parameters and persistent buffers at their own dtypes."""
+
+    NAME = "model_size"
+    UNIT = "B"
+    SCALE = Scale.IEC
+    COMPARATIVE = Comparative.RECIPROCAL
+    DERIVED_FROM = TracePart.WEIGHTS
+
+
+class MemoryFootprint(Metric):
+    """Peak bytes alive at once in one forward pass without gradients: weights, inputs and activations."""
+
+    NAME = "memory_footprint"
+    UNIT = "B"
+    SCALE = Scale.IEC
+    COMPARATIVE = Comparative.RECIPROCAL
+    DERIVED_FROM = TracePart.MEMORY
 
 
 class ComputeParams(ProfilerFunction):
@@ -59,7 +93,7 @@ class ComputeParams(ProfilerFunction):
 
     def __call__(self, trace: ModelTrace) -> dict[str, Any]:
         """Return both counts."""
-        return params(trace)
+        return {TotalParams.NAME: trace.total_params, TrainableParams.NAME: trace.trainable_params}
 
 
 class ComputeFlops(ProfilerFunction):
@@ -68,8 +102,20 @@ class ComputeFlops(ProfilerFunction):
     KEYS = (Macs, Flops)
 
     def __call__(self, trace: ModelTrace) -> dict[str, Any]:
-        """Return both counts; lower bounds where the cost of an operator is not known."""
-        return operations(trace)
+        """Return both counts."""
+        return {Macs.NAME: trace.macs, Flops.NAME: trace.flops}
+
+
+class ComputeSize(ProfilerFunction):
+    """Computes what the model needs in memory: its size, and the peak while it runs."""
+
+    KEYS = (ModelSize, MemoryFootprint)
+
+    def __call__(self, trace: ModelTrace, include_weights: bool = True) -> dict[str, Any]:
+        """Return both in bytes; ``include_weights`` counts the weights into the footprint."""
+        peak = trace.memory.peak_bytes(include_weights)
+        footprint = Noted(peak, trace.memory.note) if trace.memory.note else peak
+        return {ModelSize.NAME: trace.size_bytes, MemoryFootprint.NAME: footprint}
 
 
 class ComputeComplexity(ProfilerFunction):
@@ -79,26 +125,5 @@ class ComputeComplexity(ProfilerFunction):
 
     def __call__(self, trace: ModelTrace, include_weights: bool = True) -> dict[str, Any]:
         """Return every static metric by name; ``include_weights`` counts the weights into the footprint."""
-        return {
-            **params(trace),
-            ModelSize.NAME: weighed(trace, trace.size_bytes),
-            **operations(trace),
-            MemoryFootprint.NAME: memory_footprint(trace, include_weights),
-            **layerwise(trace),
-        }
-
-
-def params(trace: ModelTrace) -> dict[str, Any]:
-    """Return the parameter counts by name."""
-    counts = {TotalParams.NAME: trace.total_params, TrainableParams.NAME: trace.trainable_params}
-    return {name: weighed(trace, count) for name, count in counts.items()}
-
-
-def operations(trace: ModelTrace) -> dict[str, Any]:
-    """Return the operation counts by name, marked partial where the trace misses something."""
-    if trace.failure is not None:
-        return {Macs.NAME: Failure(trace.failure), Flops.NAME: Failure(trace.failure)}
-    counts = {Macs.NAME: trace.macs, Flops.NAME: trace.flops}
-    if not trace.uncounted:
-        return dict(counts)
-    return {name: Partial(count, trace.missing) for name, count in counts.items()}
+        sizes = ComputeSize()(trace, include_weights)
+        return {**ComputeParams()(trace), **ComputeFlops()(trace), **sizes, **layerwise(trace)}
