@@ -1,4 +1,4 @@
-"""Write the tables of costs into the pages, from the formulas themselves: ``python docs/make_tables.py``.
+"""Write the tables of costs and metrics into the pages: ``python docs/make_tables.py``.
 
 A table stands between two comments, ``.. table of NAME: begin`` and ``.. table of NAME: end``. With ``--check`` nothing
 is written, and the exit code is 1 where a page is not up to date; a test does that too.
@@ -205,12 +205,39 @@ def page_with_tables(page: str) -> str:
     return text
 
 
+#: What type checkers read of the metrics, whose modules are found when they are used.
+STUB = DOCS.parent / "metrics" / "profilerkit_metrics" / "__init__.pyi"
+
+
+def stub_of_metrics() -> str:
+    """Return the public names of the metrics and the modules that define them, as imports."""
+    from profilerkit_metrics.discovery import public_names
+
+    names = public_names()
+    by_module: dict[str, list[str]] = {}
+    for name, module in names.items():
+        by_module.setdefault(module.rpartition(".")[2], []).append(name)
+    lines = ["# Written by docs/make_tables.py.", ""]
+    for module, members in sorted(by_module.items()):
+        lines += [f"from .{module} import {name} as {name}" for name in sorted(members)]
+    return "\n".join([*lines, "", "__all__ = [", *(f'    "{name}",' for name in sorted(names)), "]", ""])
+
+
+def written() -> dict[Path, str]:
+    """Return what is written, by file."""
+    return {**{DOCS / page: page_with_tables(page) for page in PAGES}, STUB: stub_of_metrics()}
+
+
 def main() -> None:
-    stale = [page for page in PAGES if page_with_tables(page) != (DOCS / page).read_text(encoding="utf-8")]
+    files = written()
+    stale = {
+        path: text for path, text in files.items() if not path.exists() or path.read_text(encoding="utf-8") != text
+    }
     if "--check" in sys.argv:
-        sys.exit(f"tables of {', '.join(stale)} are not up to date: run python docs/make_tables.py" if stale else 0)
-    for page in stale:
-        (DOCS / page).write_text(page_with_tables(page), encoding="utf-8")
+        names = ", ".join(path.name for path in stale)
+        sys.exit(f"tables of {names} are not up to date: run python docs/make_tables.py" if stale else 0)
+    for path, text in stale.items():
+        path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
