@@ -16,6 +16,7 @@ from .function import ProfilerFunction
 from .status import StatusKey
 
 __all__ = [
+    "INTRINSIC",
     "ComputeInputs",
     "ComputeNonzeroTrace",
     "ComputeTrace",
@@ -233,3 +234,7 @@ class ComputeNonzeroTrace(ProfilerFunction):
     def __call__(self, model: Any, backend: Backend, inputs: Any, ignore: Ignored = ()) -> ModelTrace:
         """Return the trace; ``ignore`` leaves layers out."""
         return without_layers(backend.trace_nonzero(model, ModelInputs.of(inputs)), ignore)
+
+
+#: What every profiler has of these, whatever its inputs are made from.
+INTRINSIC = (ComputeInputs(), ComputeTrace(ComputeInputs()), ComputeTrainingTrace(), ComputeNonzeroTrace())

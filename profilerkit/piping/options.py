@@ -14,7 +14,7 @@ from ..times.measurement import Sampling
 from .function import ArgumentBundle
 from .status import StatusKey
 
-__all__ = ["ComputeRunOptions", "ComputeSampling", "RunOptionsKey", "SamplingKey"]
+__all__ = ["BUNDLES", "ComputeRunOptions", "ComputeSampling", "RunOptionsKey", "SamplingKey"]
 
 
 class RunOptionsKey(StatusKey):
@@ -89,3 +89,7 @@ class ComputeSampling(ArgumentBundle):
             )
         calls = drop_first if warmup is None else warmup
         return Sampling(num_iters, calls, relative_precision, max_seconds, min_samples, confidence)
+
+
+#: What every profiler has of these.
+BUNDLES = (ComputeRunOptions(), ComputeSampling())

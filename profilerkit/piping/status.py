@@ -187,6 +187,10 @@ class StatusKey:
     NAME: str = ""
     #: What of the trace among its function's arguments the value follows from: it lacks what that lacks.
     DERIVED_FROM: TracePart | None = None
+    #: For the documentation: how it is computed, what it leaves out, and where the definition is from.
+    FORMULA: str = ""
+    OMISSIONS: str = ""
+    SOURCE: str = ""
 
     def __init__(self) -> None:
         self._outcome: Outcome | None = None
