@@ -21,7 +21,6 @@ from .plugging import offers as plugins
 from .process.locks import PerThread
 from .process.progress import track
 from .render.display import log
-from .times.batch_sweep import several_sizes, with_sweep
 from .times.layer_times import LayerTimer
 from .times.watching import Watch
 
@@ -140,6 +139,23 @@ class Profiler:
             self._registry.register(function, on_demand=function.ON_DEMAND, leave_out=kept)
         return self
 
+    @classmethod
+    def equipped(
+        cls: type[P],
+        model: Any,
+        functions: Iterable[ProfilerFunction] = (),
+        leave_out: Iterable[str] = (),
+        **made_with: Any,
+    ) -> P:
+        """Return a profiler with what every plugin offers for the model, and functions that take precedence.
+
+        ``leave_out`` are status keys that no plugin is to compute; the other arguments are those of the class.
+        """
+        profiler = cls(model, **made_with)
+        for function in functions:
+            profiler._registry.register(function, override=True)
+        return profiler.register_defaults(leave_out=leave_out)
+
     def add_secondary_eval_metric(
         self,
         key: str,
@@ -213,10 +229,10 @@ class Profiler:
         return self._each(status_names("names", names) or [], given, checked("recompute", recompute), strict)
 
     def _each(
-        self, names: Iterable[str], kwargs: dict[str, Any], recompute: bool = False, strict: bool = False
+        self, names: Iterable[str] | None, kwargs: dict[str, Any], recompute: bool = False, strict: bool = False
     ) -> Iterator[str]:
-        wanted = with_sweep(names, self._registry, kwargs)
-        bindings = [self._registry[name] for name in wanted]  # an unknown name is said before anything is computed
+        requested = self._registry.requested(names, kwargs)
+        bindings = [self._registry[name] for name in requested]  # an unknown name is said before anything is computed
         if kwargs.get("device") is not None:  # and so is a device that is not there
             self.backend.resolve_device(self.model, kwargs["device"])
         self._arguments |= kwargs
@@ -227,7 +243,7 @@ class Profiler:
     def _computation(self, kwargs: Mapping[str, Any], recompute: bool = False) -> Computation:
         provided = {"model": self.model, "data_splits": self.data_splits, "backend": self.backend, "profiler": self}
         path = self._computing.mine()
-        return Computation(self._registry, provided, self._memory, several_sizes(kwargs), recompute, path)
+        return Computation(self._registry, provided, self._memory, kwargs, recompute, path)
 
     # Comparing and showing --------------------------------------------------------------------------------------
 
@@ -278,6 +294,18 @@ class Profiler:
         report = self._report(status_names("names", names))
         plugins.announce(report)
         return report
+
+    def computed_report(
+        self, names: Iterable[str] | None, arguments: Mapping[str, Any], strict: bool, own: Iterable[str] = ()
+    ) -> Report:
+        """Compute the named status keys, all unless there are names, and return their report; plugins are told of it.
+
+        ``own`` are the names of the caller's own arguments, one of which may be meant by an unknown one.
+        """
+        given = read_arguments(arguments, [self._registry], own, strict=strict, stacklevel=5)
+        for _ in self._each(names, given, strict=strict):
+            pass
+        return self.report(None if names is None else self._registry.requested(names, given))
 
     def _report(self, names: Iterable[str] | None = None) -> Report:
         from .results.building import report_of

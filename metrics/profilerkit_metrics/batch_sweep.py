@@ -53,6 +53,7 @@ class ComputeBatchSweep(JointFunction):
     """
 
     KEYS = (BatchSweep,)
+    COMPUTED_WITH = ("batch_sizes",)
     ON_DEMAND = True
     ONLY_THROUGH_BACKEND = True
 

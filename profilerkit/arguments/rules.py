@@ -14,7 +14,7 @@ from ..error_text import shown
 from ..errors import ArgumentError
 from .levels import logging_level
 
-__all__ = ["MOST", "RULES", "Rule", "of_kind", "several"]
+__all__ = ["MOST", "RULES", "SEVERAL", "Rule", "Several", "of_kind", "several"]
 
 #: The largest whole number that is taken: what frameworks count samples and threads in.
 MOST = 2**31 - 1
@@ -30,6 +30,17 @@ class Rule:
     wanted: str
     read: Callable[[Any], Any]
     optional: bool = False
+
+
+@dataclass(frozen=True)
+class Several:
+    """What several values of an argument, of which most functions take one, come as: another argument has all of them.
+
+    ``unread`` says what to do where no function takes them.
+    """
+
+    argument: str
+    unread: str
 
 
 # Single values --------------------------------------------------------------------------------------------------------
@@ -342,4 +353,13 @@ RULES: dict[str, Rule] = {
     "flops_per_second": Rule(_SOME.format("67e12"), _number(lambda number: number > 0)),
     "bytes_per_second": Rule(_SOME.format("3.35e12"), _number(lambda number: number > 0)),
     "path": Rule("the path of a file", _path),
+}
+
+#: By the argument that may be given several values, of which functions get the first.
+SEVERAL: dict[str, Several] = {
+    "batch_size": Several(
+        "batch_sizes",
+        "several batch sizes are for the status key 'batch_sweep', which no registered function computes; register "
+        "ComputeBatchSweep(), or give one batch size",
+    )
 }

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from inspect import Parameter
 from typing import Any
 
+from ..arguments.checking import first_of_several
 from ..errors import (
     DependencyCycleError,
     IncompleteStatusError,
@@ -84,7 +85,7 @@ class Computation:
         self.registry = registry
         self.provided = provided
         self.memory = memory
-        self.given = given
+        self.given = first_of_several(given)
         self.recompute = recompute
         #: What is being computed right now, in requests that a function makes of its own profiler too.
         self._path: list[str] = [] if path is None else path

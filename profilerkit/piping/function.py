@@ -50,6 +50,8 @@ class ProfilerFunction(ABC):
     KEYS: ClassVar[KeyLike | Iterable[KeyLike]] = ()
     #: Whether the function, where a plugin offers it, is used only for what is asked for by name.
     ON_DEMAND: ClassVar[bool] = False
+    #: The arguments that ask for its keys besides, where the caller gives one of them: it need not name the keys.
+    COMPUTED_WITH: ClassVar[tuple[str, ...]] = ()
     #: Whether it uses the model through the backend's methods alone, which hand it back untouched themselves.
     ONLY_THROUGH_BACKEND: ClassVar[bool] = False
     #: The status keys that the report of a watched training loop has on its account; see `Profiler.watch`.

@@ -12,7 +12,8 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..arguments.checking import argument_hint, checked_all, status_name
+from ..arguments.checking import argument_hint, checked_all, first_of_several, status_name
+from ..arguments.rules import SEVERAL
 from ..error_text import shown
 from ..errors import ArgumentError, ArgumentWarning, RegistrationConflictError, RegistrationWarning, UnknownStatusError
 from .function import ArgumentBundle, ProfilerFunction, describe
@@ -135,6 +136,24 @@ class Registry:
         """Return every argument name that some bound function takes."""
         others = [function for function in self.functions() if not isinstance(function, ArgumentBundle)]
         return {name for function in others for name in self.taken_by(function)}
+
+    def requested(self, names: Iterable[str] | None, arguments: Mapping[str, Any]) -> list[str]:
+        """Return the status keys to compute: the named ones, or all of the tables, and those that an argument asks for.
+
+        Raises `UnknownStatusError` for a name that no function computes, and `ArgumentError` where an argument has
+        several values, and nobody would read but the first of them.
+        """
+        requested = [self[name].key.NAME for name in (self.names() if names is None else names)]
+        given = first_of_several(arguments)
+        asking = [function for function in self.functions() if not given.keys().isdisjoint(function.COMPUTED_WITH)]
+        for name, several in SEVERAL.items():
+            readers = {argument for function in asking for argument in function.COMPUTED_WITH}
+            if several.argument in given and several.argument not in readers:
+                raise ArgumentError(f"{name}={arguments.get(name)!r}: {several.unread}")
+        return list(dict.fromkeys([*requested, *(name for each in asking for name in self._held_by(each))]))
+
+    def _held_by(self, function: ProfilerFunction) -> list[str]:
+        return [name for name, binding in self._bindings.items() if binding.function is function]
 
     def taken_by(self, function: ProfilerFunction) -> set[str]:
         """Return the names of the arguments that reach a function, those in the bundles it names with them."""

@@ -163,3 +163,16 @@ def strict(strict: bool) -> bool:
         (lambda: metric("mine")(strict), "strict takes 'strict', which is taken by compute_status"),
         (lambda: metric("mine")(3), r"@metric\('mine'\) is for a function, not 3; put it above a def"),  # type: ignore[arg-type]
         (lambda: metric(not_a_name), r"name=<function no_parameters.*: give the name of the metric, as in @metric"),
+        (lambda: metric("two words"), "name='two words': give the name of the metric"),
+        (lambda: metric("model"), "name='model': every profiler has 'model' already; call the metric otherwise"),
+        (lambda: metric("trace"), "name='trace': every profiler has 'trace' already"),
+        (lambda: metric("num_iters"), "name='num_iters': every profiler has 'num_iters' already"),
+        (lambda: metric("mine", better="less"), "better='less': give 'lower', 'higher', or None where neither"),
+        (lambda: metric("mine", unit=3), "unit=3: give a text"),  # type: ignore[arg-type]
+        (lambda: metric("mine", derived_from="weight"), "derived_from='weight': give one of 'weights', 'layers'"),
+        (lambda: metric("mine", formulas="x"), "metric takes no argument 'formulas'; of further facts it takes"),
+    ],
+)
+def test_what_is_no_metric(make: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        make()
