@@ -32,9 +32,20 @@ USUAL_SIZES = (1, 2, 4, 8, 16, 32)
 
 
 class BatchSweep(Metric):
-    """Execution time, throughput and peak memory over several batch sizes, and the knee of the throughput."""
+    """Execution time, throughput and peak memory over several batch sizes, and the knee of the throughput.
+
+    >>> report = profile(nn.Linear(8, 2), input_shape=(8,), metrics=["macs"], batch_size=(1, 2), num_iters=2)
+    >>> [row["batch_size"] for row in report["batch_sweep"]]
+    [1, 2]
+    """
 
     NAME = "batch_sweep"
+    FORMULA = (
+        "for each batch size execution_time, batch size / its median, and memory_footprint; the knee is the "
+        "smallest size with 90 % of the best throughput"
+    )
+    OMISSIONS = "batch sizes between those that were tried"
+    SOURCE = "profilerkit's own definition"
 
     def show(self) -> str:
         """Say where the knee is; the table is the value."""

@@ -35,38 +35,70 @@ __all__ = [
 
 
 class ExecutionTime(Metric):
-    """Seconds for one forward pass in inference mode: the median, with its confidence interval."""
+    """Seconds for one forward pass in inference mode: the median, with its confidence interval.
+
+    >>> report = profile(nn.Linear(8, 2), input_shape=(8,), metrics=["execution_time"], num_iters=3)
+    >>> len(report["execution_time"].samples)
+    3
+    """
 
     NAME = "execution_time"
     UNIT = "s"
     SCALE = Scale.TIME
     COMPARATIVE = Comparative.RECIPROCAL
+    FORMULA = "median of the samples; its interval lies between two order statistics"
+    OMISSIONS = "loading data and moving it to the device"
+    SOURCE = "the sign-test interval of the median: Conover, Practical Nonparametric Statistics, section 3.2"
 
 
 class Throughput(Metric):
-    """Samples through the model in one second, from the execution time of the batch."""
+    """Samples through the model in one second, from the execution time of the batch.
+
+    >>> report = profile(nn.Linear(8, 2), input_shape=(8,), metrics=["throughput"], num_iters=3)
+    >>> len(report["throughput"].samples)
+    3
+    """
 
     NAME = "throughput"
     UNIT = "samples/s"
     COMPARATIVE = Comparative.DIV
+    FORMULA = "batch size / each sample of the execution time"
+    OMISSIONS = "loading data; it is unavailable where the inputs share no first dimension"
+    SOURCE = "profilerkit's own definition"
 
 
 class TrainingTime(Metric):
-    """Seconds for one training step: the forward pass in training mode, and the gradients of the trainable weights."""
+    """Seconds for one training step: the forward pass in training mode, and the gradients of the trainable weights.
+
+    >>> report = profile(nn.Linear(8, 2), input_shape=(8,), metrics=["training_time"], num_iters=3)
+    >>> len(report["training_time"].samples)
+    3
+    """
 
     NAME = "training_time"
     UNIT = "s"
     SCALE = Scale.TIME
     COMPARATIVE = Comparative.RECIPROCAL
+    FORMULA = "median of the samples of one training step"
+    OMISSIONS = "the loss, the optimizer's update, loading data"
+    SOURCE = "as execution_time"
 
 
 class FirstCallTime(Metric):
-    """Seconds that the first call takes, tracing and compiling the model included."""
+    """Seconds that the first call takes, tracing and compiling the model included.
+
+    >>> report = profile(nn.Linear(8, 2), input_shape=(8,), metrics=["first_call_time"])
+    >>> report.status("first_call_time").completeness.value
+    'unavailable'
+    """
 
     NAME = "first_call_time"
     UNIT = "s"
     SCALE = Scale.TIME
     COMPARATIVE = Comparative.RECIPROCAL
+    FORMULA = "seconds from the first call until the device is done"
+    OMISSIONS = "reading the model; it is unavailable where nothing is compiled"
+    SOURCE = "profilerkit's own definition"
 
 
 class ComputeFirstCall(ProfilerFunction):

@@ -13,17 +13,31 @@ __all__ = ["ComputeLayerwiseSummary", "LayerwiseData", "LayerwiseSummary", "laye
 
 
 class LayerwiseData(StatusKey):
-    """The per-layer table as data: a `LayerTable`, with ``top(k, by=...)`` and ``to_pandas()``."""
+    """The per-layer table as data: a `LayerTable`, with ``top(k, by=...)`` and ``to_pandas()``.
+
+    >>> profile(nn.Linear(8, 2), input_shape=(8,), metrics=["layerwise_data"])["layerwise_data"][0]["macs"]
+    16
+    """
 
     NAME = "layerwise_data"
     DERIVED_FROM = TracePart.LAYERS
+    FORMULA = "the static counts of each layer, with and without the layers inside it"
+    OMISSIONS = "work outside of all layers is on the row of the model itself"
+    SOURCE = "profilerkit's own definition"
 
 
 class LayerwiseSummary(StatusKey):
-    """The per-layer table as text, written when it is first asked for."""
+    """The per-layer table as text, written when it is first asked for.
+
+    >>> "Linear" in profile(nn.Linear(8, 2), input_shape=(8,), metrics=["layerwise_summary"])["layerwise_summary"]
+    True
+    """
 
     NAME = "layerwise_summary"
     DERIVED_FROM = TracePart.LAYERS
+    FORMULA = "layerwise_data as text"
+    OMISSIONS = "columns that layerwise_data has besides"
+    SOURCE = "profilerkit's own definition"
     _text: str | None = None
 
     @property

@@ -13,12 +13,20 @@ __all__ = ["ComputeMeasuredMemory", "MeasuredMemory"]
 
 
 class MeasuredMemory(Metric):
-    """Peak bytes that the device's allocator had given out in one forward pass without gradients."""
+    """Peak bytes that the device's allocator had given out in one forward pass without gradients.
+
+    >>> report = profile(nn.Linear(8, 2), input_shape=(8,), metrics=["measured_memory"])
+    >>> report.status("measured_memory").completeness.value
+    'complete'
+    """
 
     NAME = "measured_memory"
     UNIT = "B"
     SCALE = Scale.IEC
     COMPARATIVE = Comparative.RECIPROCAL
+    FORMULA = "peak bytes given out by the device's allocator in one pass + bytes of the weights"
+    OMISSIONS = "what the allocator keeps in reserve and what other processes hold"
+    SOURCE = "the allocator's own statistics"
 
 
 class ComputeMeasuredMemory(ProfilerFunction):

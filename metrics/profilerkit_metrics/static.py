@@ -25,7 +25,11 @@ __all__ = [
 
 
 class Macs(Metric):
-    """Multiply-accumulates of matrix products, convolutions, attention and recurrent gates in one forward pass."""
+    """Multiply-accumulates of matrix products, convolutions, attention and recurrent gates in one forward pass.
+
+    >>> profile(nn.Linear(8, 2), input_shape=(8,), metrics=["macs"])["macs"]
+    16
+    """
 
     NAME = "macs"
     FRIENDLY_NAME = "MACs"
@@ -33,10 +37,23 @@ class Macs(Metric):
     SCALE = Scale.SI
     COMPARATIVE = Comparative.RECIPROCAL
     DERIVED_FROM = TracePart.OPERATORS
+    FORMULA = (
+        "sum over operators of the multiply-accumulates: m*k*n for a matrix product, kernel elements times "
+        "input channels of a group for each output element of a convolution"
+    )
+    OMISSIONS = (
+        "arithmetic that is no multiply-accumulate, such as biases and activations; operators without a cost "
+        "formula, which make it a lower bound"
+    )
+    SOURCE = "one multiplication and one addition are one multiply-accumulate; fvcore prints the same number as FLOPs"
 
 
 class Flops(Metric):
-    """All floating-point operations in one forward pass, two for each multiply-accumulate."""
+    """All floating-point operations in one forward pass, two for each multiply-accumulate.
+
+    >>> profile(nn.Linear(8, 2), input_shape=(8,), metrics=["flops"])["flops"]
+    34
+    """
 
     NAME = "flops"
     FRIENDLY_NAME = "FLOPs"
@@ -44,46 +61,91 @@ class Flops(Metric):
     SCALE = Scale.SI
     COMPARATIVE = Comparative.RECIPROCAL
     DERIVED_FROM = TracePart.OPERATORS
+    FORMULA = "2 * macs + the operations of all other floating-point operators, each by its formula below"
+    OMISSIONS = (
+        "operations on integers and booleans; moving data; operators without a cost formula, which make it a "
+        "lower bound"
+    )
+    SOURCE = (
+        "two operations for a multiply-accumulate, as torch.utils.flop_counter has it; the elementary "
+        "functions as in the table below"
+    )
 
 
 class TotalParams(Metric):
-    """Elements of the distinct parameters: tied ones once, frozen ones included, buffers left out."""
+    """Elements of the distinct parameters: tied ones once, frozen ones included, buffers left out.
+
+    >>> profile(nn.Linear(8, 2), input_shape=(8,), metrics=["total_params"])["total_params"]
+    18
+    """
 
     NAME = "total_params"
     FRIENDLY_NAME = "Total Parameters"
     SCALE = Scale.SI
     COMPARATIVE = Comparative.RECIPROCAL
     DERIVED_FROM = TracePart.WEIGHTS
+    FORMULA = "sum of the elements of the distinct parameters"
+    OMISSIONS = "buffers; parameters that only the first call makes, which make it a lower bound"
+    SOURCE = "the elements that optimizers and model.parameters() see, shared ones once"
 
 
 class TrainableParams(Metric):
-    """Elements of the distinct parameters that training changes."""
+    """Elements of the distinct parameters that training changes.
+
+    >>> profile(nn.Linear(8, 2), input_shape=(8,), metrics=["trainable_params"])["trainable_params"]
+    18
+    """
 
     NAME = "trainable_params"
     FRIENDLY_NAME = "Trainable Parameters"
     SCALE = Scale.SI
     COMPARATIVE = Comparative.RECIPROCAL
     DERIVED_FROM = TracePart.WEIGHTS
+    FORMULA = "sum of the elements of the distinct parameters that training changes"
+    OMISSIONS = "frozen parameters and buffers"
+    SOURCE = "requires_grad in PyTorch, trainable_weights in Keras"
 
 
 class ModelSize(Metric):
-    """Bytes of the distinct parameters and persistent buffers at their own dtypes."""
+    """Bytes of the distinct parameters and persistent buffers at their own dtypes.
+
+    >>> profile(nn.Linear(8, 2), input_shape=(8,), metrics=["model_size"])["model_size"]
+    72
+    """
 
     NAME = "model_size"
     UNIT = "B"
     SCALE = Scale.IEC
     COMPARATIVE = Comparative.RECIPROCAL
     DERIVED_FROM = TracePart.WEIGHTS
+    FORMULA = "sum over distinct parameters and persistent buffers of elements * bytes of the dtype"
+    OMISSIONS = "what a file format adds; buffers that are not saved"
+    SOURCE = "the bytes of the saved weights"
 
 
 class MemoryFootprint(Metric):
-    """Peak bytes alive at once in one forward pass without gradients: weights, inputs and activations."""
+    """Peak bytes alive at once in one forward pass without gradients: weights, inputs and activations.
+
+    >>> profile(nn.Linear(8, 2), input_shape=(8,), metrics=["memory_footprint"])["memory_footprint"]
+    112
+    """
 
     NAME = "memory_footprint"
     UNIT = "B"
     SCALE = Scale.IEC
     COMPARATIVE = Comparative.RECIPROCAL
     DERIVED_FROM = TracePart.MEMORY
+    FORMULA = (
+        "maximum over the operators of the bytes alive after each: weights + inputs + activations that are still needed"
+    )
+    OMISSIONS = (
+        "scratch memory of kernels; what an allocator keeps in reserve; tensors of unknown size, which make "
+        "it a lower bound"
+    )
+    SOURCE = (
+        "profilerkit's own definition: each storage counts once, from the operator that makes it to the last "
+        "that reads it"
+    )
 
 
 class ComputeParams(ProfilerFunction):

@@ -30,7 +30,11 @@ __all__ = [
 
 
 class TrainingMacs(Metric):
-    """Multiply-accumulates of one training step: the forward pass and the gradients of the trainable weights."""
+    """Multiply-accumulates of one training step: the forward pass and the gradients of the trainable weights.
+
+    >>> profile(nn.Linear(8, 2), input_shape=(8,), metrics=["training_macs"])["training_macs"]
+    32
+    """
 
     NAME = "training_macs"
     DERIVED_FROM = TracePart.OPERATORS
@@ -38,10 +42,17 @@ class TrainingMacs(Metric):
     UNIT = "MACs"
     SCALE = Scale.SI
     COMPARATIVE = Comparative.RECIPROCAL
+    FORMULA = "macs of the forward pass in training mode + those of the gradients by the trainable weights"
+    OMISSIONS = "the loss and the optimizer's update"
+    SOURCE = "counted operator by operator, not taken for three forward passes"
 
 
 class TrainingFlops(Metric):
-    """All floating-point operations of one training step, two for each multiply-accumulate."""
+    """All floating-point operations of one training step, two for each multiply-accumulate.
+
+    >>> profile(nn.Linear(8, 2), input_shape=(8,), metrics=["training_flops"])["training_flops"]
+    68
+    """
 
     NAME = "training_flops"
     DERIVED_FROM = TracePart.OPERATORS
@@ -49,16 +60,26 @@ class TrainingFlops(Metric):
     UNIT = "FLOPs"
     SCALE = Scale.SI
     COMPARATIVE = Comparative.RECIPROCAL
+    FORMULA = "flops of the forward pass in training mode + those of the gradients by the trainable weights"
+    OMISSIONS = "the loss and the optimizer's update"
+    SOURCE = "counted operator by operator, as flops is"
 
 
 class TrainingMemory(Metric):
-    """Peak bytes alive at once in one training step: weights, activations, gradients and the optimizer's state."""
+    """Peak bytes alive at once in one training step: weights, activations, gradients and the optimizer's state.
+
+    >>> profile(nn.Linear(8, 2), input_shape=(8,), metrics=["training_memory"], optimizer="adam")["training_memory"]
+    456
+    """
 
     NAME = "training_memory"
     DERIVED_FROM = TracePart.MEMORY
     UNIT = "B"
     SCALE = Scale.IEC
     COMPARATIVE = Comparative.RECIPROCAL
+    FORMULA = "peak over the step of weights + inputs + activations + gradients, and the optimizer's state"
+    OMISSIONS = "scratch memory of kernels; an optimizer that is not known, which makes it a lower bound"
+    SOURCE = "profilerkit's own definition"
 
 
 class TrainingMemoryParts(Metric):
@@ -68,10 +89,17 @@ class TrainingMemoryParts(Metric):
     the forward pass, those kept for the backward pass above all), "inputs" and "other" (gradients of activations,
     activations computed again, temporary tensors). Together they are `TrainingMemory`. "operator", "layer" and "phase"
     say where; the operator is empty where the peak is before the first.
+
+    >>> report = profile(nn.Linear(8, 2), input_shape=(8,), metrics=["training_memory_parts"])
+    >>> report["training_memory_parts"]["weights"]
+    72
     """
 
     NAME = "training_memory_parts"
     DERIVED_FROM = TracePart.MEMORY
+    FORMULA = "training_memory by what its bytes are for"
+    OMISSIONS = "as training_memory"
+    SOURCE = "profilerkit's own definition"
 
     def show(self) -> str:
         """Write the shares of the largest parts."""
@@ -87,10 +115,16 @@ class TrainingLayers(Metric):
 
     The columns are those of the layer table; where the backend tells the two passes apart, ``forward_macs``,
     ``forward_flops``, ``backward_macs`` and ``backward_flops`` come with them, and those of its ``own_`` work.
+
+    >>> profile(nn.Linear(8, 2), input_shape=(8,), metrics=["training_layers"])["training_layers"][0]["macs"]
+    32
     """
 
     NAME = "training_layers"
     DERIVED_FROM = TracePart.OPERATORS
+    FORMULA = "training_macs and training_flops of each layer, with and without the layers inside it"
+    OMISSIONS = "as training_macs"
+    SOURCE = "profilerkit's own definition"
 
     def show(self) -> str:
         """Say how many layers there are; the table is the value."""
