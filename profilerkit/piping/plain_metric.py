@@ -34,7 +34,7 @@ class PlainMetric(ProfilerFunction):
     def __init__(self, func: Callable[..., Any], key: type[Metric], on_demand: bool = False) -> None:
         self.func, self.key = func, key
         self.ON_DEMAND = on_demand  # type: ignore[misc]
-        self.__name__, self.__qualname__ = key.__name__, func.__qualname__
+        self.__name__, self.__qualname__ = func.__name__, func.__qualname__
         self.__module__, self.__doc__ = func.__module__, func.__doc__
         self.__signature__ = inspect.signature(func)
 

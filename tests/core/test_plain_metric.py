@@ -63,7 +63,7 @@ def test_its_parameters_are_piped(model: FakeModel) -> None:
 def test_it_is_the_function_still() -> None:
     assert macs_per_param(300, total_params=30) == 10
     assert macs_per_param.__doc__ == "Return the one over the other."
-    assert macs_per_param.key.NAME == "macs_per_param"
+    assert macs_per_param.key.NAME == macs_per_param.__name__ == "macs_per_param"
     assert pickle.loads(pickle.dumps(macs_per_param)) is macs_per_param
     assert copy.deepcopy(macs_per_param) is macs_per_param
 

@@ -18,19 +18,19 @@ from profilerkit_metrics import ComputeComplexity, Macs, discovery
 NEWCOMER = '''
 from profilerkit import Metric, ProfilerFunction
 
-__all__ = ["ComputeMacsPerParam", "MacsPerParam"]
+__all__ = ["ComputeMacsPerWeight", "MacsPerWeight"]
 
 
-class MacsPerParam(Metric):
+class MacsPerWeight(Metric):
     """Multiply-accumulates for each parameter."""
 
-    NAME = "macs_per_param"
+    NAME = "macs_per_weight"
 
 
-class ComputeMacsPerParam(ProfilerFunction):
+class ComputeMacsPerWeight(ProfilerFunction):
     """Divides the one by the other."""
 
-    KEYS = (MacsPerParam,)
+    KEYS = (MacsPerWeight,)
 
     def __call__(self, macs, total_params):
         return macs / total_params
@@ -52,21 +52,22 @@ def newcomer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("newcomer")
 def test_a_new_file_is_a_new_default_metric() -> None:
-    assert profilerkit_metrics.MacsPerParam.NAME == "macs_per_param"  # type: ignore[attr-defined]
-    assert "ComputeMacsPerParam" in dir(profilerkit_metrics)
-    assert "MacsPerParam" in profilerkit_metrics.__all__
+    assert profilerkit_metrics.MacsPerWeight.NAME == "macs_per_weight"  # type: ignore[attr-defined]
+    assert "ComputeMacsPerWeight" in dir(profilerkit_metrics)
+    assert "MacsPerWeight" in profilerkit_metrics.__all__
     report = profile(
         FakeModel([FakeLayer("a", params=5, macs=20)]), FakeTensor((1, 3)), backend=FakeBackend(), num_iters=1
     )
-    assert report["macs_per_param"] == 4
-    assert list(report)[-1] == "macs_per_param", "what follows from other metrics stands after them"
+    assert report["macs_per_weight"] == 4
+    assert list(report)[-1] == "macs_per_weight", "what follows from other metrics stands after them"
 
 
 def test_default_functions_are_whole_and_in_order() -> None:
     functions = discovery.default_functions()
     names = [type(function).__name__ for function in functions]
     assert names[:2] == ["ComputeComplexity", "ComputeExecutionTime"]
-    assert all(function.ON_DEMAND for function in functions[2:])
+    on_demand = [function.ON_DEMAND for function in functions]
+    assert on_demand == sorted(on_demand), "what is computed on demand comes last"
     left_out = {"ComputeParams", "ComputeFlops", "ComputeSize", "ComputeLayerwiseSummary", "ComputeEvalMetric"}
     assert left_out.isdisjoint(names), "parts of a larger one, and one that is nothing without an argument"
     keys = [key.NAME for function in functions for key in function.bounded_keys()]
