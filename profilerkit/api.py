@@ -78,7 +78,7 @@ def compute(
 
     ``own`` are the names of the caller's arguments, one of which may be meant by an unknown one.
     """
-    return profiler.computed_report(status_names("metrics", metrics), arguments, strict, own)
+    return profiler._computed_report(status_names("metrics", metrics), arguments, strict, own)
 
 
 def compare(
@@ -149,7 +149,7 @@ def profiler_of(
 ) -> Profiler:
     """Return a profiler with what every plugin offers for the model, and further functions that take precedence."""
     extra, unwanted = functions_of(functions), status_names("leave_out", leave_out) or ()
-    return Profiler.equipped(model, extra, unwanted, name=name, **own)
+    return Profiler._equipped(model, extra, unwanted, name=name, **own)
 
 
 def functions_of(functions: Any) -> list[ProfilerFunction]:

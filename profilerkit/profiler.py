@@ -140,7 +140,7 @@ class Profiler:
         return self
 
     @classmethod
-    def equipped(
+    def _equipped(
         cls: type[P],
         model: Any,
         functions: Iterable[ProfilerFunction] = (),
@@ -295,7 +295,7 @@ class Profiler:
         plugins.announce(report)
         return report
 
-    def computed_report(
+    def _computed_report(
         self, names: Iterable[str] | None, arguments: Mapping[str, Any], strict: bool, own: Iterable[str] = ()
     ) -> Report:
         """Compute the named status keys, all unless there are names, and return their report; plugins are told of it.

@@ -326,6 +326,7 @@ RULES: dict[str, Rule] = {
     "key": Rule("the name of an entry, such as 'top-5'", _text),
     "recompute": _TRUTH,
     "override": _TRUTH,
+    "on_demand": _TRUTH,
     "formulas": Rule("a mapping from operators or classes of modules to formulas", _by_name),
     "name": Rule("a text that is not empty", _text, optional=True),
     "names": Rule("a list of texts, one for each model", _names, optional=True),

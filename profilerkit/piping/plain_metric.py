@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from inspect import Parameter
 from typing import Any
 
+from ..arguments.checking import checked
 from ..error_text import shown
 from ..errors import ArgumentError
 from ..trace.completeness import TracePart
@@ -97,18 +98,19 @@ def metric(
         "NAME": name,
         "UNIT": _text("unit", unit),
         "FRIENDLY_NAME": _text("friendly_name", friendly_name),
-        "SCALE": Scale(scale),
+        "SCALE": _scale(scale),
         "COMPARATIVE": _comparative(better),
         "DERIVED_FROM": _part(derived_from),
         **_facts(facts),
     }
+    demanded, described = checked("on_demand", on_demand), _text("description", description)
 
     def make(func: Callable[..., Any]) -> PlainMetric:
         _require_pipeable(name, func)
-        said = _text("description", description) or inspect.getdoc(func) or f"What {func.__name__} returns."
+        said = described or inspect.getdoc(func) or f"What {func.__name__} returns."
         title = "".join(word.title() for word in name.split("_"))
         key = type(title, (Metric,), {**attributes, "__doc__": said, "__module__": func.__module__})
-        return PlainMetric(func, key, bool(on_demand))
+        return PlainMetric(func, key, demanded)
 
     return make
 
@@ -126,10 +128,16 @@ def _comparative(better: Any) -> Comparative:
     return _BETTER[better]
 
 
+def _scale(scale: Any) -> Scale:
+    if not isinstance(scale, Scale):
+        raise ArgumentError(f"scale={shown(scale)}: give a member of Scale, such as Scale.SI")
+    return scale
+
+
 def _part(derived_from: Any) -> TracePart | None:
     try:
         return None if derived_from is None else TracePart(derived_from)
-    except ValueError:
+    except Exception:  # whatever the value is and does
         known = ", ".join(repr(part.value) for part in TracePart)
         raise ArgumentError(f"derived_from={shown(derived_from)}: give one of {known}") from None
 

@@ -262,4 +262,4 @@ def test_the_main_path_does_not_know_the_sweep() -> None:
         profiled(4)
     finally:
         sys.setprofile(before)
-    assert entered == ["equipped", "computed_report"]
+    assert entered == ["_equipped", "_computed_report"]

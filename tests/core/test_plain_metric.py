@@ -168,6 +168,8 @@ def strict(strict: bool) -> bool:
         (lambda: metric("trace"), "name='trace': every profiler has 'trace' already"),
         (lambda: metric("num_iters"), "name='num_iters': every profiler has 'num_iters' already"),
         (lambda: metric("mine", better="less"), "better='less': give 'lower', 'higher', or None where neither"),
+        (lambda: metric("mine", scale="SI"), "scale='SI': give a member of Scale, such as Scale.SI"),  # type: ignore[arg-type]
+        (lambda: metric("mine", on_demand="yes"), "on_demand='yes': give True or False"),  # type: ignore[arg-type]
         (lambda: metric("mine", unit=3), "unit=3: give a text"),  # type: ignore[arg-type]
         (lambda: metric("mine", derived_from="weight"), "derived_from='weight': give one of 'weights', 'layers'"),
         (lambda: metric("mine", formulas="x"), "metric takes no argument 'formulas'; of further facts it takes"),
