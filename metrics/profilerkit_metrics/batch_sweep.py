@@ -34,6 +34,8 @@ USUAL_SIZES = (1, 2, 4, 8, 16, 32)
 class BatchSweep(Metric):
     """Execution time, throughput and peak memory over several batch sizes, and the knee of the throughput.
 
+    >>> from torch import nn
+    >>> from profilerkit import profile
     >>> report = profile(nn.Linear(8, 2), input_shape=(8,), metrics=["macs"], batch_size=(1, 2), num_iters=2)
     >>> [row["batch_size"] for row in report["batch_sweep"]]
     [1, 2]

@@ -36,6 +36,8 @@ __all__ = ["ComputeEvalMetric", "DynamicEvalMetric", "EvalMetric", "InferenceTim
 class EvalMetric(Metric):
     """What the evaluation function returned on its data split.
 
+    >>> from torch import nn
+    >>> from profilerkit import profile
     >>> data, function = {"test": [0, 1]}, ComputeEvalMetric(lambda model, loader: 7)
     >>> profile(nn.Linear(8, 2), input_shape=(8,), data_splits=data, functions=function)["eval_metric"]
     7
@@ -85,6 +87,8 @@ class DynamicEvalMetric(EvalMetric):
 class InferenceTime(Metric):
     """Seconds the evaluation took over its whole data split.
 
+    >>> from torch import nn
+    >>> from profilerkit import profile
     >>> data, function = {"test": [0, 1]}, ComputeEvalMetric(lambda model, loader: 7)
     >>> profile(nn.Linear(8, 2), input_shape=(8,), data_splits=data, functions=function)["inference_time"] > 0
     True

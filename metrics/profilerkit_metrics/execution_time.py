@@ -37,6 +37,8 @@ __all__ = [
 class ExecutionTime(Metric):
     """Seconds for one forward pass in inference mode: the median, with its confidence interval.
 
+    >>> from torch import nn
+    >>> from profilerkit import profile
     >>> report = profile(nn.Linear(8, 2), input_shape=(8,), metrics=["execution_time"], num_iters=3)
     >>> len(report["execution_time"].samples)
     3
@@ -54,6 +56,8 @@ class ExecutionTime(Metric):
 class Throughput(Metric):
     """Samples through the model in one second, from the execution time of the batch.
 
+    >>> from torch import nn
+    >>> from profilerkit import profile
     >>> report = profile(nn.Linear(8, 2), input_shape=(8,), metrics=["throughput"], num_iters=3)
     >>> len(report["throughput"].samples)
     3
@@ -70,6 +74,8 @@ class Throughput(Metric):
 class TrainingTime(Metric):
     """Seconds for one training step: the forward pass in training mode, and the gradients of the trainable weights.
 
+    >>> from torch import nn
+    >>> from profilerkit import profile
     >>> report = profile(nn.Linear(8, 2), input_shape=(8,), metrics=["training_time"], num_iters=3)
     >>> len(report["training_time"].samples)
     3
@@ -87,6 +93,8 @@ class TrainingTime(Metric):
 class FirstCallTime(Metric):
     """Seconds that the first call takes, tracing and compiling the model included.
 
+    >>> from torch import nn
+    >>> from profilerkit import profile
     >>> report = profile(nn.Linear(8, 2), input_shape=(8,), metrics=["first_call_time"])
     >>> report.status("first_call_time").completeness.value
     'unavailable'

@@ -16,6 +16,8 @@ __all__ = ["ComputeLayerTimes", "LayerTimes"]
 class LayerTimes(Metric):
     """Seconds of each layer, forward and backward, as a table: medians over several passes, and their samples.
 
+    >>> from torch import nn
+    >>> from profilerkit import profile
     >>> table = profile(nn.Linear(8, 2), input_shape=(8,), metrics=["layer_times"], passes=2)["layer_times"]
     >>> table[0]["forward_seconds"] > 0
     True

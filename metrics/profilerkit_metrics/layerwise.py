@@ -15,6 +15,8 @@ __all__ = ["ComputeLayerwiseSummary", "LayerwiseData", "LayerwiseSummary", "laye
 class LayerwiseData(StatusKey):
     """The per-layer table as data: a `LayerTable`, with ``top(k, by=...)`` and ``to_pandas()``.
 
+    >>> from torch import nn
+    >>> from profilerkit import profile
     >>> profile(nn.Linear(8, 2), input_shape=(8,), metrics=["layerwise_data"])["layerwise_data"][0]["macs"]
     16
     """
@@ -29,6 +31,8 @@ class LayerwiseData(StatusKey):
 class LayerwiseSummary(StatusKey):
     """The per-layer table as text, written when it is first asked for.
 
+    >>> from torch import nn
+    >>> from profilerkit import profile
     >>> "Linear" in profile(nn.Linear(8, 2), input_shape=(8,), metrics=["layerwise_summary"])["layerwise_summary"]
     True
     """

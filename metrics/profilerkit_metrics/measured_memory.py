@@ -15,6 +15,8 @@ __all__ = ["ComputeMeasuredMemory", "MeasuredMemory"]
 class MeasuredMemory(Metric):
     """Peak bytes that the device's allocator had given out in one forward pass without gradients.
 
+    >>> from torch import nn
+    >>> from profilerkit import profile
     >>> report = profile(nn.Linear(8, 2), input_shape=(8,), metrics=["measured_memory"])
     >>> report.status("measured_memory").completeness.value
     'complete'

@@ -25,6 +25,8 @@ __all__ = ["ComputeOperatorTable", "OperatorTable"]
 class OperatorTable(Metric):
     """Seconds, calls, MACs and achieved FLOP/s of each operator in each layer, as an `OperatorTimeTable`.
 
+    >>> from torch import nn
+    >>> from profilerkit import profile
     >>> report = profile(nn.Linear(8, 2), input_shape=(8,), metrics=["operator_table"], passes=2, backward=False)
     >>> sum(row["macs"] or 0 for row in report["operator_table"])
     16

@@ -15,6 +15,8 @@ __all__ = ["ComputeEffectiveMacs", "ComputeSparsity", "EffectiveMacs", "Sparsity
 class EffectiveMacs(Metric):
     """Multiply-accumulates of one forward pass without those whose weight is zero.
 
+    >>> from torch import nn
+    >>> from profilerkit import profile
     >>> profile(nn.Linear(8, 2), input_shape=(8,), metrics=["effective_macs"])["effective_macs"]
     16
     """
@@ -33,6 +35,8 @@ class EffectiveMacs(Metric):
 class Sparsity(Metric):
     """Share of the parameters' elements that are zero.
 
+    >>> from torch import nn
+    >>> from profilerkit import profile
     >>> profile(nn.Linear(8, 2), input_shape=(8,), metrics=["sparsity"])["sparsity"]
     0.0
     """

@@ -27,6 +27,8 @@ __all__ = [
 class Macs(Metric):
     """Multiply-accumulates of matrix products, convolutions, attention and recurrent gates in one forward pass.
 
+    >>> from torch import nn
+    >>> from profilerkit import profile
     >>> profile(nn.Linear(8, 2), input_shape=(8,), metrics=["macs"])["macs"]
     16
     """
@@ -51,6 +53,8 @@ class Macs(Metric):
 class Flops(Metric):
     """All floating-point operations in one forward pass, two for each multiply-accumulate.
 
+    >>> from torch import nn
+    >>> from profilerkit import profile
     >>> profile(nn.Linear(8, 2), input_shape=(8,), metrics=["flops"])["flops"]
     34
     """
@@ -75,6 +79,8 @@ class Flops(Metric):
 class TotalParams(Metric):
     """Elements of the distinct parameters: tied ones once, frozen ones included, buffers left out.
 
+    >>> from torch import nn
+    >>> from profilerkit import profile
     >>> profile(nn.Linear(8, 2), input_shape=(8,), metrics=["total_params"])["total_params"]
     18
     """
@@ -92,6 +98,8 @@ class TotalParams(Metric):
 class TrainableParams(Metric):
     """Elements of the distinct parameters that training changes.
 
+    >>> from torch import nn
+    >>> from profilerkit import profile
     >>> profile(nn.Linear(8, 2), input_shape=(8,), metrics=["trainable_params"])["trainable_params"]
     18
     """
@@ -109,6 +117,8 @@ class TrainableParams(Metric):
 class ModelSize(Metric):
     """Bytes of the distinct parameters and persistent buffers at their own dtypes.
 
+    >>> from torch import nn
+    >>> from profilerkit import profile
     >>> profile(nn.Linear(8, 2), input_shape=(8,), metrics=["model_size"])["model_size"]
     72
     """
@@ -126,6 +136,8 @@ class ModelSize(Metric):
 class MemoryFootprint(Metric):
     """Peak bytes alive at once in one forward pass without gradients: weights, inputs and activations.
 
+    >>> from torch import nn
+    >>> from profilerkit import profile
     >>> profile(nn.Linear(8, 2), input_shape=(8,), metrics=["memory_footprint"])["memory_footprint"]
     112
     """

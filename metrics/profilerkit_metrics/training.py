@@ -32,6 +32,8 @@ __all__ = [
 class TrainingMacs(Metric):
     """Multiply-accumulates of one training step: the forward pass and the gradients of the trainable weights.
 
+    >>> from torch import nn
+    >>> from profilerkit import profile
     >>> profile(nn.Linear(8, 2), input_shape=(8,), metrics=["training_macs"])["training_macs"]
     32
     """
@@ -50,6 +52,8 @@ class TrainingMacs(Metric):
 class TrainingFlops(Metric):
     """All floating-point operations of one training step, two for each multiply-accumulate.
 
+    >>> from torch import nn
+    >>> from profilerkit import profile
     >>> profile(nn.Linear(8, 2), input_shape=(8,), metrics=["training_flops"])["training_flops"]
     68
     """
@@ -68,6 +72,8 @@ class TrainingFlops(Metric):
 class TrainingMemory(Metric):
     """Peak bytes alive at once in one training step: weights, activations, gradients and the optimizer's state.
 
+    >>> from torch import nn
+    >>> from profilerkit import profile
     >>> profile(nn.Linear(8, 2), input_shape=(8,), metrics=["training_memory"], optimizer="adam")["training_memory"]
     456
     """
@@ -90,6 +96,8 @@ class TrainingMemoryParts(Metric):
     activations computed again, temporary tensors). Together they are `TrainingMemory`. "operator", "layer" and "phase"
     say where; the operator is empty where the peak is before the first.
 
+    >>> from torch import nn
+    >>> from profilerkit import profile
     >>> report = profile(nn.Linear(8, 2), input_shape=(8,), metrics=["training_memory_parts"])
     >>> report["training_memory_parts"]["weights"]
     72
@@ -116,6 +124,8 @@ class TrainingLayers(Metric):
     The columns are those of the layer table; where the backend tells the two passes apart, ``forward_macs``,
     ``forward_flops``, ``backward_macs`` and ``backward_flops`` come with them, and those of its ``own_`` work.
 
+    >>> from torch import nn
+    >>> from profilerkit import profile
     >>> profile(nn.Linear(8, 2), input_shape=(8,), metrics=["training_layers"])["training_layers"][0]["macs"]
     32
     """

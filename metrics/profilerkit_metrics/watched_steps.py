@@ -25,6 +25,7 @@ class _StepSeconds(Metric):
 class StepTime(_StepSeconds):
     """Seconds of one step of a training loop, from its beginning to its end, while it was measured.
 
+    >>> from profilerkit.times.steps import StepRecord
     >>> steps = {0: StepRecord(0.5, forward=0.25, backward=0.125, optimizer=0.0625, memory={"step_end": 8})}
     >>> ComputeWatchedSteps()(WatchedSteps((0,), steps, loop_steps=1))["step_time"].value.median
     0.5
@@ -39,6 +40,7 @@ class StepTime(_StepSeconds):
 class ForwardTime(_StepSeconds):
     """Seconds of a step that the calls of the model took.
 
+    >>> from profilerkit.times.steps import StepRecord
     >>> steps = {0: StepRecord(0.5, forward=0.25, backward=0.125, optimizer=0.0625, memory={"step_end": 8})}
     >>> ComputeWatchedSteps()(WatchedSteps((0,), steps, loop_steps=1))["forward_time"].median
     0.25
@@ -53,6 +55,7 @@ class ForwardTime(_StepSeconds):
 class BackwardTime(_StepSeconds):
     """Seconds of a step that the gradients of the model's layers took.
 
+    >>> from profilerkit.times.steps import StepRecord
     >>> steps = {0: StepRecord(0.5, forward=0.25, backward=0.125, optimizer=0.0625, memory={"step_end": 8})}
     >>> ComputeWatchedSteps()(WatchedSteps((0,), steps, loop_steps=1))["backward_time"].median
     0.125
@@ -67,6 +70,7 @@ class BackwardTime(_StepSeconds):
 class OptimizerTime(_StepSeconds):
     """Seconds of a step that the optimizer took for its updates.
 
+    >>> from profilerkit.times.steps import StepRecord
     >>> steps = {0: StepRecord(0.5, forward=0.25, backward=0.125, optimizer=0.0625, memory={"step_end": 8})}
     >>> ComputeWatchedSteps()(WatchedSteps((0,), steps, loop_steps=1))["optimizer_time"].median
     0.0625
@@ -81,6 +85,7 @@ class OptimizerTime(_StepSeconds):
 class OtherTime(_StepSeconds):
     """Seconds of a step that are left: loading data, the loss and its gradient, the loop's own code, measuring.
 
+    >>> from profilerkit.times.steps import StepRecord
     >>> steps = {0: StepRecord(0.5, forward=0.25, backward=0.125, optimizer=0.0625, memory={"step_end": 8})}
     >>> ComputeWatchedSteps()(WatchedSteps((0,), steps, loop_steps=1))["other_time"].median
     0.0625
@@ -95,6 +100,7 @@ class OtherTime(_StepSeconds):
 class StepMemory(Metric):
     """The most bytes that were allocated on the device at the end of a part of a step; by part in its mapping.
 
+    >>> from profilerkit.times.steps import StepRecord
     >>> steps = {0: StepRecord(0.5, forward=0.25, backward=0.125, optimizer=0.0625, memory={"step_end": 8})}
     >>> ComputeWatchedSteps()(WatchedSteps((0,), steps, loop_steps=1))["step_memory"]
     {'step_end': 8}
