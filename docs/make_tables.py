@@ -1,4 +1,4 @@
-"""Write the tables of costs into the pages, from the formulas themselves: ``python docs/make_tables.py``.
+"""Write the tables of costs and metrics into the pages: ``python docs/make_tables.py``.
 
 A table stands between two comments, ``.. table of NAME: begin`` and ``.. table of NAME: end``. With ``--check`` nothing
 is written, and the exit code is 1 where a page is not up to date; a test does that too.
@@ -6,10 +6,14 @@ is written, and the exit code is 1 where a page is not up to date; a test does t
 
 from __future__ import annotations
 
+import inspect
+import itertools
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -176,9 +180,63 @@ def _not_one(formulas: Iterable[tuple[str, PerElements]]) -> Iterator[tuple[str,
             yield name, formula
 
 
+def keys_of_metrics() -> tuple[list[Any], list[Any]]:
+    """Return the status keys of the metrics: those of an evaluation and by default, and those on demand."""
+    from profilerkit_metrics import ComputeEvalMetric
+    from profilerkit_metrics.discovery import default_functions
+
+    by_default: list[Any] = []
+    on_demand: list[Any] = []
+    for function in (*default_functions(), ComputeEvalMetric(lambda model, loader: 0.0)):
+        (on_demand if function.ON_DEMAND else by_default).extend(function.bounded_keys())
+    return by_default, on_demand
+
+
+def metrics_in_short() -> str:
+    """Return each metric with the sentence that it says of itself."""
+    rows: list[Row] = []
+    by_default, on_demand = keys_of_metrics()
+    for key in (*by_default, *on_demand):
+        sentence = (inspect.getdoc(type(key)) or "").partition("\n")[0]
+        first, *others = textwrap.wrap(sentence, 88, break_on_hyphens=False)
+        rows += [(f"``{key.NAME}``", first), *(("", line) for line in others)]
+    first = on_demand[0].NAME
+    demand = f'From ``{first}`` on they are computed where they are asked for by name, as in ``metrics=["{first}"]``.'
+    return table(("key", "definition"), rows) + f"\n\n{demand}"
+
+
+def facts_of_metrics() -> str:
+    """Return the formula of each metric, what it leaves out, and where its definition is from."""
+    lines = []
+    for key in itertools.chain(*keys_of_metrics()):
+        lines.append(f"``{key.NAME}``")
+        for title, fact in (("Formula", key.FORMULA), ("Leaves out", key.OMISSIONS), ("Source", key.SOURCE)):
+            wrapped = textwrap.wrap(f"| *{title}:* {fact}.", 114, subsequent_indent="  ", break_on_hyphens=False)
+            lines += [f"    {line}" for line in wrapped]
+        lines.append("")
+    return "\n".join(lines).rstrip()
+
+
+def reference_of_metrics() -> str:
+    """Return an entry of the reference for each public name of the metrics, the functions last."""
+    from profilerkit import ProfilerFunction
+    from profilerkit_metrics.discovery import public_names
+
+    found: list[list[str]] = [[], []]
+    for name, module in sorted(public_names().items()):
+        value = getattr(import_module(module), name)
+        is_class = isinstance(value, type)
+        entry = f".. auto{'class' if is_class else 'data'}:: profilerkit_metrics.{name}\n"
+        is_function = not is_class or issubclass(value, ProfilerFunction)
+        found[is_function].append(entry + ("   :special-members: __call__\n" if is_class and is_function else ""))
+    keys, functions = map("\n".join, found)
+    return f"The metrics:\n\n{keys}\nThe functions that compute them:\n\n{functions}".rstrip()
+
+
 #: Each page, the names of its tables, and what makes them.
 PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "metrics.rst": {
+        "formulas of the metrics": facts_of_metrics,
         "elementary functions": elementary,
         "recurrent gates": recurrent_gates,
         "activations": torch_activations,
@@ -190,6 +248,8 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "TensorFlow's reductions": tensorflow_reductions,
     },
     "conventions.rst": {"gradients": torch_gradients},
+    "api.rst": {"metrics": reference_of_metrics},
+    "../README.rst": {"metrics": metrics_in_short},
 }
 
 
@@ -205,12 +265,39 @@ def page_with_tables(page: str) -> str:
     return text
 
 
+#: What type checkers read of the metrics, whose modules are found when they are used.
+STUB = DOCS.parent / "metrics" / "profilerkit_metrics" / "__init__.pyi"
+
+
+def stub_of_metrics() -> str:
+    """Return the public names of the metrics and the modules that define them, as imports."""
+    from profilerkit_metrics.discovery import public_names
+
+    names = public_names()
+    by_module: dict[str, list[str]] = {}
+    for name, module in names.items():
+        by_module.setdefault(module.rpartition(".")[2], []).append(name)
+    lines = ["# Written by docs/make_tables.py.", ""]
+    for module, members in sorted(by_module.items()):
+        lines += [f"from .{module} import {name} as {name}" for name in sorted(members)]
+    return "\n".join([*lines, "", "__all__ = [", *(f'    "{name}",' for name in sorted(names)), "]", ""])
+
+
+def written() -> dict[Path, str]:
+    """Return what is written, by file."""
+    return {**{DOCS / page: page_with_tables(page) for page in PAGES}, STUB: stub_of_metrics()}
+
+
 def main() -> None:
-    stale = [page for page in PAGES if page_with_tables(page) != (DOCS / page).read_text(encoding="utf-8")]
+    files = written()
+    stale = {
+        path: text for path, text in files.items() if not path.exists() or path.read_text(encoding="utf-8") != text
+    }
     if "--check" in sys.argv:
-        sys.exit(f"tables of {', '.join(stale)} are not up to date: run python docs/make_tables.py" if stale else 0)
-    for page in stale:
-        (DOCS / page).write_text(page_with_tables(page), encoding="utf-8")
+        names = ", ".join(path.name for path in stale)
+        sys.exit(f"tables of {names} are not up to date: run python docs/make_tables.py" if stale else 0)
+    for path, text in stale.items():
+        path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from .inputs import DataLoader, ForwardPass, ModelInputPattern, ModelInputs, TensorSpec
     from .isolation import isolated
     from .piping.function import ExternalProfilerFunction, JointFunction, ProfilerFunction
+    from .piping.plain_metric import metric
     from .piping.quantity import Scale
     from .piping.status import Comparative, Completeness, Failure, Metric, Noted, Partial, StatusKey, Unavailable
     from .plugging.extension import LoadedModel, LoaderInfo, RendererInfo
@@ -121,6 +122,7 @@ __all__ = [
     "hookimpl",
     "isolated",
     "load",
+    "metric",
     "profile",
 ]
 
@@ -188,6 +190,7 @@ _MODULES = {
     "hookimpl": ".hookspecs",
     "isolated": ".isolation",
     "load": ".results.saving",
+    "metric": ".piping.plain_metric",
     "profile": ".api",
 }
 

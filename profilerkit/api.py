@@ -17,7 +17,6 @@ from .piping.status import StatusKey
 from .profiler import Profiler
 from .results.comparison import Comparison
 from .results.report import Report
-from .times.batch_sweep import with_sweep
 
 __all__ = ["compare", "profile"]
 
@@ -79,11 +78,7 @@ def compute(
 
     ``own`` are the names of the caller's arguments, one of which may be meant by an unknown one.
     """
-    given = read_arguments(arguments, [profiler._registry], own, strict=strict, stacklevel=4)
-    wanted = status_names("metrics", metrics)
-    for _ in profiler._each(profiler.status_keys() if wanted is None else wanted, given, strict=strict):
-        pass
-    return profiler.report(None if wanted is None else with_sweep(wanted, profiler._registry, given))
+    return profiler._computed_report(status_names("metrics", metrics), arguments, strict, own)
 
 
 def compare(
@@ -154,10 +149,7 @@ def profiler_of(
 ) -> Profiler:
     """Return a profiler with what every plugin offers for the model, and further functions that take precedence."""
     extra, unwanted = functions_of(functions), status_names("leave_out", leave_out) or ()
-    profiler = Profiler(model, name=name, **own)
-    for function in extra:
-        profiler.register_profiler_function(function, override=True)
-    return profiler.register_defaults(leave_out=unwanted)
+    return Profiler._equipped(model, extra, unwanted, name=name, **own)
 
 
 def functions_of(functions: Any) -> list[ProfilerFunction]:

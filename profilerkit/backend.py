@@ -90,6 +90,8 @@ class RunOptions:
         return ", ".join(said[name] for name in self.given)
 
 
+of_kind("run_options", RunOptions)
+
 #: To run a model for inference, with nothing asked for besides.
 AS_IT_IS = RunOptions()
 

@@ -13,7 +13,6 @@ from .piping.registry import read_arguments
 from .plugging import offers as plugins
 from .protocols import kept_apart
 from .results.comparison import Comparison, told_apart
-from .times.batch_sweep import with_sweep
 
 if TYPE_CHECKING:
     from .profiler import Profiler
@@ -42,10 +41,7 @@ def compare_profilers(
     if checked("recompute", recompute):
         for profiler in everyone:
             profiler.reset_status()
-    asked = [
-        with_sweep(profiler.status_keys() if wanted is None else wanted, profiler._registry, kwargs)
-        for profiler in everyone
-    ]
+    asked = [profiler._registry.requested(wanted, kwargs) for profiler in everyone]
     with ExitStack() as stack:
         for profiler in everyone:
             stack.enter_context(kept_apart(profiler.backend))

@@ -12,8 +12,9 @@ from .backend import Backend
 from .error_text import shown
 from .inputs import DataLoader, ForwardPass, wrap_splits
 from .piping.computation import Computation, Remembered, compute_in_order
-from .piping.function import ProfilerFunction, describe
-from .piping.intrinsic import ComputeInputs, ComputeTrace, InputSource
+from .piping.function import ArgumentBundle, ProfilerFunction, describe
+from .piping.intrinsic import ComputeInputs, ComputeNonzeroTrace, ComputeTrace, ComputeTrainingTrace, InputSource
+from .piping.options import ComputeRunOptions, ComputeSampling
 from .piping.registry import Registry, read_arguments
 from .piping.status import Comparative, Outcome, StatusKey
 from .plugging import offers as plugins
@@ -21,7 +22,6 @@ from .process.locks import PerThread
 from .process.progress import track
 from .protocols import OpensModels, Watches, WatchesLayers, kept_apart, offered
 from .render.display import log
-from .times.batch_sweep import several_sizes, with_sweep
 from .times.layer_times import LayerTimer
 from .times.watching import Watch
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Profiler"]
 
+#: What is registered with every profiler, and not worth a word in its representation.
+_UNNAMED = (ArgumentBundle, ComputeTrainingTrace, ComputeNonzeroTrace)
 P = TypeVar("P", bound="Profiler")
 
 
@@ -64,6 +66,8 @@ class Profiler:
         self.name = checked("name", name) or self.backend.model_name(self.model)
         self.data_splits = self._wrap({} if data_splits is None else data_splits)
         self._registry = Registry()
+        for function in (ComputeRunOptions(), ComputeSampling(), ComputeTrainingTrace(), ComputeNonzeroTrace()):
+            self._registry.register(function, on_demand=True)
         self._memory: dict[str, Remembered] = {}
         #: What values were computed with, for reports.
         self._arguments: dict[str, Any] = {}
@@ -137,6 +141,23 @@ class Profiler:
             self._registry.register(function, on_demand=function.ON_DEMAND, leave_out=kept)
         return self
 
+    @classmethod
+    def _equipped(
+        cls: type[P],
+        model: Any,
+        functions: Iterable[ProfilerFunction] = (),
+        leave_out: Iterable[str] = (),
+        **made_with: Any,
+    ) -> P:
+        """Return a profiler with what every plugin offers for the model, and functions that take precedence.
+
+        ``leave_out`` are status keys that no plugin is to compute; the other arguments are those of the class.
+        """
+        profiler = cls(model, **made_with)
+        for function in functions:
+            profiler._registry.register(function, override=True)
+        return profiler.register_defaults(leave_out=leave_out)
+
     def add_secondary_eval_metric(
         self,
         key: str,
@@ -195,10 +216,7 @@ class Profiler:
         return self.status_to_dict()
 
     def compute(self, names: Iterable[str], *, recompute: bool = False, strict: bool = False, **kwargs: Any) -> None:
-        """Compute the named status keys, keeping failures on them unless ``strict``.
-
-        With several batch sizes they are computed for the first, and ``batch_sweep`` besides.
-        """
+        """Compute the named status keys, keeping failures on them unless ``strict``; arguments as in `profile`."""
         for _ in self.compute_each(names, recompute=recompute, strict=strict, **kwargs):
             pass
 
@@ -210,10 +228,10 @@ class Profiler:
         return self._each(status_names("names", names) or [], given, checked("recompute", recompute), strict)
 
     def _each(
-        self, names: Iterable[str], kwargs: dict[str, Any], recompute: bool = False, strict: bool = False
+        self, names: Iterable[str] | None, kwargs: dict[str, Any], recompute: bool = False, strict: bool = False
     ) -> Iterator[str]:
-        wanted = with_sweep(names, self._registry, kwargs)
-        bindings = [self._registry[name] for name in wanted]  # an unknown name is said before anything is computed
+        requested = self._registry.requested(names, kwargs)
+        bindings = [self._registry[name] for name in requested]  # an unknown name is said before anything is computed
         if kwargs.get("device") is not None:  # and so is a device that is not there
             self.backend.resolve_device(self.model, kwargs["device"])
         self._arguments |= kwargs
@@ -224,7 +242,7 @@ class Profiler:
     def _computation(self, kwargs: Mapping[str, Any], recompute: bool = False) -> Computation:
         provided = {"model": self.model, "data_splits": self.data_splits, "backend": self.backend, "profiler": self}
         path = self._computing.mine()
-        return Computation(self._registry, provided, self._memory, several_sizes(kwargs), recompute, path)
+        return Computation(self._registry, provided, self._memory, kwargs, recompute, path)
 
     # Comparing and showing --------------------------------------------------------------------------------------
 
@@ -276,6 +294,18 @@ class Profiler:
         report = self._report(status_names("names", names))
         plugins.announce(report)
         return report
+
+    def _computed_report(
+        self, names: Iterable[str] | None, arguments: Mapping[str, Any], strict: bool, own: Iterable[str] = ()
+    ) -> Report:
+        """Compute the named status keys, all unless there are names, and return their report; plugins are told of it.
+
+        ``own`` are the names of the caller's own arguments, one of which may be meant by an unknown one.
+        """
+        given = read_arguments(arguments, [self._registry], own, strict=strict, stacklevel=5)
+        for _ in self._each(names, given, strict=strict):
+            pass
+        return self.report(None if names is None else self._registry.requested(names, given))
 
     def _report(self, names: Iterable[str] | None = None) -> Report:
         from .results.building import report_of
@@ -360,7 +390,9 @@ class Profiler:
         self._arguments = {}
 
     def __repr__(self) -> str:
-        functions = ", ".join(describe(function) for function in self._registry.functions())
+        functions = ", ".join(
+            describe(function) for function in self._registry.functions() if not isinstance(function, _UNNAMED)
+        )
         return f"{type(self).__name__}({self.name!r}, backend={self.backend.name!r}, functions=[{functions}])"
 
 

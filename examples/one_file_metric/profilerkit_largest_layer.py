@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-from profilerkit import Metric, ModelTrace, ProfilerFunction, Unavailable, hookimpl
+from profilerkit import ModelTrace, ProfilerFunction, Unavailable, hookimpl, metric
 
 
-class LargestLayer(Metric):
-    """Per cent of the parameters that the layer with most of them has."""
-
-    NAME = "largest_layer"
-    UNIT = "%"
-
-
-class ComputeLargestLayer(ProfilerFunction):
-    """Adds up each layer's own parameters in the trace."""
-
-    def get_bounded_status_keys(self) -> type[Metric]:
-        """Return `LargestLayer`."""
-        return LargestLayer
-
-    def __call__(self, trace: ModelTrace, total_params: int) -> float | Unavailable:
-        """Return the share, in per cent of all parameters."""
-        if not total_params:
-            return Unavailable("the model has no parameters")
-        sizes = [sum(weight.count for weight in layer.parameters) for layer in trace.layers]
-        return 100 * max(sizes) / total_params
+@metric("largest_layer", unit="%", description="Per cent of the parameters that the layer with most of them has.")
+def largest_layer(trace: ModelTrace, total_params: int) -> float | Unavailable:
+    """Return the share, in per cent of all parameters."""
+    if not total_params:
+        return Unavailable("the model has no parameters")
+    sizes = [sum(weight.count for weight in layer.parameters) for layer in trace.layers]
+    return 100 * max(sizes) / total_params
 
 
 @hookimpl
 def profilerkit_profiler_functions() -> list[ProfilerFunction]:
     """Offer the metric to the profilers of every backend."""
-    return [ComputeLargestLayer()]
+    return [largest_layer]

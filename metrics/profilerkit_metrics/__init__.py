@@ -1,91 +1,29 @@
-"""The metrics of profilerkit, written once over the backend interface."""
+"""The metrics of profilerkit, written once over the backend interface.
+
+Every status key and every function of the modules here is a public name. They are found, not listed, when the first of
+them is used; what type checkers read, ``__init__.pyi``, is written by ``docs/make_tables.py``.
+"""
 
 from __future__ import annotations
 
-from .batch_sweep import BatchSweep, ComputeBatchSweep
-from .complexity import ComputeComplexity, ComputeFlops, ComputeParams, Flops, Macs, TotalParams, TrainableParams
-from .evaluation import ComputeEvalMetric, DynamicEvalMetric, EvalMetric, InferenceTime
-from .execution_time import (
-    ComputeExecutionTime,
-    ComputeFirstCall,
-    ComputeTrainingTime,
-    ExecutionTime,
-    FirstCallTime,
-    Throughput,
-    TrainingTime,
-)
-from .layer_times import ComputeLayerTimes, LayerTimes
-from .layerwise import ComputeLayerwiseSummary, LayerwiseData, LayerwiseSummary
-from .memory import ComputeMeasuredMemory, MeasuredMemory, MemoryFootprint
-from .operator_table import ComputeOperatorTable, OperatorTable
-from .pruning import ComputeEffectiveMacs, ComputeSparsity, EffectiveMacs, Sparsity
-from .size import ComputeSize, ModelSize
-from .training import (
-    ComputeTraining,
-    TrainingFlops,
-    TrainingLayers,
-    TrainingMacs,
-    TrainingMemory,
-    TrainingMemoryParts,
-)
-from .watched_steps import (
-    BackwardTime,
-    ComputeWatchedSteps,
-    ForwardTime,
-    OptimizerTime,
-    OtherTime,
-    StepMemory,
-    StepTime,
-)
+from importlib import import_module
+from typing import Any
 
-__all__ = [
-    "BackwardTime",
-    "BatchSweep",
-    "ComputeBatchSweep",
-    "ComputeComplexity",
-    "ComputeEffectiveMacs",
-    "ComputeEvalMetric",
-    "ComputeExecutionTime",
-    "ComputeFirstCall",
-    "ComputeFlops",
-    "ComputeLayerTimes",
-    "ComputeLayerwiseSummary",
-    "ComputeMeasuredMemory",
-    "ComputeOperatorTable",
-    "ComputeParams",
-    "ComputeSize",
-    "ComputeSparsity",
-    "ComputeTraining",
-    "ComputeTrainingTime",
-    "ComputeWatchedSteps",
-    "DynamicEvalMetric",
-    "EffectiveMacs",
-    "EvalMetric",
-    "ExecutionTime",
-    "FirstCallTime",
-    "Flops",
-    "ForwardTime",
-    "InferenceTime",
-    "LayerTimes",
-    "LayerwiseData",
-    "LayerwiseSummary",
-    "Macs",
-    "MeasuredMemory",
-    "MemoryFootprint",
-    "ModelSize",
-    "OperatorTable",
-    "OptimizerTime",
-    "OtherTime",
-    "Sparsity",
-    "StepMemory",
-    "StepTime",
-    "Throughput",
-    "TotalParams",
-    "TrainableParams",
-    "TrainingFlops",
-    "TrainingLayers",
-    "TrainingMacs",
-    "TrainingMemory",
-    "TrainingMemoryParts",
-    "TrainingTime",
-]
+
+def _public_names() -> dict[str, str]:
+    names: dict[str, str] = import_module(f"{__name__}.discovery").public_names()
+    return names
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__all__":
+        return sorted(_public_names())
+    module = None if name.startswith("_") else _public_names().get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(module), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_public_names()})

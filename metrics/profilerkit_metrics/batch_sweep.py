@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from profilerkit import (
-    Failure,
     InputError,
     JointFunction,
     Metric,
@@ -14,17 +13,17 @@ from profilerkit import (
     NotOfferedError,
     Partial,
     Profiler,
-    Unavailable,
 )
 from profilerkit.arguments.checking import checked
-from profilerkit.backend import Backend, DeviceLike
+from profilerkit.backend import Backend, RunOptions
 from profilerkit.error_text import error_line
 from profilerkit.errors import WithoutValuesError
 from profilerkit.inputs import ModelInputs
 from profilerkit.piping.quantity import format_number
 from profilerkit.times.batch_sweep import BatchSweep as Sweep
+from profilerkit.times.measurement import Sampling
 
-from .execution_time import measured_in_turn, options_of
+from .execution_time import measured_in_turn
 
 __all__ = ["BatchSweep", "ComputeBatchSweep"]
 
@@ -33,9 +32,22 @@ USUAL_SIZES = (1, 2, 4, 8, 16, 32)
 
 
 class BatchSweep(Metric):
-    """Execution time, throughput and peak memory over several batch sizes, and the knee of the throughput."""
+    """Execution time, throughput and peak memory over several batch sizes, and the knee of the throughput.
+
+    >>> from torch import nn
+    >>> from profilerkit import profile
+    >>> report = profile(nn.Linear(8, 2), input_shape=(8,), metrics=["macs"], batch_size=(1, 2), num_iters=2)
+    >>> [row["batch_size"] for row in report["batch_sweep"]]
+    [1, 2]
+    """
 
     NAME = "batch_sweep"
+    FORMULA = (
+        "for each batch size execution_time, batch size / its median, and memory_footprint; the knee is the "
+        "smallest size with 90 % of the best throughput"
+    )
+    OMISSIONS = "batch sizes between those that were tried"
+    SOURCE = "profilerkit's own definition"
 
     def show(self) -> str:
         """Say where the knee is; the table is the value."""
@@ -53,31 +65,20 @@ class ComputeBatchSweep(JointFunction):
     Computed where it is asked for by name, and where several batch sizes are given.
     """
 
+    KEYS = (BatchSweep,)
+    COMPUTED_WITH = ("batch_sizes",)
     ON_DEMAND = True
     ONLY_THROUGH_BACKEND = True
-
-    def get_bounded_status_keys(self) -> type[Metric]:
-        """Return `BatchSweep`."""
-        return BatchSweep
 
     def __call__(
         self,
         profiler: Profiler,
         model: Any,
         backend: Backend,
+        run_options: RunOptions,
+        sampling: Sampling,
         batch_sizes: Iterable[int] = USUAL_SIZES,
         split: str | None = None,
-        device: DeviceLike = None,
-        mode: str | None = None,
-        training: bool = False,
-        compile: Any = False,
-        autocast: Any = None,
-        num_threads: int | None = None,
-        num_iters: int | None = None,
-        warmup: int | None = None,
-        drop_first: int | None = None,
-        relative_precision: float = 0.02,
-        max_seconds: float = 3.0,
     ) -> Any:
         """Return the `BatchSweep`; a lower bound where the model fails at some of the sizes.
 
@@ -85,21 +86,14 @@ class ComputeBatchSweep(JointFunction):
             profiler: The model's profiler, which provides the inputs.
             model: The model.
             backend: The model's backend.
+            run_options: How to run it; a compiled model is compiled for each size. In training, the memory is that of
+                training steps too.
+            sampling: How often it is run at each size.
             batch_sizes: The sizes; 1, 2, 4, 8, 16 and 32 unless given. Several as ``batch_size`` come here too.
             split: The data split that inputs are read from, where they come from data.
-            device: Where to run; as `ComputeExecutionTime` reads this and what follows.
-            mode: How to run.
-            training: Time training steps; the memory is theirs too.
-            compile: Time the compiled model; it is compiled for each size.
-            autocast: Run under automatic mixed precision.
-            num_threads: How many threads an operator may use.
-            num_iters: A fixed number of samples for each size.
-            warmup: A fixed number of calls left out first, for each size.
-            drop_first: The other name of ``warmup``.
-            relative_precision: How well each median must be known.
-            max_seconds: When to stop at the latest, for each size.
         """
-        return self.measure_together([{name: value for name, value in locals().items() if name != "self"}])[0]
+        given = {"profiler": profiler, "model": model, "backend": backend, "batch_sizes": batch_sizes, "split": split}
+        return self.alone(**given, run_options=run_options, sampling=sampling)
 
     def measure_together(self, calls: Sequence[Mapping[str, Any]]) -> Sequence[Any]:
         """Return the sweeps of several models: at each size they are measured in turn."""
@@ -110,10 +104,8 @@ class ComputeBatchSweep(JointFunction):
             try:
                 for own, row in zip(rows, _rows_at(size, calls), strict=True):
                     own.append(row)
-            except (InputError, NotOfferedError, WithoutValuesError) as error:
-                if len(calls) > 1:
-                    raise
-                return [Failure(error) if isinstance(error, InputError) else Unavailable(str(error))]
+            except (InputError, NotOfferedError, WithoutValuesError):  # no size is better than another
+                raise
             except Exception as error:  # out of memory, most often: the other sizes are fine
                 failed[size] = error
         if len(failed) == len(sizes):
@@ -135,7 +127,9 @@ def _rows_at(size: int, calls: Sequence[Mapping[str, Any]]) -> Iterator[dict[str
             "batch_size": size,
             "execution_time": time,
             "throughput": size / time.median,
-            "memory_footprint": _memory(twin, "training_memory" if call["training"] else "memory_footprint", size, how),
+            "memory_footprint": _memory(
+                twin, "training_memory" if call["run_options"].training else "memory_footprint", size, how
+            ),
         }
 
 
@@ -150,7 +144,8 @@ def _memory(profiler: Profiler, key: str, size: int, how: Mapping[str, Any]) -> 
 
 
 def _said(sweep: Sweep, first: int, failed: Mapping[int, Exception], call: Mapping[str, Any]) -> Any:
-    notes = [str(options_of(call))] if options_of(call).given else []
+    options: RunOptions = call["run_options"]
+    notes = [str(options)] if options.given else []
     noisy = [str(row["batch_size"]) for row in sweep if row["execution_time"].warning]
     notes += [f"noisy at batch size {', '.join(noisy)}"] if noisy else []
     notes.append(f"what is not in this table is for a batch of {first}, the first size")

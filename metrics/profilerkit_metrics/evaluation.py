@@ -34,9 +34,19 @@ __all__ = ["ComputeEvalMetric", "DynamicEvalMetric", "EvalMetric", "InferenceTim
 
 
 class EvalMetric(Metric):
-    """What the evaluation function returned on its data split."""
+    """What the evaluation function returned on its data split.
+
+    >>> from torch import nn
+    >>> from profilerkit import profile
+    >>> data, function = {"test": [0, 1]}, ComputeEvalMetric(lambda model, loader: 7)
+    >>> profile(nn.Linear(8, 2), input_shape=(8,), data_splits=data, functions=function)["eval_metric"]
+    7
+    """
 
     NAME = "eval_metric"
+    FORMULA = "what the evaluation function returns"
+    OMISSIONS = "data outside of its split"
+    SOURCE = "the evaluation function"
 
     def __init__(
         self,
@@ -75,12 +85,22 @@ class DynamicEvalMetric(EvalMetric):
 
 
 class InferenceTime(Metric):
-    """Seconds the evaluation took over its whole data split."""
+    """Seconds the evaluation took over its whole data split.
+
+    >>> from torch import nn
+    >>> from profilerkit import profile
+    >>> data, function = {"test": [0, 1]}, ComputeEvalMetric(lambda model, loader: 7)
+    >>> profile(nn.Linear(8, 2), input_shape=(8,), data_splits=data, functions=function)["inference_time"] > 0
+    True
+    """
 
     NAME = "inference_time"
     UNIT = "s"
     SCALE = Scale.TIME
     COMPARATIVE = Comparative.RECIPROCAL
+    FORMULA = "seconds from the call of the evaluation function until it returns"
+    OMISSIONS = "moving the model to the device"
+    SOURCE = "profilerkit's own definition"
 
 
 class ComputeEvalMetric(ExternalProfilerFunction):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 from profilerkit import (
@@ -13,13 +14,11 @@ from profilerkit import (
     Measurement,
     Metric,
     Noted,
-    NotOfferedError,
     ProfilerFunction,
     Scale,
     Unavailable,
-    WithoutValuesError,
 )
-from profilerkit.backend import Backend, DeviceLike, RunOptions
+from profilerkit.backend import Backend, RunOptions
 from profilerkit.inputs import ModelInputs
 from profilerkit.piping.intrinsic import batch_size_of
 from profilerkit.protocols import RunsInRanks
@@ -35,139 +34,129 @@ __all__ = [
     "TrainingTime",
 ]
 
-_OPTIONS = ("training", "compile", "autocast", "num_threads", "device", "mode")
-
 
 class ExecutionTime(Metric):
-    """Seconds for one forward pass in inference mode: the median, with its confidence interval."""
+    """Seconds for one forward pass in inference mode: the median, with its confidence interval.
+
+    >>> from torch import nn
+    >>> from profilerkit import profile
+    >>> report = profile(nn.Linear(8, 2), input_shape=(8,), metrics=["execution_time"], num_iters=3)
+    >>> len(report["execution_time"].samples)
+    3
+    """
 
     NAME = "execution_time"
     UNIT = "s"
     SCALE = Scale.TIME
     COMPARATIVE = Comparative.RECIPROCAL
+    FORMULA = "median of the samples; its interval lies between two order statistics"
+    OMISSIONS = "loading data and moving it to the device"
+    SOURCE = "the sign-test interval of the median: Conover, Practical Nonparametric Statistics, section 3.2"
 
 
 class Throughput(Metric):
-    """Samples through the model in one second, from the execution time of the batch."""
+    """Samples through the model in one second, from the execution time of the batch.
+
+    >>> from torch import nn
+    >>> from profilerkit import profile
+    >>> report = profile(nn.Linear(8, 2), input_shape=(8,), metrics=["throughput"], num_iters=3)
+    >>> len(report["throughput"].samples)
+    3
+    """
 
     NAME = "throughput"
     UNIT = "samples/s"
     COMPARATIVE = Comparative.DIV
+    FORMULA = "batch size / each sample of the execution time"
+    OMISSIONS = "loading data; it is unavailable where the inputs share no first dimension"
+    SOURCE = "profilerkit's own definition"
 
 
 class TrainingTime(Metric):
-    """Seconds for one training step: the forward pass in training mode, and the gradients of the trainable weights."""
+    """Seconds for one training step: the forward pass in training mode, and the gradients of the trainable weights.
+
+    >>> from torch import nn
+    >>> from profilerkit import profile
+    >>> report = profile(nn.Linear(8, 2), input_shape=(8,), metrics=["training_time"], num_iters=3)
+    >>> len(report["training_time"].samples)
+    3
+    """
 
     NAME = "training_time"
     UNIT = "s"
     SCALE = Scale.TIME
     COMPARATIVE = Comparative.RECIPROCAL
+    FORMULA = "median of the samples of one training step"
+    OMISSIONS = "the loss, the optimizer's update, loading data"
+    SOURCE = "as execution_time"
 
 
 class FirstCallTime(Metric):
-    """Seconds that the first call takes, tracing and compiling the model included."""
+    """Seconds that the first call takes, tracing and compiling the model included.
+
+    >>> from torch import nn
+    >>> from profilerkit import profile
+    >>> report = profile(nn.Linear(8, 2), input_shape=(8,), metrics=["first_call_time"])
+    >>> report.status("first_call_time").completeness.value
+    'unavailable'
+    """
 
     NAME = "first_call_time"
     UNIT = "s"
     SCALE = Scale.TIME
     COMPARATIVE = Comparative.RECIPROCAL
+    FORMULA = "seconds from the first call until the device is done"
+    OMISSIONS = "reading the model; it is unavailable where nothing is compiled"
+    SOURCE = "profilerkit's own definition"
 
 
 class ComputeFirstCall(ProfilerFunction):
     """Says what the first call takes, apart from all later ones. Computed where it is asked for by name."""
 
+    KEYS = (FirstCallTime,)
     ON_DEMAND = True
     ONLY_THROUGH_BACKEND = True
 
-    def get_bounded_status_keys(self) -> type[Metric]:
-        """Return `FirstCallTime`."""
-        return FirstCallTime
-
-    def __call__(
-        self,
-        model: Any,
-        backend: Backend,
-        inputs: Any,
-        device: DeviceLike = None,
-        mode: str | None = None,
-        training: bool = False,
-        compile: Any = False,
-        autocast: Any = None,
-        num_threads: int | None = None,
-    ) -> Any:
+    def __call__(self, model: Any, backend: Backend, inputs: Any, run_options: RunOptions) -> Any:
         """Return the seconds; unavailable where nothing is compiled, and for a model without values."""
-        options = RunOptions(training, compile, autocast, num_threads, device, mode)
-        try:
-            with backend.run(model, ModelInputs.of(inputs), options) as run:
-                seconds = run.first_call_seconds
-        except (NotOfferedError, WithoutValuesError) as error:
-            return Unavailable(str(error))
-        nothing = f"the {backend.name} backend compiles nothing in mode {backend.mode(options)!r}: all calls are alike"
-        return Unavailable(nothing) if seconds is None else _noted(seconds, options)
+        with backend.run(model, ModelInputs.of(inputs), run_options) as run:
+            seconds = run.first_call_seconds
+        mode = backend.mode(run_options)
+        nothing = f"the {backend.name} backend compiles nothing in mode {mode!r}: all calls are alike"
+        return Unavailable(nothing) if seconds is None else _noted(seconds, run_options)
 
 
 class ComputeExecutionTime(JointFunction):
     """Measures the time of a forward pass; of several models in turn where they are compared."""
 
+    KEYS = (ExecutionTime, Throughput)
     ONLY_THROUGH_BACKEND = True
 
-    def get_bounded_status_keys(self) -> tuple[type[Metric], ...]:
-        """Return `ExecutionTime` and `Throughput`."""
-        return ExecutionTime, Throughput
-
     def __call__(
-        self,
-        model: Any,
-        backend: Backend,
-        inputs: Any,
-        device: DeviceLike = None,
-        mode: str | None = None,
-        training: bool = False,
-        compile: Any = False,
-        autocast: Any = None,
-        num_threads: int | None = None,
-        num_iters: int | None = None,
-        warmup: int | None = None,
-        drop_first: int | None = None,
-        relative_precision: float = 0.02,
-        max_seconds: float = 3.0,
+        self, model: Any, backend: Backend, inputs: Any, run_options: RunOptions, sampling: Sampling
     ) -> dict[str, Any]:
         """Return the `Measurement` of a forward pass, or of a training step.
 
         Args:
-            model: The model; it runs in inference mode unless ``training``.
+            model: The model; it runs in inference mode unless the options say otherwise.
             backend: The model's backend.
             inputs: What it is called with.
-            device: Where to run; where the model is unless given.
-            mode: How to run, as the backend calls it: "graph", "eager", "xla"; its usual way unless given.
-            training: Time training steps: the forward pass in training mode, and the gradients of the sum of its
-                outputs by the trainable weights. The loss and the optimizer's update are not part of it.
-            compile: Time the compiled model: True, or (in torch) a compiler's name or arguments for ``torch.compile``.
-            autocast: Run under automatic mixed precision: True, or a dtype.
-            num_threads: How many threads an operator may use meanwhile; as many as before unless given.
-            num_iters: A fixed number of samples; until the median is known well enough unless given.
-            warmup: A fixed number of calls left out first; until the times settle unless given.
-            drop_first: The other name of ``warmup``.
-            relative_precision: How well the median must be known: 0.02 is plus or minus 2 %.
-            max_seconds: When to stop at the latest; several models together get this time for each.
+            run_options: How to run it; the caller gives its parts: ``mode``, ``device``, ``training`` and so on.
+            sampling: How often; the caller gives its parts: ``num_iters``, ``warmup``, ``max_seconds`` and so on.
         """
-        arguments = {name: value for name, value in locals().items() if name != "self"}
-        result: dict[str, Any] = self.measure_together([arguments])[0]
-        return result
+        times: dict[str, Any] = self.alone(
+            model=model, backend=backend, inputs=inputs, run_options=run_options, sampling=sampling
+        )
+        return times
 
     def measure_together(self, calls: Sequence[Mapping[str, Any]]) -> Sequence[dict[str, Any]]:
         """Return the measurements of several models, taken in turn."""
         inputs = [ModelInputs.of(call["inputs"]) for call in calls]
-        try:
-            measured = measured_in_turn(calls, inputs)
-        except (NotOfferedError, WithoutValuesError) as error:
-            if len(calls) > 1:
-                raise
-            return [dict.fromkeys((ExecutionTime.NAME, Throughput.NAME), Unavailable(str(error)))]
+        measured = measured_in_turn(calls, inputs)
         return [
             {
-                ExecutionTime.NAME: _noted(time, options_of(call)),
-                Throughput.NAME: _noted(_throughput(time, batch_size_of(own, call["backend"])), options_of(call)),
+                ExecutionTime.NAME: _noted(time, call["run_options"]),
+                Throughput.NAME: _noted(_throughput(time, batch_size_of(own, call["backend"])), call["run_options"]),
             }
             for call, own, time in zip(calls, inputs, measured, strict=True)
         ]
@@ -189,72 +178,34 @@ def _ranks(backend: Backend, model: Any) -> int:
 class ComputeTrainingTime(JointFunction):
     """Measures the time of a training step; of several models in turn. Computed where it is asked for by name."""
 
+    KEYS = (TrainingTime,)
     ON_DEMAND = True
     ONLY_THROUGH_BACKEND = True
 
-    def get_bounded_status_keys(self) -> type[Metric]:
-        """Return `TrainingTime`."""
-        return TrainingTime
-
-    def __call__(
-        self,
-        model: Any,
-        backend: Backend,
-        inputs: Any,
-        device: DeviceLike = None,
-        mode: str | None = None,
-        compile: Any = False,
-        autocast: Any = None,
-        num_threads: int | None = None,
-        num_iters: int | None = None,
-        warmup: int | None = None,
-        drop_first: int | None = None,
-        relative_precision: float = 0.02,
-        max_seconds: float = 3.0,
-    ) -> Any:
+    def __call__(self, model: Any, backend: Backend, inputs: Any, run_options: RunOptions, sampling: Sampling) -> Any:
         """Return the `Measurement` of a training step; the arguments are those of `ComputeExecutionTime`."""
-        return self.measure_together([{name: value for name, value in locals().items() if name != "self"}])[0]
+        return self.alone(model=model, backend=backend, inputs=inputs, run_options=run_options, sampling=sampling)
 
     def measure_together(self, calls: Sequence[Mapping[str, Any]]) -> Sequence[Any]:
         """Return the measurements of several models, taken in turn."""
-        steps = [{**call, "training": True} for call in calls]
-        try:
-            measured = measured_in_turn(steps, [ModelInputs.of(call["inputs"]) for call in calls])
-        except (NotOfferedError, WithoutValuesError) as error:
-            if len(calls) > 1:
-                raise
-            return [Unavailable(str(error))]
+        steps = [{**call, "run_options": replace(call["run_options"], training=True)} for call in calls]
+        measured = measured_in_turn(steps, [ModelInputs.of(call["inputs"]) for call in calls])
         return [
-            _noted(time, options_of({**call, "training": False})) for time, call in zip(measured, steps, strict=True)
+            _noted(time, replace(call["run_options"], training=False))
+            for time, call in zip(measured, calls, strict=True)
         ]
 
 
 def measured_in_turn(calls: Sequence[Mapping[str, Any]], inputs: Sequence[ModelInputs]) -> list[Measurement]:
     """Return the time of each model, taken in turn; the arguments are those of `ComputeExecutionTime`."""
-    sampling = sampling_of(calls[0])
+    sampling: Sampling = calls[0]["sampling"]
     _require_equal_calls(sampling, max(_ranks(call["backend"], call["model"]) for call in calls))
     with ExitStack() as running:
         passes = [
-            running.enter_context(call["backend"].run(call["model"], own, options_of(call)))
+            running.enter_context(call["backend"].run(call["model"], own, call["run_options"]))
             for call, own in zip(calls, inputs, strict=True)
         ]
         return measure_interleaved(passes, sampling)
-
-
-def sampling_of(call: Mapping[str, Any]) -> Sampling:
-    """Return how to sample, from the arguments of a function; raises `InputError` for two warm-ups."""
-    warmup, drop_first = call["warmup"], call["drop_first"]
-    if None not in (warmup, drop_first) and warmup != drop_first:
-        raise InputError(f"warmup={warmup} and drop_first={drop_first} are two names of one number; give one of them")
-    return Sampling(
-        **{name: call[name] for name in ("num_iters", "relative_precision", "max_seconds")},
-        warmup=drop_first if warmup is None else warmup,
-    )
-
-
-def options_of(call: Mapping[str, Any]) -> RunOptions:
-    """Return how to run the model, from the arguments of a function."""
-    return RunOptions(**{name: call[name] for name in _OPTIONS})
 
 
 def _noted(value: Any, options: RunOptions) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from profilerkit import Metric, NotOfferedError, Partial, ProfilerFunction, Unavailable, WithoutValuesError
+from profilerkit import Metric, Partial, ProfilerFunction, Unavailable
 from profilerkit.backend import Backend, DeviceLike
 from profilerkit.inputs import ModelInputs
 from profilerkit.protocols import TimesLayers, offered
@@ -15,9 +15,22 @@ __all__ = ["ComputeLayerTimes", "LayerTimes"]
 
 
 class LayerTimes(Metric):
-    """Seconds of each layer, forward and backward, as a table: medians over several passes, and their samples."""
+    """Seconds of each layer, forward and backward, as a table: medians over several passes, and their samples.
+
+    >>> from torch import nn
+    >>> from profilerkit import profile
+    >>> table = profile(nn.Linear(8, 2), input_shape=(8,), metrics=["layer_times"], passes=2)["layer_times"]
+    >>> table[0]["forward_seconds"] > 0
+    True
+    """
 
     NAME = "layer_times"
+    FORMULA = (
+        "medians over the passes of the seconds between the begin and the end of each layer; own times are "
+        "those without the layers inside"
+    )
+    OMISSIONS = "work outside of all layers, which is on the row of the model itself"
+    SOURCE = "the clock of the device: events on GPUs, the CPU's clock elsewhere"
 
     def show(self) -> str:
         """Say how many layers there are; the table is the value."""
@@ -29,12 +42,9 @@ class LayerTimes(Metric):
 class ComputeLayerTimes(ProfilerFunction):
     """Times every layer: with the layers inside it, and its own work alone. Computed where it is asked for by name."""
 
+    KEYS = (LayerTimes,)
     ON_DEMAND = True
     ONLY_THROUGH_BACKEND = True
-
-    def get_bounded_status_keys(self) -> type[Metric]:
-        """Return `LayerTimes`."""
-        return LayerTimes
 
     def __call__(
         self,
@@ -63,10 +73,7 @@ class ComputeLayerTimes(ProfilerFunction):
         """
         if watched is not None:
             return layer_time_table(watched.layers) if watched.layers else Unavailable(watched.reasons["forward"])
-        try:
-            times = offered(backend, TimesLayers).layer_times(model, ModelInputs.of(inputs), device, passes, backward)
-        except (NotOfferedError, WithoutValuesError) as error:
-            return Unavailable(str(error))
+        times = offered(backend, TimesLayers).layer_times(model, ModelInputs.of(inputs), device, passes, backward)
         table = layer_time_table(times)
         missing = tuple(time.missing for time in times if time.missing and not time.path)
         return Partial(table, missing) if missing else table

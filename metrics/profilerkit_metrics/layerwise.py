@@ -4,23 +4,44 @@ from __future__ import annotations
 
 from typing import Any
 
-from profilerkit import Failure, ProfilerFunction, StatusKey
+from profilerkit import ProfilerFunction, StatusKey
 from profilerkit.render import layer_text
+from profilerkit.trace.completeness import TracePart
 from profilerkit.trace.records import ModelTrace
 
 __all__ = ["ComputeLayerwiseSummary", "LayerwiseData", "LayerwiseSummary", "layerwise"]
 
 
 class LayerwiseData(StatusKey):
-    """The per-layer table as data: a `LayerTable`, with ``top(k, by=...)`` and ``to_pandas()``."""
+    """The per-layer table as data: a `LayerTable`, with ``top(k, by=...)`` and ``to_pandas()``.
+
+    >>> from torch import nn
+    >>> from profilerkit import profile
+    >>> profile(nn.Linear(8, 2), input_shape=(8,), metrics=["layerwise_data"])["layerwise_data"][0]["macs"]
+    16
+    """
 
     NAME = "layerwise_data"
+    DERIVED_FROM = TracePart.LAYERS
+    FORMULA = "the static counts of each layer, with and without the layers inside it"
+    OMISSIONS = "work outside of all layers is on the row of the model itself"
+    SOURCE = "profilerkit's own definition"
 
 
 class LayerwiseSummary(StatusKey):
-    """The per-layer table as text, written when it is first asked for."""
+    """The per-layer table as text, written when it is first asked for.
+
+    >>> from torch import nn
+    >>> from profilerkit import profile
+    >>> "Linear" in profile(nn.Linear(8, 2), input_shape=(8,), metrics=["layerwise_summary"])["layerwise_summary"]
+    True
+    """
 
     NAME = "layerwise_summary"
+    DERIVED_FROM = TracePart.LAYERS
+    FORMULA = "layerwise_data as text"
+    OMISSIONS = "columns that layerwise_data has besides"
+    SOURCE = "profilerkit's own definition"
     _text: str | None = None
 
     @property
@@ -35,9 +56,7 @@ class LayerwiseSummary(StatusKey):
 class ComputeLayerwiseSummary(ProfilerFunction):
     """Computes the per-layer table."""
 
-    def get_bounded_status_keys(self) -> tuple[type[StatusKey], ...]:
-        """Return `LayerwiseSummary` and `LayerwiseData`."""
-        return LayerwiseSummary, LayerwiseData
+    KEYS = (LayerwiseSummary, LayerwiseData)
 
     def __call__(self, trace: ModelTrace) -> dict[str, Any]:
         """Return the table as text and as data."""
@@ -46,6 +65,4 @@ class ComputeLayerwiseSummary(ProfilerFunction):
 
 def layerwise(trace: ModelTrace) -> dict[str, Any]:
     """Return the per-layer table by the names of both its forms."""
-    if trace.failure is not None:
-        return {LayerwiseSummary.NAME: Failure(trace.failure), LayerwiseData.NAME: Failure(trace.failure)}
     return {LayerwiseSummary.NAME: trace.table, LayerwiseData.NAME: trace.table}

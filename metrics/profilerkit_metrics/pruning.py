@@ -4,44 +4,49 @@ from __future__ import annotations
 
 from typing import Any
 
-from profilerkit import (
-    Comparative,
-    Failure,
-    Metric,
-    Noted,
-    NotOfferedError,
-    Partial,
-    ProfilerFunction,
-    Scale,
-    Unavailable,
-    WithoutValuesError,
-)
+from profilerkit import Comparative, Metric, Noted, ProfilerFunction, Scale, Unavailable
 from profilerkit.backend import Backend
-from profilerkit.inputs import ModelInputs
-from profilerkit.protocols import CountsNonzero, ReadsWeights, offered
-from profilerkit.trace.ignoring import Ignored, without_layers
+from profilerkit.protocols import ReadsWeights, offered
+from profilerkit.trace.completeness import TracePart
+from profilerkit.trace.records import ModelTrace
 
 __all__ = ["ComputeEffectiveMacs", "ComputeSparsity", "EffectiveMacs", "Sparsity"]
 
 
 class EffectiveMacs(Metric):
-    """Multiply-accumulates of one forward pass without those whose weight is zero."""
+    """Multiply-accumulates of one forward pass without those whose weight is zero.
+
+    >>> from torch import nn
+    >>> from profilerkit import profile
+    >>> profile(nn.Linear(8, 2), input_shape=(8,), metrics=["effective_macs"])["effective_macs"]
+    16
+    """
 
     NAME = "effective_macs"
+    FRIENDLY_NAME = "Effective MACs"
     UNIT = "MACs"
     SCALE = Scale.SI
     COMPARATIVE = Comparative.RECIPROCAL
-
-    def friendly_name(self) -> str:
-        """Return the field's term."""
-        return "Effective MACs"
+    DERIVED_FROM = TracePart.OPERATORS
+    FORMULA = "sum over operators of macs * nonzero weights / weights"
+    OMISSIONS = "zeros among activations"
+    SOURCE = "profilerkit's own definition"
 
 
 class Sparsity(Metric):
-    """Share of the parameters' elements that are zero."""
+    """Share of the parameters' elements that are zero.
+
+    >>> from torch import nn
+    >>> from profilerkit import profile
+    >>> profile(nn.Linear(8, 2), input_shape=(8,), metrics=["sparsity"])["sparsity"]
+    0.0
+    """
 
     NAME = "sparsity"
     COMPARATIVE = Comparative.DIFF
+    FORMULA = "elements that are zero / elements, of the floating-point parameters"
+    OMISSIONS = "buffers, integer parameters"
+    SOURCE = "profilerkit's own definition"
 
 
 class ComputeEffectiveMacs(ProfilerFunction):
@@ -51,43 +56,25 @@ class ComputeEffectiveMacs(ProfilerFunction):
     Whether a device is any faster for the zeros is another question: most run the dense product.
     """
 
+    KEYS = (EffectiveMacs,)
     ON_DEMAND = True
     ONLY_THROUGH_BACKEND = True
 
-    def get_bounded_status_keys(self) -> type[Metric]:
-        """Return `EffectiveMacs`."""
-        return EffectiveMacs
-
-    def __call__(self, model: Any, backend: Backend, inputs: Any, ignore: Ignored = ()) -> Any:
-        """Return the count, a lower bound where the trace misses something; unavailable where there are no values.
-
-        ``ignore`` leaves layers out, as it does out of ``macs``.
-        """
-        try:
-            trace = without_layers(offered(backend, CountsNonzero).trace_nonzero(model, ModelInputs.of(inputs)), ignore)
-        except (NotOfferedError, WithoutValuesError) as error:
-            return Unavailable(str(error))
-        if trace.failure is not None:
-            return Failure(trace.failure)
-        return Partial(trace.macs, trace.missing) if trace.uncounted else trace.macs
+    def __call__(self, nonzero_trace: ModelTrace) -> int:
+        """Return the count; unavailable where the weights have no values."""
+        return nonzero_trace.macs
 
 
 class ComputeSparsity(ProfilerFunction):
     """Counts the zeros among the weights; the model is not run. Computed where it is asked for by name."""
 
+    KEYS = (Sparsity,)
     ON_DEMAND = True
     ONLY_THROUGH_BACKEND = True
 
-    def get_bounded_status_keys(self) -> type[Metric]:
-        """Return `Sparsity`."""
-        return Sparsity
-
     def __call__(self, model: Any, backend: Backend, total_params: int) -> Any:
         """Return the share, of the floating-point weights where there are others; unavailable without values."""
-        try:
-            zeros, elements = offered(backend, ReadsWeights).zero_weights(model)
-        except (NotOfferedError, WithoutValuesError) as error:
-            return Unavailable(str(error))
+        zeros, elements = offered(backend, ReadsWeights).zero_weights(model)
         if not elements:
             return Unavailable("the model has no floating-point parameters")
         share = zeros / elements

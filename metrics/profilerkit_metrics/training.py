@@ -7,10 +7,8 @@ from typing import Any
 
 from profilerkit import (
     Comparative,
-    Failure,
     Metric,
     Noted,
-    NotOfferedError,
     Partial,
     ProfilerFunction,
     Scale,
@@ -18,9 +16,8 @@ from profilerkit import (
 )
 from profilerkit.backend import Backend
 from profilerkit.backend_kit.optimizers import OptimizerBytes, optimizer_bytes
-from profilerkit.inputs import ModelInputs
-from profilerkit.protocols import HoldsOptimizer, ReadsOptimizers, Trains, offered
-from profilerkit.trace.ignoring import Ignored, without_layers
+from profilerkit.protocols import HoldsOptimizer, ReadsOptimizers
+from profilerkit.trace.completeness import TracePart
 from profilerkit.trace.records import ModelTrace
 
 __all__ = [
@@ -34,38 +31,62 @@ __all__ = [
 
 
 class TrainingMacs(Metric):
-    """Multiply-accumulates of one training step: the forward pass and the gradients of the trainable weights."""
+    """Multiply-accumulates of one training step: the forward pass and the gradients of the trainable weights.
+
+    >>> from torch import nn
+    >>> from profilerkit import profile
+    >>> profile(nn.Linear(8, 2), input_shape=(8,), metrics=["training_macs"])["training_macs"]
+    32
+    """
 
     NAME = "training_macs"
+    DERIVED_FROM = TracePart.OPERATORS
+    FRIENDLY_NAME = "Training MACs"
     UNIT = "MACs"
     SCALE = Scale.SI
     COMPARATIVE = Comparative.RECIPROCAL
-
-    def friendly_name(self) -> str:
-        """Return the field's term."""
-        return "Training MACs"
+    FORMULA = "macs of the forward pass in training mode + those of the gradients by the trainable weights"
+    OMISSIONS = "the loss and the optimizer's update"
+    SOURCE = "counted operator by operator, not taken for three forward passes"
 
 
 class TrainingFlops(Metric):
-    """All floating-point operations of one training step, two for each multiply-accumulate."""
+    """All floating-point operations of one training step, two for each multiply-accumulate.
+
+    >>> from torch import nn
+    >>> from profilerkit import profile
+    >>> profile(nn.Linear(8, 2), input_shape=(8,), metrics=["training_flops"])["training_flops"]
+    68
+    """
 
     NAME = "training_flops"
+    DERIVED_FROM = TracePart.OPERATORS
+    FRIENDLY_NAME = "Training FLOPs"
     UNIT = "FLOPs"
     SCALE = Scale.SI
     COMPARATIVE = Comparative.RECIPROCAL
-
-    def friendly_name(self) -> str:
-        """Return the field's term."""
-        return "Training FLOPs"
+    FORMULA = "flops of the forward pass in training mode + those of the gradients by the trainable weights"
+    OMISSIONS = "the loss and the optimizer's update"
+    SOURCE = "counted operator by operator, as flops is"
 
 
 class TrainingMemory(Metric):
-    """Peak bytes alive at once in one training step: weights, activations, gradients and the optimizer's state."""
+    """Peak bytes alive at once in one training step: weights, activations, gradients and the optimizer's state.
+
+    >>> from torch import nn
+    >>> from profilerkit import profile
+    >>> profile(nn.Linear(8, 2), input_shape=(8,), metrics=["training_memory"], optimizer="adam")["training_memory"]
+    456
+    """
 
     NAME = "training_memory"
+    DERIVED_FROM = TracePart.MEMORY
     UNIT = "B"
     SCALE = Scale.IEC
     COMPARATIVE = Comparative.RECIPROCAL
+    FORMULA = "peak over the step of weights + inputs + activations + gradients, and the optimizer's state"
+    OMISSIONS = "scratch memory of kernels; an optimizer that is not known, which makes it a lower bound"
+    SOURCE = "profilerkit's own definition"
 
 
 class TrainingMemoryParts(Metric):
@@ -75,9 +96,19 @@ class TrainingMemoryParts(Metric):
     the forward pass, those kept for the backward pass above all), "inputs" and "other" (gradients of activations,
     activations computed again, temporary tensors). Together they are `TrainingMemory`. "operator", "layer" and "phase"
     say where; the operator is empty where the peak is before the first.
+
+    >>> from torch import nn
+    >>> from profilerkit import profile
+    >>> report = profile(nn.Linear(8, 2), input_shape=(8,), metrics=["training_memory_parts"])
+    >>> report["training_memory_parts"]["weights"]
+    72
     """
 
     NAME = "training_memory_parts"
+    DERIVED_FROM = TracePart.MEMORY
+    FORMULA = "training_memory by what its bytes are for"
+    OMISSIONS = "as training_memory"
+    SOURCE = "profilerkit's own definition"
 
     def show(self) -> str:
         """Write the shares of the largest parts."""
@@ -93,9 +124,18 @@ class TrainingLayers(Metric):
 
     The columns are those of the layer table; where the backend tells the two passes apart, ``forward_macs``,
     ``forward_flops``, ``backward_macs`` and ``backward_flops`` come with them, and those of its ``own_`` work.
+
+    >>> from torch import nn
+    >>> from profilerkit import profile
+    >>> profile(nn.Linear(8, 2), input_shape=(8,), metrics=["training_layers"])["training_layers"][0]["macs"]
+    32
     """
 
     NAME = "training_layers"
+    DERIVED_FROM = TracePart.OPERATORS
+    FORMULA = "training_macs and training_flops of each layer, with and without the layers inside it"
+    OMISSIONS = "as training_macs"
+    SOURCE = "profilerkit's own definition"
 
     def show(self) -> str:
         """Say how many layers there are; the table is the value."""
@@ -120,39 +160,30 @@ class ComputeTraining(ProfilerFunction):
             the model was compiled with, which is none for most.
     """
 
+    KEYS = (TrainingMacs, TrainingFlops, TrainingMemory, TrainingMemoryParts, TrainingLayers)
     ON_DEMAND = True
     ONLY_THROUGH_BACKEND = True
 
     def __init__(self, optimizer: Any = None) -> None:
         self.optimizer = optimizer
 
-    def get_bounded_status_keys(self) -> tuple[type[Metric], ...]:
-        """Return the keys of all that is told of a training step."""
-        return TrainingMacs, TrainingFlops, TrainingMemory, TrainingMemoryParts, TrainingLayers
-
-    def __call__(
-        self, model: Any, backend: Backend, inputs: Any, optimizer: Any = None, ignore: Ignored = ()
-    ) -> dict[str, Any]:
-        """Return the counts, lower bounds where the trace misses something; unavailable where the backend cannot.
-
-        ``ignore`` leaves layers out of the counts, as it does in those of a forward pass. ``optimizer`` takes the place
-        of the one given to the constructor. Raises `InputError` for an unknown name.
-        """
+    def check(self, given: Mapping[str, Any]) -> None:
+        """Raise `InputError` for the name of an unknown optimizer."""
+        optimizer = given.get("optimizer")
         optimizer = self.optimizer if optimizer is None else optimizer
         if isinstance(optimizer, str):
-            optimizer_bytes(optimizer, ())  # a name that is not known is said before the work
-        keys = [key.NAME for key in self.get_bounded_status_keys()]
-        try:
-            trace = without_layers(offered(backend, Trains).trace_training(model, ModelInputs.of(inputs)), ignore)
-        except NotOfferedError as error:
-            return dict.fromkeys(keys, Unavailable(str(error)))
-        if trace.failure is not None:
-            return dict.fromkeys(keys, Failure(trace.failure))
+            optimizer_bytes(optimizer, ())
+
+    def __call__(
+        self, model: Any, backend: Backend, training_trace: ModelTrace, optimizer: Any = None
+    ) -> dict[str, Any]:
+        """Return the counts; ``optimizer`` takes the place of the one given to the constructor."""
+        trace = training_trace
+        optimizer = self.optimizer if optimizer is None else optimizer
         taken = _taken(backend, model, trace, optimizer)
         counts = {TrainingMacs.NAME: trace.macs, TrainingFlops.NAME: trace.flops, TrainingLayers.NAME: trace.table}
-        counted = {name: Partial(count, trace.missing) if trace.uncounted else count for name, count in counts.items()}
         return {
-            **{name: _noted(count, trace.notes) for name, count in counted.items()},
+            **{name: _noted(count, trace.notes) for name, count in counts.items()},
             **_memory(trace, taken, optimizer, backend),
         }
 
@@ -171,7 +202,7 @@ def _taken(backend: Backend, model: Any, trace: ModelTrace, optimizer: Any) -> O
 def _memory(trace: ModelTrace, taken: OptimizerBytes | str, optimizer: Any, backend: Backend) -> dict[str, Any]:
     """Return the peak with what the optimizer takes, and its parts; lower bounds where a part is not known."""
     known = OptimizerBytes(0) if isinstance(taken, str) else taken
-    missing = (*trace.memory.missing, *((taken,) if isinstance(taken, str) else ()), *_untold(trace))
+    missing = (*((taken,) if isinstance(taken, str) else ()), *_untold(trace))
     in_update = trace.memory.weight_bytes + _left(trace) + known.update
     peak = max(trace.memory.peak_bytes(), in_update) + known.state
     parts = _parts_of_update(trace, known) if in_update > trace.memory.peak_bytes() else _parts(trace, known)

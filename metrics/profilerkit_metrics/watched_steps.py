@@ -9,8 +9,8 @@ from profilerkit import Comparative, Measurement, Metric, Noted, ProfilerFunctio
 from profilerkit.piping.quantity import scale_value
 from profilerkit.times.steps import WatchedSteps
 
-from .complexity import Flops, Macs
 from .layer_times import LayerTimes
+from .static import Flops, Macs
 from .training import TrainingFlops, TrainingMacs, TrainingMemory, TrainingMemoryParts
 
 __all__ = ["BackwardTime", "ComputeWatchedSteps", "ForwardTime", "OptimizerTime", "OtherTime", "StepMemory", "StepTime"]
@@ -23,39 +23,93 @@ class _StepSeconds(Metric):
 
 
 class StepTime(_StepSeconds):
-    """Seconds of one step of a training loop, from its beginning to its end, while it was measured."""
+    """Seconds of one step of a training loop, from its beginning to its end, while it was measured.
+
+    >>> from profilerkit.times.steps import StepRecord
+    >>> steps = {0: StepRecord(0.5, forward=0.25, backward=0.125, optimizer=0.0625, memory={"step_end": 8})}
+    >>> ComputeWatchedSteps()(WatchedSteps((0,), steps, loop_steps=1))["step_time"].value.median
+    0.5
+    """
 
     NAME = "step_time"
+    FORMULA = "seconds from the begin to the end of a step"
+    OMISSIONS = "steps that were not chosen"
+    SOURCE = "profilerkit's own definition"
 
 
 class ForwardTime(_StepSeconds):
-    """Seconds of a step that the calls of the model took."""
+    """Seconds of a step that the calls of the model took.
+
+    >>> from profilerkit.times.steps import StepRecord
+    >>> steps = {0: StepRecord(0.5, forward=0.25, backward=0.125, optimizer=0.0625, memory={"step_end": 8})}
+    >>> ComputeWatchedSteps()(WatchedSteps((0,), steps, loop_steps=1))["forward_time"].median
+    0.25
+    """
 
     NAME = "forward_time"
+    FORMULA = "sum over the calls of the model in a step of their seconds"
+    OMISSIONS = "what the loop does outside of the model"
+    SOURCE = "profilerkit's own definition"
 
 
 class BackwardTime(_StepSeconds):
-    """Seconds of a step that the gradients of the model's layers took."""
+    """Seconds of a step that the gradients of the model's layers took.
+
+    >>> from profilerkit.times.steps import StepRecord
+    >>> steps = {0: StepRecord(0.5, forward=0.25, backward=0.125, optimizer=0.0625, memory={"step_end": 8})}
+    >>> ComputeWatchedSteps()(WatchedSteps((0,), steps, loop_steps=1))["backward_time"].median
+    0.125
+    """
 
     NAME = "backward_time"
+    FORMULA = "sum over the layers of the seconds of their gradients in a step"
+    OMISSIONS = "the gradient of the loss, which is in other_time"
+    SOURCE = "profilerkit's own definition"
 
 
 class OptimizerTime(_StepSeconds):
-    """Seconds of a step that the optimizer took for its updates."""
+    """Seconds of a step that the optimizer took for its updates.
+
+    >>> from profilerkit.times.steps import StepRecord
+    >>> steps = {0: StepRecord(0.5, forward=0.25, backward=0.125, optimizer=0.0625, memory={"step_end": 8})}
+    >>> ComputeWatchedSteps()(WatchedSteps((0,), steps, loop_steps=1))["optimizer_time"].median
+    0.0625
+    """
 
     NAME = "optimizer_time"
+    FORMULA = "seconds of the optimizer's updates in a step"
+    OMISSIONS = "a learning rate scheduler, which is in other_time"
+    SOURCE = "profilerkit's own definition"
 
 
 class OtherTime(_StepSeconds):
-    """Seconds of a step that are left: loading data, the loss and its gradient, the loop's own code, measuring."""
+    """Seconds of a step that are left: loading data, the loss and its gradient, the loop's own code, measuring.
+
+    >>> from profilerkit.times.steps import StepRecord
+    >>> steps = {0: StepRecord(0.5, forward=0.25, backward=0.125, optimizer=0.0625, memory={"step_end": 8})}
+    >>> ComputeWatchedSteps()(WatchedSteps((0,), steps, loop_steps=1))["other_time"].median
+    0.0625
+    """
 
     NAME = "other_time"
+    FORMULA = "step_time - forward_time - backward_time - optimizer_time"
+    OMISSIONS = "nothing: it is the rest"
+    SOURCE = "profilerkit's own definition"
 
 
 class StepMemory(Metric):
-    """The most bytes that were allocated on the device at the end of a part of a step; by part in its mapping."""
+    """The most bytes that were allocated on the device at the end of a part of a step; by part in its mapping.
+
+    >>> from profilerkit.times.steps import StepRecord
+    >>> steps = {0: StepRecord(0.5, forward=0.25, backward=0.125, optimizer=0.0625, memory={"step_end": 8})}
+    >>> ComputeWatchedSteps()(WatchedSteps((0,), steps, loop_steps=1))["step_memory"]
+    {'step_end': 8}
+    """
 
     NAME = "step_memory"
+    FORMULA = "bytes allocated on the device at the end of each part of the last measured step"
+    OMISSIONS = "devices that do not tell"
+    SOURCE = "the allocator's own statistics"
 
     def show(self) -> str:
         """Show the most."""
@@ -65,6 +119,7 @@ class StepMemory(Metric):
 class ComputeWatchedSteps(ProfilerFunction):
     """Tells the parts of the steps that `Profiler.watch` has measured. Computed where it is asked for by name."""
 
+    KEYS = (StepTime, ForwardTime, BackwardTime, OptimizerTime, OtherTime, StepMemory)
     ON_DEMAND = True
     ONLY_THROUGH_BACKEND = True
     REPORTED_OF_WATCHED_STEPS: ClassVar[tuple[str, ...]] = (
@@ -73,16 +128,12 @@ class ComputeWatchedSteps(ProfilerFunction):
         *(TrainingMemory.NAME, TrainingMemoryParts.NAME),
     )
 
-    def get_bounded_status_keys(self) -> tuple[type[Metric], ...]:
-        """Return `StepTime`, `ForwardTime`, `BackwardTime`, `OptimizerTime`, `OtherTime` and `StepMemory`."""
-        return StepTime, ForwardTime, BackwardTime, OptimizerTime, OtherTime, StepMemory
-
     def __call__(self, watched: WatchedSteps | None = None) -> dict[str, Any]:
         """Return the seconds as `Measurement`, a sample for each step; what was asked for and never came is noted.
 
         A part that no measured step had is unavailable; one that some of them had has as many samples.
         """
-        keys = [key.NAME for key in self.get_bounded_status_keys()]
+        keys = [key.NAME for key in self.bounded_keys()]
         if watched is None:
             return dict.fromkeys(keys, Unavailable("no training loop was watched; see Profiler.watch"))
         if not watched.steps:

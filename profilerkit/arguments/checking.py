@@ -14,13 +14,14 @@ from typing import Any, TypeVar, cast
 
 from ..error_text import shown
 from ..errors import ArgumentError, nearest
-from .rules import RULES, several
+from .rules import RULES, SEVERAL, several
 
 __all__ = [
     "argument_hint",
     "checked",
     "checked_all",
     "checks_arguments",
+    "first_of_several",
     "require_shallow",
     "status_name",
     "status_names",
@@ -54,6 +55,22 @@ def checked(name: str, value: Any, rule: str | None = None) -> Any:
 def checked_all(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return arguments with the plain values of those that are well known; the others as they are."""
     return {name: checked(name, value) if name in RULES else value for name, value in arguments.items()}
+
+
+def first_of_several(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a caller's arguments: of several values the first, for all functions, and all of them as another argument.
+
+    Raises `ArgumentError` where one of them breaks the rule.
+
+    >>> first_of_several({"batch_size": (8, 1), "split": "test"})
+    {'batch_sizes': (8, 1), 'batch_size': 8, 'split': 'test'}
+    """
+    found = dict(arguments)
+    for name, several_values in SEVERAL.items():
+        values = checked(name, arguments.get(name))
+        if isinstance(values, tuple):
+            found = {several_values.argument: values, **found, name: values[0]}
+    return found
 
 
 def checks_arguments(function: F) -> F:

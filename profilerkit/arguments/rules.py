@@ -14,7 +14,7 @@ from ..error_text import shown
 from ..errors import ArgumentError
 from .levels import logging_level
 
-__all__ = ["MOST", "RULES", "Rule", "of_kind", "several"]
+__all__ = ["MOST", "RULES", "SEVERAL", "Rule", "Several", "of_kind", "several"]
 
 #: The largest whole number that is taken: what frameworks count samples and threads in.
 MOST = 2**31 - 1
@@ -30,6 +30,17 @@ class Rule:
     wanted: str
     read: Callable[[Any], Any]
     optional: bool = False
+
+
+@dataclass(frozen=True)
+class Several:
+    """What several values of an argument, of which most functions take one, come as: another argument has all of them.
+
+    ``unread`` says what to do where no function takes them.
+    """
+
+    argument: str
+    unread: str
 
 
 # Single values --------------------------------------------------------------------------------------------------------
@@ -186,10 +197,13 @@ def of_kind(name: str, kind: type) -> None:
 _kinds: dict[str, type] = {}
 
 
-def _profiler(value: Any) -> Any:
-    if not isinstance(value, _kinds["other"]):
-        raise TypeError
-    return value
+def _instance(kind: str) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        if not isinstance(value, _kinds[kind]):
+            raise TypeError
+        return value
+
+    return read
 
 
 def _backend(value: Any) -> Any:
@@ -281,7 +295,9 @@ RULES: dict[str, Rule] = {
     ),
     "autocast": Rule("True, or a dtype such as torch.bfloat16 or 'bfloat16'", _autocast, optional=True),
     "num_threads": Rule("a whole number from 1, or None to leave them as they are", _whole(1), optional=True),
+    "run_options": Rule("an instance of RunOptions, or its arguments by name: compile=True", _instance("run_options")),
     # How often, and how long.
+    "sampling": Rule("an instance of Sampling, or its arguments by name: num_iters=20", _instance("sampling")),
     "num_iters": Rule("a whole number from 1: at least one iteration is needed to measure", _whole(1), optional=True),
     "min_samples": Rule("a whole number from 1: at least one sample is needed to measure anything", _whole(1)),
     "warmup": Rule("zero or more calls, or None to let the times settle", _whole(0), optional=True),
@@ -310,6 +326,7 @@ RULES: dict[str, Rule] = {
     "key": Rule("the name of an entry, such as 'top-5'", _text),
     "recompute": _TRUTH,
     "override": _TRUTH,
+    "on_demand": _TRUTH,
     "formulas": Rule("a mapping from operators or classes of modules to formulas", _by_name),
     "name": Rule("a text that is not empty", _text, optional=True),
     "names": Rule("a list of texts, one for each model", _names, optional=True),
@@ -320,7 +337,7 @@ RULES: dict[str, Rule] = {
     "status_dict": Rule("values by name: {'macs': 100}", _by_name),
     "reference": Rule("a number or a Measurement", _amount),
     "spec": Rule("a text that says where a model is, such as 'package.module:name'", _text),
-    "other": Rule("another Profiler to compare with", _profiler),
+    "other": Rule("another Profiler to compare with", _instance("other")),
     # How it is shown.
     "print_mode": Rule("a level of logging, such as 'info'", _print_mode, optional=True),
     "short_print": _TRUTH,
@@ -337,4 +354,13 @@ RULES: dict[str, Rule] = {
     "flops_per_second": Rule(_SOME.format("67e12"), _number(lambda number: number > 0)),
     "bytes_per_second": Rule(_SOME.format("3.35e12"), _number(lambda number: number > 0)),
     "path": Rule("the path of a file", _path),
+}
+
+#: By the argument that may be given several values, of which functions get the first.
+SEVERAL: dict[str, Several] = {
+    "batch_size": Several(
+        "batch_sizes",
+        "several batch sizes are for the status key 'batch_sweep', which no registered function computes; register "
+        "ComputeBatchSweep(), or give one batch size",
+    )
 }

@@ -172,7 +172,8 @@ class _Listing:
                 self.line(describe(offer.item), ", ".join(keys), offer.plugin, offer.item)
                 continue
             for key in keys:
-                self.line(key, f"{type(offer.item).__module__}:{type(offer.item).__name__}", offer.plugin)
+                name = getattr(offer.item, "__name__", type(offer.item).__name__)
+                self.line(key, f"{offer.item.__module__}:{name}", offer.plugin)
 
     def status_keys(self) -> None:
         from ..plugging import offers as plugins

@@ -125,7 +125,6 @@ def _warnings_said(channel: Channel) -> Iterator[None]:
 def _profile(channel: Channel, job: Job) -> None:
     from ..api import parameters_of, profile, profiler_of
     from ..piping.registry import read_arguments
-    from ..times.batch_sweep import with_sweep
 
     channel.say(stage="loading the model")
     loaded = job.loaded()
@@ -142,7 +141,7 @@ def _profile(channel: Channel, job: Job) -> None:
     own = parameters_of(profile)
     job = replace(job, arguments=read_arguments(job.arguments, [profiler._registry], own, strict=job.strict))
     asked = job.metrics
-    names = with_sweep(profiler.status_keys() if asked is None else asked, profiler._registry, job.arguments)
+    names = profiler._registry.requested(asked, job.arguments)
     work = Work(channel, profiler, names, None if asked is None else names, job)
     work.plan()
     work.count_without_running()

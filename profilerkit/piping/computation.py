@@ -15,15 +15,26 @@ from dataclasses import dataclass, replace
 from inspect import Parameter
 from typing import Any
 
-from ..errors import DependencyCycleError, IncompleteStatusError, InputError, MissingArgumentError, ModelFailedError
+from ..arguments.checking import first_of_several
+from ..errors import (
+    DependencyCycleError,
+    IncompleteStatusError,
+    InputError,
+    MissingArgumentError,
+    ModelFailedError,
+    NotOfferedError,
+    WithoutValuesError,
+)
 from ..process.cached import cached_property
 from ..process.containment import blamed, contained, giver_of
 from ..protocols import fingerprint_of, inapplicable_to
 from ..times.measurement import Measurement
+from ..trace.completeness import gaps_of
+from ..trace.records import ModelTrace
 from .function import ProfilerFunction, describe
 from .intrinsic import Trace
 from .registry import PROVIDED, Binding, Registry
-from .status import Completeness, Failure, Metric, Outcome, StatusKey, is_number
+from .status import Completeness, Failure, Metric, Outcome, StatusKey, Unavailable, is_number, lacking
 
 __all__ = ["Computation", "Remembered", "compute_in_order"]
 
@@ -58,6 +69,12 @@ class Resolved:
         """What a remembered value is compared by: the status itself where an argument comes from one."""
         return {name: self.statuses.get(name, value) for name, value in self.values.items()}
 
+    @property
+    def trace(self) -> ModelTrace | None:
+        """The trace among the arguments, of several the one by that name; None where there is none."""
+        traces = {name: value for name, value in self.values.items() if isinstance(value, ModelTrace)}
+        return traces.get("trace", next(iter(traces.values()), None))
+
 
 class Computation:
     """One request to a profiler: the caller's arguments, and what was computed in it."""
@@ -74,7 +91,7 @@ class Computation:
         self.registry = registry
         self.provided = provided
         self.memory = memory
-        self.given = given
+        self.given = first_of_several(given)
         self.recompute = recompute
         #: What is being computed right now, in requests that a function makes of its own profiler too.
         self._path: list[str] = [] if path is None else path
@@ -110,6 +127,7 @@ class Computation:
             )
         self._path.append(name)
         try:
+            binding.function.check(self.given)
             return self._resolve(binding.function)
         except Exception as error:
             self._failed[id(binding.function)] = error
@@ -138,7 +156,7 @@ class Computation:
         return Resolved(values, statuses)
 
     def _asks_anew(self, binding: Binding) -> bool:
-        return self.recompute or any(name in self.given for name in binding.function.parameters())
+        return self.recompute or not self.registry.taken_by(binding.function).isdisjoint(self.given)
 
     def _still_holds(self, known: Remembered, binding: Binding, resolved: Resolved) -> bool:
         if known.function is not binding.function or known.arguments is None:
@@ -159,8 +177,9 @@ class Computation:
         function = binding.function
         try:
             blocked = _blocked_by(resolved.statuses) if self.applies(function) else _INAPPLICABLE
+            blocked = _failed_by(resolved.trace, function) if blocked is None else blocked
             returned = blocked if blocked is not None else self._invoke(binding, resolved)
-            outcomes = self.outcomes(binding, returned)
+            outcomes = self.outcomes(binding, returned, resolved)
         except Exception as error:
             error = self._explained(error)
             self._failed[id(function)] = error
@@ -187,6 +206,8 @@ class Computation:
                     return function.invoke(resolved.values)
                 with self.provided["backend"].preserved(self.provided["model"]):
                     return function.invoke(resolved.values)
+        except (NotOfferedError, WithoutValuesError) as error:  # the backend cannot, or cannot with this model
+            return Unavailable(str(error))
         finally:
             self._path.pop()
 
@@ -241,19 +262,22 @@ class Computation:
                 status = held.key.computed(self._applicable(held.key.NAME, outcome))
                 self.memory[held.key.NAME] = Remembered(status, held.function, {})
 
-    def outcomes(self, binding: Binding, returned: Any) -> dict[str, Outcome]:
-        """Read what a binding's function returned: a dict by name, or the bare value of its only key."""
+    def outcomes(self, binding: Binding, returned: Any, resolved: Resolved) -> dict[str, Outcome]:
+        """Read what a binding's function returned: a dict by name, or the bare value of its only key.
+
+        What follows from a trace lacks what that trace lacks.
+        """
         function, name = binding.function, binding.key.NAME
         declared = [key.NAME for key in function.bounded_keys()]
-        if isinstance(returned, Outcome):
-            return dict.fromkeys(declared, returned)
+        if isinstance(returned, (Outcome, Unavailable)):
+            return dict.fromkeys(declared, Outcome.of(returned))
         if not isinstance(returned, dict):
             if len(declared) > 1:
                 raise TypeError(
                     f"{describe(function)} computes {', '.join(declared)} but returned {type(returned).__name__}: "
                     "with several status keys, return a dict of values by name"
                 )
-            return {name: _plausible(binding.key, Outcome.of(returned))}
+            return {name: lacking(_plausible(binding.key, Outcome.of(returned)), binding.key, resolved.trace)}
         absent = [key for key in (name, *declared) if key not in returned]
         if absent:
             raise TypeError(
@@ -266,7 +290,10 @@ class Computation:
                 f"{describe(function)} returned {_listing(undeclared)}, which get_bounded_status_keys() does not "
                 f"declare; it declares {_listing(declared)}"
             )
-        return {key.NAME: _plausible(key, Outcome.of(returned[key.NAME])) for key in function.bounded_keys()}
+        return {
+            key.NAME: lacking(_plausible(key, Outcome.of(returned[key.NAME])), key, resolved.trace)
+            for key in function.bounded_keys()
+        }
 
 
 def _plausible(key: StatusKey, outcome: Outcome) -> Outcome:
@@ -309,9 +336,22 @@ def _blocked_by(statuses: Mapping[str, StatusKey]) -> Outcome | None:
         if outcome.completeness is Completeness.FAILED:
             raise outcome.error or ModelFailedError(f"{name} failed: {'; '.join(outcome.missing)}")
         if outcome.completeness is Completeness.UNAVAILABLE:
-            reason = f"needs {name}, which is unavailable: {'; '.join(outcome.missing)}"
+            reason = "; ".join(outcome.missing)
+            if isinstance(status, Metric):  # a trace is nothing that people ask for
+                reason = f"needs {name}, which is unavailable: {reason}"
             return Outcome(None, Completeness.UNAVAILABLE, (reason,))
     return None
+
+
+def _failed_by(trace: ModelTrace | None, function: ProfilerFunction) -> Outcome | None:
+    """Return the failure of a function all of whose keys follow from what a trace has not got."""
+    outcome = None
+    for key in function.bounded_keys():
+        error = gaps_of(trace, key.DERIVED_FROM).error if trace and key.DERIVED_FROM else None
+        if error is None:
+            return None
+        outcome = Outcome.of(Failure(error))
+    return outcome
 
 
 def _same(value: Any, other: Any) -> bool:

@@ -17,7 +17,7 @@ from ..arguments.checking import checked
 from ..error_text import shown
 from .status import StatusKey
 
-__all__ = ["ExternalProfilerFunction", "JointFunction", "ProfilerFunction"]
+__all__ = ["ArgumentBundle", "ExternalProfilerFunction", "JointFunction", "ProfilerFunction"]
 
 KeyLike: TypeAlias = "StatusKey | type[StatusKey]"
 
@@ -30,35 +30,41 @@ _signatures: WeakKeyDictionary[Callable[..., Any], inspect.Signature] = WeakKeyD
 class ProfilerFunction(ABC):
     """Computes one or more status keys of a model.
 
-    A subclass says which keys in `get_bounded_status_keys` and what it needs in the signature of ``__call__``:
+    A subclass says which keys in ``KEYS`` and what it needs in the signature of ``__call__``:
 
     >>> from profilerkit import Metric
     >>> class MacsPerParam(Metric):
     ...     '''Multiply-accumulates per parameter.'''
     ...     NAME = "macs_per_param"
     >>> class ComputeMacsPerParam(ProfilerFunction):
-    ...     def get_bounded_status_keys(self):
-    ...         return MacsPerParam
+    ...     KEYS = (MacsPerParam,)
     ...     def __call__(self, macs, total_params):
     ...         return macs / total_params
 
     With one key ``__call__`` may return the bare value; with several, a dict of values by name. A value that is a
-    lower bound is returned as `Partial`, one that cannot be had as `Unavailable`.
+    lower bound is returned as `Partial`, one that cannot be had as `Unavailable`. Where the keys depend on how the
+    function was made, it overrides `get_bounded_status_keys` in place of ``KEYS``.
     """
 
+    #: The status keys it computes: classes, or configured instances.
+    KEYS: ClassVar[KeyLike | Iterable[KeyLike]] = ()
     #: Whether the function, where a plugin offers it, is used only for what is asked for by name.
     ON_DEMAND: ClassVar[bool] = False
+    #: The arguments that ask for its keys besides, where the caller gives one of them: it need not name the keys.
+    COMPUTED_WITH: ClassVar[tuple[str, ...]] = ()
     #: Whether it uses the model through the backend's methods alone, which hand it back untouched themselves.
     ONLY_THROUGH_BACKEND: ClassVar[bool] = False
     #: The status keys that the report of a watched training loop has on its account; see `Profiler.watch`.
     REPORTED_OF_WATCHED_STEPS: ClassVar[tuple[str, ...]] = ()
 
     def get_bounded_status_keys(self) -> KeyLike | Iterable[KeyLike]:
-        """Return the status keys this function computes: classes, or configured instances."""
-        spelt_in_the_singular = getattr(self, "get_bounded_status_key", None)
-        if spelt_in_the_singular is None:
-            raise TypeError(f"{describe(self)} does not say what it computes: define get_bounded_status_keys()")
-        keys: KeyLike | Iterable[KeyLike] = spelt_in_the_singular()
+        """Return the status keys this function computes: ``KEYS``, unless overridden."""
+        singular = getattr(self, "get_bounded_status_key", None)
+        keys: KeyLike | Iterable[KeyLike] = self.KEYS if singular is None else singular()
+        if keys is ProfilerFunction.KEYS and singular is None:
+            raise TypeError(
+                f"{describe(self)} does not say what it computes: define get_bounded_status_keys(), or set KEYS"
+            )
         return keys
 
     def bounded_keys(self) -> tuple[StatusKey, ...]:
@@ -87,6 +93,12 @@ class ProfilerFunction(ABC):
             if not hasattr(self, "__signature__"):
                 _signatures[method] = known
         return known
+
+    def check(self, given: Mapping[str, Any]) -> None:  # noqa: B027 - most functions have nothing to check
+        """Raise for what cannot be used of the caller's arguments, before anything that the function needs is computed.
+
+        ``given`` has what the caller passed by name, for this function or others.
+        """
 
     def can_pipe(self) -> bool:
         """Say whether arguments can be handed over by name: not with ``*args`` or ``**kwargs`` in the signature."""
@@ -150,11 +162,23 @@ class ExternalProfilerFunction(ProfilerFunction):
         return self.func(*args, **kwargs)
 
 
+class ArgumentBundle(ProfilerFunction):
+    """Puts arguments of the caller's together to one value, which other functions name.
+
+    Its arguments are taken where another function names its key, or that of a function which does.
+    """
+
+
 class JointFunction(ProfilerFunction):
     """A profiler function that measures several models in one go, so that they meet the same conditions.
 
-    ``compare`` uses it for times: the models take turns, and the ratio comes from the pairs.
+    ``compare`` uses it for times: the models take turns, and the ratio comes from the pairs. Its ``__call__`` may
+    return ``self.alone(...)`` with its arguments by name.
     """
+
+    def alone(self, **arguments: Any) -> Any:
+        """Return what `measure_together` does for one model."""
+        return self.measure_together([arguments])[0]
 
     @abstractmethod
     def measure_together(self, calls: Sequence[Mapping[str, Any]]) -> Sequence[Any]:

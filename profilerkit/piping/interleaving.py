@@ -50,7 +50,7 @@ def _measure(computations: Sequence[Computation], name: str, function: JointFunc
         return
     group = object()
     for computation, binding, arguments, value in zip(computations, bindings, resolved, returned, strict=True):
-        computation.store(binding, computation.outcomes(binding, value), arguments, group)
+        computation.store(binding, computation.outcomes(binding, value, arguments), arguments, group)
 
 
 def _without_the_failing(computations: Sequence[Computation], name: str, function: JointFunction) -> None:

@@ -11,7 +11,7 @@ from ..backend import Backend
 from ..backend_kit.failures import backend_failed, raised_by_backend
 from ..errors import ArgumentError, InputError, ModelFailedError, ProfilerKitError
 from ..inputs import DataLoader, ModelInputs, NoInputs, TensorSpec, parse_input_shape
-from ..protocols import declared_by, fitted
+from ..protocols import CountsNonzero, Trains, declared_by, fitted, offered
 from ..trace.ignoring import Ignored, without_layers
 from ..trace.records import ModelTrace
 from ..trace.validation import validated
@@ -19,7 +19,19 @@ from .function import ProfilerFunction
 from .shapes import corrected
 from .status import StatusKey
 
-__all__ = ["ComputeInputs", "ComputeTrace", "InputSource", "Inputs", "Trace", "batch_size_of"]
+__all__ = [
+    "INTRINSIC",
+    "ComputeInputs",
+    "ComputeNonzeroTrace",
+    "ComputeTrace",
+    "ComputeTrainingTrace",
+    "InputSource",
+    "Inputs",
+    "NonzeroTrace",
+    "Trace",
+    "TrainingTrace",
+    "batch_size_of",
+]
 
 
 class Inputs(StatusKey):
@@ -32,6 +44,18 @@ class Trace(StatusKey):
     """The `ModelTrace` of the model; other functions name ``trace`` to work on it."""
 
     NAME = "trace"
+
+
+class TrainingTrace(StatusKey):
+    """The `ModelTrace` of one training step; other functions name ``training_trace`` to work on it."""
+
+    NAME = "training_trace"
+
+
+class NonzeroTrace(StatusKey):
+    """The `ModelTrace` of the work on nonzero weights; other functions name ``nonzero_trace`` to work on it."""
+
+    NAME = "nonzero_trace"
 
 
 @dataclass(frozen=True)
@@ -107,14 +131,12 @@ def _length(tensor: Any) -> int | None:
 class ComputeInputs(ProfilerFunction):
     """Finds what to call the model with: example inputs, else the first batch of a split, else what it declares."""
 
+    KEYS = (Inputs,)
+
     def __init__(self, source: InputSource | None = None) -> None:
         self.source = source
         #: Examples and shapes run no code of the user's, which could touch the model or the process.
         self.ONLY_THROUGH_BACKEND = source is not None and not callable(source.example)  # type: ignore[misc]
-
-    def get_bounded_status_keys(self) -> type[StatusKey]:
-        """Return `Inputs`."""
-        return Inputs
 
     def __call__(
         self,
@@ -186,14 +208,11 @@ def split_named(data_splits: Mapping[str, DataLoader], name: str) -> DataLoader:
 class ComputeTrace(ProfilerFunction):
     """Traces the model once; all static metrics are views of the result."""
 
+    KEYS = (Trace,)
     ONLY_THROUGH_BACKEND = True
 
     def __init__(self, inputs: ComputeInputs) -> None:
         self.inputs = inputs
-
-    def get_bounded_status_keys(self) -> type[StatusKey]:
-        """Return `Trace`."""
-        return Trace
 
     def __call__(self, model: Any, backend: Backend, inputs: Any, ignore: Ignored = ()) -> ModelTrace:
         """Return the trace of one forward pass; without inputs that of the layers, with the reason as its failure.
@@ -203,20 +222,20 @@ class ComputeTrace(ProfilerFunction):
         ``ignore`` are classes of layers, names of classes, or patterns of paths; what matches is left out.
         """
         if isinstance(inputs, NoInputs):
-            found = replace(_traced(backend, model, None), failure=inputs.error)
+            found = replace(_traced(backend, backend.trace, model, None), failure=inputs.error)
         else:
             given = ModelInputs.of(inputs)
-            found = _traced(backend, model, given)
+            found = _traced(backend, backend.trace, model, given)
             if isinstance(found.failure, ModelFailedError):
                 failure = corrected(found.failure, self.inputs.source, backend, model, given.function)
                 found = replace(found, failure=failure)
         return without_layers(found, ignore)
 
 
-def _traced(backend: Backend, model: Any, inputs: ModelInputs | None) -> ModelTrace:
+def _traced(backend: Backend, trace: Callable[..., ModelTrace], model: Any, inputs: ModelInputs | None) -> ModelTrace:
     """Return a backend's trace; raise `BackendFailedError` where its own code raises, which it is never to do."""
     try:
-        found = backend.trace(model, inputs)
+        found = trace(model, inputs)
     except ProfilerKitError:
         raise
     except Exception as error:
@@ -225,3 +244,31 @@ def _traced(backend: Backend, model: Any, inputs: ModelInputs | None) -> ModelTr
             raise
         raise backend_failed(error, backend.name, place) from error
     return validated(found, backend.name)
+
+
+class ComputeTrainingTrace(ProfilerFunction):
+    """Traces one training step."""
+
+    KEYS = (TrainingTrace,)
+    ONLY_THROUGH_BACKEND = True
+
+    def __call__(self, model: Any, backend: Backend, inputs: Any, ignore: Ignored = ()) -> ModelTrace:
+        """Return the trace of the forward pass and the gradients; ``ignore`` leaves layers out."""
+        trace = offered(backend, Trains).trace_training
+        return without_layers(_traced(backend, trace, model, ModelInputs.of(inputs)), ignore)
+
+
+class ComputeNonzeroTrace(ProfilerFunction):
+    """Traces one forward pass, without the work on weights that are zero; the model is run."""
+
+    KEYS = (NonzeroTrace,)
+    ONLY_THROUGH_BACKEND = True
+
+    def __call__(self, model: Any, backend: Backend, inputs: Any, ignore: Ignored = ()) -> ModelTrace:
+        """Return the trace; ``ignore`` leaves layers out."""
+        trace = offered(backend, CountsNonzero).trace_nonzero
+        return without_layers(_traced(backend, trace, model, ModelInputs.of(inputs)), ignore)
+
+
+#: What every profiler has of these, whatever its inputs are made from.
+INTRINSIC = (ComputeInputs(), ComputeTrace(ComputeInputs()), ComputeTrainingTrace(), ComputeNonzeroTrace())

@@ -12,10 +12,11 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..arguments.checking import argument_hint, checked_all, status_name
+from ..arguments.checking import argument_hint, checked_all, first_of_several, status_name
+from ..arguments.rules import SEVERAL
 from ..error_text import shown
 from ..errors import ArgumentError, ArgumentWarning, RegistrationConflictError, RegistrationWarning, UnknownStatusError
-from .function import ProfilerFunction, describe
+from .function import ArgumentBundle, ProfilerFunction, describe
 from .status import StatusKey
 
 __all__ = ["PROVIDED", "Binding", "Registry", "read_arguments", "why_no_function"]
@@ -133,7 +134,54 @@ class Registry:
 
     def parameters(self) -> set[str]:
         """Return every argument name that some bound function takes."""
-        return {name for function in self.functions() for name in function.parameters()}
+        others = [function for function in self.functions() if not isinstance(function, ArgumentBundle)]
+        return {name for function in others for name in self.taken_by(function)}
+
+    def requested(self, names: Iterable[str] | None, arguments: Mapping[str, Any]) -> list[str]:
+        """Return the status keys to compute: the named ones, or all of the tables, and those that an argument asks for.
+
+        Raises `UnknownStatusError` for a name that no function computes, and `ArgumentError` where an argument has
+        several values, and nobody would read but the first of them.
+        """
+        requested = [self[name].key.NAME for name in (self.names() if names is None else names)]
+        given = first_of_several(arguments)
+        asking = [function for function in self.functions() if not given.keys().isdisjoint(function.COMPUTED_WITH)]
+        for name, several in SEVERAL.items():
+            readers = {argument for function in asking for argument in function.COMPUTED_WITH}
+            if several.argument in given and several.argument not in readers:
+                raise ArgumentError(f"{name}={arguments.get(name)!r}: {several.unread}")
+        return list(dict.fromkeys([*requested, *(name for each in asking for name in self._held_by(each))]))
+
+    def _held_by(self, function: ProfilerFunction) -> list[str]:
+        return [name for name, binding in self._bindings.items() if binding.function is function]
+
+    def taken_by(self, function: ProfilerFunction) -> set[str]:
+        """Return the names of the arguments that reach a function, those in the bundles it names with them."""
+        names: set[str] = set()
+        waiting = [*function.parameters()]
+        while waiting:
+            name = waiting.pop()
+            if name not in names:
+                names.add(name)
+                bundle = self.bundle(name)
+                waiting += bundle.parameters() if bundle else ()
+        return names
+
+    def bundle(self, name: str) -> ArgumentBundle | None:
+        """Return the function that puts arguments together under a name, None where none does."""
+        function = self._bindings[name].function if name in self._bindings else None
+        return function if isinstance(function, ArgumentBundle) else None
+
+    def require_once(self, arguments: Mapping[str, Any]) -> None:
+        """Raise `ArgumentError` where a bundle is given as a whole and in parts."""
+        for name in arguments:
+            bundle = self.bundle(name)
+            parts = sorted(bundle.parameters().keys() & arguments.keys()) if bundle else []
+            if parts:
+                raise ArgumentError(
+                    f"both {name} and {', '.join(parts)} were given; give one of them: {name} holds "
+                    f"{'it' if len(parts) == 1 else 'them'} too"
+                )
 
     def copy(self) -> Registry:
         """Return a registry with the same bindings that changes on its own."""
@@ -167,6 +215,7 @@ def read_arguments(
     is most often a typo: a warning says what is meant, with ``strict`` an `ArgumentError`. ``own`` are the arguments
     that the caller takes itself, which are among what can be meant.
     """
+    registries = list(registries)
     taken = {name for registry in registries for name in registry.parameters()}
     known = {*taken, *own}
     elsewhere = {name: f"a profiler takes {name!r} when it is made" for name in MADE_WITH if name not in own}
@@ -175,4 +224,6 @@ def read_arguments(
         if strict:
             raise ArgumentError(message)
         warnings.warn(message, ArgumentWarning, stacklevel=stacklevel)
+    for registry in registries:
+        registry.require_once(kwargs)
     return checked_all({name: value for name, value in kwargs.items() if name in taken})

@@ -17,6 +17,8 @@ from typing import Any, TypeVar
 from ..error_text import shown
 from ..errors import ProfilerKitError
 from ..times.measurement import Measurement
+from ..trace.completeness import TracePart, gaps_of
+from ..trace.records import ModelTrace
 from .quantity import Quantity, Scale, format_number, scale_value
 
 __all__ = [
@@ -30,6 +32,7 @@ __all__ = [
     "StatusKey",
     "Unavailable",
     "is_number",
+    "lacking",
 ]
 
 
@@ -155,6 +158,19 @@ class Outcome:
         return cls(returned)
 
 
+def lacking(outcome: Outcome, key: StatusKey, trace: ModelTrace | None) -> Outcome:
+    """Return the outcome of a key that follows from a trace: without what the trace lacks it is not complete."""
+    if trace is None or key.DERIVED_FROM is None or outcome.value is None:
+        return outcome
+    gaps = gaps_of(trace, key.DERIVED_FROM)
+    says_nothing = gaps.error_of_zero is not None and not outcome.value
+    error = gaps.error_of_zero if says_nothing else gaps.error
+    if error is not None:
+        return Outcome.of(Failure(error))
+    missing = tuple(dict.fromkeys((*gaps.missing, *outcome.missing)))
+    return replace(outcome, completeness=Completeness.PARTIAL, missing=missing) if missing else outcome
+
+
 def _said(error: Exception) -> str:
     """Return an error as a line; its type goes in front, unless the message is one of ours and says it all."""
     if isinstance(error, ProfilerKitError):
@@ -169,6 +185,12 @@ class StatusKey:
     """A named value of a profiler. Subclasses set ``NAME``, the key it is asked for by."""
 
     NAME: str = ""
+    #: What of the trace among its function's arguments the value follows from: it lacks what that lacks.
+    DERIVED_FROM: TracePart | None = None
+    #: For the documentation: how it is computed, what it leaves out, and where the definition is from.
+    FORMULA: str = ""
+    OMISSIONS: str = ""
+    SOURCE: str = ""
 
     def __init__(self) -> None:
         self._outcome: Outcome | None = None
@@ -213,13 +235,16 @@ class Metric(StatusKey):
     ...     '''Multiply-accumulates per parameter.'''
     ...     NAME = "macs_per_param"
     ...     UNIT = "MACs"
+    ...     FRIENDLY_NAME = "MACs per parameter"
     ...     COMPARATIVE = Comparative.RECIPROCAL
     >>> MacsPerParam().friendly_name(), MacsPerParam().description()
-    ('Macs Per Param', 'Multiply-accumulates per parameter.')
+    ('MACs per parameter', 'Multiply-accumulates per parameter.')
 
     Override a method where it takes more. Comparisons always use the value in base units, never what is shown.
     """
 
+    #: The name for people; ``NAME`` in title case where it is empty.
+    FRIENDLY_NAME: str = ""
     #: Base unit as it is shown behind a prefix: "MACs", "B", "s", "%".
     UNIT: str = ""
     SCALE: Scale = Scale.NONE
@@ -230,8 +255,8 @@ class Metric(StatusKey):
         return (inspect.getdoc(type(self)) or "").split("\n", 1)[0]
 
     def friendly_name(self) -> str:
-        """Name the metric for people; ``NAME`` in title case unless overridden."""
-        return self.NAME.replace("_", " ").title()
+        """Name the metric for people: ``FRIENDLY_NAME``, or else ``NAME`` in title case."""
+        return self.FRIENDLY_NAME or self.NAME.replace("_", " ").title()
 
     def get_comparative(self) -> Comparative | str:
         """Return how two values compare."""

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from importlib import import_module
 
 from ..hookspecs import hookimpl
-from ..piping.intrinsic import Inputs, Trace
+from ..piping.intrinsic import Inputs, NonzeroTrace, Trace, TrainingTrace
+from ..piping.options import RunOptionsKey, SamplingKey
 from ..piping.status import StatusKey
 from .extension import LoaderInfo, Renderer, RendererInfo
 from .loaders import is_in_file, is_in_module, load_from_file, load_from_module
@@ -15,7 +16,7 @@ from .loaders import is_in_file, is_in_module, load_from_file, load_from_module
 @hookimpl
 def profilerkit_status_keys() -> list[type[StatusKey]]:
     """Name what every profiler computes on demand."""
-    return [Inputs, Trace]
+    return [Inputs, Trace, TrainingTrace, NonzeroTrace, RunOptionsKey, SamplingKey]
 
 
 @hookimpl

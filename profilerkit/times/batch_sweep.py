@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..arguments.checking import checked
-from ..errors import ArgumentError
-
-__all__ = ["SHARE_AT_KNEE", "BatchSweep", "several_sizes", "with_sweep"]
+__all__ = ["SHARE_AT_KNEE", "BatchSweep"]
 
 #: How much of the best throughput is reached at the knee.
 SHARE_AT_KNEE = 0.9
@@ -59,30 +56,3 @@ def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
     time = row["execution_time"]
     low, high = time.interval
     return {**row, "execution_time": time.median, "execution_time_low": low, "execution_time_high": high}
-
-
-def several_sizes(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a caller's arguments: of several batch sizes the first, for all functions, and all of them as another.
-
-    Raises `ArgumentError` where one of them is no batch size.
-    """
-    sizes = checked("batch_size", arguments.get("batch_size"))
-    if not isinstance(sizes, tuple):
-        return dict(arguments)
-    return {"batch_sizes": sizes, **arguments, "batch_size": sizes[0]}
-
-
-def with_sweep(names: Iterable[str], known: Container[str], arguments: Mapping[str, Any]) -> list[str]:
-    """Return the names of status keys to compute: ``batch_sweep`` with them, where several batch sizes are given.
-
-    Raises `ArgumentError` where nobody would read but the first of them.
-    """
-    wanted = list(names)
-    if "batch_sizes" not in several_sizes(arguments) or "batch_sweep" in wanted:
-        return wanted
-    if "batch_sweep" not in known:
-        raise ArgumentError(
-            f"batch_size={arguments['batch_size']!r}: several batch sizes are for the status key 'batch_sweep', which "
-            "no registered function computes; register ComputeBatchSweep(), or give one batch size"
-        )
-    return [*wanted, "batch_sweep"]

@@ -323,6 +323,9 @@ class Sampling:
                 object.__setattr__(self, each.name, checked(each.name, getattr(self, each.name)))
 
 
+of_kind("sampling", Sampling)
+
+
 def measure(call: Callable[[], object], sampling: Sampling | None = None) -> Measurement:
     """Time one call, which must return only when its work is done; the result is in seconds."""
     return measure_interleaved([call], sampling)[0]

@@ -33,6 +33,7 @@ from profilerkit import (
     TensorSpec,
     compare,
     load,
+    metric,
     profile,
 )
 from profilerkit.backend import RunOptions
@@ -93,6 +94,8 @@ def arguments_of_functions() -> dict[str, Any]:
         "ignore": (),
         "include_weights": True,
         "passes": 2,
+        "min_samples": 3,
+        "confidence": 0.9,
         "training": False,
         "relative_precision": 0.1,
         "split": "test",
@@ -287,6 +290,11 @@ def cases() -> dict[str, Case]:
             {"func": lambda: score, "key": None, "default_split": "test", "unit_name": ""}
             | {"comparative": "diff", "description": None, "secondary": ()},
         ),
+        "metric": Case(
+            plain_metric,
+            {"name": "ratio", "better": None, "unit": "", "description": "", "friendly_name": "", "on_demand": False}
+            | {"scale": profilerkit.Scale.NONE, "derived_from": None, "function": lambda: of_macs},
+        ),
         "an evaluation's result": Case(evaluated, {"returned": 0.5}),
         "a metric's result": Case(computed, {"returned": 0.5}),
         "inputs of a loaded model": Case(loaded, {"inputs": None, "input_shape": (3,)}),
@@ -301,6 +309,19 @@ def evaluated(returned: Any) -> Any:
     found = profile(model(), metrics=["total_params", "eval_metric"], **given)
     str(found)
     found.to_dict()
+    return found
+
+
+def of_macs(macs: int) -> int:
+    return macs
+
+
+def plain_metric(name: str, function: Any, **given: Any) -> Any:
+    """Return the report of a plain metric, shown."""
+    found = profile(
+        model(), FakeTensor((2, 3)), metrics=[name], backend=FakeBackend(), functions=[metric(name, **given)(function)]
+    )
+    str(found)
     return found
 
 

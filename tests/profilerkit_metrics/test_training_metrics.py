@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from profilerkit import ModelInputs, ModelTrace, Profiler
@@ -120,7 +121,8 @@ def test_what_is_uncounted_makes_lower_bounds() -> None:
 
 
 def test_a_model_that_fails_and_a_backend_that_cannot() -> None:
-    failed = profiled(Trained(trace(failure=ValueError("broken"))))
+    nothing_seen = replace(trace(failure=ValueError("broken")), operators=(), memory=MemoryTimeline())
+    failed = profiled(Trained(nothing_seen))
     assert said(failed, "training_layers")[1:3] == ("failed", ("ValueError: broken",))
     cannot = profiled(FakeBackend())
     assert said(cannot, "training_memory_parts")[1:3] == (

@@ -20,12 +20,9 @@ class AccuracyPerJoule(Metric):
 class ComputeAccuracyPerJoule(ProfilerFunction):
     """Divides the evaluation metric by the energy per inference. Computed where it is asked for by name."""
 
+    KEYS = (AccuracyPerJoule,)
     # Without an evaluation function there is no accuracy: most profiles have none.
     ON_DEMAND = True
-
-    def get_bounded_status_keys(self) -> type[Metric]:
-        """Return `AccuracyPerJoule`."""
-        return AccuracyPerJoule
 
     def __call__(self, eval_metric: Any, energy_per_inference: float | Measurement) -> Any:
         """Return a measurement where the energy is one: it keeps its confidence interval."""

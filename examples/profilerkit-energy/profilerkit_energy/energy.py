@@ -53,6 +53,7 @@ class ComputeEnergy(ProfilerFunction):
         clock: Returns seconds.
     """
 
+    KEYS = (EnergyPerInference,)
     # The model is used through `Backend.forward` alone, which hands it back as it came.
     ONLY_THROUGH_BACKEND = True
 
@@ -62,10 +63,6 @@ class ComputeEnergy(ProfilerFunction):
         self.powercap = powercap
         self.nvml = nvml
         self.clock = clock
-
-    def get_bounded_status_keys(self) -> type[Metric]:
-        """Return `EnergyPerInference`."""
-        return EnergyPerInference
 
     def __call__(
         self,

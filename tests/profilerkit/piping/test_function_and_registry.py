@@ -1,7 +1,7 @@
 """The signature is the contract; who wins where two functions claim one key."""
 
 import warnings
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -239,3 +239,23 @@ def test_positional_only_parameters_are_provided_too() -> None:
             return model * scale
 
     assert Positional(One).invoke({"model": 4, "scale": 3}) == 12
+
+
+def test_keys_are_a_class_attribute_where_they_are_always_the_same() -> None:
+    class Constant(ProfilerFunction):
+        KEYS: ClassVar[Any] = (One, Two())
+
+        def __call__(self, model: Any) -> Any:
+            return {"one": 1, "two": 2}
+
+    class Single(Constant):
+        KEYS = One
+
+    class Chosen(Constant):
+        def get_bounded_status_keys(self) -> Any:
+            return Two
+
+    named = [[key.NAME for key in function.bounded_keys()] for function in (Constant(), Single(), Chosen())]
+    assert named == [["one", "two"], ["one"], ["two"]]
+    with pytest.raises(TypeError, match=r"NoKeys does not say what it computes: .*, or set KEYS"):
+        NoKeys().bounded_keys()

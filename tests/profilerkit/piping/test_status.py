@@ -173,3 +173,14 @@ def test_what_a_function_returns_becomes_an_outcome(
 
 def test_a_template_says_that_it_is_not_computed() -> None:
     assert StatusKey().outcome.missing == ("not computed",)
+
+
+def test_a_friendly_name_is_a_class_attribute_or_the_name_in_title_case() -> None:
+    class Named(Metric):
+        NAME = "some_macs"
+        FRIENDLY_NAME = "Some MACs"
+
+    class Plain(Metric):
+        NAME = "some_macs"
+
+    assert (Named().friendly_name(), Plain().friendly_name()) == ("Some MACs", "Some Macs")

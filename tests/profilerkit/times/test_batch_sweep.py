@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 import pytest
 
-from profilerkit import InputError, Measurement, Profiler, Ratio, compare, profile
+from profilerkit import (
+    InputError,
+    Measurement,
+    Metric,
+    Profiler,
+    ProfilerFunction,
+    Ratio,
+    UnknownStatusError,
+    compare,
+    hookimpl,
+    profile,
+)
+from profilerkit.arguments.checking import first_of_several
 from profilerkit.errors import ModelFailedError
+from profilerkit.plugging.offers import manager
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
-from profilerkit.times.batch_sweep import BatchSweep, several_sizes
+from profilerkit.times.batch_sweep import BatchSweep
 
 
 def sweep(throughputs: Mapping[int, float]) -> BatchSweep:
@@ -174,13 +190,76 @@ def test_several_batch_sizes_that_nobody_would_read() -> None:
 
 
 def test_other_functions_get_one_batch_size() -> None:
-    assert several_sizes({"batch_size": [8, 1, 8], "device": None}) == {
+    assert first_of_several({"batch_size": [8, 1, 8], "device": None}) == {
         "batch_size": 8,
         "batch_sizes": (8, 1),
         "device": None,
     }
-    assert several_sizes({"batch_size": 8}) == {"batch_size": 8}
+    assert first_of_several({"batch_size": 8}) == {"batch_size": 8}
     number = np.array(8)
-    assert several_sizes({"batch_size": number}) == {"batch_size": number}
-    assert several_sizes({"batch_size": np.array([1, 8])}) == {"batch_size": 1, "batch_sizes": (1, 8)}
-    assert several_sizes({}) == {}
+    assert first_of_several({"batch_size": number}) == {"batch_size": number}
+    assert first_of_several({"batch_size": np.array([1, 8])}) == {"batch_size": 1, "batch_sizes": (1, 8)}
+    assert first_of_several({}) == {}
+
+
+class PerSplit(Metric):
+    """Something that is computed where an argument asks for it."""
+
+    NAME = "per_split"
+
+
+class ComputePerSplit(ProfilerFunction):
+    KEYS = (PerSplit,)
+    ON_DEMAND = True
+    COMPUTED_WITH = ("splits_to_read",)
+
+    def __call__(self, splits_to_read: tuple[str, ...] = ("all",)) -> str:
+        return ", ".join(splits_to_read)
+
+
+class PluginPerSplit:
+    @hookimpl
+    def profilerkit_profiler_functions(self) -> list[ProfilerFunction]:
+        return [ComputePerSplit()]
+
+
+def test_any_function_may_say_which_argument_asks_for_it() -> None:
+    plugin = PluginPerSplit()
+    manager().register(plugin, name="per_split")
+    try:
+        assert "per_split" not in profiled(4)
+        assert profiled(4, splits_to_read=("a", "b"))["per_split"] == "a, b"
+        assert list(profiled(4, metrics=["macs"], splits_to_read=("a",))) == ["macs", "per_split"]
+        both = compare(
+            model(), model(), inputs=FakeTensor((2, 3)), backend=FakeBackend(), metrics=["macs"], splits_to_read="ab"
+        )
+        assert [report["per_split"] for report in both.reports] == ["a, b", "a, b"]
+        assert profiled(4, metrics=["per_split"])["per_split"] == "all"
+    finally:
+        manager().unregister(plugin)
+
+
+def test_an_unknown_name_is_said_before_several_sizes_that_nobody_reads() -> None:
+    with pytest.raises(UnknownStatusError, match="unknown status 'batch_sweep'"):
+        profiled((1, 8), leave_out="batch_sweep", metrics=["batch_sweep"])
+
+
+def test_the_main_path_does_not_know_the_sweep() -> None:
+    """Nor does a profile enter `profilerkit.profiler` more often than to make a profiler, and to compute with it."""
+    for name in ("profiler", "api", "comparing", "isolation.child", "piping.registry", "piping.computation"):
+        assert "times.batch_sweep" not in inspect.getsource(import_module(f"profilerkit.{name}")), name
+    entered: list[str] = []
+
+    def note(frame: Any, event: str, argument: Any) -> None:
+        caller = frame.f_back
+        if event == "call" and frame.f_code.co_filename == profiler_file and caller.f_code.co_filename == api_file:
+            entered.append(frame.f_code.co_name)
+
+    profiler_file, api_file = (str(import_module(f"profilerkit.{name}").__file__) for name in ("profiler", "api"))
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        profiled(4)
+    finally:
+        sys.setprofile(before)
+    assert entered == ["_equipped", "_computed_report"]

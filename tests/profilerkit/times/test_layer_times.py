@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from profilerkit import ModelInputs, NotOfferedError, Profiler, Unavailable, WithoutValuesError, profile
+from profilerkit import Completeness, ModelInputs, NotOfferedError, Profiler, WithoutValuesError, profile
 from profilerkit.protocols import TimesLayers, offered
 from profilerkit.testing import FakeBackend, FakeModel, FakeTensor
 from profilerkit.times.layer_times import CallTime, LayerTime, LayerTimer, layer_time_table
@@ -197,20 +197,26 @@ def test_what_is_missing_of_the_whole_makes_the_table_partial(model: FakeModel) 
     assert len(record.value) == 2
 
 
+def unavailable(model: FakeModel, backend: FakeBackend) -> tuple[str, ...]:
+    """Return why there are no times of layers."""
+    profiler = Profiler(model, inputs=FakeTensor((1, 3)), backend=backend)
+    profiler.register_profiler_function(ComputeLayerTimes())
+    assert profiler.compute_status("layer_times") is None
+    outcome = profiler.status_get("layer_times", to_value=False).outcome
+    assert outcome.completeness is Completeness.UNAVAILABLE
+    return tuple(outcome.missing)
+
+
 def test_a_model_without_values_has_no_times(model: FakeModel) -> None:
     class Unbuilt(FakeBackend):
         def layer_times(self, *args: Any, **kwargs: Any) -> Sequence[LayerTime]:
             raise WithoutValuesError("its weights have no values yet")
 
-    value = ComputeLayerTimes()(model, Unbuilt(), FakeTensor((1, 3)))
-    assert isinstance(value, Unavailable)
-    assert value.reason == "its weights have no values yet"
+    assert unavailable(model, Unbuilt()) == ("its weights have no values yet",)
 
 
 def test_a_backend_that_cannot_tell_says_so(model: FakeModel) -> None:
-    value = ComputeLayerTimes()(model, FakeBackend(), FakeTensor((1, 3)))
-    assert isinstance(value, Unavailable)
-    assert "does not time single layers" in str(value.reason)
+    assert "does not time single layers" in unavailable(model, FakeBackend())[0]
     with pytest.raises(NotOfferedError, match="does not time single layers"):
         offered(FakeBackend(), TimesLayers).layer_times(model, ModelInputs.of(FakeTensor((1, 3))))
     said = "the fake backend does not time layers while other code runs the model"

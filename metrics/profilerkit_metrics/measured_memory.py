@@ -1,56 +1,43 @@
-"""The most memory a forward pass needs at once: as it follows from the operators, and as the allocator saw it."""
+"""The most memory a forward pass needs at once, as the device's allocator saw it."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from profilerkit import (
-    Comparative,
-    Failure,
-    Metric,
-    Noted,
-    NotOfferedError,
-    Partial,
-    ProfilerFunction,
-    Scale,
-    Unavailable,
-    WithoutValuesError,
-)
+from profilerkit import Comparative, Metric, Noted, Partial, ProfilerFunction, Scale
 from profilerkit.backend import Backend, DeviceLike
 from profilerkit.inputs import ModelInputs
 from profilerkit.protocols import MeasuresMemory, offered
 from profilerkit.trace.records import ModelTrace
 
-__all__ = ["ComputeMeasuredMemory", "MeasuredMemory", "MemoryFootprint", "memory_footprint"]
-
-
-class MemoryFootprint(Metric):
-    """Peak bytes alive at once in one forward pass without gradients: weights, inputs and activations."""
-
-    NAME = "memory_footprint"
-    UNIT = "B"
-    SCALE = Scale.IEC
-    COMPARATIVE = Comparative.RECIPROCAL
+__all__ = ["ComputeMeasuredMemory", "MeasuredMemory"]
 
 
 class MeasuredMemory(Metric):
-    """Peak bytes that the device's allocator had given out in one forward pass without gradients."""
+    """Peak bytes that the device's allocator had given out in one forward pass without gradients.
+
+    >>> from torch import nn
+    >>> from profilerkit import profile
+    >>> report = profile(nn.Linear(8, 2), input_shape=(8,), metrics=["measured_memory"])
+    >>> report.status("measured_memory").completeness.value
+    'complete'
+    """
 
     NAME = "measured_memory"
     UNIT = "B"
     SCALE = Scale.IEC
     COMPARATIVE = Comparative.RECIPROCAL
+    FORMULA = "peak bytes given out by the device's allocator in one pass + bytes of the weights"
+    OMISSIONS = "what the allocator keeps in reserve and what other processes hold"
+    SOURCE = "the allocator's own statistics"
 
 
 class ComputeMeasuredMemory(ProfilerFunction):
     """Measures the memory of a forward pass on its device. Computed where it is asked for by name."""
 
+    KEYS = (MeasuredMemory,)
     ON_DEMAND = True
     ONLY_THROUGH_BACKEND = True
-
-    def get_bounded_status_keys(self) -> type[Metric]:
-        """Return `MeasuredMemory`."""
-        return MeasuredMemory
 
     def __call__(
         self,
@@ -71,24 +58,9 @@ class ComputeMeasuredMemory(ProfilerFunction):
             device: Where to run; where the model is unless given.
             include_weights: Whether the weights count into the peak.
         """
-        try:
-            measured = offered(backend, MeasuresMemory).measured_memory(model, ModelInputs.of(inputs), device)
-        except (NotOfferedError, WithoutValuesError) as error:
-            return Unavailable(str(error))
+        measured = offered(backend, MeasuresMemory).measured_memory(model, ModelInputs.of(inputs), device)
         if trace.failure is not None:
             return measured if not include_weights else Partial(measured, ("the weights, for the trace failed",))
         measured += trace.memory.weight_bytes if include_weights else 0
         predicted = trace.memory.peak_bytes(include_weights)
         return Noted(measured, f"memory_footprint predicts {predicted:,} B, {predicted / max(measured, 1):.0%} of it")
-
-
-def memory_footprint(trace: ModelTrace, include_weights: bool) -> Any:
-    """Return the peak in bytes, or the failure that kept the model from running.
-
-    It is a lower bound where the model makes tensors of unknown size.
-    """
-    if trace.failure is not None:
-        return Failure(trace.failure)
-    peak = trace.memory.peak_bytes(include_weights)
-    value = Partial(peak, trace.memory.missing) if trace.memory.unsized else peak
-    return Noted(value, trace.memory.note) if trace.memory.note else value

@@ -1,0 +1,83 @@
+"""Which metrics there are: every module of this package is looked into, so that a metric takes one file."""
+
+from __future__ import annotations
+
+import inspect
+import pkgutil
+from collections.abc import Iterator
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+from profilerkit import ProfilerFunction, StatusKey
+from profilerkit.piping.registry import PROVIDED
+
+__all__ = ["default_functions", "modules", "public_names", "status_keys"]
+
+#: The modules that define no metric.
+_OTHERS = frozenset({"discovery", "plugin", "scoring", "scoring_notes"})
+
+
+def modules() -> Iterator[ModuleType]:
+    """Yield every module of the package that defines metrics."""
+    package = import_module(__name__.rpartition(".")[0])
+    for found in pkgutil.iter_modules(package.__path__):
+        if found.name not in _OTHERS:
+            yield import_module(f"{package.__name__}.{found.name}")
+
+
+def public_names() -> dict[str, str]:
+    """Return each status key and function, by its name the module that it comes from."""
+    return {name: module.__name__ for module in modules() for name, _ in _members(module)}
+
+
+def status_keys() -> list[type[StatusKey]]:
+    """Return every status key whose name is its own."""
+    members = [each for module in modules() for _, each in _members(module)]
+    keys = [type(key) for each in members if isinstance(each, ProfilerFunction) for key in each.bounded_keys()]
+    classes = [each for each in members if isinstance(each, type) and issubclass(each, StatusKey)]
+    return [key for key in dict.fromkeys([*classes, *keys]) if "NAME" in vars(key)]
+
+
+def default_functions() -> list[ProfilerFunction]:
+    """Return what profilers have by default: every function that is made without arguments.
+
+    Of functions with common keys the one with most of them is meant. First comes what follows from the trace, then what
+    uses the model, then what follows from other metrics; what is computed on demand comes last.
+    """
+    made = [function for module in modules() for function in _functions(module)]
+    keys = {id(function): {key.NAME for key in function.bounded_keys()} for function in made}
+    whole = [each for each in made if not any(keys[id(each)] < others for others in keys.values())]
+    return sorted(whole, key=lambda function: (function.ON_DEMAND, _level(function)))
+
+
+def _members(module: ModuleType) -> list[tuple[str, Any]]:
+    """Return the public status keys and functions of a module, by name."""
+    named = [(name, getattr(module, name)) for name in module.__all__]
+    kinds = (StatusKey, ProfilerFunction)
+    return [(name, each) for name, each in named if isinstance(each, kinds) or _is_one(each, kinds)]
+
+
+def _is_one(value: Any, kinds: tuple[type, ...]) -> bool:
+    return isinstance(value, type) and issubclass(value, kinds)
+
+
+def _functions(module: ModuleType) -> Iterator[ProfilerFunction]:
+    for _, each in _members(module):
+        if isinstance(each, ProfilerFunction):
+            yield each
+        elif issubclass(each, ProfilerFunction) and _is_made_alone(each):
+            yield each()
+
+
+def _is_made_alone(cls: type) -> bool:
+    parameters = inspect.signature(cls).parameters.values()
+    optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return all(each.default is not each.empty or each.kind in optional for each in parameters)
+
+
+def _level(function: ProfilerFunction) -> int:
+    parameters = function.parameters().keys()
+    if not parameters.isdisjoint(PROVIDED):
+        return 1
+    return 0 if "trace" in parameters else 2

@@ -1,0 +1,95 @@
+"""How a model is run, and how its times are sampled: what the caller passes, put together once for all functions.
+
+A function that times a model names ``run_options`` and ``sampling``; the caller passes ``mode``, ``device``,
+``num_iters`` and the like by name, as ever, or one of the two as a whole.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..backend import DeviceLike, RunOptions
+from ..errors import InputError
+from ..times.measurement import Sampling
+from .function import ArgumentBundle
+from .status import StatusKey
+
+__all__ = ["BUNDLES", "ComputeRunOptions", "ComputeSampling", "RunOptionsKey", "SamplingKey"]
+
+
+class RunOptionsKey(StatusKey):
+    """The `RunOptions` the model is run with; other functions name ``run_options`` to get them."""
+
+    NAME = "run_options"
+
+
+class SamplingKey(StatusKey):
+    """The `Sampling` that times are measured by; other functions name ``sampling`` to get it."""
+
+    NAME = "sampling"
+
+
+class ComputeRunOptions(ArgumentBundle):
+    """Puts together how the model is run."""
+
+    KEYS = (RunOptionsKey,)
+
+    def __call__(
+        self,
+        device: DeviceLike = None,
+        mode: str | None = None,
+        training: bool = False,
+        compile: Any = False,
+        autocast: Any = None,
+        num_threads: int | None = None,
+    ) -> RunOptions:
+        """Return the options.
+
+        Args:
+            device: Where to run; where the model is unless given.
+            mode: How to run, as the backend calls it: "graph", "eager", "xla"; its usual way unless given.
+            training: Time training steps: the forward pass in training mode, and the gradients of the sum of its
+                outputs by the trainable weights. The loss and the optimizer's update are not part of it.
+            compile: Time the compiled model: True, or (in torch) a compiler's name or arguments for ``torch.compile``.
+            autocast: Run under automatic mixed precision: True, or a dtype.
+            num_threads: How many threads an operator may use meanwhile; as many as before unless given.
+        """
+        return RunOptions(training, compile, autocast, num_threads, device, mode)
+
+
+class ComputeSampling(ArgumentBundle):
+    """Puts together how times are sampled."""
+
+    KEYS = (SamplingKey,)
+
+    def __call__(
+        self,
+        num_iters: int | None = None,
+        warmup: int | None = None,
+        drop_first: int | None = None,
+        relative_precision: float = 0.02,
+        max_seconds: float = 3.0,
+        min_samples: int = 12,
+        confidence: float = 0.95,
+    ) -> Sampling:
+        """Return the plan; raises `InputError` for two different warm-ups.
+
+        Args:
+            num_iters: A fixed number of samples; until the median is known well enough unless given.
+            warmup: A fixed number of calls left out first; until the times settle unless given.
+            drop_first: The other name of ``warmup``.
+            relative_precision: How well the median must be known: 0.02 is plus or minus 2 %.
+            max_seconds: When to stop at the latest; several models together get this time for each.
+            min_samples: How many samples are taken before the first look at their precision.
+            confidence: How sure the interval of the median is.
+        """
+        if None not in (warmup, drop_first) and warmup != drop_first:
+            raise InputError(
+                f"warmup={warmup} and drop_first={drop_first} are two names of one number; give one of them"
+            )
+        calls = drop_first if warmup is None else warmup
+        return Sampling(num_iters, calls, relative_precision, max_seconds, min_samples, confidence)
+
+
+#: What every profiler has of these.
+BUNDLES = (ComputeRunOptions(), ComputeSampling())

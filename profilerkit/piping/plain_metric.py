@@ -1,0 +1,177 @@
+"""`metric`: a plain function whose parameters are piped, as a metric."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from inspect import Parameter
+from typing import Any
+
+from ..arguments.checking import checked
+from ..error_text import shown
+from ..errors import ArgumentError
+from ..trace.completeness import TracePart
+from .function import ProfilerFunction
+from .intrinsic import INTRINSIC
+from .options import BUNDLES
+from .quantity import Scale
+from .registry import PROVIDED, RESERVED
+from .status import Comparative, Metric
+
+__all__ = ["PlainMetric", "metric"]
+
+#: Which of two values is better, and how they compare then.
+_BETTER = {"lower": Comparative.RECIPROCAL, "higher": Comparative.DIV, None: Comparative.NONE}
+
+
+class PlainMetric(ProfilerFunction):
+    """What `metric` makes of a function: called as the function, and to be registered like any other.
+
+    Attributes:
+        func: The function.
+        key: The class of its metric.
+    """
+
+    def __init__(self, func: Callable[..., Any], key: type[Metric], on_demand: bool = False) -> None:
+        self.func, self.key = func, key
+        self.ON_DEMAND = on_demand  # type: ignore[misc]
+        self.__name__, self.__qualname__ = func.__name__, func.__qualname__
+        self.__module__, self.__doc__ = func.__module__, func.__doc__
+        self.__signature__ = inspect.signature(func)
+
+    def get_bounded_status_keys(self) -> type[Metric]:
+        """Return its metric."""
+        return self.key
+
+    def __reduce__(self) -> str:
+        """Pickle it as functions are: by its name in its module."""
+        return self.__qualname__
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function."""
+        return self.func(*args, **kwargs)
+
+
+def metric(
+    name: str,
+    *,
+    better: str | None = None,
+    unit: str = "",
+    description: str = "",
+    friendly_name: str = "",
+    scale: Scale = Scale.NONE,
+    derived_from: TracePart | str | None = None,
+    on_demand: bool = False,
+    **facts: str,
+) -> Callable[[Callable[..., Any]], PlainMetric]:
+    """Make a metric of a plain function whose parameters are status keys, or arguments of the caller's, by name.
+
+    >>> @metric("macs_per_param", better="lower", unit="MACs", description="Multiply-accumulates for each parameter.")
+    ... def macs_per_param(macs, total_params):
+    ...     return macs / total_params
+    >>> macs_per_param(300, 30)
+    10.0
+
+    It is handed over as ``profile(model, x, functions=[macs_per_param])``, or offered by a plugin's hook. What is
+    missing of the values it is computed from is missing of its own too.
+
+    Args:
+        name: What the metric is asked for by.
+        better: Which values are better, "lower" or "higher"; None where that cannot be said.
+        unit: The base unit of what the function returns.
+        description: One sentence; the function's docstring unless given.
+        friendly_name: What reports call it; the name in title case unless given.
+        scale: Which prefixes the unit takes where it is shown.
+        derived_from: What of a trace the value follows from, where the function takes one: "operators", say.
+        on_demand: Compute it only where it is asked for by name.
+        **facts: Of ``formula``, ``omissions`` and ``source`` any: what the metric's documentation says.
+
+    Raises:
+        ArgumentError: One of the arguments is wrong, the name is one that every profiler has already, or the function
+            has no parameters or ``*args``.
+    """
+    if not isinstance(name, str) or not name.isidentifier():
+        raise ArgumentError(f'name={shown(name)}: give the name of the metric, as in @metric("macs_per_param")')
+    if name in _taken():
+        raise ArgumentError(f"name={name!r}: every profiler has {name!r} already; call the metric otherwise")
+    attributes = {
+        "NAME": name,
+        "UNIT": _text("unit", unit),
+        "FRIENDLY_NAME": _text("friendly_name", friendly_name),
+        "SCALE": _scale(scale),
+        "COMPARATIVE": _comparative(better),
+        "DERIVED_FROM": _part(derived_from),
+        **_facts(facts),
+    }
+    demanded, described = checked("on_demand", on_demand), _text("description", description)
+
+    def make(func: Callable[..., Any]) -> PlainMetric:
+        _require_pipeable(name, func)
+        said = described or inspect.getdoc(func) or f"What {func.__name__} returns."
+        title = "".join(word.title() for word in name.split("_"))
+        key = type(title, (Metric,), {**attributes, "__doc__": said, "__module__": func.__module__})
+        return PlainMetric(func, key, demanded)
+
+    return make
+
+
+def _taken() -> set[str]:
+    """Return the names that mean something in every profiler: what it provides, and what its own functions take."""
+    own = [*INTRINSIC, *BUNDLES]
+    keys = {key.NAME for function in own for key in function.bounded_keys()}
+    return {*PROVIDED, *RESERVED, *keys, *(name for function in own for name in function.parameters())}
+
+
+def _comparative(better: Any) -> Comparative:
+    if better is not None and not (isinstance(better, str) and better in _BETTER):
+        raise ArgumentError(f"better={shown(better)}: give 'lower', 'higher', or None where neither is better")
+    return _BETTER[better]
+
+
+def _scale(scale: Any) -> Scale:
+    if not isinstance(scale, Scale):
+        raise ArgumentError(f"scale={shown(scale)}: give a member of Scale, such as Scale.SI")
+    return scale
+
+
+def _part(derived_from: Any) -> TracePart | None:
+    try:
+        return None if derived_from is None else TracePart(derived_from)
+    except Exception:  # whatever the value is and does
+        known = ", ".join(repr(part.value) for part in TracePart)
+        raise ArgumentError(f"derived_from={shown(derived_from)}: give one of {known}") from None
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise ArgumentError(f"{name}={shown(value)}: give a text")
+    return value
+
+
+def _facts(facts: Mapping[str, Any]) -> dict[str, str]:
+    known = ("formula", "omissions", "source")
+    for name in facts:
+        if name not in known:
+            raise ArgumentError(f"metric takes no argument {name!r}; of further facts it takes {', '.join(known)}")
+    return {name.upper(): _text(name, value) for name, value in facts.items()}
+
+
+def _require_pipeable(name: str, func: Any) -> None:
+    if not inspect.isroutine(func):
+        raise ArgumentError(f"@metric({name!r}) is for a function, not {shown(func)}; put it above a def")
+    parameters = inspect.signature(func).parameters.values()
+    variadic = [str(each) for each in parameters if each.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)]
+    if variadic:
+        raise ArgumentError(
+            f"{func.__name__} takes {variadic[0]}, to which nothing can be handed over by name; spell its parameters "
+            "out: def f(macs, total_params)"
+        )
+    if not parameters:
+        raise ArgumentError(
+            f"{func.__name__} takes no parameters, so there is nothing it could be computed from; name status keys or "
+            "arguments: def f(macs, total_params)"
+        )
+    reserved = sorted({parameter.name for parameter in parameters} & (RESERVED | {name}))
+    if reserved:
+        why = "the metric itself" if reserved[0] == name else "taken by compute_status and its like"
+        raise ArgumentError(f"{func.__name__} takes {reserved[0]!r}, which is {why}; call the parameter otherwise")

@@ -1,0 +1,176 @@
+"""Partial, failed and unavailable are derived in one place, from the trace and the backend."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from profilerkit import (
+    Completeness,
+    JointFunction,
+    Metric,
+    ModelTrace,
+    NotOfferedError,
+    Partial,
+    Profiler,
+    ProfilerFunction,
+    Unavailable,
+    WithoutValuesError,
+    compare,
+)
+from profilerkit.errors import ModelFailedError
+from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
+from profilerkit.trace.completeness import Gaps, TracePart, gaps_of
+from profilerkit.trace.records import MemoryTimeline
+
+FAILURE = ModelFailedError("the model raised ValueError: no")
+X = FakeTensor((1, 3))
+
+
+class Work(Metric):
+    NAME = "work"
+    DERIVED_FROM = TracePart.OPERATORS
+
+
+class Weights(Metric):
+    NAME = "weights"
+    DERIVED_FROM = TracePart.WEIGHTS
+
+
+class Name(Metric):
+    NAME = "first_layer"
+
+
+class Peak(Metric):
+    NAME = "peak"
+    DERIVED_FROM = TracePart.MEMORY
+
+
+class ComputeAll(ProfilerFunction):
+    """Returns what it is told for keys that follow from a trace, and counts its calls."""
+
+    KEYS = (Work, Weights, Name, Peak)
+
+    def __init__(self, *values: Any) -> None:
+        self.values = values
+        self.calls = 0
+
+    def __call__(self, trace: ModelTrace) -> dict[str, Any]:
+        self.calls += 1
+        return dict(zip(("work", "weights", "first_layer", "peak"), self.values, strict=True))
+
+
+class Tracing(FakeBackend):
+    """Returns traces with gaps."""
+
+    def __init__(self, **gaps: Any) -> None:
+        super().__init__()
+        self.gaps = gaps
+
+    def trace(self, model: FakeModel, inputs: Any) -> ModelTrace:
+        trace = super().trace(model, inputs)
+        if "failure" in self.gaps:  # nothing was seen of the operators then
+            trace = replace(trace, operators=(), memory=MemoryTimeline())
+        return replace(trace, **self.gaps)
+
+
+def outcomes(function: ProfilerFunction, backend: FakeBackend) -> dict[str, tuple[Any, str, tuple[str, ...]]]:
+    profiler = Profiler(FakeModel([FakeLayer("a")]), inputs=X, backend=backend)
+    profiler.register_profiler_function(function)
+    profiler.compute_network_status()
+    found = {key: status.outcome for key, status in profiler.status_items(to_value=False)}
+    return {key: (each.value, each.completeness.value, each.missing) for key, each in found.items()}
+
+
+def test_a_value_lacks_what_its_part_of_the_trace_lacks() -> None:
+    uncounted = Tracing(uncounted={"my::op": 2}, memory=MemoryTimeline(live_bytes=(0,), unsized={"their::op": 1}))
+    assert outcomes(ComputeAll(1, 2, "a", Partial(4, ("more",))), uncounted) == {
+        "work": (1, "partial", ("my::op (2 calls)",)),
+        "weights": (2, "complete", ()),
+        "first_layer": ("a", "complete", ()),
+        "peak": (4, "partial", ("their::op of unknown size (1 call)", "more")),
+    }
+
+
+def test_a_failed_trace_fails_what_follows_from_the_run_alone() -> None:
+    function = ComputeAll(0, 2, "a", Unavailable("nobody knows"))
+    assert outcomes(function, Tracing(failure=FAILURE)) == {
+        "work": (None, "failed", (str(FAILURE),)),
+        "weights": (2, "complete", ()),
+        "first_layer": ("a", "complete", ()),
+        "peak": (None, "unavailable", ("nobody knows",)),
+    }
+
+
+def test_weights_that_are_not_made_yet() -> None:
+    missing = "the first call makes some"
+    assert outcomes(ComputeAll(1, 7, "a", 1), Tracing(unmade_weights=missing))["weights"] == (7, "partial", (missing,))
+    none = outcomes(ComputeAll(1, 0, "a", 1), Tracing(unmade_weights=missing))["weights"]
+    assert none == (None, "failed", (f"not counted: {missing}",))
+    raised = outcomes(ComputeAll(1, 0, "a", 1), Tracing(unmade_weights=missing, failure=FAILURE))["weights"]
+    assert raised == (None, "failed", (str(FAILURE),))
+
+
+def test_a_function_is_not_called_where_all_of_it_would_follow_from_a_run_that_failed() -> None:
+    class ComputeWork(ComputeAll):
+        KEYS = (Work, Peak)  # type: ignore[assignment]
+
+    function = ComputeWork()
+    said = outcomes(function, Tracing(failure=FAILURE))
+    assert {each[1] for each in said.values()} == {"failed"}
+    assert function.calls == 0
+
+
+def test_what_a_part_of_a_whole_trace_lacks_is_nothing() -> None:
+    trace = FakeBackend().trace(FakeModel([FakeLayer("a")]), None)
+    assert [gaps_of(trace, part) for part in TracePart] == [Gaps()] * 4
+
+
+@pytest.mark.parametrize("error", [NotOfferedError, WithoutValuesError])
+def test_what_a_backend_cannot_do_is_unavailable(error: type[Exception]) -> None:
+    class Cannot(ComputeAll):
+        def __call__(self, trace: ModelTrace) -> dict[str, Any]:
+            raise error("not here")
+
+    assert set(outcomes(Cannot(), FakeBackend()).values()) == {(None, "unavailable", ("not here",))}
+
+
+def test_what_one_of_two_backends_cannot_do_is_unavailable_for_its_model_alone() -> None:
+    class Able(FakeBackend):
+        pass
+
+    class Together(JointFunction):
+        KEYS = (Name,)
+
+        def __call__(self, model: Any, backend: Any) -> Any:
+            return self.alone(model=model, backend=backend)
+
+        def measure_together(self, calls: Any) -> Any:
+            for call in calls:
+                if not isinstance(call["backend"], Able):
+                    raise NotOfferedError("not here")
+            return [1] * len(calls)
+
+    profilers = [Profiler(FakeModel(), inputs=X, backend=backend) for backend in (Able(), FakeBackend())]
+    for profiler in profilers:
+        profiler.register_profiler_function(Together())
+    comparison = compare(*profilers)
+    completeness = [report.status("first_layer").completeness for report in comparison.reports]
+    assert completeness == [Completeness.COMPLETE, Completeness.UNAVAILABLE]
+
+
+def test_a_function_checks_the_callers_arguments_before_anything_it_needs_is_computed() -> None:
+    class Checks(ComputeAll):
+        def check(self, given: Any) -> None:
+            if "batch_size" in given:
+                raise ValueError("no batches")
+
+    backend = FakeBackend()
+    profiler = Profiler(FakeModel([FakeLayer("a")]), inputs=X, backend=backend)
+    profiler.register_profiler_function(Checks(1, 2, "a", 3))
+    with pytest.raises(ValueError, match="no batches"):
+        profiler.compute_status("work", batch_size=2)
+    assert backend.traced == 0
+    assert profiler.compute_status("work") == 1

@@ -1,0 +1,105 @@
+"""Metrics are found, not listed: a new file is all that a new metric takes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import profilerkit_metrics
+from profilerkit import Profiler, profile
+from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
+from profilerkit_metrics import ComputeComplexity, Macs, discovery
+
+NEWCOMER = '''
+from profilerkit import Metric, ProfilerFunction
+
+__all__ = ["ComputeMacsPerWeight", "MacsPerWeight"]
+
+
+class MacsPerWeight(Metric):
+    """Multiply-accumulates for each parameter."""
+
+    NAME = "macs_per_weight"
+
+
+class ComputeMacsPerWeight(ProfilerFunction):
+    """Divides the one by the other."""
+
+    KEYS = (MacsPerWeight,)
+
+    def __call__(self, macs, total_params):
+        return macs / total_params
+'''
+
+
+@pytest.fixture
+def newcomer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    (tmp_path / "a_newcomer.py").write_text(NEWCOMER, encoding="utf-8")
+    monkeypatch.setattr(profilerkit_metrics, "__path__", [*profilerkit_metrics.__path__, str(tmp_path)])
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    names = profilerkit_metrics.__dict__
+    before = set(names)
+    yield
+    for name in {*names} - before:
+        del names[name]
+    sys.modules.pop("profilerkit_metrics.a_newcomer", None)
+
+
+@pytest.mark.usefixtures("newcomer")
+def test_a_new_file_is_a_new_default_metric() -> None:
+    assert profilerkit_metrics.MacsPerWeight.NAME == "macs_per_weight"  # type: ignore[attr-defined]
+    assert "ComputeMacsPerWeight" in dir(profilerkit_metrics)
+    assert "MacsPerWeight" in profilerkit_metrics.__all__
+    report = profile(
+        FakeModel([FakeLayer("a", params=5, macs=20)]), FakeTensor((1, 3)), backend=FakeBackend(), num_iters=1
+    )
+    assert report["macs_per_weight"] == 4
+    assert list(report)[-1] == "macs_per_weight", "what follows from other metrics stands after them"
+
+
+def test_default_functions_are_whole_and_in_order() -> None:
+    functions = discovery.default_functions()
+    names = [type(function).__name__ for function in functions]
+    assert names[:2] == ["ComputeComplexity", "ComputeExecutionTime"]
+    on_demand = [function.ON_DEMAND for function in functions]
+    assert on_demand == sorted(on_demand), "what is computed on demand comes last"
+    left_out = {"ComputeParams", "ComputeFlops", "ComputeSize", "ComputeLayerwiseSummary", "ComputeEvalMetric"}
+    assert left_out.isdisjoint(names), "parts of a larger one, and one that is nothing without an argument"
+    keys = [key.NAME for function in functions for key in function.bounded_keys()]
+    assert len(keys) == len(set(keys))
+
+
+def test_every_key_is_named_once() -> None:
+    names = [key.NAME for key in discovery.status_keys()]
+    assert len(names) == len(set(names)) > 25
+    assert {"macs", "layerwise_data", "eval_metric", "batch_sweep"} <= set(names)
+
+
+def test_public_names_are_imported_when_they_are_used() -> None:
+    code = (
+        "import sys, profilerkit_metrics; print(sorted(name for name in sys.modules if 'profilerkit_metrics.' in name))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+    assert profilerkit_metrics.Macs is Macs
+    assert ComputeComplexity.__module__ == "profilerkit_metrics.static"
+    with pytest.raises(AttributeError, match="module 'profilerkit_metrics' has no attribute 'Mac'"):
+        profilerkit_metrics.Mac  # type: ignore[attr-defined]  # noqa: B018
+    with pytest.raises(ImportError, match="accuracy"):
+        from profilerkit_metrics import accuracy  # type: ignore[attr-defined]  # noqa: F401
+
+
+def test_what_type_checkers_read_is_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "docs"))
+    tables = import_module("make_tables")
+    stub = Path(profilerkit_metrics.__path__[0]) / "__init__.pyi"
+    assert stub.read_text(encoding="utf-8") == tables.stub_of_metrics(), "run python docs/make_tables.py"
+
+
+def test_a_profiler_without_defaults_knows_no_metric() -> None:
+    assert list(Profiler(FakeModel(), inputs=FakeTensor((1,)), backend=FakeBackend()).status_keys()) == []
