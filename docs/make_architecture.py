@@ -48,7 +48,7 @@ def arrows(folder: Path) -> Arrows:
 
 
 def room_of(path: Path, folder: Path) -> str | None:
-    """Return the room that a file lies in; None for the package's own ``__init__.py``, which is the door of the house."""
+    """Return the room that a file lies in; None for the package's own ``__init__.py``."""
     first = path.relative_to(folder).parts[0].removesuffix(".py")
     return None if first == "__init__" else first
 
@@ -416,9 +416,7 @@ def made() -> dict[Path, str]:
 
 def main() -> None:
     stale = {
-        path: text
-        for path, text in made().items()
-        if not path.is_file() or path.read_text(encoding="utf-8") != text
+        path: text for path, text in made().items() if not path.is_file() or path.read_text(encoding="utf-8") != text
     }
     if "--check" in sys.argv:
         names = ", ".join(path.name for path in stale)
