@@ -203,7 +203,8 @@ def measured_grid(title: str, layers: LayerTable) -> Grid:
     for row in layers:
         cells = ["-" if row[name] is None else str(scale_value(row[name], "s", Scale.TIME)) for name in columns]
         label = row["path"].rpartition(".")[2] or "(model)"
-        rows.append((label, row["type"], str(row["calls"]), *cells, *([row["missing"]] if missing else [])))
+        left_out = [row["missing"]] if missing else []
+        rows.append((label, row["type"], str(row.get("calls", "-")), *cells, *left_out))
     numeric = frozenset(range(2, len(titles)))
     depths = tuple(row["depth"] for row in layers)
     return Grid(title, (*titles, *(["Left out"] if missing else [])), tuple(rows), numeric, depths, kind="layers")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
+import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from profilerkit import ModelInputs, NotOfferedError, compare, profile
 from profilerkit.backend import RunOptions
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
+from profilerkit.trace.records import LayerTable
 
 
 def model() -> FakeModel:
@@ -52,6 +55,25 @@ def test_details_of_a_comparison_have_the_statistics_of_each_model() -> None:
     assert "Measurements of A" in shown
     assert "Measurements of B" in shown
     assert shown.count("\nEnvironment\n") == 1, "it is the same for both"
+
+
+def test_measurements_of_different_confidence_stand_in_one_table() -> None:
+    report = profile(model(), X, backend=FakeBackend(), num_iters=6, metrics=["execution_time", "first_call_time"])
+    statuses = dict(report.statuses)
+    record = statuses["execution_time"]
+    statuses["other"] = replace(record, key="other", value=replace(record.value, confidence=0.5))
+    lines = replace(report, statuses=statuses).to_text(details=True).splitlines()
+    found = [line.split("  ")[0].strip() for line in lines if "% interval" in line]
+    assert found == ["95 % interval", "50 % interval"]
+
+
+def test_layers_of_a_metric_need_not_say_how_often_they_are_called() -> None:
+    """A metric of the user's may have a table of its own for the layers, with no more than times in it."""
+    report = profile(model(), X, backend=FakeBackend(), metrics="macs")
+    row = {"path": "", "type": "Net", "depth": 0, "is_leaf": True, "forward_seconds": 0.5}
+    record = replace(report.status("macs"), key="mine", friendly_name="Mine", value=LayerTable([row]))
+    text = replace(report, statuses={**report.statuses, "mine": record}).to_text(details=True)
+    assert re.search(r"\(model\)\s+Net\s+-\s+500 ms", text)
 
 
 def test_a_report_says_where_it_was_made() -> None:
