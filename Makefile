@@ -4,9 +4,11 @@ PYTHON ?= python3
 VENV ?= .venv
 # `make QUIET= demo` shows what pip does.
 QUIET ?= --quiet --quiet
+# The versions to install; constraints-oldest.txt has the oldest frameworks. For other versions, use another VENV.
+CONSTRAINTS ?= constraints.txt
 
 BIN := $(VENV)/bin
-PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install $(QUIET) -c constraints.txt
+PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install $(QUIET) -c $(CONSTRAINTS)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-fast test-all test-for gpu attack lint docs bench clean
@@ -16,36 +18,36 @@ JOBS ?= auto
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --maxprocesses 8 --dist worksteal
 
 help: ## print this help
-	@echo "usage: make <target> [PYTHON=python3] [VENV=.venv]"
+	@echo "usage: make <target> [PYTHON=python3] [VENV=.venv] [CONSTRAINTS=constraints.txt]"
 	@echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-9s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/.installed ## compare models trained on handwritten digits, in PyTorch and in Keras
 	@$(BIN)/python examples/compare_digits.py
 
-test: $(VENV)/.installed ## run the tests and doctests, but for the slow ones
+test: $(VENV)/.installed ## run the tests and doctests that are not slow: some minutes
 	@$(PYTEST) -m "not slow"
 
-test-fast: $(VENV)/.installed ## run the tests that need no deep-learning framework: less than a minute
+test-fast: $(VENV)/.installed ## run the tests of the core and the rules of the house: about a minute
 	@$(PYTEST) -m "not slow" tests/profilerkit tests/house profilerkit
 
-test-all: $(VENV)/.installed ## run all tests, in browsers and fresh environments too; the core must be covered to 95 %
+test-all: $(VENV)/.installed ## run all tests, slow ones too (browsers, fresh environments); the core must be covered to 95 %
 	@$(PYTEST) --cov --cov-report=
 	@echo
 	@echo "Coverage of the core:"
 	@$(BIN)/python -m coverage report --include='profilerkit/*' --fail-under=95
 
-test-for: $(VENV)/.installed ## list the tests that cover a file: make test-for FILE=profilerkit/cost.py
+test-for: $(VENV)/.installed ## list the tests that cover a file: make test-for FILE=profilerkit/trace/table.py
 	@$(BIN)/python tests/support/covering.py $(FILE)
 
-gpu: $(VENV)/.installed ## run what needs a GPU; results go to gpu-results/
+gpu: $(VENV)/.installed ## run the tests and measurements that need a GPU; results go to gpu-results/
 	@$(BIN)/python -m pytest -m gpu --junitxml gpu-results/tests.xml tests
 	@$(BIN)/python benchmarks/gpu.py gpu-results
 
-attack: $(VENV)/.installed ## run the whole of the attacks of which the tests run a sample; it takes hours
+attack: $(VENV)/.installed ## run all of tests/attack, of which the other targets run a sample: hours
 	@PROFILERKIT_ATTACK=whole $(BIN)/python -m pytest tests/attack
 
-lint: $(VENV)/.installed ## check style (ruff), format (ruff) and types (mypy)
+lint: $(VENV)/.installed ## check style and format (ruff) and types (mypy)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
@@ -63,7 +65,7 @@ clean: ## remove the environment and everything that was built
 	find . -type d -name __pycache__ -prune -exec rm -rf {} +
 
 # The stamps keep pip from running again until a file that it reads has changed.
-$(VENV)/.installed: setup.cfg pyproject.toml constraints.txt
+$(VENV)/.installed: setup.cfg pyproject.toml $(CONSTRAINTS)
 	@echo "Installing profilerkit and its development tools into $(VENV); the first time takes some minutes"
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP_INSTALL) -e '.[torch,tensorflow,test,lint]'

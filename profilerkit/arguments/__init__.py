@@ -1,1 +1,1 @@
-"""Bad input is refused by name: the rule of each argument, and what messages show of a value."""
+"""The rules of arguments: what each may be, how it is read, and what an error message shows of a value."""

@@ -1,4 +1,4 @@
-"""Budgets: what a model may cost, checked against a report, and the layers responsible where it costs more."""
+"""Budgets: limits on what a model may cost, checked against a report; a failure names the layers responsible."""
 
 from __future__ import annotations
 

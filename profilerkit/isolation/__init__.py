@@ -1,4 +1,4 @@
-"""Models in processes of their own: with limits, and with a report whatever happens to them."""
+"""Profiling in a separate process: with limits, and with a report whatever happens to the model."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Plugins: how they are found, what they offer, and what happens to the rest when one fails."""
+"""Plugins: how they are found, what they offer, and how the others go on when one of them fails."""

@@ -1,1 +1,1 @@
-"""What the library needs of Python and of the process around it: locks, files, output, and what it hands back."""
+"""What the library uses of Python and of the process: locks, files, output, and settings that it restores."""

@@ -1,4 +1,4 @@
-"""Reports as what people look at: one form, one file. Which forms there are, plugins say."""
+"""The forms of a report, for people and for programs, one file each; plugins can offer further ones."""
 
 from __future__ import annotations
 

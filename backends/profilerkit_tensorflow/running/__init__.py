@@ -1,1 +1,1 @@
-"""One pass on a device, as TensorFlow people run it."""
+"""One pass on a device, in each of TensorFlow's execution modes."""

@@ -1,1 +1,1 @@
-"""The model comes back as it was, and the process around it."""
+"""Gives the model back as it was, and the process around it."""

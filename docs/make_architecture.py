@@ -1,0 +1,429 @@
+"""Draw the rooms of each package from its imports, and write their tables: ``python docs/make_architecture.py``.
+
+A room is a folder of a package, or a file that lies in none. An arrow says that one room imports another, lazily too;
+what is imported for type checkers alone is left out. Each picture is an SVG in ``docs/pictures``, laid out in layers:
+a room lies above all that it imports. An arrow that follows from others is not drawn. The tables of
+``docs/architecture.rst`` are the docstrings of the rooms.
+
+With ``--check`` nothing is written, and the exit code is 1 where a file is not up to date; a test does that too.
+"""
+
+from __future__ import annotations
+
+import ast
+import random
+import re
+import sys
+import textwrap
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise, permutations
+from pathlib import Path
+from typing import NamedTuple
+
+DOCS = Path(__file__).parent
+ROOT = DOCS.parent
+PAGE = DOCS / "architecture.rst"
+PACKAGES = {
+    "profilerkit": ROOT / "profilerkit",
+    "profilerkit_torch": ROOT / "backends" / "profilerkit_torch",
+    "profilerkit_tensorflow": ROOT / "backends" / "profilerkit_tensorflow",
+}
+
+#: What each room imports, and in how many modules' imports.
+Arrows = dict[str, Counter[str]]
+
+
+# The rooms and their arrows -------------------------------------------------------------------------------------------
+
+
+def arrows(folder: Path) -> Arrows:
+    """Return what each room of a package imports of the other rooms, by the names of the rooms."""
+    rooms: Arrows = {}
+    for path in sorted(folder.rglob("*.py")):
+        if (name := room_of(path, folder)) is not None:
+            others = {other for other in _imported(path, folder) if other != name}
+            rooms.setdefault(name, Counter()).update(others)
+    return rooms
+
+
+def room_of(path: Path, folder: Path) -> str | None:
+    """Return the room that a file lies in; None for the package's own ``__init__.py``."""
+    first = path.relative_to(folder).parts[0].removesuffix(".py")
+    return None if first == "__init__" else first
+
+
+def _imported(path: Path, folder: Path) -> Iterator[str]:
+    """Yield the room of each import of a file from its own package."""
+    around = [folder.name, *path.relative_to(folder).parts[:-1]]
+    for node in _that_run(ast.parse(path.read_text(encoding="utf-8"))):
+        modules: list[str] = []
+        if isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            start = around[: len(around) - node.level + 1] if node.level else []
+            module = ".".join([*start, *filter(None, [node.module])])
+            modules = [f"{module}.{alias.name}" for alias in node.names] if module == folder.name else [module]
+        for module in modules:
+            package, _, inside = module.partition(".")
+            name = inside.partition(".")[0]
+            if package == folder.name and ((folder / name).is_dir() or (folder / f"{name}.py").is_file()) and name:
+                yield name
+
+
+def _that_run(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield every node of a file but those under ``if TYPE_CHECKING``."""
+    for child in ast.iter_child_nodes(node):
+        if not (isinstance(child, ast.If) and isinstance(child.test, ast.Name) and child.test.id == "TYPE_CHECKING"):
+            yield child
+            yield from _that_run(child)
+
+
+def reachable(start: str, graph: Mapping[str, set[str]]) -> set[str]:
+    """Return all that a room imports, through others too."""
+    seen: set[str] = set()
+    waiting = [start]
+    while waiting:
+        for other in graph.get(waiting.pop(), ()):
+            if other not in seen:
+                seen.add(other)
+                waiting.append(other)
+    return seen
+
+
+def upward(rooms: Arrows) -> set[tuple[str, str]]:
+    """Return the arrows that cannot run downwards because rooms import each other in a circle: the fewest imports."""
+    graph = {name: set(others) for name, others in rooms.items()}
+    reached = {name: reachable(name, graph) for name in graph}
+    found: set[tuple[str, str]] = set()
+    done: set[str] = set()
+    for name in sorted(graph):
+        circle = sorted(other for other in reached[name] if name in reached[other])
+        if name in done or not circle:
+            continue
+        done.update(circle)
+        best = min(permutations(circle), key=lambda order: sum(_weight(rooms, pair) for pair in _against(order)))
+        found |= {(low, high) for low, high in _against(best) if high in graph[low]}
+    return found
+
+
+def _against(order: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield each pair of rooms of which the first lies below the second."""
+    for index, low in enumerate(order):
+        yield from ((low, high) for high in order[:index])
+
+
+def _weight(rooms: Arrows, pair: tuple[str, str]) -> int:
+    return rooms[pair[0]][pair[1]]
+
+
+def without_implied(graph: Mapping[str, set[str]]) -> dict[str, set[str]]:
+    """Return a graph without the arrows that follow from others: a room that is reached over another one too."""
+    return {
+        name: {each for each in others if not any(each in reachable(other, graph) for other in others - {each})}
+        for name, others in graph.items()
+    }
+
+
+# Layout in layers -----------------------------------------------------------------------------------------------------
+
+Layers = list[list[str]]
+Links = list[tuple[str, str]]
+
+
+class Layout(NamedTuple):
+    """Where each room lies, and the points that each arrow passes."""
+
+    centers: dict[str, tuple[int, int]]
+    routes: dict[tuple[str, str], list[str]]
+
+
+LABEL, GAP, STEP, HEIGHT, MARGIN = 7.6, 26, 74, 34, 24
+
+
+def width_of(name: str) -> float:
+    """Return how wide a room's box is; an arrow that passes a layer takes a little place there too."""
+    return 2 if "|" in name else LABEL * len(name) + 24
+
+
+def ranks(graph: Mapping[str, set[str]]) -> dict[str, int]:
+    """Return the layer of each room from below: one above the highest that it imports."""
+    found: dict[str, int] = {}
+
+    def rank(name: str) -> int:
+        if name not in found:
+            found[name] = 1 + max(map(rank, sorted(graph[name])), default=-1)
+        return found[name]
+
+    for name in sorted(graph):
+        rank(name)
+    return found
+
+
+def layout(graph: Mapping[str, set[str]]) -> Layout:
+    """Place the rooms: in layers, each in the order with the fewest crossings that was found, near what it imports."""
+    height = ranks(graph)
+    layers: Layers = [[] for _ in range(1 + max(height.values()))]
+    for name in sorted(graph):
+        layers[height[name]].append(name)
+    routes: dict[tuple[str, str], list[str]] = {}
+    links: Links = []
+    for name in sorted(graph):
+        for other in sorted(graph[name]):
+            passed = [f"{name}|{other}|{level}" for level in range(height[name] - 1, height[other], -1)]
+            for point, level in zip(passed, range(height[name] - 1, height[other], -1), strict=True):
+                layers[level].append(point)
+            routes[name, other] = [name, *passed, other]
+            links += pairwise(routes[name, other])
+    layers = _fewest_crossings(layers, links)
+    across = _spread(layers, links)
+    left = min(across[name] - width_of(name) / 2 for name in across)
+    top = len(layers) - 1
+    centers = {
+        name: (round(across[name] - left + MARGIN), round((top - level) * STEP + HEIGHT / 2 + MARGIN))
+        for level, names in enumerate(layers)
+        for name in names
+    }
+    return Layout(centers, routes)
+
+
+def _neighbors(links: Links) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    below: dict[str, list[str]] = {}
+    above: dict[str, list[str]] = {}
+    for high, low in links:
+        below.setdefault(high, []).append(low)
+        above.setdefault(low, []).append(high)
+    return below, above
+
+
+def crossings(layers: Layers, links: Links) -> int:
+    """Return how many pairs of arrows cross."""
+    index = {name: place for names in layers for place, name in enumerate(names)}
+    level = {name: height for height, names in enumerate(layers) for name in names}
+    by_level: dict[int, list[tuple[int, int]]] = {}
+    for high, low in links:
+        by_level.setdefault(level[low], []).append((index[high], index[low]))
+    return sum(
+        (one[0] - two[0]) * (one[1] - two[1]) < 0
+        for pairs in by_level.values()
+        for place, one in enumerate(pairs)
+        for two in pairs[:place]
+    )
+
+
+def _fewest_crossings(layers: Layers, links: Links, trials: int = 30) -> Layers:
+    """Return the layers in the best order of several: each from another start, improved by means of neighbors."""
+    below, above = _neighbors(links)
+    best, fewest = layers, crossings(layers, links)
+    for seed in range(trials):
+        tried = [random.Random(seed).sample(names, len(names)) for names in layers]
+        for sweep in range(16):
+            neighbors, order = (below, tried[1:]) if sweep % 2 == 0 else (above, tried[-2::-1])
+            index = {name: place for names in tried for place, name in enumerate(names)}
+            for names in order:
+                means = {name: _mean(index, neighbors.get(name, [name])) for name in names}
+                names.sort(key=lambda name: (means[name], index[name]))
+                index.update({name: place for place, name in enumerate(names)})
+            count = crossings(tried, links)
+            if count < fewest:
+                best, fewest = [list(names) for names in tried], count
+    return best
+
+
+def _mean(places: Mapping[str, float], names: Sequence[str]) -> float:
+    return sum(places[name] for name in names) / len(names)
+
+
+def _spread(layers: Layers, links: Links, sweeps: int = 200) -> dict[str, float]:
+    """Return how far right each room lies: as near to its neighbors as the others of its layer allow."""
+    below, above = _neighbors(links)
+    across: dict[str, float] = {}
+    for names in layers:
+        at = 0.0
+        for name in names:
+            across[name] = at + width_of(name) / 2
+            at += width_of(name) + GAP
+    for _ in range(sweeps):
+        for names in (*layers, *layers[::-1]):
+            wanted = [_pulled(name, across, [*below.get(name, []), *above.get(name, [])]) for name in names]
+            across.update(zip(names, _apart(names, wanted), strict=True))
+    return across
+
+
+def _pulled(name: str, across: Mapping[str, float], neighbors: Sequence[str]) -> float:
+    """Return where a room's neighbors pull it; the points of one arrow hold together, so that it runs straight."""
+    weights = [1 if "|" not in f"{name}{other}" else 8 if "|" in name and "|" in other else 2 for other in neighbors]
+    pulls = sum(weight * across[other] for weight, other in zip(weights, neighbors, strict=True))
+    return pulls / sum(weights) if weights else across[name]
+
+
+def _apart(names: Sequence[str], wanted: Sequence[float]) -> list[float]:
+    """Return places near the wanted ones, in order and not overlapping: groups that touch move as one."""
+    offsets = [0.0]
+    for one, two in pairwise(names):
+        offsets.append(offsets[-1] + (width_of(one) + width_of(two)) / 2 + GAP)
+    groups: list[tuple[float, int]] = []
+    for place, offset in zip(wanted, offsets, strict=True):
+        groups.append((place - offset, 1))
+        while len(groups) > 1 and groups[-2][0] > groups[-1][0]:
+            (first, many), (second, more) = groups[-2:]
+            groups[-2:] = [((first * many + second * more) / (many + more), many + more)]
+    starts = [start for start, count in groups for _ in range(count)]
+    return [start + offset for start, offset in zip(starts, offsets, strict=True)]
+
+
+# The picture ----------------------------------------------------------------------------------------------------------
+
+STYLE = """
+    svg { color-scheme: light dark }
+    .paper { fill: #ffffff } .room { fill: #e8f0fb; stroke: #3566a8 } .file { fill: #f6f6f6; stroke: #767676 }
+    .arrow { fill: none; stroke: #5a6b7e; stroke-width: 1.3; marker-end: url(#down) }
+    .up, .both { fill: none; stroke: #b3261e; stroke-width: 1.3; stroke-dasharray: 5 3; marker-start: url(#back) }
+    .both { marker-end: url(#back) }
+    text { fill: #16202c; font: 13px ui-monospace, Menlo, Consolas, monospace; text-anchor: middle }
+    #down path { fill: #5a6b7e } #back path { fill: #b3261e }
+    @media (prefers-color-scheme: dark) {
+      .paper { fill: #131416 } .room { fill: #1c2b40; stroke: #79a8e8 } .file { fill: #26282b; stroke: #9a9a9a }
+      .arrow { stroke: #9fb0c3 } .up, .both { stroke: #ff8a80 } text { fill: #eef2f7 }
+      #down path { fill: #9fb0c3 } #back path { fill: #ff8a80 }
+    }
+"""
+HEAD = 'viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto-start-reverse"'
+
+
+def picture(package: str) -> str:
+    """Return the SVG of a package's rooms."""
+    folder = PACKAGES[package]
+    rooms = arrows(folder)
+    back = upward(rooms)
+    down = {name: {each for each in others if (name, each) not in back} for name, others in rooms.items()}
+    drawn = without_implied(down)
+    for low, high in back:
+        drawn[high].add(low)
+    placed = layout(drawn)
+    width = round(max(x + width_of(name) / 2 for name, (x, _) in placed.centers.items())) + MARGIN
+    height = max(y for _, y in placed.centers.values()) + HEIGHT // 2 + MARGIN
+    title = f"The rooms of {package}; an arrow says that one room imports another"
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+        f'role="img" aria-label="{title}">',
+        f"  <title>{title}</title>",
+        f"  <style>{STYLE}  </style>",
+        f'  <defs><marker id="down" {HEAD}><path d="M0 0L8 4L0 8z"/></marker>',
+        f'    <marker id="back" {HEAD}><path d="M0 0L8 4L0 8z"/></marker></defs>',
+        f'  <rect class="paper" width="{width}" height="{height}"/>',
+        *(
+            f'  <path class="{_kind(pair, back, down)}" d="{_path(placed, route)}"/>'
+            for pair, route in placed.routes.items()
+        ),
+        *(_box(name, placed.centers[name], (folder / name).is_dir()) for name in sorted(rooms)),
+        "</svg>",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _kind(pair: tuple[str, str], back: set[tuple[str, str]], down: Mapping[str, set[str]]) -> str:
+    """Return whether an arrow runs down, up, or both ways."""
+    high, low = pair
+    if (low, high) not in back:
+        return "arrow"
+    return "both" if low in down[high] else "up"
+
+
+def _box(name: str, center: tuple[int, int], is_folder: bool) -> str:
+    x, y = center
+    width = round(width_of(name))
+    kind, corner = ("room", 7) if is_folder else ("file", 0)
+    return (
+        f'  <rect class="{kind}" x="{x - width // 2}" y="{y - HEIGHT // 2}" width="{width}" height="{HEIGHT}" '
+        f'rx="{corner}"/><text x="{x}" y="{y + 4}">{name}</text>'
+    )
+
+
+def _path(placed: Layout, route: Sequence[str]) -> str:
+    """Return the way of an arrow: from below one box, past others in their layers, to above another."""
+    points = [placed.centers[name] for name in route]
+    start = (_port(placed, route[0], route[1], leaves=True), points[0][1] + HEIGHT // 2)
+    end = (_port(placed, route[-1], route[-2], leaves=False), points[-1][1] - HEIGHT // 2)
+    parts = [f"M{start[0]} {start[1]}"]
+    last = start
+    for x, y in points[1:-1]:
+        top, bottom = y - HEIGHT // 2, y + HEIGHT // 2
+        bend = (top - last[1]) // 2
+        parts.append(f"C{last[0]} {last[1] + bend} {x} {top - bend} {x} {top}V{bottom}")
+        last = (x, bottom)
+    bend = (end[1] - last[1]) // 2
+    parts.append(f"C{last[0]} {last[1] + bend} {end[0]} {end[1] - bend} {end[0]} {end[1]}")
+    return "".join(parts)
+
+
+def _port(placed: Layout, name: str, toward: str, *, leaves: bool) -> int:
+    """Return where on its box an arrow begins or ends: side by side with the others, in the order of their ways."""
+    mine = [
+        route[1] if leaves else route[-2]
+        for route in placed.routes.values()
+        if (route[0] if leaves else route[-1]) == name
+    ]
+    mine.sort(key=lambda other: (placed.centers[other][0], other))
+    space = min(22.0, (width_of(name) - 20) / max(1, len(mine) - 1))
+    return round(placed.centers[name][0] + (mine.index(toward) - (len(mine) - 1) / 2) * space)
+
+
+# The tables -----------------------------------------------------------------------------------------------------------
+
+
+def table(package: str) -> str:
+    """Return the table of a package's rooms in reStructuredText: the first paragraph of each docstring."""
+    folder = PACKAGES[package]
+    names = sorted(arrows(folder), key=lambda name: (not (folder / name).is_dir(), name))
+    rows = [("room", ["what is in it"])]
+    for name in names:
+        is_folder = (folder / name).is_dir()
+        path = folder / name / "__init__.py" if is_folder else folder / f"{name}.py"
+        rows.append((f"``{name}/``" if is_folder else f"``{name}.py``", textwrap.wrap(summary(path), 84)))
+    widths = [max(len(name) for name, _ in rows), max(len(line) for _, lines in rows for line in lines)]
+    rule = "  ".join("=" * width for width in widths)
+    cells = [
+        f"{name if first else '':{widths[0]}}  {line}"
+        for name, lines in rows
+        for first, line in zip([True, *[False] * len(lines)], lines, strict=False)
+    ]
+    return "\n".join((rule, cells[0], rule, *cells[1:], rule))
+
+
+def summary(path: Path) -> str:
+    """Return the first paragraph of a file's docstring, names in literals."""
+    written = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    text = " ".join(written.partition("\n\n")[0].split())
+    return re.sub(r"(?<!`)`([^`]+)`(?!`)", r"``\1``", text)
+
+
+def page() -> str:
+    """Return the text of the page with its tables made anew."""
+    text = PAGE.read_text(encoding="utf-8")
+    for package in PACKAGES:
+        begin, end = f".. rooms of {package}: begin", f".. rooms of {package}: end"
+        before, rest = text.split(begin)
+        text = f"{before}{begin}\n\n{table(package)}\n\n{end}{rest.split(end)[1]}"
+    return text
+
+
+def made() -> dict[Path, str]:
+    """Return every file that this script writes, with its content."""
+    pictures = {DOCS / "pictures" / f"rooms_{package}.svg": picture(package) for package in PACKAGES}
+    return {**pictures, PAGE: page()}
+
+
+def main() -> None:
+    stale = {
+        path: text for path, text in made().items() if not path.is_file() or path.read_text(encoding="utf-8") != text
+    }
+    if "--check" in sys.argv:
+        names = ", ".join(path.name for path in stale)
+        sys.exit(f"{names} not up to date: run python docs/make_architecture.py" if stale else 0)
+    for path, text in stale.items():
+        path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
