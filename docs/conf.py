@@ -42,5 +42,6 @@ def setup(app):
     app.connect("autodoc-process-docstring", remember, priority=400)
     app.connect("autodoc-process-docstring", restore, priority=600)
 
+
 # Fields of dataclasses are described with their class: as entries of their own, "type" would be one of them.
 napoleon_use_ivar = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import pkgutil
 from collections.abc import Iterator
+from functools import lru_cache
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -14,13 +15,14 @@ from profilerkit.piping.registry import PROVIDED
 
 __all__ = ["default_functions", "modules", "public_names", "status_keys"]
 
+_PACKAGE = __name__.rpartition(".")[0]
 #: The modules that define no metric.
 _OTHERS = frozenset({"discovery", "plugin", "scoring", "scoring_notes"})
 
 
 def modules() -> Iterator[ModuleType]:
     """Yield every module of the package that defines metrics."""
-    package = import_module(__name__.rpartition(".")[0])
+    package = import_module(_PACKAGE)
     for found in pkgutil.iter_modules(package.__path__):
         if found.name not in _OTHERS:
             yield import_module(f"{package.__name__}.{found.name}")
@@ -45,10 +47,18 @@ def default_functions() -> list[ProfilerFunction]:
     Of functions with common keys the one with most of them is meant. First comes what follows from the trace, then what
     uses the model, then what follows from other metrics; what is computed on demand comes last.
     """
+    found = _found(tuple(import_module(_PACKAGE).__path__))
+    return [each() if isinstance(each, type) else each for each in found]
+
+
+@lru_cache(maxsize=4)
+def _found(path: tuple[str, ...]) -> tuple[type[ProfilerFunction] | ProfilerFunction, ...]:
+    """Return the default functions, or the classes that make them: looked for once, for each profiler asks."""
     made = [function for module in modules() for function in _functions(module)]
-    keys = {id(function): {key.NAME for key in function.bounded_keys()} for function in made}
-    whole = [each for each in made if not any(keys[id(each)] < others for others in keys.values())]
-    return sorted(whole, key=lambda function: (function.ON_DEMAND, _level(function)))
+    keys = {id(function): {key.NAME for key in function.bounded_keys()} for _, function in made}
+    whole = [each for each in made if not any(keys[id(each[1])] < others for others in keys.values())]
+    ordered = sorted(whole, key=lambda each: (each[1].ON_DEMAND, _level(each[1])))
+    return tuple(member for member, _ in ordered)
 
 
 def _members(module: ModuleType) -> list[tuple[str, Any]]:
@@ -62,12 +72,13 @@ def _is_one(value: Any, kinds: tuple[type, ...]) -> bool:
     return isinstance(value, type) and issubclass(value, kinds)
 
 
-def _functions(module: ModuleType) -> Iterator[ProfilerFunction]:
+def _functions(module: ModuleType) -> Iterator[tuple[type[ProfilerFunction] | ProfilerFunction, ProfilerFunction]]:
+    """Yield each function of a module, and before it what makes it: its class, or itself."""
     for _, each in _members(module):
         if isinstance(each, ProfilerFunction):
-            yield each
+            yield each, each
         elif issubclass(each, ProfilerFunction) and _is_made_alone(each):
-            yield each()
+            yield each, each()
 
 
 def _is_made_alone(cls: type) -> bool:

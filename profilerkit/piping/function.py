@@ -25,6 +25,8 @@ _VARIADIC = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 
 
 _signatures: WeakKeyDictionary[Callable[..., Any], inspect.Signature] = WeakKeyDictionary()
+#: By class: its ``KEYS``, and the templates made of them.
+_templates: WeakKeyDictionary[type, tuple[object, tuple[StatusKey, ...]]] = WeakKeyDictionary()
 
 
 class ProfilerFunction(ABC):
@@ -68,7 +70,17 @@ class ProfilerFunction(ABC):
         return keys
 
     def bounded_keys(self) -> tuple[StatusKey, ...]:
-        """Return the status keys this function computes as templates, checked."""
+        """Return the status keys this function computes as templates, checked: once for those in ``KEYS``."""
+        known = _templates.get(type(self))
+        if known is not None and known[0] is self.KEYS:
+            return known[1]
+        templates = self._checked_keys()
+        says_nothing_else = type(self).get_bounded_status_keys is ProfilerFunction.get_bounded_status_keys
+        if says_nothing_else and not hasattr(self, "get_bounded_status_key") and "KEYS" not in vars(self):
+            _templates[type(self)] = self.KEYS, templates
+        return templates
+
+    def _checked_keys(self) -> tuple[StatusKey, ...]:
         bounded = self.get_bounded_status_keys()
         single = isinstance(bounded, (StatusKey, str)) or inspect.isclass(bounded)
         keys: Iterable[Any] = (bounded,) if single else bounded  # type: ignore[assignment]
