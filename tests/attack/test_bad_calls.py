@@ -384,6 +384,7 @@ NO_CASES = {
     "Completeness": "an enumeration",
     "Device": "an enumeration",
     "Failure": "plain data that a function returns",
+    "Run": "what a backend yields, made by authors of backends; the suite that they run asks what it is",
     "JointFunction": "an interface",
     "LoadedModel": "plain data; see 'inputs of a loaded model'",
     "LoaderInfo": "plain data of plugins, of which every use is guarded",

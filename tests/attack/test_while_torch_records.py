@@ -88,7 +88,7 @@ METHODS: dict[str, Callable[[], Any]] = {
 #: Those that only look, or are told something.
 HARMLESS = {
     *("opened", "accepts", "resolve_device", "is_tensor", "as_tensor", "model_name", "ranks", "add_costs"),
-    *("fingerprint", "environment"),
+    *("fingerprint", "environment", "example_inputs"),
 }
 PUBLIC: dict[str, Callable[[], Any]] = {
     "profile": lambda: profile(MODEL, X, metrics=["macs"]),

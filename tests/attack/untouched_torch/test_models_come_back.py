@@ -7,7 +7,7 @@ from attack_sampling import WHOLE, sample
 
 from .allowed import ALLOWED, Allowed, surprises
 from .cases import IN_A_PROCESS_OF_THEIR_OWN, WITH_CONTEXTS, WITH_FAULTS, WITH_NOTHING_WRONG, light
-from .harness import Case, differences_of
+from .harness import Case, differences_alone
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # what the models themselves warn of
@@ -36,6 +36,6 @@ def test_nothing_differs_where_the_process_could_end(case: Case) -> None:
 
 
 @pytest.mark.parametrize("entry", sample(ALLOWED, 5), ids=lambda entry: str(entry.example))
-def test_what_is_allowed_still_differs(entry: Allowed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)  # as in a process that has compiled nothing yet
-    assert any(entry.covers(entry.example, each) for each in differences_of(entry.example)), entry.reason
+def test_what_is_allowed_still_differs(entry: Allowed) -> None:
+    """In a process of its own: what torch.compile writes to the environment, it writes once in a process."""
+    assert any(entry.covers(entry.example, each) for each in differences_alone(entry.example)), entry.reason

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from ..results.report import Report
+    from .results.report import Report
 
 __all__ = ["budget"]
 
@@ -38,8 +38,8 @@ def budget(record_property: Callable[[str, object], None]) -> Callable[..., Repo
         strict: bool = False,
         **given: Any,
     ) -> Report:
-        from . import Budget, Verdict, check
-        from .forms import as_text
+        from .budgets import Budget, Verdict, check
+        from .budgets.forms import as_text
 
         limits = {name: value for name, value in given.items() if _is_limit(name, value)}
         arguments = {name: value for name, value in given.items() if name not in limits}
@@ -58,7 +58,7 @@ def budget(record_property: Callable[[str, object], None]) -> Callable[..., Repo
 
 def _is_limit(name: str, value: Any) -> bool:
     """Say whether an argument is a limit: it is named after a metric, or reads as one."""
-    from ..plugging.offers import offered_status_keys
+    from .plugging.offers import offered_status_keys
 
     texts = value if isinstance(value, list) else [value]
     written = all(isinstance(text, str) and text.lstrip()[:1] in tuple("<>=") for text in texts) and bool(texts)
@@ -68,8 +68,8 @@ def _is_limit(name: str, value: Any) -> bool:
 def _reports(
     model: Any, baseline: Any, metrics: tuple[str, ...], arguments: dict[str, Any]
 ) -> tuple[Report, Report | None]:
-    from ..api import compare, profile
-    from ..results.report import Report
+    from .api import compare, profile
+    from .results.report import Report
 
     if isinstance(model, Report):
         return model, baseline
