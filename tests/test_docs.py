@@ -10,6 +10,7 @@ of run. In a console block every line ``$ profilerkit ...`` runs; what follows i
 from __future__ import annotations
 
 import inspect
+import os
 import re
 import shlex
 import sys
@@ -194,6 +195,8 @@ def test_readme_shows_what_the_demo_prints_of_both_frameworks(monkeypatch: pytes
     pytest.importorskip("sklearn")
     pytest.importorskip("tensorflow")
     monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    for name in ("KERAS_BACKEND", "TF_CPP_MIN_LOG_LEVEL"):  # which the example sets
+        monkeypatch.setenv(name, os.environ.get(name, ""))
     digits, keras_digits = import_module("digits"), import_module("keras_digits")
     image = torch.zeros(1, 1, 32, 32)
     students = digits.digits_student(), keras_digits.digits_student()

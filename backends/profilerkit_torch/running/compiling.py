@@ -49,8 +49,9 @@ def compiled(model: nn.Module, how: Any) -> Iterator[Callable[..., Any]]:
         yield _compiled(_function_of_its_own(model), how)
     finally:
         for book, known in zip(books, before, strict=True):
-            for code in _codes(book).difference(known):
-                torch._C._dynamo.eval_frame.reset_code(code)
+            for number, code in _codes(book).items():
+                if number not in known:
+                    torch._C._dynamo.eval_frame.reset_code(code)
         for key in set(_states()) - states:
             del _states()[key]
 
@@ -81,9 +82,12 @@ def _function_of_its_own(model: nn.Module) -> Callable[..., Any]:
     return FunctionType(code, call.__globals__, code.co_name, closure=call.__closure__)
 
 
-def _codes(book: Any) -> set[CodeType]:
-    """Return the code objects in one of the lists that the compiler keeps."""
-    return {code for reference in getattr(book, "seen", ()) if (code := reference()) is not None}
+def _codes(book: Any) -> dict[int, CodeType]:
+    """Return the code objects in one of the lists that the compiler keeps, by their ids.
+
+    What the compiler writes may have constants that have no hash, and then has none itself.
+    """
+    return {id(code): code for reference in getattr(book, "seen", ()) if (code := reference()) is not None}
 
 
 def _states() -> dict[Any, Any]:

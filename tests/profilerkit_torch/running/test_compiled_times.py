@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import weakref
 from typing import Any
 
 import pytest
@@ -169,6 +170,20 @@ def test_a_model_that_cannot_be_compiled_whole_runs_in_parts() -> None:
 
     report = profile(Call(forward, layer=nn.Linear(4, 4)), ones(1, 4), compile="eager", num_iters=2, warmup=0)
     assert float(report["execution_time"]) > 0
+
+
+def test_what_the_caller_has_compiled_may_have_no_hash(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The compiler writes code whose constants have no hash, a dict for one, and keeps it in its books."""
+    from torch._dynamo import convert_frame
+
+    code = test_what_the_caller_has_compiled_may_have_no_hash.__code__
+    unhashable = code.replace(co_consts=(*code.co_consts, {"a": 1}))
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(unhashable)
+    book = convert_frame.output_codes
+    monkeypatch.setattr(book, "seen", [*book.seen, weakref.ref(unhashable)])
+    report = profile(network(), ones(1, 4), compile="eager", metrics=["first_call_time"], strict=True)
+    assert report["first_call_time"] > 0
 
 
 @pytest.mark.slow
