@@ -99,7 +99,7 @@ def serve() -> None:
     for line in sys.stdin:
         name, metrics = json.loads(line)
         model, x = models[name]
-        arguments = {"metrics": metrics} if metrics else {"num_iters": 5, "warmup": 1}
+        arguments = {"metrics": metrics} if metrics else {}
         gc.collect()
         began = time.perf_counter()
         profile(model, x, **arguments)

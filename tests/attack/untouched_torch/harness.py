@@ -245,6 +245,8 @@ def differences_of(case: Case, do: Callable[[Subject], Any] | None = None) -> li
 
 
 _IS_ALONE = "PROFILERKIT_ATTACK_ALONE"
+#: What torch.compile writes into the environment when it is first used.
+_WRITTEN_ONCE = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 
 
 def differences_alone(case: Case) -> list[Difference]:
@@ -252,6 +254,8 @@ def differences_alone(case: Case) -> list[Difference]:
     folder = SUPPORT.parent / "attack"
     command = [sys.executable, "-m", f"{__package__}.alone", case.model, case.call, case.fault, case.context]
     environment = {**os.environ, _IS_ALONE: "1", "PYTHONPATH": os.pathsep.join([str(folder), *filter(None, sys.path)])}
+    for name in _WRITTEN_ONCE:  # as in a process that has compiled nothing yet
+        environment.pop(name, None)
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=300, cwd=folder, env=environment, check=False
     )
