@@ -288,7 +288,7 @@ def test_a_constant_of_the_convention_changes_the_tables(monkeypatch: pytest.Mon
 def test_every_option_of_the_command_line_is_documented_and_no_other() -> None:
     text = (DOCS / "command-line.rst").read_text(encoding="utf-8")
     documented = set(re.findall(r"--[a-z][a-z-]+", "\n".join(re.findall(r"^\.\. option:: (.+)$", text, re.MULTILINE))))
-    context = click.Context(cli)
+    context = click.Context(cli, **cli.context_settings)
     commands = [cli, *(cli.get_command(context, name) for name in COMMANDS)]
     known = {
         option

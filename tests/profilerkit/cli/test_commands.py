@@ -288,9 +288,9 @@ def test_several_batch_sizes_are_read() -> None:
     from profilerkit.cli.profile_command import command
 
     read = {option.name: option for option in command.params}["batch_size"]
-    with command.make_context("profile", ["x:y", "--batch-size", "1,8,32"]) as context:
+    with command.make_context("profile", ["x:y", "--batch-size", "1,8,32"], **cli.context_settings) as context:
         assert context.params["batch_size"] == (1, 8, 32)
-    with command.make_context("profile", ["x:y", "--batch-size", "8"]) as context:
+    with command.make_context("profile", ["x:y", "--batch-size", "8"], **cli.context_settings) as context:
         assert context.params["batch_size"] == 8
     assert read is not None
 
