@@ -20,7 +20,7 @@ from profilerkit.isolation import isolated_comparison
 from profilerkit.plugging.loaders import load_model
 
 HERE = str(Path(__file__).resolve())
-PLANTED = Path(HERE).parents[1] / "tests" / "isolation" / "planted.py"
+PLANTED = Path(HERE).parents[1] / "tests" / "support" / "planted.py"
 #: One thread: of several, each waits for the one that another program of a shared machine has stopped.
 HOW: dict[str, Any] = {"num_threads": 1, "input_shape": (32, 16, 16), "metrics": ["execution_time"]}
 PRELOAD = ["isolation_warm"]
@@ -57,6 +57,8 @@ def two() -> Any:
 
 def main(trials: int = 5) -> None:
     """Print all three tables."""
+    # Processes that begin anew import `isolation_warm` too.
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path(HERE).parent), os.environ.get("PYTHONPATH")]))
     cost(trials)
     ratios(trials)
     endings()
