@@ -25,7 +25,7 @@ from .caller_context import apart, modes_as_they_are
 from .marks import kept_marks
 from .process_state import for_each, restorer_of_process, restorer_of_settings
 from .snapshots import ClassSnapshot, ModuleSnapshot, SlotsSnapshot, copied, own_classes, refill
-from .write_guard import has_storage, has_values, write_back
+from .write_guard import has_storage, has_values, restore_versions, versions_of, write_back
 
 __all__ = ["one_at_a_time", "preserved", "substitute", "unchanged_parameters"]
 
@@ -34,8 +34,9 @@ __all__ = ["one_at_a_time", "preserved", "substitute", "unchanged_parameters"]
 def preserved(model: nn.Module, *, tensor_values: bool = False, held: Inventory | None = None) -> Iterator[None]:
     """Put back whatever changes of the model's structure and of the process' state, after errors too.
 
-    With ``tensor_values`` buffers and tensors in other attributes are copied beforehand and get their values back as
-    well, and a change of a parameter's values, which nothing could undo, is warned of. ``held`` is what the model
+    With ``tensor_values`` buffers and tensors in other attributes are copied beforehand and get their values and
+    versions back as well, so that a graph that the caller holds stays usable; parameters are without their gradients
+    meanwhile; and a change of a parameter's values, which nothing could undo, is warned of. ``held`` is what the model
     holds, where that is known already. One model is profiled at a time in a process: another thread waits here. The
     caller's modes are off meanwhile, see `caller`.
     """
@@ -49,11 +50,15 @@ def preserved(model: nn.Module, *, tensor_values: bool = False, held: Inventory 
                 else []
             )
             values = [(tensor, tensor.detach().clone()) for tensor in tensors]
+            versions = versions_of(tensors)
+            if tensor_values:
+                _without_gradients(held)
             try:
                 with modes_as_they_are():
                     yield
             finally:
                 write_back(values)
+                restore_versions(versions)
 
 
 #: Held by whoever changes the model or the process for a while: of two in turn, each would put back the other's state.
@@ -66,6 +71,13 @@ def _is_off_the_graph(tensor: torch.Tensor) -> bool:
         return tensor.grad_fn is None
     except RuntimeError:
         return False
+
+
+def _without_gradients(held: Inventory) -> None:
+    """Take the gradients off the parameters: a pass that computes gradients itself would add to them in place."""
+    for parameter in held.parameters:
+        if parameter.grad is not None:
+            parameter.grad = None
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from profilerkit.process.cached import cached_property
 from profilerkit.process.locks import undone_in_child
 
-__all__ = ["WriteGuard", "has_storage", "has_values", "is_twin", "write_back"]
+__all__ = ["WriteGuard", "has_storage", "has_values", "is_twin", "restore_versions", "versions_of", "write_back"]
 
 
 def has_values(tensor: torch.Tensor) -> bool:
@@ -44,6 +44,21 @@ def write_back(values: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> None:
         with torch.no_grad(), torch.inference_mode(tensor.is_inference()):
             if has_storage(tensor) and not _equal(tensor, value):
                 tensor.copy_(value)
+
+
+def versions_of(tensors: Iterable[torch.Tensor]) -> list[tuple[torch.Tensor, int]]:
+    """Return the version of each tensor that counts its writes; inference tensors do not."""
+    return [(each, each._version) for each in tensors if has_values(each) and not each.is_inference()]
+
+
+def restore_versions(versions: Iterable[tuple[torch.Tensor, int]]) -> None:
+    """Count the writes to tensors that have their values again as none.
+
+    Else autograd would refuse the backward pass of a graph that the caller has made before and that needs them.
+    """
+    for tensor, version in versions:
+        if tensor._version != version:
+            torch._C._autograd._unsafe_set_version_counter((tensor,), (version,))
 
 
 def has_storage(tensor: torch.Tensor) -> bool:
@@ -86,7 +101,7 @@ class WriteGuard(TorchDispatchMode):
         tensors = list(tensors)
         self._aliases = [*(tensor.data for tensor in tensors if has_values(tensor)), *aliases]
         self._saved: list[tuple[torch.Tensor, torch.Tensor]] = []
-        self._versions = [(each, each._version) for each in tensors if has_values(each) and not each.is_inference()]
+        self._versions = versions_of(tensors)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run the operator, keeping what it is about to overwrite."""
@@ -132,15 +147,8 @@ class WriteGuard(TorchDispatchMode):
             self._restore_versions()
 
     def _restore_versions(self) -> None:
-        """Count the writes to what has its values again as none.
-
-        Else autograd would refuse the backward pass of a graph that the caller has made before and that needs them.
-        """
-        if not self._saved:
-            return
-        for tensor, version in self._versions:
-            if tensor._version != version and not self.guards(tensor):
-                torch._C._autograd._unsafe_set_version_counter((tensor,), (version,))
+        if self._saved:
+            restore_versions((tensor, version) for tensor, version in self._versions if not self.guards(tensor))
 
 
 def _write_back_alone(values: list[tuple[torch.Tensor, torch.Tensor]]) -> None:

@@ -90,7 +90,7 @@ ALLOWED: tuple[Allowed, ...] = (
     Allowed(
         "the batches of an evaluation are the caller's, and what his model writes to them is his own doing",
         _case("changes_its_input-evaluation"),
-        ("inputs*",),
+        ("inputs*", "gradients of a pass from before"),
         models=("changes_its_input",),
         calls=("evaluation*", "get_*", "eval_loss"),
     ),
