@@ -258,7 +258,7 @@ def test_a_model_of_fake_tensors_is_counted_in_its_mode_and_outside() -> None:
 
 @pytest.mark.parametrize("inside", [FakeTensorMode(allow_non_fake_inputs=True), OnMeta(), nullcontext()])
 def test_only_a_plain_twin_is_ever_handed_back(inside: Any) -> None:
-    from profilerkit_torch.untouched.write_guard import is_twin
+    from profilerkit_torch.model.tensors import is_twin
 
     weight = nn.Parameter(torch.ones(3))
     with inside:

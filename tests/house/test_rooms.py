@@ -1,4 +1,4 @@
-"""No module, and no room of the core, imports another in a circle; which rooms each of them may import."""
+"""No module, and no room of a package, imports another in a circle; which rooms each of them may import."""
 
 from __future__ import annotations
 
@@ -8,14 +8,23 @@ import pytest
 from import_graph import circles, graph_of_modules, graph_of_rooms
 from source_tree import packages
 
+#: Packages whose rooms still import each other in circles.
+_ROOMS_TO_UNTIE = {
+    "profilerkit_tensorflow": pytest.mark.xfail(reason="its rooms are being untied", raises=AssertionError, strict=True)
+}
+_PACKAGES = [pytest.param(name, marks=_ROOMS_TO_UNTIE.get(name, ())) for name in sorted(packages())]
+
 
 @pytest.mark.parametrize("package", sorted(packages()))
 def test_no_module_imports_another_in_a_circle(package: str) -> None:
     assert circles(graph_of_modules(package, packages()[package])) == []
 
 
-def test_no_room_of_the_core_imports_another_in_a_circle() -> None:
-    assert circles(graph_of_rooms("profilerkit", packages()["profilerkit"])) == []
+@pytest.mark.parametrize(
+    "package", [pytest.param(name, marks=_ROOMS_TO_UNTIE.get(name, ())) for name in sorted(packages())]
+)
+def test_no_room_imports_another_in_a_circle(package: str) -> None:
+    assert circles(graph_of_rooms(package, packages()[package])) == []
 
 
 def test_results_import_nothing_that_draws() -> None:

@@ -14,7 +14,7 @@ from torch import nn
 
 from profilerkit.process.locks import Lock, undone_in_child
 
-from ..trace.layers import deep_enough
+from ..untouched.temporary_settings import deeper_recursion
 from .clocks import EventClock, HostClock
 from .timeline import Event, Kind, Overhead
 
@@ -75,7 +75,7 @@ class CallRecorder:
             raised = True
             self.events.append((_ENTER, timed.index, self.clock(), _sequence()))
             try:
-                with deep_enough():
+                with deeper_recursion():
                     output = timed.call(*args, **kwargs)
                 raised = False
             finally:

@@ -6,15 +6,16 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy as is_unsized
 
 from profilerkit.backend_kit.keras_layers import is_keras
 from profilerkit.process.cached import cached_property
 
-from ..untouched.write_guard import has_values, is_twin
-from .keras_layers import holds_keras, training_tensors
+from .keras_layers import holds_keras, is_unbuilt, training_tensors
 from .modules import CONTAINERS, buffers_of, modules_of, named_layers, others, parameters_of, reached
+from .tensors import has_values, is_twin
 
-__all__ = ["Inventory"]
+__all__ = ["Inventory", "is_lazy"]
 
 
 class Inventory:
@@ -112,3 +113,10 @@ class Inventory:
                     tensors.append(value)
         containers = [found for found in others if isinstance(found, CONTAINERS)]
         return containers, tensors, [found for found in others if not isinstance(found, (*CONTAINERS, tuple))]
+
+
+def is_lazy(model: nn.Module | Inventory) -> bool:
+    """Say whether the model has parameters or buffers that no forward pass has sized yet, or layers without theirs."""
+    held = model if isinstance(model, Inventory) else Inventory(model)
+    unbuilt = held.holds_keras and is_unbuilt(held.modules)
+    return unbuilt or any(map(is_unsized, held.parameters)) or any(map(is_unsized, held.buffers))

@@ -37,7 +37,7 @@ __all__ = [
     "OWN",
     "STANDARD",
     "buffers_of",
-    "elements_of",
+    "device_of",
     "in_slot",
     "modules_of",
     "named_layers",
@@ -211,14 +211,6 @@ def buffers_of(model: nn.Module) -> list[torch.Tensor]:
     return [*buffers, *(value for module in modules for value in keras_buffers(module))]
 
 
-def elements_of(tensor: torch.Tensor) -> Any:
-    """Return what two tensors share exactly where they are the same elements of one storage; None without a storage."""
-    try:
-        return tensor.untyped_storage()._cdata, tensor.storage_offset(), tensor.shape, tensor.stride()
-    except (NotImplementedError, RuntimeError):  # sparse tensors say
-        return None
-
-
 def tensors_of(model: nn.Module) -> Iterator[torch.Tensor]:
     """Yield the parameters, the buffers, and the tensors that other attributes of the modules lead to.
 
@@ -232,3 +224,8 @@ def tensors_of(model: nn.Module) -> Iterator[torch.Tensor]:
         for value in reached(others(module)):
             if isinstance(value, torch.Tensor) and not (value.is_meta and is_keras(module)):
                 yield value
+
+
+def device_of(model: nn.Module) -> torch.device:
+    """Return where the model is: the device of its first parameter or buffer, the CPU where it has none."""
+    return next((tensor.device for tensor in tensors_of(model)), torch.device("cpu"))

@@ -6,32 +6,11 @@ Their operators are seen, but not which of the modules inside they are from.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
 
 import torch
 from torch import nn
 
-from profilerkit.process.locks import undone_in_child
-
-from ..running.compiling import uncompiled
-from ..untouched.preservation import one_at_a_time
-
-__all__ = ["frozen_weights", "operator_by_operator", "said_of_scripts", "type_name"]
-
-
-@contextmanager
-def operator_by_operator(modules: Sequence[nn.Module]) -> Iterator[None]:
-    """Have compiled code run as it was written, and scripts without fusing operators, so that each is seen.
-
-    These settings are the whole process': another thread waits here, or it would take ours for the user's.
-    """
-    with one_at_a_time, ExitStack() as settings:
-        settings.enter_context(uncompiled())
-        if any(isinstance(module, torch.jit.ScriptModule) for module in modules):
-            fused = torch._C._get_graph_executor_optimize()
-            settings.enter_context(undone_in_child(lambda: torch._C._set_graph_executor_optimize(fused)))
-            settings.enter_context(torch.jit.optimized_execution(False))  # type: ignore[attr-defined]
-        yield
+__all__ = ["frozen_weights", "said_of_scripts", "type_name"]
 
 
 def said_of_scripts(modules: Sequence[nn.Module]) -> Iterator[str]:

@@ -10,9 +10,9 @@ from torch.nn.parameter import is_lazy as is_unsized
 
 from profilerkit.trace.records import WeightRecord
 
-from .modules import elements_of
 from .packed_weights import logical_count
 from .packed_weights import stored_bytes as size_of
+from .tensors import elements_of
 
 __all__ = ["size_of", "weight_record"]
 

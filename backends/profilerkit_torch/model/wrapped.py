@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import update_wrapper
 from typing import Any
 
@@ -24,11 +23,10 @@ from profilerkit import ModelInputs
 from profilerkit.process.cached import once_for_each
 from profilerkit.trace.records import RankShare
 
-from ..untouched.preservation import preserved
 from .modules import modules_of
 from .weights import size_of
 
-__all__ = ["given_the_wrapper", "inner_model", "logical", "rank_share"]
+__all__ = ["given_the_wrapper", "has_wrappers", "inner_model", "rank_share", "unwrapped"]
 
 #: By the class of a wrapper: the name under which it holds the module inside.
 _HELD_AS = {
@@ -70,12 +68,12 @@ def _shards_by_class(kind: type) -> bool:
     return any(base.__name__ == "FSDPModule" and base.__module__.startswith(_SPREADING) for base in kind.__mro__)
 
 
-def _is_ordinary(modules: Iterable[nn.Module]) -> bool:
-    """Say whether no module is a wrapper or spread."""
+def has_wrappers(modules: Iterable[nn.Module]) -> bool:
+    """Say whether one of a model's modules is a wrapper, or spread over several processes."""
     if any(_holder_by_class(kind) or _shards_by_class(kind) for kind in set(map(type, modules))):
-        return False
-    held = {id(tensor): tensor for module in modules for tensor in module._parameters.values()}
-    return not any(map(_is_part, held.values()))
+        return True
+    parameters = {id(tensor): tensor for module in modules for tensor in module._parameters.values()}
+    return any(map(_is_part, parameters.values()))
 
 
 def inner_model(model: nn.Module) -> nn.Module:
@@ -88,21 +86,16 @@ def inner_model(model: nn.Module) -> nn.Module:
     return model
 
 
-@contextmanager
-def logical(model: nn.Module, modules: Sequence[nn.Module]) -> Iterator[nn.Module]:
-    """Yield the model, whose modules these are, without its wrappers; at the end it is as it was."""
-    if _is_ordinary(modules):
-        yield model
-        return
-    with preserved(model):
-        for module in modules:
-            if _holder(module) == _HELD_AS["FullyShardedDataParallel"]:
-                _unflatten(module)
-        _gather([module for module in modules if _is_spread(module)])
-        for module in modules:
-            held = module._modules
-            held.update({name: inner_model(child) for name, child in held.items() if child is not None})
-        yield inner_model(model)
+def unwrapped(model: nn.Module, modules: Sequence[nn.Module]) -> nn.Module:
+    """Take the wrappers out of a model, whose modules these are, and return what is inside; use inside `preserved`."""
+    for module in modules:
+        if _holder(module) == _HELD_AS["FullyShardedDataParallel"]:
+            _unflatten(module)
+    _gather([module for module in modules if _is_spread(module)])
+    for module in modules:
+        children = module._modules
+        children.update({name: inner_model(child) for name, child in children.items() if child is not None})
+    return inner_model(model)
 
 
 def given_the_wrapper(inputs: ModelInputs, model: nn.Module) -> ModelInputs:
@@ -122,7 +115,7 @@ def given_the_wrapper(inputs: ModelInputs, model: nn.Module) -> ModelInputs:
 
 def rank_share(modules: Sequence[nn.Module]) -> RankShare | None:
     """Return what this process holds of a model, given all its modules, that runs in several; None for any other."""
-    if _is_ordinary(modules):
+    if not has_wrappers(modules):
         return None
     spread = ("DistributedDataParallel", "FullyShardedDataParallel")
     names = {base.__name__ for module in modules for base in type(module).__mro__ if _holder(module)}

@@ -19,19 +19,10 @@ from torch import nn
 
 from profilerkit import InputError
 from profilerkit.error_text import error_line
-from profilerkit.process.locks import undone_in_child
 
-__all__ = ["compiled", "uncompiled"]
+__all__ = ["compiled"]
 
 _numbers = count(1)
-
-
-@contextmanager
-def uncompiled() -> Iterator[None]:
-    """Have compiled code run as it was written, in the whole process."""
-    stance = torch.compiler.set_stance("force_eager")
-    with stance, undone_in_child(lambda: stance.__exit__(None, None, None)):
-        yield
 
 
 @contextmanager

@@ -17,14 +17,16 @@ from profilerkit.backend_kit.failures import failure_of
 from profilerkit.error_text import error_line
 from profilerkit.errors import ModelFailedError
 
+from ..model.inventory import is_lazy
 from ..model.keras_layers import called_as_keras_does, keras_device
-from ..model.modules import buffers_of, parameters_of, set_inference_flags, tensors_of
-from ..trace.layers import deep_enough, is_lazy
+from ..model.modules import buffers_of, device_of, parameters_of, set_inference_flags, tensors_of
+from ..trace.passes import needs_autograd
 from ..untouched.caller_context import apart, as_caller, has_function_modes, modes_as_they_are
 from ..untouched.mutable_inputs import GivenObjects, on_device
 from ..untouched.preservation import preserved, substitute, unchanged_parameters
+from ..untouched.temporary_settings import deeper_recursion, uncompiled
 from ..untouched.write_guard import WriteGuard
-from .compiling import compiled, uncompiled
+from .compiling import compiled
 from .passes import (
     EventTimedPass,
     Pass,
@@ -40,19 +42,12 @@ T = TypeVar("T")
 
 __all__ = [
     "accelerators",
-    "device_of",
-    "needs_autograd",
     "placed",
     "require_values",
     "resolve_device",
     "running",
     "synchronize",
 ]
-
-
-def device_of(model: nn.Module) -> torch.device:
-    """Return where the model is: the device of its first parameter or buffer, the CPU where it has none."""
-    return next((tensor.device for tensor in tensors_of(model)), torch.device("cpu"))
 
 
 def resolve_device(model: nn.Module, device: DeviceLike) -> torch.device:
@@ -158,7 +153,7 @@ def _running(model: nn.Module, inputs: ModelInputs, options: RunOptions) -> Iter
     target = resolve_device(model, options.device)
     require_values(model, target)
     sharded = options.device is None and len({tensor.device for tensor in tensors_of(model)}) > 1
-    with preserved(model), deep_enough(), placed(model, target) if not sharded else nullcontext():
+    with preserved(model), deeper_recursion(), placed(model, target) if not sharded else nullcontext():
         if options.training:
             _cut_off_graphs(model)
         (set_training_flags if options.training else set_inference_flags)(model)
@@ -219,11 +214,6 @@ def _compile(run: Pass, options: RunOptions) -> None:
             "the usual compiler needs one of C++ on the CPU, and Triton on a GPU; compile='aot_eager' needs neither"
         ) from error
     run.first_call_seconds = time.perf_counter() - start
-
-
-def needs_autograd(error: BaseException | None) -> bool:
-    """Say whether a model seems to compute gradients while it runs, which inference mode does not let it."""
-    return isinstance(error, RuntimeError) and any(word in str(error) for word in ("grad", "nference"))
 
 
 def _first_that_runs(steps: Sequence[T], run: Callable[[T], Any], inputs: ModelInputs, guard: WriteGuard) -> T:

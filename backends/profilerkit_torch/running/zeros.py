@@ -21,19 +21,18 @@ from profilerkit.backend_kit.failures import failure_of
 from profilerkit.costs import Cost
 from profilerkit.trace.records import OpRecord
 
+from ..model.inventory import is_lazy
 from ..model.keras_layers import called_as_keras_does
-from ..model.modules import modules_of, tensors_of
-from ..model.scripted import operator_by_operator
-from ..model.wrapped import given_the_wrapper, logical
-from ..trace.layers import is_lazy
-from ..trace.passes import InferencePass
+from ..model.modules import device_of, modules_of, tensors_of
+from ..model.wrapped import given_the_wrapper
+from ..trace.passes import InferencePass, needs_autograd
 from ..trace.recorder import Recorder
 from ..trace.records import layer_records
 from ..trace.replay import tensors_in
 from ..trace.static_pass import StandIns, traced
+from ..trace.traceable import traceable
 from ..untouched.caller_context import apart
 from ..untouched.mutable_inputs import GivenObjects, on_device
-from .runs import device_of, needs_autograd
 
 __all__ = ["trace_of_nonzero", "zero_weights"]
 
@@ -75,7 +74,7 @@ def trace_of_nonzero(model: nn.Module, inputs: ModelInputs) -> ModelTrace:
     """Return the trace of a real run whose operators do no work with weights that are zero."""
     _require_values(model)
     modules = modules_of(model)
-    with apart(), operator_by_operator(modules), logical(model, modules) as inside:
+    with traceable(model, modules) as inside:
         return _traced(inside, given_the_wrapper(inputs, model))
 
 

@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import _disable_current_modes, _get_current_di
 from profilerkit.costs import Cost, Shape
 
 from ..costs import attention
-from ..running.compiling import uncompiled
+from ..untouched.temporary_settings import uncompiled
 
 if TYPE_CHECKING:
     from .recorder import Recorder

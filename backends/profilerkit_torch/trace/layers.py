@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import warnings
 from collections import Counter
@@ -16,7 +15,6 @@ import torch
 from torch import nn
 from torch.nn.modules import module as torch_module
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
-from torch.nn.parameter import is_lazy as is_unsized
 
 from profilerkit import ModelChangedWarning
 from profilerkit.backend_kit.call_stack import CallStack, tensors_in
@@ -25,9 +23,10 @@ from profilerkit.trace.records import LayerCall, TensorInfo
 
 from ..costs import shapes_of
 from ..model.inventory import Inventory
-from ..model.keras_layers import is_unbuilt, own_keras_weights
+from ..model.keras_layers import own_keras_weights
+from ..untouched.temporary_settings import deeper_recursion
 
-__all__ = ["LayerStack", "deep_enough", "is_lazy", "tensor_info"]
+__all__ = ["LayerStack", "tensor_info"]
 
 
 def tensor_info(tensor: torch.Tensor) -> TensorInfo:
@@ -56,29 +55,6 @@ def infos_in(structure: Any) -> tuple[TensorInfo, ...]:
 
 def _is_tensor(value: Any) -> bool:
     return isinstance(value, torch.Tensor)
-
-
-def is_lazy(model: nn.Module | Inventory) -> bool:
-    """Say whether the model has parameters or buffers that no forward pass has sized yet, or layers without theirs."""
-    held = model if isinstance(model, Inventory) else Inventory(model)
-    unbuilt = held.holds_keras and is_unbuilt(held.modules)
-    return unbuilt or any(map(is_unsized, held.parameters)) or any(map(is_unsized, held.buffers))
-
-
-@contextmanager
-def deep_enough() -> Iterator[None]:
-    """Allow for the frames that following costs each call: what is nested deep enough to run must not fail for them."""
-    limit = sys.getrecursionlimit()
-
-    def hand_back() -> None:
-        sys.setrecursionlimit(limit)
-
-    try:
-        with undone_in_child(hand_back):
-            sys.setrecursionlimit(2 * limit)
-            yield
-    finally:
-        hand_back()
 
 
 class LayerStack(CallStack):
@@ -123,7 +99,7 @@ class LayerStack(CallStack):
                 torch_module._global_forward_hooks_always_called.pop(handle.id, None)
 
         try:
-            with deep_enough(), undone_in_child(stop):
+            with deeper_recursion(), undone_in_child(stop):
                 yield
         finally:
             stop()

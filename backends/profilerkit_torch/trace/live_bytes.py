@@ -9,7 +9,9 @@ from typing import Any
 
 import torch
 
-__all__ = ["LiveBytes", "storage_key"]
+from ..model.tensors import storage_key
+
+__all__ = ["LiveBytes"]
 
 
 class LiveBytes:
@@ -76,14 +78,6 @@ class LiveBytes:
             self.parts[known.part] -= known.counted
             self.parts[part] += known.counted
             known.part = part
-
-
-def storage_key(tensor: torch.Tensor) -> int:
-    """Return the address of what a tensor keeps its elements in; 0 where there is none."""
-    try:
-        return int(tensor.untyped_storage()._cdata)
-    except (NotImplementedError, RuntimeError):  # sparse and other tensors without one storage
-        return 0
 
 
 class _Watched(weakref.ref[Any]):

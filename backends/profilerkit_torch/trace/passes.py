@@ -19,7 +19,7 @@ from ..untouched.caller_context import as_caller
 from .layers import LayerStack
 from .recorder import Recorder
 
-__all__ = ["GradMode", "InferencePass"]
+__all__ = ["GradMode", "InferencePass", "needs_autograd"]
 
 GradMode: TypeAlias = Callable[[], AbstractContextManager[Any]]
 
@@ -51,3 +51,8 @@ class InferencePass:
     def failed(self, error: Exception, inputs: ModelInputs) -> ModelFailedError | BackendFailedError:
         """Return what is said of a pass that raised: of the model, or of this package where it was its own."""
         return failure_of(error, inputs, "torch", __package__)
+
+
+def needs_autograd(error: BaseException | None) -> bool:
+    """Say whether a model seems to compute gradients while it runs, which inference mode does not let it."""
+    return isinstance(error, RuntimeError) and any(word in str(error) for word in ("grad", "nference"))

@@ -20,7 +20,7 @@ from profilerkit.backend_kit.failures import backend_failed, raised_by_backend
 from profilerkit.trace.records import LayerRecord, ModelTrace, distinct
 
 from ..costs import require_plain
-from ..model.inventory import Inventory
+from ..model.inventory import Inventory, is_lazy
 from ..model.keras_layers import build_without_values, fill_variables, is_unbuilt
 from ..model.modules import parameters_of
 from ..untouched.caller_context import as_caller
@@ -29,7 +29,7 @@ from ..untouched.mutable_inputs import GivenObjects
 from ..untouched.preservation import preserved, substitute
 from ..untouched.write_guard import WriteGuard
 from .higher_order import called_directly
-from .layers import LayerStack, is_lazy
+from .layers import LayerStack
 from .live_bytes import LiveBytes
 from .passes import InferencePass
 from .recorder import Recorder
@@ -74,7 +74,7 @@ def traced(model: nn.Module, inputs: ModelInputs, stand_ins: StandIns, kind: Inf
         found = _traced(model, inputs, stand_ins, kind, held, lives)
     except Exception as error:
         if stand_ins.weight is None or not can_run(model):
-            taken_back(lives, around)
+            taken_back(lambda: _alive(lives), around)
             raise
         place = raised_by_backend(error, __package__)
         found = without_frames(error)  # of which nobody hears: the next way says what is wrong
@@ -101,7 +101,7 @@ _TAKEN = "the model keeps tensors of its pass outside itself ({places}); those o
 
 def _clear_up(lives: list[LiveBytes], around: Surroundings, stand_ins: StandIns) -> tuple[list[str], bool]:
     """Take away what a pass left outside the model; warn where that cannot be done."""
-    places, is_left = taken_back(lives, around)
+    places, is_left = taken_back(lambda: _alive(lives), around)
     if is_left and (stand_ins.weight is not None or torch.is_inference_mode_enabled()):
         warnings.warn(
             f"{_LEFT.format(method=stand_ins.method)}: a cache that is not reached from the model's own code; empty it "
@@ -110,6 +110,11 @@ def _clear_up(lives: list[LiveBytes], around: Surroundings, stand_ins: StandIns)
             stacklevel=2,
         )
     return places, is_left
+
+
+def _alive(lives: Iterable[LiveBytes]) -> set[int]:
+    """Return the storages made for a pass that are still alive."""
+    return {key for live in lives for key in live.left()}
 
 
 def _traced(

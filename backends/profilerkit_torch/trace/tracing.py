@@ -22,18 +22,17 @@ from profilerkit.process.collector import collector_paused
 from profilerkit.trace.records import ModelTrace
 
 from ..costs import require_plain
+from ..model.inventory import is_lazy
 from ..model.keras_layers import called_as_keras_does, holds_keras
-from ..model.modules import modules_of
-from ..model.scripted import frozen_weights, operator_by_operator, said_of_scripts
-from ..model.wrapped import given_the_wrapper, logical, rank_share
-from ..running.runs import device_of, needs_autograd
-from ..untouched.caller_context import apart
+from ..model.modules import device_of, modules_of
+from ..model.scripted import frozen_weights, said_of_scripts
+from ..model.wrapped import given_the_wrapper, rank_share
 from ..untouched.mutable_inputs import on_device
-from .layers import is_lazy
-from .passes import InferencePass
+from .passes import InferencePass, needs_autograd
 from .recorder import AutocastError
 from .records import layer_records
 from .static_pass import LeftBehindError, StandIns, can_run, meta_twin, traced
+from .traceable import traceable
 
 __all__ = ["trace_model"]
 
@@ -50,7 +49,7 @@ def trace_model(
     """
     modules = modules_of(model)
     share, frozen = rank_share(modules), frozen_weights(modules)
-    with apart(), operator_by_operator(modules), logical(model, modules) as inside:
+    with traceable(model, modules) as inside:
         found = _traced_model(inside, None if inputs is None else given_the_wrapper(inputs, model), kinds)
     said = (*(said_of_scripts(modules) if found.operators else ()), *([str(share)] if share else ()))
     if not (said or frozen):

@@ -25,9 +25,8 @@ from profilerkit.error_text import error_line
 from profilerkit.errors import BackendFailedError, ModelFailedError
 from profilerkit.process.locks import undone_in_child
 
-from ..model.modules import modules_of, named_layers, named_parameters_of, parameters_of
+from ..model.modules import device_of, modules_of, named_layers, named_parameters_of, parameters_of
 from ..running.passes import without_hooks_once_accumulated
-from ..running.runs import device_of
 from ..trace.layers import LayerStack
 from ..trace.passes import InferencePass
 from ..trace.recorder import Recorder

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from opcode import opmap
 from types import CellType, CodeType, FunctionType, MethodType
@@ -23,7 +23,7 @@ from profilerkit.process.cached import once_for_each
 
 from ..model.inventory import Inventory
 from ..model.modules import CONTAINERS, EMPTY, reached, slots_of
-from ..trace.live_bytes import LiveBytes, storage_key
+from ..model.tensors import storage_key
 from .leftover_holders import forget_in_caches
 from .snapshots import SlotsSnapshot, copied, own_classes, refill
 
@@ -219,29 +219,31 @@ def without_frames(error: Exception) -> Exception:
     return error
 
 
-def left_of(lives: Iterable[LiveBytes]) -> set[int]:
+def _alive_after_collection(alive: Callable[[], set[int]]) -> set[int]:
     """Return the storages of a pass that are alive after it, garbage aside."""
-    lives = list(lives)
     for generation in (None, 1, 2):  # what refers to itself is only gone when it is collected
         if generation is not None:
             gc.collect(generation)
-        left = {key for live in lives for key in live.left()}
+        left = alive()
         if not left:
             break
     return left
 
 
-def taken_back(lives: list[LiveBytes], around: Surroundings) -> tuple[list[str], bool]:
-    """Take away what a pass has left outside the model; return where it was, and whether anything is there still."""
-    left = left_of(lives)
+def taken_back(alive: Callable[[], set[int]], around: Surroundings) -> tuple[list[str], bool]:
+    """Take away what a pass has left outside the model; return where it was, and whether anything is there still.
+
+    ``alive`` returns the addresses of the storages that were made for the pass and are still alive.
+    """
+    left = _alive_after_collection(alive)
     if not left or not _has_tensors(left):
         return [], False
     places = [*_restored(left, around)]
     around.forget()
-    left = left_of(lives)
+    left = _alive_after_collection(alive)
     if left:
         places += forget_in_caches(_tensors(left))
-        left = left_of(lives)
+        left = _alive_after_collection(alive)
     return sorted(set(places)), bool(left) and _has_tensors(left)
 
 

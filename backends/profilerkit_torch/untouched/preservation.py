@@ -20,12 +20,13 @@ from profilerkit.process.locks import Lock, undone_in_child
 
 from ..model.inventory import Inventory
 from ..model.keras_layers import substitute_variables
-from ..model.modules import elements_of, named_parameters_of, slots_of
+from ..model.modules import named_parameters_of, slots_of
+from ..model.tensors import elements_of, has_storage, has_values
 from .caller_context import apart, modes_as_they_are
 from .marks import kept_marks
 from .process_state import for_each, restorer_of_process, restorer_of_settings
 from .snapshots import ClassSnapshot, ModuleSnapshot, SlotsSnapshot, copied, own_classes, refill
-from .write_guard import has_storage, has_values, restore_versions, versions_of, write_back
+from .write_guard import restore_versions, versions_of, write_back
 
 __all__ = ["one_at_a_time", "preserved", "substitute", "unchanged_parameters"]
 
@@ -134,7 +135,7 @@ def _take_off_the_graph(leaf: torch.Tensor) -> None:
 
 
 def _restore_data(tensor: torch.Tensor, before: torch.Tensor) -> None:
-    """Give a tensor its data back; ``before`` is a twin of what it was, see `guard.is_twin`."""
+    """Give a tensor its data back; ``before`` is a twin of what it was, see `model.tensors.is_twin`."""
     if not _same_elements(tensor, before):  # given other data: tensor.data = ..., tensor.set_(...)
         with torch.inference_mode(tensor.is_inference()):
             tensor.data = before

@@ -7,35 +7,15 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch import nn
 from torch._ops import HigherOrderOperator
-from torch.nn.parameter import is_lazy
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from profilerkit.process.cached import cached_property
 from profilerkit.process.locks import undone_in_child
 
-__all__ = ["WriteGuard", "has_storage", "has_values", "is_twin", "restore_versions", "versions_of", "write_back"]
+from ..model.tensors import has_storage, has_values, storage_key
 
-
-def has_values(tensor: torch.Tensor) -> bool:
-    """Say whether a tensor has values that could be kept: not on the meta device, not lazy."""
-    return not (tensor.is_meta or is_lazy(tensor))
-
-
-def is_twin(tensor: torch.Tensor, alias: torch.Tensor) -> bool:
-    """Say whether an alias is a plain tensor of the same device, dtype and layout: nothing else is ever handed back.
-
-    What a mode or a subclass makes of it (a fake tensor, one on the meta device) would take the values away for good.
-    """
-    if type(alias) is torch.Tensor and type(tensor) in (torch.Tensor, nn.Parameter):  # nearly always, and quick to tell
-        strided = tensor.layout is alias.layout is torch.strided
-        address = tensor.data_ptr() if strided else 0
-        if address and address == alias.data_ptr():
-            return alias.dtype is tensor.dtype
-    if not (type(alias) is type(tensor) or (type(alias) is torch.Tensor and isinstance(tensor, nn.Parameter))):
-        return False
-    return alias.device == tensor.device and alias.dtype == tensor.dtype and alias.layout == tensor.layout
+__all__ = ["WriteGuard", "restore_versions", "versions_of", "write_back"]
 
 
 def write_back(values: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> None:
@@ -59,15 +39,6 @@ def restore_versions(versions: Iterable[tuple[torch.Tensor, int]]) -> None:
     for tensor, version in versions:
         if tensor._version != version:
             torch._C._autograd._unsafe_set_version_counter((tensor,), (version,))
-
-
-def has_storage(tensor: torch.Tensor) -> bool:
-    """Say whether a tensor's memory is there: FSDP frees that of gathered weights, and to read it ends the process."""
-    if tensor.layout is not torch.strided or type(tensor) not in (torch.Tensor, nn.Parameter) or not tensor.numel():
-        return True
-    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
-    needed = (tensor.storage_offset() + last + 1) * tensor.element_size()
-    return tensor.untyped_storage().nbytes() >= needed
 
 
 def _equal(tensor: torch.Tensor, value: torch.Tensor) -> bool:
@@ -125,16 +96,16 @@ class WriteGuard(TorchDispatchMode):
         """What shares each storage that was not written to so far: found at the first write, which may never come."""
         guarded: dict[int, list[torch.Tensor]] = {}
         for alias in self._aliases:
-            guarded.setdefault(_storage_key(alias), []).append(alias)
+            guarded.setdefault(storage_key(alias), []).append(alias)
         return guarded
 
     def _keep(self, tensor: torch.Tensor) -> None:
-        sharing = self._guarded.pop(_storage_key(tensor), ())
+        sharing = self._guarded.pop(storage_key(tensor), ())
         self._saved += [(guarded, guarded.clone()) for guarded in sharing if has_storage(guarded)]
 
     def guards(self, tensor: torch.Tensor) -> bool:
         """Say whether a write to the tensor would still be noticed, none having been so far."""
-        return _storage_key(tensor) in self._guarded
+        return storage_key(tensor) in self._guarded
 
     @contextmanager
     def restoring(self) -> Iterator[None]:
@@ -157,13 +128,6 @@ def _write_back_alone(values: list[tuple[torch.Tensor, torch.Tensor]]) -> None:
     torch.set_num_threads(1)
     write_back((tensor, value) for tensor, value in values if tensor.device.type == "cpu")
     torch.set_num_threads(threads)
-
-
-def _storage_key(tensor: torch.Tensor) -> int:
-    try:
-        return int(tensor.untyped_storage()._cdata)
-    except (NotImplementedError, RuntimeError):  # tensors without storage, sparse ones say
-        return id(tensor)
 
 
 def _written(func: Any, args: Any, kwargs: Any) -> Iterator[torch.Tensor]:

@@ -12,8 +12,7 @@ import torch.nn.functional as F
 from tiny import Call, ones, trace, traced
 from torch import nn
 
-from profilerkit_torch.model.inventory import Inventory
-from profilerkit_torch.trace.layers import is_lazy
+from profilerkit_torch.model.inventory import Inventory, is_lazy
 from profilerkit_torch.trace.meta_sizes import SIZES
 
 META = torch.device("meta")

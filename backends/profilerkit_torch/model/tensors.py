@@ -1,0 +1,56 @@
+"""Facts of a single tensor: whether it has values and memory, and which elements of which storage it has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.parameter import is_lazy
+
+__all__ = ["elements_of", "has_storage", "has_values", "is_twin", "storage_key"]
+
+
+def has_values(tensor: torch.Tensor) -> bool:
+    """Say whether a tensor has values that could be kept: not on the meta device, not lazy."""
+    return not (tensor.is_meta or is_lazy(tensor))
+
+
+def is_twin(tensor: torch.Tensor, alias: torch.Tensor) -> bool:
+    """Say whether an alias is a plain tensor of the same device, dtype and layout: nothing else is ever handed back.
+
+    What a mode or a subclass makes of it (a fake tensor, one on the meta device) would take the values away for good.
+    """
+    if type(alias) is torch.Tensor and type(tensor) in (torch.Tensor, nn.Parameter):  # nearly always, and quick to tell
+        strided = tensor.layout is alias.layout is torch.strided
+        address = tensor.data_ptr() if strided else 0
+        if address and address == alias.data_ptr():
+            return alias.dtype is tensor.dtype
+    if not (type(alias) is type(tensor) or (type(alias) is torch.Tensor and isinstance(tensor, nn.Parameter))):
+        return False
+    return alias.device == tensor.device and alias.dtype == tensor.dtype and alias.layout == tensor.layout
+
+
+def has_storage(tensor: torch.Tensor) -> bool:
+    """Say whether a tensor's memory is there: FSDP frees that of gathered weights, and to read it ends the process."""
+    if tensor.layout is not torch.strided or type(tensor) not in (torch.Tensor, nn.Parameter) or not tensor.numel():
+        return True
+    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    needed = (tensor.storage_offset() + last + 1) * tensor.element_size()
+    return tensor.untyped_storage().nbytes() >= needed
+
+
+def storage_key(tensor: torch.Tensor) -> int:
+    """Return the address of the storage of a tensor; its own ``id`` where it has no single storage, as sparse ones."""
+    try:
+        return int(tensor.untyped_storage()._cdata)
+    except (NotImplementedError, RuntimeError):  # sparse and other tensors without one storage
+        return id(tensor)
+
+
+def elements_of(tensor: torch.Tensor) -> Any:
+    """Return what two tensors share exactly where they are the same elements of one storage; None without a storage."""
+    try:
+        return tensor.untyped_storage()._cdata, tensor.storage_offset(), tensor.shape, tensor.stride()
+    except (NotImplementedError, RuntimeError):  # sparse tensors say
+        return None

@@ -1,0 +1,26 @@
+"""A model made ready for a static pass: outside of the caller's modes, without wrappers, operator by operator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from torch import nn
+
+from ..model.wrapped import has_wrappers, unwrapped
+from ..untouched.caller_context import apart
+from ..untouched.preservation import preserved
+from ..untouched.temporary_settings import operator_by_operator
+
+__all__ = ["traceable"]
+
+
+@contextmanager
+def traceable(model: nn.Module, modules: Sequence[nn.Module]) -> Iterator[nn.Module]:
+    """Yield the model, whose modules these are, without its wrappers; at the end it is as it was."""
+    with apart(), operator_by_operator(modules):
+        if not has_wrappers(modules):
+            yield model
+            return
+        with preserved(model):
+            yield unwrapped(model, modules)
