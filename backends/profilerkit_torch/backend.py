@@ -1,4 +1,4 @@
-"""The PyTorch backend: `Backend` spelt out for ``torch.nn.Module``."""
+"""The PyTorch backend: `Backend` for ``torch.nn.Module``."""
 
 from __future__ import annotations
 
@@ -43,13 +43,12 @@ from .data import TorchDataLoader, TorchForwardPass
 from .layer_timing.passes import times_of_layers
 from .layer_timing.step_recorder import TorchStepRecorder
 from .layer_timing.timer import layer_times
-from .model import exported as programs
+from .model import exported
 from .model.modules import modules_of, parameters_of, set_inference_flags
 from .model.scripted import type_name
 from .model.wrapped import inner_model, rank_share
 from .operator_timing.passes import times_of_operators
-from .running import runs as timing
-from .running import zeros as pruning
+from .running import runs, zeros
 from .running.measured_memory import measured_peak
 from .trace.tracing import trace_model
 from .training.optimizers import optimizer_bytes
@@ -90,21 +89,21 @@ class TorchBackend(
 
     def opened(self, model: Any) -> Any:
         """Return the module of an exported program, with its layers; anything else as it is."""
-        if not programs.is_program(model):
+        if not exported.is_program(model):
             return model
         with apart():
-            return programs.layered(model)
+            return exported.layered(model)
 
     def accepts(self, model: Any) -> bool:
-        """Say whether the model is a ``torch.nn.Module``, or a program of ``torch.export``."""
-        return isinstance(model, torch.nn.Module) or programs.is_program(model)
+        """Return whether the model is a ``torch.nn.Module``, or a program of ``torch.export``."""
+        return isinstance(model, torch.nn.Module) or exported.is_program(model)
 
     def resolve_device(self, model: torch.nn.Module, device: DeviceLike) -> str:
         """Return torch's string for a device that exists here."""
-        return str(timing.resolve_device(model, device))
+        return str(runs.resolve_device(model, device))
 
     def is_tensor(self, value: Any) -> bool:
-        """Say whether a value is a torch tensor."""
+        """Return whether a value is a torch tensor."""
         return isinstance(value, torch.Tensor)
 
     def as_tensor(self, value: Any) -> Any:
@@ -121,7 +120,7 @@ class TorchBackend(
 
     def example_inputs(self, model: torch.nn.Module, batch_size: int | None = None) -> ModelInputs | None:
         """Return inputs as an exported program, or a Keras model on torch, declares them."""
-        declared = programs.declared_inputs(model)
+        declared = exported.declared_inputs(model)
         if declared is None and is_keras(model):
             args, kwargs = declared_call(model)
             declared = ModelInputs(*args, **kwargs).map(DeclaredInput.of) if args or kwargs else None
@@ -146,11 +145,11 @@ class TorchBackend(
 
     def zero_weights(self, model: torch.nn.Module) -> tuple[int, int]:
         """Return the zeros among the elements of the floating-point parameters, and their number; masks are applied."""
-        return pruning.zero_weights(model)
+        return zeros.zero_weights(model)
 
     def trace_nonzero(self, model: torch.nn.Module, inputs: ModelInputs) -> ModelTrace:
         """Trace a real run, each operator's work in the proportion of the nonzero elements among its weights."""
-        return pruning.trace_of_nonzero(model, inputs.map(data.as_tensor))
+        return zeros.trace_of_nonzero(model, inputs.map(data.as_tensor))
 
     def measured_memory(self, model: torch.nn.Module, inputs: ModelInputs, device: DeviceLike = None) -> int:
         """Return the allocator's peak in one forward pass: on the CPU as torch's profiler has it."""
@@ -161,7 +160,7 @@ class TorchBackend(
     ) -> AbstractContextManager[Run]:
         """Return a context that yields a run: a forward pass without gradients, or a training step."""
         self.mode(options)
-        return timing.running(model, inputs.map(data.as_tensor), options)
+        return runs.running(model, inputs.map(data.as_tensor), options)
 
     def layer_times(
         self,
@@ -203,9 +202,9 @@ class TorchBackend(
     def evaluate(self, model: torch.nn.Module, call: Callable[[], T], device: DeviceLike = None) -> T:
         """Return ``call()``, made with the model in inference mode, without gradients, on the device."""
         with apart():
-            target = timing.resolve_device(model, device)
-            timing.require_values(model, target)
-            with preserved(model, tensor_values=True), timing.placed(model, target), torch.no_grad():
+            target = runs.resolve_device(model, device)
+            runs.require_values(model, target)
+            with preserved(model, tensor_values=True), runs.placed(model, target), torch.no_grad():
                 set_inference_flags(model)
                 with as_caller():
                     return call()
@@ -234,7 +233,7 @@ class TorchBackend(
             "torch": torch.__version__,
             "intra_op_threads": str(torch.get_num_threads()),
             "inter_op_threads": str(torch.get_num_interop_threads()),
-            **timing.accelerators(),
+            **runs.accelerators(),
         }
 
 
@@ -245,5 +244,5 @@ def _register(costs: Mapping[Any, Callable[..., Any]]) -> None:
 
 
 def _version(parameter: torch.Tensor) -> int:
-    """Return how often a parameter was written to; 0 where it does not tell, having no size or no such count."""
+    """Return how often a parameter was written to; 0 for one that has no size or no such count."""
     return 0 if is_unsized(parameter) or parameter.is_inference() else parameter._version

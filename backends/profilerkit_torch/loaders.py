@@ -44,10 +44,10 @@ def load_file(spec: str, trust: bool = False) -> Any:
         if not trust:
             require_harmless_script(path)
         return LoadedModel(_read(spec, lambda: torch.jit.load(str(path), map_location="cpu")), name=path.stem)
-    held = _load_pickle(spec, path, trust)
-    if trust and isinstance(held, torch.nn.Module):
-        return LoadedModel(held, name=path.stem)
-    count = len(held) if hasattr(held, "__len__") else 1
+    content = _load_pickle(spec, path, trust)
+    if trust and isinstance(content, torch.nn.Module):
+        return LoadedModel(content, name=path.stem)
+    count = len(content) if hasattr(content, "__len__") else 1
     raise InputError(
         f"{spec} holds weights alone ({count} entries), no model; give file.py:name of a function that builds the model"
     )
@@ -161,13 +161,13 @@ def _configuration(transformers: ModuleType, spec: str, name: str, trust: bool) 
 
 
 def _shapes(model: Any, config: Any) -> dict[str, Any] | None:
-    """Return the shapes of one sample by the name of the model's main input; None where that is not known."""
+    """Return the shapes of one sample by the name of the model's main input; None where it is unknown."""
     text = getattr(config, "text_config", config)
     longest = getattr(text, "max_position_embeddings", None) or TOKENS
     tokens = ((min(TOKENS, longest),), "int64")
     size = getattr(config, "image_size", 224)
     height, width = size if isinstance(size, (tuple, list)) else (size, size)
-    known: dict[str, Any] = {
+    shapes_by_input: dict[str, Any] = {
         "input_ids": tokens,
         "pixel_values": ((getattr(config, "num_channels", 3), height, width), "float32"),
         "input_values": ((SAMPLES,), "float32"),
@@ -177,9 +177,9 @@ def _shapes(model: Any, config: Any) -> dict[str, Any] | None:
         ),
     }
     main = getattr(model, "main_input_name", "input_ids")
-    if main not in known:
+    if main not in shapes_by_input:
         return None
-    shapes = {main: known[main]}
+    shapes = {main: shapes_by_input[main]}
     return {**shapes, "decoder_input_ids": tokens} if getattr(config, "is_encoder_decoder", False) else shapes
 
 
@@ -194,7 +194,7 @@ def _library(name: str) -> ModuleType:
         ) from error
 
 
-def _require_known(spec: str, name: str, known: list[str]) -> None:
-    if name not in known:
-        nearest = ", ".join(by_likeness(name, known)[:5])
+def _require_known(spec: str, name: str, names: list[str]) -> None:
+    if name not in names:
+        nearest = ", ".join(by_likeness(name, names)[:5])
         raise InputError(f"{spec!r}: there is no model {name!r}; the nearest are: {nearest}")

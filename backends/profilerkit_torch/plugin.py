@@ -51,7 +51,7 @@ def profilerkit_model_loaders() -> list[LoaderInfo]:
 
 
 def _is_file(spec: str) -> bool:
-    """Say whether a text is the path of a file of torch's, which need not exist."""
+    """Return whether a text is the path of a file of torch's, which need not exist."""
     return Path(spec).suffix in (".pt2", ".pt", ".pth", ".ts", ".torchscript")
 
 
@@ -71,7 +71,7 @@ def _loading(name: str) -> Callable[[str], Any]:
 
 
 def _trusting(name: str) -> Callable[..., Any]:
-    """Return a loader that imports torch when it is used, and is told whether the user trusts what it loads."""
+    """Return a loader that imports torch when it is used, and gets whether the user trusts what it loads."""
 
     def load_model(spec: str, trust: bool = False) -> Any:
         from . import loaders

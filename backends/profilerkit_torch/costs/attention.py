@@ -75,7 +75,7 @@ def flash_attn(query: Shape, key: Shape, value: Shape, *_: Any, out: Any, **__: 
 
 @register_op_cost("aten::_flash_attention_forward_no_dropout_inplace")
 def flash_attention_into(into: Shape, *arguments: Any, out: Any, **__: Any) -> Cost:
-    """Cost as above, written to a tensor that is given first."""
+    """Cost as above, written to a tensor that is the first argument."""
     return flash_attention_forward(*arguments, out=out)
 
 
@@ -145,8 +145,8 @@ def multi_head_attention(
     **__: Any,
 ) -> Cost:
     """Return what ``nn.MultiheadAttention`` costs without its fast path: projections with biases, and attention."""
-    given = (*weights[4:], *(mask, need_weights, average_attn_weights)[len(weights[4:]) :])
-    mask, need_weights, average_attn_weights = given[:3]
+    options = (*weights[4:], *(mask, need_weights, average_attn_weights)[len(weights[4:]) :])
+    mask, need_weights, average_attn_weights = options[:3]
     return attention.multi_head_attention(
         query[0],
         query[1],

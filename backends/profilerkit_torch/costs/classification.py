@@ -1,4 +1,4 @@
-"""What is known of an operator's cost, from its formula or from what torch says of it.
+"""How the cost of an operator is found: from its formula, or from torch's tags.
 
 Views and copies cost nothing, element-wise operators one operation for each output element, reductions one for each
 input element. Whatever is left is reported as not counted, never as zero.
@@ -19,7 +19,7 @@ __all__ = ["Kind", "classify", "has_nested_kernel", "schema_name"]
 
 
 class Kind(Enum):
-    """What is known of an operator's cost."""
+    """How the cost of an operator is found."""
 
     FORMULA = "formula"
     VIEW = "view"
@@ -41,14 +41,14 @@ _version: list[object] = [None]
 
 #: Operators that return their input where nothing is to be done, and sums of its elements elsewhere.
 _VIEWS_ONLY_AT_TIMES = ("aten::coalesce",)
-#: Where an operator that takes no tensors only makes one, or marks a place for torch's profiler.
+#: Where an operator that takes no tensors only makes one, or marks a range for torch's profiler.
 _TORCHS_OWN = ("aten", "prims", "profiler")
 #: Tags of operators that give another shape to what is there, or a copy of a view.
 _MOVES = frozenset((torch.Tag.inplace_view, torch.Tag.view_copy))
 
 
 def classify(func: Any) -> Kind:
-    """Say what is known of an operator."""
+    """Return how the cost of an operator is found."""
     version = COSTS.version
     if version != _version[0]:
         _kinds.clear()
@@ -61,7 +61,7 @@ def classify(func: Any) -> Kind:
 
 @cache
 def has_nested_kernel(func: Any) -> bool:
-    """Say whether an operator does not come apart for nested tensors as it does for others."""
+    """Return whether an operator does not come apart for nested tensors as it does for others."""
     return any(func.has_kernel_for_dispatch_key(key) for key in _OF_NESTED)
 
 
@@ -105,12 +105,12 @@ def _by_tags(func: Any) -> Kind:
 
 
 def _by_other_forms(func: Any) -> Kind:
-    """Say of an operator of torch's own what is known of it in other forms; torch does not tag them all alike.
+    """Return the kind of one of torch's operators from its other forms; torch does not tag them all alike.
 
-    One that writes to an output it is given takes no data where it has no other tensors.
+    One that writes to an output argument reads no data where it has no other tensors.
     """
-    given = [argument for argument in func._schema.arguments if not _is_output(argument)]
-    if not any("Tensor" in str(argument.type) for argument in given):
+    arguments = [argument for argument in func._schema.arguments if not _is_output(argument)]
+    if not any("Tensor" in str(argument.type) for argument in arguments):
         return Kind.FREE
     kinds = {_by_tags(form) for form in _other_forms(func)} - {Kind.UNKNOWN}
     return kinds.pop() if len(kinds) == 1 else Kind.UNKNOWN

@@ -64,7 +64,7 @@ def either_convolution(
 def native_convolution(
     x: Shape, weight: Shape, kernel: Any, bias: Shape | None = None, *_: Any, out: Shape, **__: Any
 ) -> Cost:
-    """Cost of a convolution; these are told the size of the kernel beside the weight."""
+    """Cost of a convolution; these get the size of the kernel beside the weight."""
     return cost_of_convolution(x, weight, bias, out)
 
 
@@ -72,7 +72,7 @@ def native_convolution(
 def native_transposed(
     x: Shape, weight: Shape, kernel: Any, bias: Shape | None = None, *_: Any, out: Shape, **__: Any
 ) -> Cost:
-    """Cost of a transposed convolution; these are told the size of the kernel beside the weight."""
+    """Cost of a transposed convolution; these get the size of the kernel beside the weight."""
     return cost_of_convolution(x, weight, bias, out, transposed=True)
 
 
@@ -121,42 +121,51 @@ def convolution_backward(
     transposed: bool,
     output_padding: Any,
     groups: int,
-    wanted: tuple[bool, bool, bool],
+    output_mask: tuple[bool, bool, bool],
     *_: Any,
     out: Any,
     **__: Any,
 ) -> Cost:
     """As much as the forward pass for the input's gradient, and again for the weight's; the bias takes the sum."""
-    return _gradient(x if transposed else gradient, gradient, weight, wanted)
+    return _gradient(x if transposed else gradient, gradient, weight, output_mask)
 
 
-def _gradient(filtered: Shape, dy: Shape, weight: Shape, wanted: Sequence[bool]) -> Cost:
-    biased = dy.numel if wanted[2] else 0
-    return convolution.convolution_gradient(filtered.numel, Shape(weight[1:]).numel, sum(wanted[:2]), biased)
+def _gradient(filtered: Shape, dy: Shape, weight: Shape, output_mask: Sequence[bool]) -> Cost:
+    biased = dy.numel if output_mask[2] else 0
+    return convolution.convolution_gradient(filtered.numel, Shape(weight[1:]).numel, sum(output_mask[:2]), biased)
 
 
 @register_op_cost("aten::_slow_conv2d_backward.output_mask")
 def native_gradient(
-    dy: Shape, x: Shape, weight: Shape, kernel: Any, stride: Any, padding: Any, wanted: Any, *, out: Any
+    dy: Shape, x: Shape, weight: Shape, kernel: Any, stride: Any, padding: Any, output_mask: Any, *, out: Any
 ) -> Cost:
     """As ``convolution_backward``."""
-    return _gradient(dy, dy, weight, wanted)
+    return _gradient(dy, dy, weight, output_mask)
 
 
 @register_op_cost("aten::mps_convolution_backward")
 def metal_gradient(
-    x: Shape, dy: Shape, weight: Shape, padding: Any, stride: Any, dilation: Any, groups: Any, wanted: Any, *, out: Any
+    x: Shape,
+    dy: Shape,
+    weight: Shape,
+    padding: Any,
+    stride: Any,
+    dilation: Any,
+    groups: Any,
+    output_mask: Any,
+    *,
+    out: Any,
 ) -> Cost:
     """As ``convolution_backward``."""
-    return _gradient(dy, dy, weight, wanted)
+    return _gradient(dy, dy, weight, output_mask)
 
 
 @register_op_cost("aten::mps_convolution_transpose_backward")
 def metal_transposed_gradient(
-    x: Shape, dy: Shape, weight: Shape, p: Any, op: Any, s: Any, d: Any, g: Any, wanted: Any, *, out: Any
+    x: Shape, dy: Shape, weight: Shape, p: Any, op: Any, s: Any, d: Any, g: Any, output_mask: Any, *, out: Any
 ) -> Cost:
     """As ``convolution_backward`` of a transposed one; the bias' gradient is none of its."""
-    return _gradient(x, dy, weight, (*wanted, False))
+    return _gradient(x, dy, weight, (*output_mask, False))
 
 
 @register_op_cost("aten::convolution_backward_overrideable")
@@ -170,9 +179,9 @@ def gradient_of_other_devices(
     transposed: bool,
     op: Any,
     g: Any,
-    wanted: Any,
+    output_mask: Any,
     *,
     out: Any,
 ) -> Cost:
     """As ``convolution_backward``."""
-    return _gradient(x if transposed else dy, dy, weight, wanted)
+    return _gradient(x if transposed else dy, dy, weight, output_mask)

@@ -125,9 +125,9 @@ def linear_combination(x: Shape, coefficients: Shape, *, out: Shape) -> Cost:
 
 
 @register_op_costs("aten::linear_backward", "aten::mkldnn_linear_backward")
-def linear_gradient(x: Shape, dy: Shape, weight: Shape, wanted: Sequence[bool], *, out: Any) -> Cost:
+def linear_gradient(x: Shape, dy: Shape, weight: Shape, output_mask: Sequence[bool], *, out: Any) -> Cost:
     """``dy @ weight`` and ``dy.T @ x``: dy * in_features each; the bias takes the sum of dy."""
-    return matmul.product_gradient(dy.numel * weight[-1], sum(wanted[:2]), dy.numel * wanted[2])
+    return matmul.product_gradient(dy.numel * weight[-1], sum(output_mask[:2]), dy.numel * output_mask[2])
 
 
 @register_op_cost("aten::mkldnn_linear_backward_input")
@@ -143,18 +143,18 @@ def linear_gradient_by_weight(dy: Shape, x: Shape, weight: Shape, bias: bool, *,
 
 
 @register_op_cost("aten::matmul_backward")
-def matmul_gradient(dy: Shape, a: Shape, b: Shape, wanted: Sequence[bool], *, out: Any) -> Cost:
+def matmul_gradient(dy: Shape, a: Shape, b: Shape, output_mask: Sequence[bool], *, out: Any) -> Cost:
     """``dy @ b.T`` and ``a.T @ dy``: as many as the product, dy * (the elements summed over), each."""
-    return matmul.product_gradient(dy.numel * a[-1], sum(wanted))
+    return matmul.product_gradient(dy.numel * a[-1], sum(output_mask))
 
 
 @register_op_cost("aten::_sparse_mm_reduce_impl_backward")
 def sparse_mm_gradient(
-    a: Shape, dy: Shape, b: Shape, reduce: Any, places: Any, wanted: Sequence[bool], *, out: Any
+    a: Shape, dy: Shape, b: Shape, reduce: Any, indices: Any, output_mask: Sequence[bool], *, out: Any
 ) -> Cost:
     """As many as the product for each factor: the stored elements of the sparse one, times the columns of the other."""
     stored = a.stored if isinstance(a, SparseShape) else a.numel
-    return matmul.product_gradient(stored * b[-1], sum(wanted))
+    return matmul.product_gradient(stored * b[-1], sum(output_mask))
 
 
 @register_op_cost("aten::_cdist_backward")

@@ -1,4 +1,4 @@
-"""Operators that move, make or choose data: they do no arithmetic, and are known to cost none."""
+"""Operators that move, make or choose data: they do no arithmetic and cost none."""
 
 from __future__ import annotations
 

@@ -109,12 +109,12 @@ def batch_norm_gradient(
     b: Any,
     training: bool,
     eps: Any,
-    wanted: Any,
+    output_mask: Any,
     *_: Any,
     out: Any,
 ) -> Cost:
-    """Return the cost of the gradients that are wanted."""
-    return normalization.batch_norm_gradient(x.numel, bool(training), *wanted)
+    """Return the cost of the gradients in ``output_mask``."""
+    return normalization.batch_norm_gradient(x.numel, bool(training), *output_mask)
 
 
 @register_op_costs("aten::cudnn_batch_norm_backward", "aten::miopen_batch_norm_backward")
@@ -146,12 +146,12 @@ def group_norm_gradient(
     c: Any,
     size: Any,
     groups: Any,
-    wanted: Any,
+    output_mask: Any,
     *,
     out: Any,
 ) -> Cost:
-    """Return the cost of the gradients that are wanted."""
-    return normalization.batch_norm_gradient(x.numel, True, *wanted)
+    """Return the cost of the gradients in ``output_mask``."""
+    return normalization.batch_norm_gradient(x.numel, True, *output_mask)
 
 
 @register_op_cost("aten::native_layer_norm_backward")
@@ -163,20 +163,20 @@ def layer_norm_gradient(
     deviation: Any,
     weight: Shape | None,
     bias: Any,
-    wanted: Any,
+    output_mask: Any,
     *,
     out: Any,
 ) -> Cost:
-    """Return the cost of the gradients that are wanted."""
-    return normalization.layer_norm_gradient(x.numel, weight is not None, *wanted)
+    """Return the cost of the gradients in ``output_mask``."""
+    return normalization.layer_norm_gradient(x.numel, weight is not None, *output_mask)
 
 
 @register_op_cost("aten::_fused_rms_norm_backward")
 def rms_norm_gradient(
-    dy: Shape, x: Shape, shape: Any, inverse: Shape, weight: Shape | None, wanted: Any, *, out: Any
+    dy: Shape, x: Shape, shape: Any, inverse: Shape, weight: Shape | None, output_mask: Any, *, out: Any
 ) -> Cost:
-    """Return the cost of the gradients that are wanted, in one kernel or spelt out by autograd."""
-    return normalization.rms_norm_gradient(x.numel, inverse.numel, weight is not None, *wanted)
+    """Return the cost of the gradients in ``output_mask``, in one kernel or spelt out by autograd."""
+    return normalization.rms_norm_gradient(x.numel, inverse.numel, weight is not None, *output_mask)
 
 
 @register_op_cost("aten::_weight_norm_interface_backward")

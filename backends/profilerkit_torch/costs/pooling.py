@@ -115,10 +115,10 @@ def _register_sampling(dimensions: int) -> None:
 
     @register_op_cost(f"aten::grid_sampler_{dimensions}d_backward")
     def gradient(
-        dy: Shape, x: Shape, grid: Shape, mode: int, padding: Any, corners: Any, wanted: Any, *, out: Any
+        dy: Shape, x: Shape, grid: Shape, mode: int, padding: Any, corners: Any, output_mask: Any, *, out: Any
     ) -> Cost:
-        """Return the cost of the gradients that are wanted."""
-        return _sampling_gradient(dy, dimensions, mode, *wanted)
+        """Return the cost of the gradients in ``output_mask``."""
+        return _sampling_gradient(dy, dimensions, mode, *output_mask)
 
 
 for _dimensions in (2, 3):
@@ -127,7 +127,7 @@ for _dimensions in (2, 3):
 
 @register_op_costs("aten::cudnn_grid_sampler", "aten::_grid_sampler_2d_cpu_fallback")
 def grid_sampler_of_images(x: Shape, grid: Shape, mode: int = 0, *_: Any, out: Shape, **__: Any) -> Cost:
-    """A weighted sum of the neighbours, linear unless said."""
+    """A weighted sum of the neighbours, linear by default."""
     return pooling.resample(out.numel, _SAMPLED[mode] ** 2)
 
 

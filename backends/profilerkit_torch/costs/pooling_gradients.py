@@ -1,4 +1,4 @@
-"""Gradients of pooling, padding, slicing and looking up: what was taken from one place several times adds up there.
+"""Gradients of pooling, padding, slicing and looking up: elements that were read several times get the sum.
 
 What was taken once is moved back, which is free.
 """

@@ -32,7 +32,7 @@ _OF_NESTED: dict[str, Formula] = {
 
 
 def op_cost(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> Cost | None:
-    """Return the cost of one call, or None where it is not known."""
+    """Return the cost of one call, or None where it is unknown."""
     if kind is Kind.FREE:
         return Cost(0, 0)
     if kind is Kind.POINTWISE:

@@ -129,7 +129,7 @@ def packed_embedding_bag(weight: Any, indices: Shape, *_: Any, out: Shape, **__:
 
 @register_op_costs("sparse::qlinear", "sparse::qlinear_dynamic", "sparse::qlinear_relu", "sparse::qlinear_relu_dynamic")
 def packed_sparse_linear(*_: Any, out: Any, **__: Any) -> Cost:
-    """Not told by shapes: the blocks of the weight that are stored are packed away."""
+    """Unknown from shapes: the blocks of the weight that are stored are packed away."""
     return UNCOUNTED
 
 

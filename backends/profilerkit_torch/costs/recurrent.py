@@ -103,10 +103,10 @@ def _cell(gates: Shape, state: Shape, biases: tuple[Shape | None, ...], kind: st
 
 
 def _gradient(
-    kind: str, weights: Sequence[Shape], positions: int, units: int, by_weights: bool = True, unwanted: int = 0
+    kind: str, weights: Sequence[Shape], positions: int, units: int, by_weights: bool = True, omitted: int = 0
 ) -> Cost:
     matrices, biases = _elements(weights, 2), _elements(weights, 1)
-    return recurrent.layers_gradient(kind, positions, matrices, biases, units, by_weights, unwanted)
+    return recurrent.layers_gradient(kind, positions, matrices, biases, units, by_weights, omitted)
 
 
 @register_op_cost("aten::mkldnn_rnn_layer_backward")
@@ -138,11 +138,11 @@ def onednn_layer_gradient(
     return _gradient(_MODES[mode], weights, positions, units)
 
 
-@register_op_cost("aten::_cudnn_rnn_backward")
-def cudnn_gradient(
+@register_op_costs("aten::_cudnn_rnn_backward", "aten::miopen_rnn_backward")
+def library_gradient(
     x: Shape,
     weights: Sequence[Shape],
-    each: int,
+    per_cell: int,
     buffer: Any,
     hx: Shape,
     cx: Any,
@@ -152,62 +152,20 @@ def cudnn_gradient(
     dcy: Any,
     mode: int,
     units: int,
-    projected: Any,
-    layers: int,
-    batch_first: Any,
-    dropout: Any,
-    train: Any,
-    both_ways: bool,
-    sizes: Any,
-    dropout_state: Any,
-    reserve: Any,
-    wanted: Sequence[bool],
-    *,
+    *arguments: Any,
     out: Any,
 ) -> Cost:
-    """All layers and directions; each has ``each`` weights, the input's and the state's matrix first."""
-    return _stack(x, weights, each, hx, mode, units, 1 + both_ways, wanted)
+    """All layers and directions; each has ``per_cell`` weights, the input's and the state's matrix first.
 
-
-@register_op_cost("aten::miopen_rnn_backward")
-def miopen_gradient(
-    x: Shape,
-    weights: Sequence[Shape],
-    each: int,
-    buffer: Any,
-    hx: Shape,
-    cx: Any,
-    y: Any,
-    dy: Any,
-    dhy: Any,
-    dcy: Any,
-    mode: int,
-    units: int,
-    layers: int,
-    batch_first: Any,
-    dropout: Any,
-    train: Any,
-    both_ways: bool,
-    sizes: Any,
-    dropout_state: Any,
-    reserve: Any,
-    wanted: Sequence[bool],
-    *,
-    out: Any,
-) -> Cost:
-    """As `cudnn_gradient`."""
-    return _stack(x, weights, each, hx, mode, units, 1 + both_ways, wanted)
-
-
-def _stack(
-    x: Shape, weights: Sequence[Shape], each: int, hx: Shape, mode: int, units: int, ways: int, wanted: Sequence[bool]
-) -> Cost:
-    by_input, by_state, _, by_weights = wanted
+    Of the further arguments, of which cuDNN has one more, the last five are: whether there are two directions, batch
+    sizes, the state of dropout, the reserve of the forward pass, and the mask of gradients to return.
+    """
+    bidirectional, *_, (by_input, by_state, _, by_weights) = arguments[-5:]
     positions, batch = Shape(x[:-1]).numel, hx[1]
-    unwanted = 0 if by_input else _elements(weights[: ways * each : each], 2) * positions
-    unwanted += 0 if by_state else _elements(weights[1::each], 2) * batch
-    cells = len(weights) // each
-    return _gradient(_MODES[mode], weights, positions, cells * units, bool(by_weights), unwanted)
+    omitted = 0 if by_input else _elements(weights[: (1 + bidirectional) * per_cell : per_cell], 2) * positions
+    omitted += 0 if by_state else _elements(weights[1::per_cell], 2) * batch
+    cells = len(weights) // per_cell
+    return _gradient(_MODES[mode], weights, positions, cells * units, bool(by_weights), omitted)
 
 
 @register_op_cost("aten::lstm_mps_backward")

@@ -42,7 +42,7 @@ _free: set[str] = set()
 
 
 def _is_torchs(key: Any) -> bool:
-    """Say whether a class of modules comes with torch, or with Keras."""
+    """Return whether a class of modules comes with torch, or with Keras."""
     return isinstance(key, type) and key.__module__.partition(".")[0] in ("torch", "keras")
 
 
@@ -148,7 +148,7 @@ def register_free(*names: str) -> None:
 
 
 def is_free(name: str) -> bool:
-    """Say whether an operator of that name is declared to do no arithmetic."""
+    """Return whether an operator of that name is declared to do no arithmetic."""
     return name in _free
 
 

@@ -71,7 +71,7 @@ def _sample_sizes(tensor: torch.Tensor) -> list[tuple[int, ...]]:
         lengths = nested.offsets().diff() if nested.lengths() is None else nested.lengths()
         sizes = nested.shape[1:]
         return [
-            tuple(length if place == ragged else int(size) for place, size in enumerate(sizes))
+            tuple(length if index == ragged else int(size) for index, size in enumerate(sizes))
             for length in lengths.tolist()
         ]
 
@@ -101,7 +101,7 @@ def stored_elements(tensor: torch.Tensor) -> int:
 
 
 def has_floats(value: Any) -> bool:
-    """Say whether there is a floating-point or complex tensor among arguments or results."""
+    """Return whether there is a floating-point or complex tensor among arguments or results."""
     if isinstance(value, (list, tuple)):
         return any(map(has_floats, value))
     return isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
@@ -109,8 +109,8 @@ def has_floats(value: Any) -> bool:
 
 def parts_of(args: Any, kwargs: Any, out: Any) -> Iterator[tuple[Any, Any, Any]]:
     """Yield the shapes of a call; of one with nested tensors, those of a call for each sample, a batch of one."""
-    given = (args, tuple(kwargs.values()), out)
-    samples = max(map(len, _nested_parts(given))) if _has_nested(given) else 0
+    values = (args, tuple(kwargs.values()), out)
+    samples = max(map(len, _nested_parts(values))) if _has_nested(values) else 0
     if not samples:
         yield args, kwargs, out
     for index in range(samples):

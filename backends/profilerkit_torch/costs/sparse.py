@@ -18,7 +18,7 @@ from .shapes import SparseShape
 def stored_product(a: Shape, b: Shape) -> Cost:
     """Return the cost of ``a @ b`` where one of them is sparse: its stored elements, times what each one meets.
 
-    Of two sparse matrices it is known on average alone: each stored element of a meets a row of b.
+    For two sparse matrices it is an average: each stored element of a meets a row of b.
     """
     if isinstance(a, SparseShape) and isinstance(b, SparseShape):
         return matmul.product(a.stored * b.stored // max(b[-2], 1))
@@ -47,13 +47,13 @@ def sampled_addmm(mask: Shape, a: Shape, b: Shape, *_: Any, out: Shape, **__: An
 
 
 @register_op_cost("aten::_sparse_semi_structured_mm")
-def semi_structured_mm(weight: Shape, places: Any, x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+def semi_structured_mm(weight: Shape, indices: Any, x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """``weight @ x``, half of the weight being kept: n * k / 2 stored elements times m columns."""
     return matmul.product(weight.numel * x[-1])
 
 
 @register_op_cost("aten::_sparse_semi_structured_addmm")
-def semi_structured_addmm(bias: Shape, weight: Shape, places: Any, x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+def semi_structured_addmm(bias: Shape, weight: Shape, indices: Any, x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """``bias + weight @ x``, half of the weight being kept: n * k / 2 times m, and an addition for each output."""
     return matmul.product(weight.numel * x[-1], out.numel)
 
@@ -62,7 +62,7 @@ def semi_structured_addmm(bias: Shape, weight: Shape, places: Any, x: Shape, *_:
 def semi_structured_linear(
     x: Shape,
     weight: Shape,
-    places: Any,
+    indices: Any,
     *,
     bias: Shape | None = None,
     activation: str | None = None,
@@ -76,13 +76,13 @@ def semi_structured_linear(
 
 @register_op_costs("aten::_cslt_sparse_mm", "aten::_spsolve")
 def not_told(*_: Any, out: Any, **__: Any) -> Cost:
-    """Not told by shapes: what is stored is compressed with its places, or filled in while it is solved."""
+    """Unknown from shapes: what is stored is compressed with its indices, or filled in while it is solved."""
     return UNCOUNTED
 
 
 @register_op_cost("aten::_coalesce")
 def coalesce(x: Shape, *_: Any, out: Any) -> Cost:
-    """One addition for each stored element: those of one place are added up."""
+    """One addition for each stored element: those at the same index are added up."""
     return reduction.total(x.stored if isinstance(x, SparseShape) else 0)
 
 

@@ -26,7 +26,7 @@ class HostClock:
         return moments
 
     def ready(self, moment: float) -> bool:
-        """Say that the moment can be read: it has been."""
+        """Return True: a moment of this clock has been read already."""
         return True
 
 
@@ -55,7 +55,7 @@ class EventClock:
         return event
 
     def ready(self, moment: Any) -> bool:
-        """Say whether the device has got to a moment."""
+        """Return whether the device has got to a moment."""
         return bool(moment.query())
 
     def seconds(self, moments: Sequence[Any]) -> Sequence[float]:

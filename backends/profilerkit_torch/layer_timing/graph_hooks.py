@@ -66,39 +66,39 @@ class GraphHooks:
             call = span.owner(number)
             if call is not None:
                 call.nodes += 1
-            following = [found for found, _ in node.next_functions if found is not None]
-            who = Node(call, number, runs_layers=isinstance(node, BackwardCFunction))
-            self._hook(node, who, last=all(hasattr(found, "variable") for found in following))
-            new = dict.fromkeys(found for found in following if found not in met)
+            following = [following_node for following_node, _ in node.next_functions if following_node is not None]
+            owner = Node(call, number, runs_layers=isinstance(node, BackwardCFunction))
+            self._hook(node, owner, last=all(hasattr(following_node, "variable") for following_node in following))
+            new = dict.fromkeys(following_node for following_node in following if following_node not in met)
             met.update(new)
             waiting += new
 
     def remove(self) -> None:
-        """Take every hook away, from nodes that somebody keeps."""
+        """Take every hook away, from nodes that are still alive too."""
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
         self._accumulations.clear()
 
-    def _hook(self, node: Any, who: Node | Accumulation | None, last: bool = False) -> None:
-        self._handles.append(node.register_prehook(partial(self._begins, who)))
+    def _hook(self, node: Any, owner: Node | Accumulation | None, last: bool = False) -> None:
+        self._handles.append(node.register_prehook(partial(self._begins, owner)))
         if last:
             self._handles.append(node.register_hook(self._ended))
 
     def _hook_accumulation(self, node: Any) -> None:
         """Hook the node that adds to a gradient, which several graphs share for as long as one of them is alive."""
         key = id(node.variable)
-        known = self._accumulations.get(key)
-        if known is None or known.hooks_dict_ref() is None:
+        handle = self._accumulations.get(key)
+        if handle is None or handle.hooks_dict_ref() is None:
             self._hook(node, Accumulation(self.owners.get(key, ())), last=True)
             self._accumulations[key] = self._handles[-1]
 
-    def _begins(self, who: Node | Accumulation | None, gradients: Any) -> None:
+    def _begins(self, owner: Node | Accumulation | None, gradients: Any) -> None:
         task = _task()
         if task not in self.under_way:
             self.under_way.add(task)
             Variable._execution_engine.queue_callback(partial(self._over, task))
-        self._note((Kind.STARTS, who, self._clock(), task))
+        self._note((Kind.STARTS, owner, self._clock(), task))
 
     def _ended(self, gradients: Any, incoming: Any) -> None:
         self._note((Kind.ENDS, None, self._clock(), _task()))

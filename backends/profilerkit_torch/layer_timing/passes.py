@@ -23,33 +23,33 @@ __all__ = ["times_of_layers"]
 def times_of_layers(
     model: nn.Module, inputs: ModelInputs, device: DeviceLike = None, passes: int = 10, backward: bool = True
 ) -> list[LayerTime]:
-    """Return the seconds of each layer's own work in each of several passes, forward and (if wanted) backward.
+    """Return the seconds of each layer's own work in each of several passes, forward and (with ``backward``) backward.
 
-    Forward is the model in inference mode, as `execution_time` has it, whether or not backward is asked for. Backward
+    Forward is the model in inference mode, as `execution_time` has it, with and without ``backward``. Backward
     are the gradients in a training step, those of the sum of the outputs by what needs a gradient; what the step takes
     for its forward pass in training mode is left out. A model that is in training mode keeps the parts of it that are
     in inference mode so.
 
-    Raises `WithoutValuesError` for a model whose weights have no values, `InputError` for a number of passes below 1,
-    and `ModelFailedError` where the model raises.
+    Raises `WithoutValuesError` for a model whose weights have no values, `InputError` if ``passes`` is below
+    1, and `ModelFailedError` where the model raises.
     """
     if passes < 1:
         raise InputError(f"passes={passes}: at least one pass is needed to time anything")
     timer = _timed(model, inputs, passes, RunOptions(device=device))
     forward = timer.runs()
     gradients: list[Any] = [None] * passes
-    why = []
+    reasons = []
     if backward:
         try:
             gradients = _timed(model, inputs, passes, RunOptions(training=True, device=device)).runs()
         except InputError:  # a step of training refuses where nothing is to be trained
-            why = ["it has no backward pass: none of its outputs needs a gradient"]
+            reasons = ["it has no backward pass: none of its outputs needs a gradient"]
         except ModelFailedError as error:
             cause = error.__cause__ or error
             raise training_step_failed(cause) from cause
-    said = timer.said(forward, gradients)
-    said[""] += why
-    return layer_times_of(timer.layers, forward, gradients, said, timer.overhead_is_known)
+    remarks = timer.remarks(forward, gradients)
+    remarks[""] += reasons
+    return layer_times_of(timer.layers, forward, gradients, remarks, timer.overhead_is_known)
 
 
 def _timed(model: nn.Module, inputs: ModelInputs, passes: int, options: RunOptions) -> TorchLayerTimer:

@@ -44,21 +44,21 @@ class CallRecorder:
 
     @contextmanager
     def noting(self, modules: Sequence[tuple[int, nn.Module]]) -> Iterator[None]:
-        """Note the calls of these modules, each given with its index; each gets its own way of being called back."""
-        put: list[tuple[nn.Module, str, Any]] = []
+        """Note the calls of these modules, pairs of its index and itself; each gets a stand-in for what calls it."""
+        replaced: list[tuple[nn.Module, str, Any]] = []
 
         def take_back() -> None:
-            for module, name, held in reversed(put):
-                if held is None:
+            for module, name, previous in reversed(replaced):
+                if previous is None:
                     module.__dict__.pop(name, None)
                 else:
-                    module.__dict__[name] = held
+                    module.__dict__[name] = previous
 
         try:
             with undone_in_child(take_back):
                 for index, module in modules:
                     name = "_call_impl" if module._compiled_call_impl is None else "_compiled_call_impl"
-                    put.append((module, name, module.__dict__.get(name)))
+                    replaced.append((module, name, module.__dict__.get(name)))
                     module.__dict__[name] = TimedCall(self, module, name, index)
                 yield
         finally:

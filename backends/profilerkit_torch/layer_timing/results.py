@@ -20,21 +20,21 @@ def layer_times_of(
     layers: Iterable[tuple[str, nn.Module]],
     forward: Sequence[TimedRun],
     backward: Sequence[TimedRun | None],
-    said: Mapping[str, Sequence[str]],
+    remarks: Mapping[str, Sequence[str]],
     overhead_is_known: bool = True,
 ) -> list[LayerTime]:
     """Return the times of each layer.
 
     Args:
         layers: Every module under every path it has.
-        forward: The passes whose forward times are wanted, at least one.
-        backward: For each the pass whose backward times are wanted, the same or another; None for one without.
-        said: For each path what its times leave out, in words.
+        forward: The passes whose forward times are returned, at least one.
+        backward: For each the pass whose backward times are returned, the same or another; None for one without.
+        remarks: For each path what its times leave out, in words.
         overhead_is_known: Whether what measuring adds was measured and taken out.
     """
     timed_backward = [run for run in backward if run is not None]
-    every = [*forward, *timed_backward]
-    calls: dict[str, list[Any]] = {path: [] for run in every for path in run.of_path}
+    runs = [*forward, *timed_backward]
+    calls: dict[str, list[Any]] = {path: [] for run in runs for path in run.of_path}
     each_call = _calls(forward, backward)
     return [
         LayerTime(
@@ -44,7 +44,7 @@ def layer_times_of(
             own_forward=tuple(sum(call.own_forward for call in run.of_path.get(path, ())) for run in forward),
             own_backward=tuple(sum(call.own_backward for call in run.of_path.get(path, ())) for run in timed_backward)
             or None,
-            missing="; ".join(said.get(path, ())),
+            missing="; ".join(remarks.get(path, ())),
             overhead=_overhead(path, forward, timed_backward) if overhead_is_known else None,
             each_call=tuple(each_call.get(path, ())),
         )
@@ -60,14 +60,16 @@ def _overhead(path: str, forward: Sequence[TimedRun], backward: Sequence[TimedRu
 
 def _calls(forward: Sequence[TimedRun], backward: Sequence[TimedRun | None]) -> dict[str, list[CallTime]]:
     """Return the calls of each layer one by one, pass by pass."""
-    found: dict[str, list[CallTime]] = {}
-    for index, (run, other) in enumerate(zip(forward, backward, strict=True)):
-        there, back = dict(_seconds(run)), dict(_seconds(other))
-        for path, number in {**there, **back}:
-            whole, own, *_ = there.get((path, number), (None, None))
-            *_, whole_back, own_back = back.get((path, number), (None, None))
-            found.setdefault(path, []).append(CallTime(index, number, whole, own, whole_back, own_back))
-    return found
+    calls: dict[str, list[CallTime]] = {}
+    for index, (forward_run, backward_run) in enumerate(zip(forward, backward, strict=True)):
+        forward_calls, backward_calls = dict(_seconds(forward_run)), dict(_seconds(backward_run))
+        for path, number in {**forward_calls, **backward_calls}:
+            forward_seconds, own_forward, *_ = forward_calls.get((path, number), (None, None))
+            *_, backward_seconds, own_backward = backward_calls.get((path, number), (None, None))
+            calls.setdefault(path, []).append(
+                CallTime(index, number, forward_seconds, own_forward, backward_seconds, own_backward)
+            )
+    return calls
 
 
 def _seconds(run: TimedRun | None) -> Iterator[tuple[tuple[str, int], tuple[Any, ...]]]:

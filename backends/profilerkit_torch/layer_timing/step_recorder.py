@@ -198,12 +198,12 @@ class TorchStepRecorder(StepRecorder):
 
 def _outermost(runs: Sequence[TimedRun]) -> tuple[float, float]:
     """Return the seconds of all calls by the user's own code, forward and backward."""
-    found = [(forward, backward) for run in runs for call, forward, backward in inclusive(run) if call.outer is None]
-    return sum(forward for forward, _ in found), sum(backward for _, backward in found)
+    seconds = [(forward, backward) for run in runs for call, forward, backward in inclusive(run) if call.outer is None]
+    return sum(forward for forward, _ in seconds), sum(backward for _, backward in seconds)
 
 
 def _is_inside(frame: FrameType | None, outer: FrameType) -> bool:
-    """Say whether a frame was called, directly or not, from another one that still runs."""
+    """Return whether a frame was called, directly or not, from another one that still runs."""
     while frame is not None and frame is not outer:
         frame = frame.f_back
     return frame is outer

@@ -222,7 +222,7 @@ class Timeline:
             self._moments.append(moments[-1])
 
     def is_followed(self, number: int) -> bool:
-        """Say whether a node of the graph was made in a call that is known."""
+        """Return whether a node of the graph was made in a call that is known."""
         return any(first <= number < last for first, last in reversed(self._ranges))
 
     # One method for each kind of event -----------------------------------------------------------------------------
@@ -335,7 +335,7 @@ class Timeline:
         self._nobodys()
 
     def _nobodys(self) -> None:
-        """Take the time since the last event away from whoever had it."""
+        """Take the time since the last event away from the layer that had it."""
         if self._moments:
             moment, _, backward = self._moments[-1]
             self._moments[-1] = (moment, None, backward)

@@ -27,7 +27,7 @@ from .unseen import unseen_layers
 
 __all__ = ["TorchLayerTimer", "layer_times"]
 
-#: More events than these are worked off even where nobody asks for them yet.
+#: More events than these are worked off before the times are read.
 _MANY = 200_000
 _task: Callable[[], int] = torch._C._current_graph_task_id
 
@@ -78,7 +78,7 @@ class TorchLayerTimer(LayerTimer):
         with apart():
             self._overhead = overhead if overhead or clock else measured_overhead(self._clock)
         self._recorder = CallRecorder(self._clock)
-        self._recorder.on_begin, self._recorder.on_output = self._begins, self._gave
+        self._recorder.on_begin, self._recorder.on_output = self._begins, self._output_ready
         self._timeline = Timeline(
             self.layers, self._overhead or Overhead(), self._clock.seconds, self._clock.ready, keep
         )
@@ -120,19 +120,19 @@ class TorchLayerTimer(LayerTimer):
         """Return the time of each layer in each pass so far that got through."""
         runs = self.runs()
         backward = [run if run.has_backward else None for run in runs]
-        said = self.said(runs, backward)
+        remarks = self.remarks(runs, backward)
         if not any(backward):
-            said.setdefault("", []).append("no backward pass came through it")
-        return layer_times_of(self.layers, runs, backward, said, self.overhead_is_known) if runs else []
+            remarks.setdefault("", []).append("no backward pass came through it")
+        return layer_times_of(self.layers, runs, backward, remarks, self.overhead_is_known) if runs else []
 
     @property
     def overhead_is_known(self) -> bool:
         """Whether what measuring adds was measured, and is taken out of the times."""
         return self._overhead is not None
 
-    def said(self, runs: Sequence[TimedRun], backward: Sequence[TimedRun | None] = ()) -> dict[str, list[str]]:
+    def remarks(self, runs: Sequence[TimedRun], backward: Sequence[TimedRun | None] = ()) -> dict[str, list[str]]:
         """Return by path what the forward times of some passes and the backward times of others leave out, in words."""
-        said: dict[str, list[str]] = {}
+        remarks: dict[str, list[str]] = {}
         indices = {id(module): index for index, module in self._modules}
         for path, module in self.layers:
             words = [self._unseen.get(id(module), "")]
@@ -144,8 +144,8 @@ class TorchLayerTimer(LayerTimer):
                 words.append("it has no backward pass: its weights are frozen, and nothing before it needs a gradient")
             if not path:
                 words.append(self._clock.note)
-            said[path] = list(filter(None, words))
-        return said
+            remarks[path] = list(filter(None, words))
+        return remarks
 
     # What the recorder calls ---------------------------------------------------------------------------------------
 
@@ -154,14 +154,14 @@ class TorchLayerTimer(LayerTimer):
             self._hooks.under_way.clear()
             self._note(Kind.FORGET)
 
-    def _gave(self, output: Any) -> None:
+    def _output_ready(self, output: Any) -> None:
         """Hook the graph that leads to what came out, and to what the modules keep of it; nothing of this is timed."""
-        found = [tensor for tensor in self._results(output) if tensor.grad_fn is not None]
-        if not found and len(self._recorder.events) < _MANY:
+        outputs = [tensor for tensor in self._results(output) if tensor.grad_fn is not None]
+        if not outputs and len(self._recorder.events) < _MANY:
             return
         self._work_off()
         if self._timeline.span is not None:
-            self._hooks.register(found, self._timeline.span)
+            self._hooks.register(outputs, self._timeline.span)
         self._note(Kind.SKIP)
 
     def _results(self, output: Any) -> Iterator[torch.Tensor]:
@@ -198,8 +198,8 @@ class TorchLayerTimer(LayerTimer):
 
 
 def _is_frozen(module: nn.Module) -> bool:
-    own = [parameter for parameter in module._parameters.values() if parameter is not None]
-    return bool(own) and not any(parameter.requires_grad for parameter in own)
+    parameters = [parameter for parameter in module._parameters.values() if parameter is not None]
+    return bool(parameters) and not any(parameter.requires_grad for parameter in parameters)
 
 
 def _has_no_nodes(path: str, runs: Sequence[TimedRun]) -> bool:

@@ -24,7 +24,7 @@ def unseen_layers(model: nn.Module) -> dict[int, str]:
 
 
 def _runs_unseen(module: nn.Module) -> str:
-    """Say where the modules inside one run; nothing where their calls are seen."""
+    """Return where the modules inside a module run; an empty text where their calls are seen."""
     name = type(module).__name__
     if isinstance(module, torch.jit.ScriptModule):
         return f"inside TorchScript ({name})"

@@ -21,15 +21,15 @@ _DECLARED = "_profilerkit_declared_inputs"
 
 
 def is_program(model: Any) -> bool:
-    """Say whether something is an exported program."""
+    """Return whether something is an exported program."""
     return isinstance(model, torch.export.ExportedProgram)
 
 
 def layered(program: torch.export.ExportedProgram) -> nn.Module:
     """Return an exported program as a module of its layers, which shares the weights of the program.
 
-    Inputs may be given by place or by name, whatever they were when it was exported. A call with others than it was
-    exported for raises, and says which ones it takes.
+    Inputs may be passed by position or by name, whichever way the program was exported. A call with other inputs raises
+    `TypeError`, which names those that the program takes.
     """
     about = program.graph_module.meta
     before = dict(about)
@@ -75,21 +75,21 @@ def _declared_leaf(name: Any, value: Any) -> Any:
 def _as_exported(
     program: torch.export.ExportedProgram, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> tuple[Any, Mapping[str, Any]]:
-    """Return the inputs by place and by name as they were at the export; raise `TypeError` for others."""
+    """Return the inputs, positional and by name, as they were at the export; raise `TypeError` for others."""
     signature: Any = program.module_call_graph[0].signature
     places, named = pytree.tree_unflatten([None] * signature.in_spec.num_leaves, signature.in_spec)
     if len(args) == len(places) and kwargs.keys() == named.keys():
         return args, kwargs
     names = list(signature.forward_arg_names or (f"input {place}" for place in range(len(places))))
-    wanted = [*names[: len(places)], *(name for name in named if name not in names[: len(places)])]
-    given = {**dict(zip(names, args, strict=False)), **kwargs}
-    if len(given) < len(args) + len(kwargs) or given.keys() != set(wanted):
-        takes = ", ".join(wanted) or "none"
+    names_in_order = [*names[: len(places)], *(name for name in named if name not in names[: len(places)])]
+    by_name = {**dict(zip(names, args, strict=False)), **kwargs}
+    if len(by_name) < len(args) + len(kwargs) or by_name.keys() != set(names_in_order):
+        takes = ", ".join(names_in_order) or "none"
         raise TypeError(
-            f"the program was exported for the inputs {takes}; it got {len(args)} by place, and by name: "
+            f"the program was exported for the inputs {takes}; it got {len(args)} by position, and by name: "
             f"{', '.join(kwargs) or 'none'}"
         )
-    return tuple(given[name] for name in wanted[: len(places)]), {name: given[name] for name in named}
+    return tuple(by_name[name] for name in names_in_order[: len(places)]), {name: by_name[name] for name in named}
 
 
 class _Sharing(TorchDispatchMode):

@@ -1,4 +1,4 @@
-"""What a model holds, found in one walk that everything else about a trace can go by."""
+"""What a model holds, found in one walk, for everything else that a trace needs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Inventory", "is_lazy"]
 
 
 class Inventory:
-    """The modules, layers and tensors of a model: true for as long as nothing is put in their place."""
+    """The modules, layers and tensors of a model: valid for as long as none of them is replaced."""
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model
@@ -31,15 +31,15 @@ class Inventory:
 
     def others_of(self, module: nn.Module) -> dict[str, Any]:
         """Return those of a module's attributes that are no plain values."""
-        return self.others[self._places[id(module)]]
+        return self.others[self._indices[id(module)]]
 
     def is_bare(self, module: nn.Module) -> bool:
-        """Say whether a module owns no tensors, and nothing that could lead to any."""
+        """Return whether a module owns no tensors, and nothing that could lead to any."""
         return not (module._parameters or module._buffers or self.holds_keras or self.others_of(module))
 
     @cached_property
-    def _places(self) -> dict[int, int]:
-        return {id(module): place for place, module in enumerate(self.modules)}
+    def _indices(self) -> dict[int, int]:
+        return {id(module): index for index, module in enumerate(self.modules)}
 
     @cached_property
     def layers(self) -> list[tuple[str, nn.Module]]:
@@ -49,22 +49,24 @@ class Inventory:
     @cached_property
     def parameters(self) -> list[torch.Tensor]:
         """The parameters, each once."""
-        return parameters_of(self.model) if self.holds_keras else self._own("_parameters")
+        return parameters_of(self.model) if self.holds_keras else self._tensors_in("_parameters")
 
     @cached_property
     def buffers(self) -> list[torch.Tensor]:
         """The buffers, and what Keras' layers write to while they run."""
-        return buffers_of(self.model) if self.holds_keras else self._own("_buffers")
+        return buffers_of(self.model) if self.holds_keras else self._tensors_in("_buffers")
 
-    def _own(self, where: str) -> list[torch.Tensor]:
-        held = (tensor for module in self.modules for tensor in getattr(module, where).values() if tensor is not None)
-        return list({id(tensor): tensor for tensor in held}.values())
+    def _tensors_in(self, registry: str) -> list[torch.Tensor]:
+        tensors = (
+            tensor for module in self.modules for tensor in getattr(module, registry).values() if tensor is not None
+        )
+        return list({id(tensor): tensor for tensor in tensors}.values())
 
     @cached_property
     def tensors(self) -> list[torch.Tensor]:
         """The parameters, the buffers, and the tensors that other attributes of the modules lead to, each once."""
-        own = (*self._own("_parameters"), *self._own("_buffers"), *self.attributes)
-        return list({id(tensor): tensor for tensor in own}.values())
+        tensors = (*self._tensors_in("_parameters"), *self._tensors_in("_buffers"), *self.attributes)
+        return list({id(tensor): tensor for tensor in tensors}.values())
 
     @cached_property
     def aliases(self) -> list[tuple[torch.Tensor, torch.Tensor]]:
@@ -73,7 +75,7 @@ class Inventory:
 
     @cached_property
     def twins(self) -> list[tuple[torch.Tensor, torch.Tensor]]:
-        """Those of the aliases that may be given to their tensor as its data: all but what torch makes no twin of."""
+        """The aliases that may become the data of their tensor again; see `tensors.is_twin`."""
         return [(tensor, alias) for tensor, alias in self.aliases if is_twin(tensor, alias)]
 
     @cached_property
@@ -93,7 +95,7 @@ class Inventory:
 
     @property
     def attributes(self) -> list[torch.Tensor]:
-        """The tensors that attributes lead to which are not parameters or buffers by torch's own books."""
+        """The tensors that attributes lead to which torch lists neither as parameters nor as buffers."""
         return self._reached[1]
 
     @cached_property
@@ -116,7 +118,7 @@ class Inventory:
 
 
 def is_lazy(model: nn.Module | Inventory) -> bool:
-    """Say whether the model has parameters or buffers that no forward pass has sized yet, or layers without theirs."""
-    held = model if isinstance(model, Inventory) else Inventory(model)
-    unbuilt = held.holds_keras and is_unbuilt(held.modules)
-    return unbuilt or any(map(is_unsized, held.parameters)) or any(map(is_unsized, held.buffers))
+    """Return whether a model has parameters or buffers without a size yet, or layers that have not made theirs."""
+    inventory = model if isinstance(model, Inventory) else Inventory(model)
+    unbuilt = inventory.holds_keras and is_unbuilt(inventory.modules)
+    return unbuilt or any(map(is_unsized, inventory.parameters)) or any(map(is_unsized, inventory.buffers))

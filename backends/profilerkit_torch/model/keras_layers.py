@@ -68,7 +68,7 @@ def keras_layers_in(module: nn.Module) -> list[Any]:
 
 
 def holds_keras(modules: Iterable[nn.Module]) -> bool:
-    """Say whether any of the modules is a Keras layer."""
+    """Return whether any of the modules is a Keras layer."""
     return "keras" in sys.modules and any(map(is_keras, modules))
 
 
@@ -84,23 +84,23 @@ def _state_of(layer: Any) -> list[Any]:
 
 def keras_parameters(module: Any) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield name and value of what training may change in a Keras layer itself."""
-    held = module._trainable_variables if is_keras(module) else ()
-    yield from ((variable.path, variable._value) for variable in held if variable._value is not None)
+    variables = module._trainable_variables if is_keras(module) else ()
+    yield from ((variable.path, variable._value) for variable in variables if variable._value is not None)
 
 
 def keras_buffers(module: nn.Module) -> Iterator[torch.Tensor]:
     """Yield what a Keras layer itself writes to while it runs: statistics, and the states of random generators."""
-    held = _state_of(module) if is_keras(module) else ()
-    yield from (variable._value for variable in held if variable._value is not None)
+    variables = _state_of(module) if is_keras(module) else ()
+    yield from (variable._value for variable in variables if variable._value is not None)
 
 
 def is_mirror(name: str, module: nn.Module) -> bool:
-    """Say whether a child of a module is where Keras shows torch the weights of a layer, all inner ones included."""
+    """Return whether a child of a module is where Keras shows torch the weights of a layer, all inner ones included."""
     return name == _MIRROR and is_keras(module)
 
 
 def is_unbuilt(modules: Iterable[nn.Module]) -> bool:
-    """Say whether a Keras layer among the modules lacks variables that its first call would make.
+    """Return whether a Keras layer among the modules lacks variables that its first call would make.
 
     What is made of other layers has none to make once these have theirs.
     """
@@ -134,12 +134,12 @@ def named_keras_layers(model: nn.Module) -> list[tuple[str, nn.Module]]:
 
 
 def _children(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
-    held = [(name, child) for name, child in module._modules.items() if child is not None]
+    children = [(name, child) for name, child in module._modules.items() if child is not None]
     if not is_keras(module):
-        yield from held
+        yield from children
         return
     yield from children_of(module)
-    yield from ((name, child) for name, child in held if not (name == _MIRROR or is_keras(child)))
+    yield from ((name, child) for name, child in children if not (name == _MIRROR or is_keras(child)))
 
 
 def own_keras_weights(module: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
@@ -165,12 +165,12 @@ def called_as_keras_does(model: nn.Module, inputs: ModelInputs, training: bool =
 
     Images with the channels first have them last for a model that declares its input so.
     """
-    if inputs.function is not None or not is_keras(model):  # a function of the user's calls the model as it likes
+    if inputs.function is not None or not is_keras(model):  # the user's own function calls the model
         return inputs
-    given: Sequence[Any] = inputs.args
+    positional: Sequence[Any] = inputs.args
     if not inputs.kwargs:
-        given = in_declared_layout(given, declared_shapes(model), _shape_of, torch.Tensor.permute)
-    args, kwargs = call_arguments(model, given, inputs.kwargs)
+        positional = in_declared_layout(positional, declared_shapes(model), _shape_of, torch.Tensor.permute)
+    args, kwargs = call_arguments(model, positional, inputs.kwargs)
     return ModelInputs(*args, **{"training": training, **kwargs})
 
 

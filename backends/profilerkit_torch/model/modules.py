@@ -96,16 +96,16 @@ def reached(container: Any, depth: int = _DEPTH, met: dict[int, int] | None = No
             yield value
             continue
         if isinstance(value, _HOLDERS):
-            held, inside = value, value
+            holder, inside = value, value
         elif isinstance(value, _NOT_FOLLOWED):
             continue
         else:
-            held, inside = _parts(value)
-        if held is None or met.get(id(held), 0) >= depth:
+            holder, inside = _parts(value)
+        if holder is None or met.get(id(holder), 0) >= depth:
             continue
-        met[id(held)] = depth
-        yield held
-        if held is value and hasattr(value, "__dict__"):
+        met[id(holder)] = depth
+        yield holder
+        if holder is value and hasattr(value, "__dict__"):
             yield value.__dict__
         if depth > 1 and len(inside) <= _LONG:
             yield from reached(inside, depth - 1, met)
@@ -153,18 +153,18 @@ def set_inference_flags(model: nn.Module) -> None:
 
 def modules_of(model: nn.Module) -> list[nn.Module]:
     """Return the model's modules, each once and parents first, as ``model.modules()`` does but without their names."""
-    found: dict[int, nn.Module] = {}
+    modules: dict[int, nn.Module] = {}
     waiting: list[nn.Module | None] = [model]
     keras = "keras" in sys.modules
     while waiting:
         module = waiting.pop()
-        if module is None or id(module) in found:
+        if module is None or id(module) in modules:
             continue
-        found[id(module)] = module
+        modules[id(module)] = module
         inside = module._modules
         if inside or keras:
             waiting.extend(reversed([*inside.values(), *keras_layers_in(module)]))
-    return list(found.values())
+    return list(modules.values())
 
 
 def named_layers(model: nn.Module) -> Iterable[tuple[str, nn.Module]]:
@@ -173,8 +173,8 @@ def named_layers(model: nn.Module) -> Iterable[tuple[str, nn.Module]]:
 
 
 def _children(module: nn.Module) -> list[tuple[str, nn.Module]]:
-    held = module._modules
-    return [(name, child) for name, child in held.items() if child is not None] if held else []
+    children = module._modules
+    return [(name, child) for name, child in children.items() if child is not None] if children else []
 
 
 def named_parameters_of(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
@@ -186,8 +186,8 @@ def named_parameters_of(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
     mirrors = {id(child) for module in modules for name, child in module._modules.items() if is_mirror(name, module)}
     met: set[int] = set()
     for module in modules:
-        held = () if id(module) in mirrors else module._parameters.items()
-        for name, tensor in (*held, *keras_parameters(module)):
+        parameters = () if id(module) in mirrors else module._parameters.items()
+        for name, tensor in (*parameters, *keras_parameters(module)):
             if tensor is not None and id(tensor) not in met:
                 met.add(id(tensor))
                 yield name, tensor
@@ -198,8 +198,8 @@ def parameters_of(model: nn.Module) -> list[torch.Tensor]:
     modules = modules_of(model)
     if holds_keras(modules):
         return [parameter for _, parameter in named_parameters_of(model)]
-    held = (tensor for module in modules for tensor in module._parameters.values() if tensor is not None)
-    return list({id(tensor): tensor for tensor in held}.values())
+    parameters = (tensor for module in modules for tensor in module._parameters.values() if tensor is not None)
+    return list({id(tensor): tensor for tensor in parameters}.values())
 
 
 def buffers_of(model: nn.Module) -> list[torch.Tensor]:
@@ -217,9 +217,9 @@ def tensors_of(model: nn.Module) -> Iterator[torch.Tensor]:
     Not what a Keras layer has kept of the symbolic call that Keras builds it by.
     """
     modules = modules_of(model)
-    for held in ("_parameters", "_buffers"):
+    for name in ("_parameters", "_buffers"):
         for module in modules:
-            yield from (tensor for _, tensor in getattr(module, held).items() if tensor is not None)
+            yield from (tensor for _, tensor in getattr(module, name).items() if tensor is not None)
     for module in modules:
         for value in reached(others(module)):
             if isinstance(value, torch.Tensor) and not (value.is_meta and is_keras(module)):

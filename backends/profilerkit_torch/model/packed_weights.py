@@ -36,9 +36,9 @@ _PLAIN_TYPES = (torch.Tensor, nn.Parameter)
 
 
 def are_plain(module: nn.Module) -> bool:
-    """Say whether a module's tensors are what they are called: no parameter is kept as a buffer, none has scales."""
-    for held in (module._parameters, module._buffers):
-        for tensor in held.values() if held else ():
+    """Return whether no parameter of a module is kept as a buffer, or has scales."""
+    for tensors in (module._parameters, module._buffers):
+        for tensor in tensors.values() if tensors else ():
             if tensor is None:
                 continue
             if type(tensor) not in _PLAIN_TYPES or tensor.__dict__:
@@ -71,16 +71,16 @@ def own_buffers(module: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
     yield from ((name, tensor) for name, tensor in module._buffers.items() if tensor is not None and name not in taken)
     for name, tensor in (*module._parameters.items(), *module._buffers.items()):
         attributes = getattr(tensor, "__dict__", None) or {}
-        for kept in _SCALES if attributes else ():
-            found = [item for item in reached([attributes.get(kept)]) if isinstance(item, torch.Tensor)]
-            yield from ((f"{name}.{kept}.{index}", item) for index, item in enumerate(found))
+        for attribute in _SCALES if attributes else ():
+            scales = [item for item in reached([attributes.get(attribute)]) if isinstance(item, torch.Tensor)]
+            yield from ((f"{name}.{attribute}.{index}", item) for index, item in enumerate(scales))
 
 
 def logical_count(tensor: torch.Tensor) -> int:
     """Return how many numbers a tensor stands for: more than it has elements where several are packed into one."""
     if is_unsized(tensor):
         return 0
-    # The 4-bit parameters of bitsandbytes have a state; a plain tensor has none, and is slow to say so.
+    # The 4-bit parameters of bitsandbytes have a state; a plain tensor has none, and takes long to find that out.
     shape = getattr(getattr(tensor, "quant_state", None), "shape", None) if type(tensor) not in _PLAIN_TYPES else None
     return math.prod(shape) if shape is not None else tensor.numel() * _PER_ELEMENT.get(tensor.dtype, 1)
 
@@ -131,14 +131,14 @@ def _unpacked(value: torch.ScriptObject) -> Iterator[torch.Tensor]:
 
 
 def _is_setting(tensor: torch.Tensor) -> bool:
-    """Say whether a tensor holds strides and paddings, which convolutions pack with their weights."""
+    """Return whether a tensor holds strides and paddings, which convolutions pack with their weights."""
     return not (tensor.is_quantized or tensor.is_floating_point())
 
 
 def _packed_name(module: nn.Module) -> str | None:
     """Return where a quantised linear layer keeps its weight: integers, fewer than the matrix has elements."""
-    held = (*module._parameters.values(), *module._buffers.values())
-    size = _size(module) if any(tensor is not None and _is_packed(tensor) for tensor in held) else 0
+    tensors = (*module._parameters.values(), *module._buffers.values())
+    size = _size(module) if any(tensor is not None and _is_packed(tensor) for tensor in tensors) else 0
     for name in _PACKED_NAMES if size else ():
         tensor = module._parameters.get(name, module._buffers.get(name))
         if tensor is not None and not is_unsized(tensor) and _is_packed(tensor) and tensor.numel() <= size:
@@ -151,7 +151,7 @@ def _is_packed(tensor: torch.Tensor) -> bool:
 
 
 def _size(module: nn.Module) -> int:
-    """Return the elements of the matrix that a linear layer stands for; 0 for a layer that does not say."""
+    """Return the elements of the matrix that a linear layer stands for; 0 for a layer without such sizes."""
     for names in _SIZE_NAMES:
         sizes = [module.__dict__.get(name) for name in names]
         if all(isinstance(size, int) and size > 0 for size in sizes):

@@ -2,7 +2,7 @@
 
 ``torch.export.load`` unpickles without limits where a safe reading fails, evaluates the sizes as Python expressions,
 writes the names of nodes into Python code that it runs, calls any function below ``torch`` that a node names, imports
-modules for the structure of inputs, and loads machine code. So all of it is held to what an export writes.
+modules for the structure of inputs, and loads machine code. So all of it is compared with what an export writes.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from profilerkit.plugging.trust import refused
 __all__ = ["names_in_pickle", "require_harmless_program", "weights_only"]
 
 
-class _Found(Exception):
-    """Something that an export of a plain model does not have; the text says what, as `refused` wants it."""
+class _Finding(Exception):
+    """Something that an export of a plain model does not have; its text completes the message of `refused`."""
 
 
 def require_harmless_program(path: Path) -> None:
@@ -37,8 +37,8 @@ def require_harmless_program(path: Path) -> None:
     try:
         for name, read in _members(path):
             _require_harmless_member(name, read)
-    except _Found as found:
-        raise refused(path, str(found)) from found.__cause__
+    except _Finding as finding:
+        raise refused(path, str(finding)) from finding.__cause__
     except (ValueError, RecursionError, AttributeError, TypeError) as error:
         raise InputError(f"{path} cannot be read: {type(error).__name__}: {error}") from error
 
@@ -57,7 +57,7 @@ def _members(path: Path) -> Iterator[tuple[str, Callable[[str], bytes]]]:
 
 def _require_harmless_member(name: str, read: Callable[[str], bytes]) -> None:
     if name.startswith("data/aotinductor/"):
-        raise _Found(f"holds compiled code ({name})")
+        raise _Finding(f"holds compiled code ({name})")
     if name.endswith(".pt") or name in ("serialized_state_dict.json", "serialized_constants.json"):
         _require_tensors(name, read(name))
     elif name.endswith(("_weights_config.json", "_constants_config.json")):
@@ -68,12 +68,12 @@ def _require_harmless_member(name: str, read: Callable[[str], bytes]) -> None:
         _require_harmless(json.loads(read(name)))
 
 
-def _require_harmless_payload(place: str, entry: dict[str, Any], read: Callable[[str], bytes]) -> None:
+def _require_harmless_payload(member: str, entry: dict[str, Any], read: Callable[[str], bytes]) -> None:
     kind = entry["path_name"]
     if kind.startswith(("opaque_obj_", "custom_obj_")):
-        raise _Found(f"holds an object that is no tensor, {names_in_pickle(read(place)) or place}")
+        raise _Finding(f"holds an object that is no tensor, {names_in_pickle(read(member)) or member}")
     if entry.get("use_pickle"):
-        _require_tensors(place, read(place))
+        _require_tensors(member, read(member))
 
 
 # Pickles --------------------------------------------------------------------------------------------------------------
@@ -81,7 +81,7 @@ def _require_harmless_payload(place: str, entry: dict[str, Any], read: Callable[
 
 @contextmanager
 def weights_only() -> Iterator[None]:
-    """Have torch unpickle nothing but tensors and plain values meanwhile, whoever calls ``torch.load`` and how."""
+    """Have torch unpickle nothing but tensors and plain values inside, whatever arguments ``torch.load`` gets."""
     forced, forbidden = "TORCH_FORCE_WEIGHTS_ONLY_LOAD", "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"
     before = {name: os.environ.pop(name, None) for name in (forced, forbidden)}
     os.environ[forced] = "1"
@@ -101,7 +101,7 @@ def _require_tensors(name: str, data: bytes) -> None:
         with weights_only():
             torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
     except Exception as error:  # whatever is in there: torch would go on to read it without limits
-        raise _Found(f"has more than tensors in {name}: {names_in_pickle(data) or type(error).__name__}") from error
+        raise _Finding(f"has more than tensors in {name}: {names_in_pickle(data) or type(error).__name__}") from error
 
 
 def names_in_pickle(data: bytes) -> str:
@@ -182,7 +182,7 @@ _REACHING_OUT = {
 
 
 def _require_harmless(value: Any, key: str = "") -> None:
-    """Raise `_Found` for what is not as an export writes it, in a part of a program that stands under a key."""
+    """Raise `_Finding` for what is not as an export writes it, in a part of a program that stands under a key."""
     if isinstance(value, dict):
         for name, part in value.items():
             _require_harmless(part, name)
@@ -198,7 +198,7 @@ def _require_harmless(value: Any, key: str = "") -> None:
 def _matching(pattern: re.Pattern[str], what: str) -> Callable[[str], None]:
     def check(text: str) -> None:
         if not pattern.fullmatch(text):
-            raise _Found(f"has {text!r} for {what}")
+            raise _Finding(f"has {text!r} for {what}")
 
     return check
 
@@ -207,31 +207,31 @@ def _require_operator(target: str) -> None:
     operator = re.fullmatch(r"torch\.ops\.(\w+\.\w+)(\.\w+)?", target, re.ASCII)
     if operator and operator[1] not in _REACHING_OUT:
         namespace, name = operator[1].split(".")
-        held = getattr(torch.ops, namespace)
-        if isinstance(held, torch._ops._OpNamespace | torch._ops._HigherOrderNamespace):
-            found = getattr(held, name, None)
-            if found is None or isinstance(found, torch._ops.OpOverloadPacket | torch._ops.HigherOrderOperator):
+        operators = getattr(torch.ops, namespace)
+        if isinstance(operators, torch._ops._OpNamespace | torch._ops._HigherOrderNamespace):
+            member = getattr(operators, name, None)
+            if member is None or isinstance(member, torch._ops.OpOverloadPacket | torch._ops.HigherOrderOperator):
                 return
     elif _FUNCTIONS.fullmatch(target) or target.removeprefix("_operator.") in _ARITHMETIC:
         return
-    raise _Found(f"calls {target!r}")
+    raise _Finding(f"calls {target!r}")
 
 
 def _require_expression(text: str) -> None:
-    """Hold a size to arithmetic over symbols: it is evaluated as Python."""
+    """Raise `_Finding` for a size that is not arithmetic over symbols: torch evaluates it as Python."""
     for node in ast.walk(_parsed(text)):
         if isinstance(node, ast.Call) and not (isinstance(node.func, ast.Name) and node.func.id in _SYMBOLIC):
-            raise _Found(f"has a size that calls more than arithmetic, {text!r}")
+            raise _Finding(f"has a size that calls more than arithmetic, {text!r}")
         if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
             _matching(re.compile(r"[\w.+\-]*"), "the name of a symbol")(str(node.value))
         if not isinstance(node, (*_ARITHMETIC_NODES, ast.Call, ast.Name, ast.keyword)):
-            raise _Found(f"has a size that is more than arithmetic, {text!r}")
+            raise _Finding(f"has a size that is more than arithmetic, {text!r}")
 
 
 def _require_guard(text: str) -> None:
-    """Hold a condition on the inputs to comparisons of their sizes: it is run as Python."""
+    """Raise `_Finding` for a condition on the inputs that is not a comparison of sizes: torch runs it as Python."""
     for node in ast.walk(_parsed(text)):
-        names = isinstance(node, ast.Attribute) and (node.attr not in _ASKED and not node.attr.startswith("sym_"))
+        names = isinstance(node, ast.Attribute) and (node.attr not in _ATTRIBUTES and not node.attr.startswith("sym_"))
         calls = isinstance(node, ast.Name) and node.id not in (
             "L",
             "math",
@@ -243,14 +243,14 @@ def _require_guard(text: str) -> None:
             "min",
         )
         if names or calls or not isinstance(node, _GUARD_NODES):
-            raise _Found(f"has a condition that is more than a comparison of sizes, {text!r}")
+            raise _Finding(f"has a condition that is more than a comparison of sizes, {text!r}")
 
 
 def _parsed(text: str) -> ast.AST:
     try:
         return ast.parse(text, mode="eval")
     except (SyntaxError, MemoryError) as error:
-        raise _Found(f"has {text[:80]!r} for an expression") from error
+        raise _Finding(f"has {text[:80]!r} for an expression") from error
 
 
 _ARITHMETIC_NODES = (
@@ -258,7 +258,20 @@ _ARITHMETIC_NODES = (
     *(ast.operator, ast.unaryop, ast.boolop, ast.cmpop),
 )
 _GUARD_NODES = (*_ARITHMETIC_NODES, ast.Call, ast.Name, ast.Attribute, ast.Subscript, ast.List, ast.Slice)
-_ASKED = {"size", "stride", "storage_offset", "dim", "ndim", "shape", "item", "floor", "ceil", "trunc", "sqrt", "pow"}
+_ATTRIBUTES = {
+    "size",
+    "stride",
+    "storage_offset",
+    "dim",
+    "ndim",
+    "shape",
+    "item",
+    "floor",
+    "ceil",
+    "trunc",
+    "sqrt",
+    "pow",
+}
 _SYMBOLIC = {
     *symbolic.__all__,
     *[
@@ -301,7 +314,7 @@ _SYMBOLIC = {
 
 
 def _require_structure(text: str) -> None:
-    """Look through the structure of inputs or outputs: it may name modules, which are imported."""
+    """Check the structure of inputs or outputs: it may name modules, which torch imports."""
 
     def look(part: Any) -> None:
         if isinstance(part, list):
@@ -325,9 +338,9 @@ def _require_structure(text: str) -> None:
 def _require_harmless_node(node: dict[str, Any]) -> None:
     factory = node.get("default_factory_module", "builtins"), node.get("default_factory_name", "list")
     if "__enum__" in node:
-        raise _Found(f"has inputs by the members of {node.get('fqn')!r}, whose module it imports")
+        raise _Finding(f"has inputs by the members of {node.get('fqn')!r}, whose module it imports")
     if factory[0] != "builtins" or factory[1] not in ("bool", "dict", "float", "int", "list", "set", "str", "tuple"):
-        raise _Found(f"has inputs in a dict of {'.'.join(map(str, factory))!r}, which it imports")
+        raise _Finding(f"has inputs in a dict of {'.'.join(map(str, factory))!r}, which it imports")
 
 
 _CHECKS: dict[str, Callable[[str], None]] = {

@@ -33,13 +33,13 @@ def _code(path: Path) -> dict[str, str]:
 
 
 def is_script(path: Path) -> bool:
-    """Say whether a file is TorchScript."""
+    """Return whether a file is TorchScript."""
     return bool(_code(path))
 
 
 def require_harmless_script(path: Path) -> None:
     """Raise `InputError` for a file of TorchScript whose code reaches beyond tensors: to files, to other processes."""
-    for place, text in _code(path).items():
-        found = _REACHING_OUT.search(text)
-        if found:
-            raise refused(path, f"calls {found[1]!r} ({place}, line {text.count(chr(10), 0, found.start()) + 1})")
+    for name, text in _code(path).items():
+        match = _REACHING_OUT.search(text)
+        if match:
+            raise refused(path, f"calls {match[1]!r} ({name}, line {text.count(chr(10), 0, match.start()) + 1})")

@@ -1,6 +1,6 @@
-"""Modules that are no Python code any more: scripted and traced ones, which torch's own interpreter runs.
+"""Scripted and traced modules, which torch's own interpreter runs instead of Python.
 
-Their operators are seen, but not which of the modules inside they are from.
+Their operators are recorded, but not the inner modules that they belong to.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import nn
 
-__all__ = ["frozen_weights", "said_of_scripts", "type_name"]
+__all__ = ["frozen_weights", "notes_on_scripts", "type_name"]
 
 
-def said_of_scripts(modules: Sequence[nn.Module]) -> Iterator[str]:
-    """Say inside which modules layers cannot be followed."""
+def notes_on_scripts(modules: Sequence[nn.Module]) -> Iterator[str]:
+    """Yield a note on the modules inside which layers cannot be followed."""
     scripts = [module for module in modules if isinstance(module, torch.jit.ScriptModule)]
     inner = {id(child) for script in scripts for child in script.children()}
     hiding = {type_name(script) for script in scripts if id(script) not in inner and any(script.children())}
@@ -26,7 +26,7 @@ def said_of_scripts(modules: Sequence[nn.Module]) -> Iterator[str]:
 
 
 def frozen_weights(modules: Sequence[nn.Module]) -> str:
-    """Say of which scripts the weights cannot be counted, as `ModelTrace.unmade_weights` does; empty for none.
+    """Return which scripts have weights that cannot be counted, for `ModelTrace.unmade_weights`; empty for none.
 
     ``torch.jit.freeze`` makes them constants of the code, and takes the attribute ``training`` away.
     """
@@ -45,6 +45,6 @@ def type_name(module: nn.Module) -> str:
     if isinstance(module, torch.jit.ScriptModule):
         return str(getattr(module, "original_name", kind.__name__))
     if kind.__module__ == "torch.export.unflatten":
-        said = getattr(kind, "type_name", None)
-        return str((said and said(module)) or kind.__name__).rpartition(".")[2]
+        recorded_name = getattr(kind, "type_name", None)
+        return str((recorded_name and recorded_name(module)) or kind.__name__).rpartition(".")[2]
     return kind.__name__

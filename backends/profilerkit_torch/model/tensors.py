@@ -12,12 +12,12 @@ __all__ = ["elements_of", "has_storage", "has_values", "is_twin", "storage_key"]
 
 
 def has_values(tensor: torch.Tensor) -> bool:
-    """Say whether a tensor has values that could be kept: not on the meta device, not lazy."""
+    """Return whether a tensor has values that could be kept: not on the meta device, not lazy."""
     return not (tensor.is_meta or is_lazy(tensor))
 
 
 def is_twin(tensor: torch.Tensor, alias: torch.Tensor) -> bool:
-    """Say whether an alias is a plain tensor of the same device, dtype and layout: nothing else is ever handed back.
+    """Return whether an alias is a plain tensor of the same device, dtype and layout: nothing else is ever handed back.
 
     What a mode or a subclass makes of it (a fake tensor, one on the meta device) would take the values away for good.
     """
@@ -32,7 +32,7 @@ def is_twin(tensor: torch.Tensor, alias: torch.Tensor) -> bool:
 
 
 def has_storage(tensor: torch.Tensor) -> bool:
-    """Say whether a tensor's memory is there: FSDP frees that of gathered weights, and to read it ends the process."""
+    """Return whether a tensor's memory is there: FSDP frees that of gathered weights, and reading it ends the process."""
     if tensor.layout is not torch.strided or type(tensor) not in (torch.Tensor, nn.Parameter) or not tensor.numel():
         return True
     last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))

@@ -6,7 +6,7 @@
 | ``FullyShardedDataParallel`` | the module inside, with its parameters as they were before they were flattened |
 | ``fully_shard`` (FSDP 2), ``parallelize_module`` | the module without the hooks of these, with whole parameters |
 
-A wrapper may be anywhere in a model. What one rank holds of a model that is spread over several is said beside it.
+A wrapper may be anywhere in a model. What one rank holds of a model that is spread over several is reported beside it.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from profilerkit.trace.records import RankShare
 from .modules import modules_of
 from .weights import size_of
 
-__all__ = ["given_the_wrapper", "has_wrappers", "inner_model", "rank_share", "unwrapped"]
+__all__ = ["has_wrappers", "inner_model", "rank_share", "unwrapped", "with_wrapper"]
 
 #: By the class of a wrapper: the name under which it holds the module inside.
-_HELD_AS = {
+_INNER_NAMES = {
     "OptimizedModule": "_orig_mod",
     "DataParallel": "module",
     "DistributedDataParallel": "module",
@@ -49,11 +49,11 @@ def _holder(module: nn.Module) -> str | None:
 @once_for_each
 def _holder_by_class(kind: type) -> str | None:
     bases = (base for base in kind.__mro__ if base.__module__.startswith("torch."))
-    return next((_HELD_AS[base.__name__] for base in bases if base.__name__ in _HELD_AS), None)
+    return next((_INNER_NAMES[base.__name__] for base in bases if base.__name__ in _INNER_NAMES), None)
 
 
 def _is_spread(module: nn.Module) -> bool:
-    """Say whether ``fully_shard`` has changed a module, or its own parameters are parts of whole ones."""
+    """Return whether ``fully_shard`` has changed a module, or its own parameters are parts of whole ones."""
     kind: Any = type(module)
     return _shards_by_class(kind) or any(_is_part(tensor) for tensor in module._parameters.values())
 
@@ -69,7 +69,7 @@ def _shards_by_class(kind: type) -> bool:
 
 
 def has_wrappers(modules: Iterable[nn.Module]) -> bool:
-    """Say whether one of a model's modules is a wrapper, or spread over several processes."""
+    """Return whether one of a model's modules is a wrapper, or spread over several processes."""
     if any(_holder_by_class(kind) or _shards_by_class(kind) for kind in set(map(type, modules))):
         return True
     parameters = {id(tensor): tensor for module in modules for tensor in module._parameters.values()}
@@ -89,7 +89,7 @@ def inner_model(model: nn.Module) -> nn.Module:
 def unwrapped(model: nn.Module, modules: Sequence[nn.Module]) -> nn.Module:
     """Take the wrappers out of a model, whose modules these are, and return what is inside; use inside `preserved`."""
     for module in modules:
-        if _holder(module) == _HELD_AS["FullyShardedDataParallel"]:
+        if _holder(module) == _INNER_NAMES["FullyShardedDataParallel"]:
             _unflatten(module)
     _gather([module for module in modules if _is_spread(module)])
     for module in modules:
@@ -98,8 +98,8 @@ def unwrapped(model: nn.Module, modules: Sequence[nn.Module]) -> nn.Module:
     return inner_model(model)
 
 
-def given_the_wrapper(inputs: ModelInputs, model: nn.Module) -> ModelInputs:
-    """Return inputs whose function, where they have one, gets the wrapper that the user wrote it for.
+def with_wrapper(inputs: ModelInputs, model: nn.Module) -> ModelInputs:
+    """Return inputs whose function, where they have one, gets the wrapper that it was written for.
 
     One of FullyShardedDataParallel gets the module inside, since the wrapper has lost its parameters meanwhile.
     """
@@ -123,20 +123,20 @@ def rank_share(modules: Sequence[nn.Module]) -> RankShare | None:
         return None
     if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
         return None  # what is left of a group of processes that is gone
-    count = held = 0
+    count = stored = 0
     for flat in _flat_parameters(modules):
         elements = _in_shard(flat)
-        count, held = count + elements, held + elements * flat.element_size()
-    known: set[int] = set()
+        count, stored = count + elements, stored + elements * flat.element_size()
+    counted: set[int] = set()
     for module in modules:
         for name, tensor in (*module._parameters.items(), *module._buffers.items()):
-            if tensor is None or id(tensor) in known or _is_flattened(module, name) or _is_unsaved(module, name):
+            if tensor is None or id(tensor) in counted or _is_flattened(module, name) or _is_unsaved(module, name):
                 continue
-            known.add(id(tensor))
+            counted.add(id(tensor))
             local = getattr(tensor, "_local_tensor", tensor)
             count += local.numel() if name in module._parameters else 0
-            held += size_of(local)
-    return RankShare(torch.distributed.get_rank(), torch.distributed.get_world_size(), count, held)
+            stored += size_of(local)
+    return RankShare(torch.distributed.get_rank(), torch.distributed.get_world_size(), count, stored)
 
 
 def _is_unsaved(module: nn.Module, name: str) -> bool:
@@ -149,7 +149,7 @@ def _flat_parameters(modules: Iterable[nn.Module]) -> Iterator[Any]:
 
 
 def _is_flattened(module: nn.Module, name: str) -> bool:
-    """Say whether a parameter is one of FullyShardedDataParallel's, or a view of one."""
+    """Return whether a parameter is one of FullyShardedDataParallel's, or a view of one."""
     tensor: Any = module._parameters.get(name)
     return name == _FLAT or (tensor is not None and hasattr(tensor, "_fsdp_flattened"))
 
@@ -178,7 +178,7 @@ def _unflatten(module: Any) -> None:
 
 def _gather(modules: Sequence[Any]) -> None:
     """Take from modules what spreads them: classes and hooks, and parameters that are parts of whole ones."""
-    known: dict[int, nn.Parameter] = {}
+    whole_parameters: dict[int, nn.Parameter] = {}
     for module in modules:
         kind: Any = type(module)
         if _shards_by_class(kind):
@@ -187,9 +187,9 @@ def _gather(modules: Sequence[Any]) -> None:
             _without_hooks(inside)
         for name, tensor in module._parameters.items():
             if _is_part(tensor):
-                if id(tensor) not in known:
-                    known[id(tensor)] = _whole(tensor.shape, tensor.dtype, tensor.requires_grad)
-                module._parameters[name] = known[id(tensor)]
+                if id(tensor) not in whole_parameters:
+                    whole_parameters[id(tensor)] = _whole(tensor.shape, tensor.dtype, tensor.requires_grad)
+                module._parameters[name] = whole_parameters[id(tensor)]
 
 
 def _without_hooks(module: nn.Module) -> None:

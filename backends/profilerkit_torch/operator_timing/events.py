@@ -96,7 +96,7 @@ class OperatorLedger:
     def times(self) -> OperatorTimes:
         """Return what was added up so far."""
         passes = range(len(self._whole))
-        found = tuple(
+        rows = tuple(
             OperatorTime(
                 operator=operator,
                 layer=layer,
@@ -109,11 +109,11 @@ class OperatorLedger:
                     )
                     for name in dict.fromkeys(name for name, _ in row.kernels)
                 ),
-                called=tuple(sorted(row.called, key=lambda found: found[0])),
+                called=tuple(sorted(row.called, key=lambda rows: rows[0])),
             )
             for (operator, layer), row in self._rows.items()
         )
-        return OperatorTimes(found, {self.phase: tuple(self._whole)}, {self.phase: frozenset(self._layers)})
+        return OperatorTimes(rows, {self.phase: tuple(self._whole)}, {self.phase: frozenset(self._layers)})
 
     def _add_pass(self, window: Event, events: Sequence[Event]) -> None:
         index = len(self._whole)
@@ -132,16 +132,16 @@ class OperatorLedger:
             self._whole.append(window.end - window.start)
 
     def _row(self, name: str, layer: str | None, is_backward: bool) -> _Row | None:
-        wanted = layer is not None and is_backward == (self.phase == "backward")
-        return self._rows.setdefault((name, layer or ""), _Row()) if wanted else None
+        is_counted = layer is not None and is_backward == (self.phase == "backward")
+        return self._rows.setdefault((name, layer or ""), _Row()) if is_counted else None
 
     def _charge(self, opened: _Open, index: int) -> None:
         """Give what an event took itself to its row, and its name to the operator around it."""
         event, row = opened.event, opened.row
         if row is None or event.sort not in (Sort.NODE, Sort.OPERATOR):
             return
-        own = event.kernels if self._on_device else ((event.name, event.end - event.start - opened.inside),)
-        for name, seconds in own:
+        charged = event.kernels if self._on_device else ((event.name, event.end - event.start - opened.inside),)
+        for name, seconds in charged:
             row.seconds[index] += seconds
             row.kernels[name, index] += seconds
             row.kernel_calls[name] += not (event.sort is Sort.NODE and opened.outer)  # the engine has counted it
@@ -183,7 +183,7 @@ class _Walk:
         return done
 
     def _opened(self, event: Event, order: int, around: _Open | None) -> _Open:
-        # In another thread what runs is the model's: nobody else's threads are followed.
+        # In another thread only what the model runs is followed.
         layer = around.layer if around else None if event.thread == self._main else ""
         is_backward = around is not None and around.is_backward
         if event.sort is Sort.LAYER:

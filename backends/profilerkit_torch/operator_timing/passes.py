@@ -128,8 +128,8 @@ def _timed(
     notes = [f"{name}, whose operators have no layer" for name in layers.elsewhere]
     if is_compiled:
         notes.append("which layers the operators are of: torch.compile has compiled the model, or a part of it")
-    found = ledger.times()
-    return replace(found, notes=tuple(notes), name_of=_profiled_name)
+    times = ledger.times()
+    return replace(times, notes=tuple(notes), name_of=_profiled_name)
 
 
 def _session(
@@ -152,7 +152,7 @@ def _session(
     events = session.events() if take is not None else None
     if events is None or take is None:
         return 0
-    take([_event(found) for found in events if _is_wanted(found)])
+    take([_event(event) for event in events if _is_counted(event)])
     return len(events)
 
 
@@ -183,36 +183,36 @@ def _activities(devices: set[str]) -> tuple[list[ProfilerActivity], bool]:
     return [ProfilerActivity.CPU, *further], bool(further)
 
 
-def _is_wanted(found: Any) -> bool:
+def _is_counted(event: Any) -> bool:
     """Leave out what happens on a device, which the events that started it have, and what has no place in time."""
-    return "CPU" in str(found.device_type) and not found.is_async
+    return "CPU" in str(event.device_type) and not event.is_async
 
 
-def _event(found: Any) -> Event:
-    name, sort = str(found.name), Sort.OPERATOR
+def _event(event: Any) -> Event:
+    name, sort = str(event.name), Sort.OPERATOR
     if name == _PASS:
         sort = Sort.PASS
     elif name.startswith(_LAYER):
         name, sort = name.removeprefix(_LAYER), Sort.LAYER
-    elif name.startswith(_ENGINE) or found.scope == _BACKWARD_FUNCTION:
+    elif name.startswith(_ENGINE) or event.scope == _BACKWARD_FUNCTION:
         name, sort = name.removeprefix(_ENGINE), Sort.NODE
-    elif found.scope == _USER_SCOPE or _DRIVER.fullmatch(name):
+    elif event.scope == _USER_SCOPE or _DRIVER.fullmatch(name):
         sort = Sort.RANGE
     return Event(
         sort,
         name,
-        found.thread,
-        found.time_range.start / 1e6,  # microseconds
-        found.time_range.end / 1e6,
-        found.sequence_nr,
-        found.fwd_thread or 0,
-        tuple((kernel.name, kernel.duration / 1e6) for kernel in found.kernels),
+        event.thread,
+        event.time_range.start / 1e6,  # microseconds
+        event.time_range.end / 1e6,
+        event.sequence_nr,
+        event.fwd_thread or 0,
+        tuple((kernel.name, kernel.duration / 1e6) for kernel in event.kernels),
     )
 
 
 @cache
 def _is_free(name: str) -> bool:
-    """Say whether no overload of an operator does any arithmetic."""
+    """Return whether no overload of an operator does any arithmetic."""
     space, _, operator = name.partition("::")
     packet = getattr(getattr(torch.ops, space, None), operator, None) if operator else None
     if not isinstance(packet, torch._ops.OpOverloadPacket):
@@ -222,8 +222,10 @@ def _is_free(name: str) -> bool:
 
 
 def _overloads(packet: Any) -> Iterator[Any]:
-    found = (getattr(packet, name) for name in packet.overloads())
-    yield from (overload for overload in found if torch._C._dispatch_has_kernel(overload.name()))  # not TorchScript's
+    overloads = (getattr(packet, name) for name in packet.overloads())
+    yield from (
+        overload for overload in overloads if torch._C._dispatch_has_kernel(overload.name())
+    )  # not TorchScript's
 
 
 def _profiled_name(traced: str) -> str:

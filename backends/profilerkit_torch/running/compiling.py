@@ -26,7 +26,7 @@ _numbers = count(1)
 
 
 @contextmanager
-def compiled(model: nn.Module, how: Any) -> Iterator[Callable[..., Any]]:
+def compiled(model: nn.Module, compile: Any) -> Iterator[Callable[..., Any]]:
     """Yield the compiled model, as a function; it is compiled when it is first called. The model itself stays as it is.
 
     ``how`` is True, the name of a compiler, or a mapping of arguments for ``torch.compile``. Shapes are taken as fixed,
@@ -37,28 +37,28 @@ def compiled(model: nn.Module, how: Any) -> Iterator[Callable[..., Any]]:
     books = [getattr(convert_frame, name, None) for name in ("input_codes", "output_codes")]
     before, states = [_codes(book) for book in books], set(_states())
     try:
-        yield _compiled(_function_of_its_own(model), how)
+        yield _compiled(_function_of_its_own(model), compile)
     finally:
-        for book, known in zip(books, before, strict=True):
+        for book, previous_ids in zip(books, before, strict=True):
             for number, code in _codes(book).items():
-                if number not in known:
+                if number not in previous_ids:
                     torch._C._dynamo.eval_frame.reset_code(code)
         for key in set(_states()) - states:
             del _states()[key]
 
 
-def _compiled(function: Callable[..., Any], how: Any) -> Callable[..., Any]:
-    arguments = how if isinstance(how, Mapping) else {} if how is True else {"backend": how}
-    if not isinstance(how, (Mapping, str)) and how is not True:
+def _compiled(function: Callable[..., Any], compile: Any) -> Callable[..., Any]:
+    arguments = compile if isinstance(compile, Mapping) else {} if compile is True else {"backend": compile}
+    if not isinstance(compile, (Mapping, str)) and compile is not True:
         raise InputError(
-            f"compile={how!r}: give True, the name of a compiler such as 'inductor', or a mapping of arguments for "
+            f"compile={compile!r}: give True, the name of a compiler such as 'inductor', or a mapping of arguments for "
             "torch.compile"
         )
     try:
         return torch.compile(function, **{"dynamic": False, **arguments})
     except Exception as error:
         raise InputError(
-            f"compile={how!r}: torch.compile does not take that: {error_line(error)}; the compilers it knows are "
+            f"compile={compile!r}: torch.compile does not take that: {error_line(error)}; the compilers it knows are "
             f"{', '.join(torch.compiler.list_backends())}"
         ) from error
 
@@ -85,5 +85,5 @@ def _states() -> dict[Any, Any]:
     """Return what the compiler remembers of the shapes that each function was called with."""
     from torch._dynamo import pgo
 
-    found = getattr(pgo, "_CODE_STATE", None)
-    return {} if found is None else found
+    states = getattr(pgo, "_CODE_STATE", None)
+    return {} if states is None else states

@@ -1,4 +1,4 @@
-"""What torch's allocator really gave out during a forward pass."""
+"""The peak of the memory that torch's allocator has given out during a forward pass."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from profilerkit import ModelInputs, NotOfferedError
 from profilerkit.backend import DeviceLike, RunOptions
 
 from ..untouched.caller_context import apart
-from ..untouched.mutable_inputs import GivenObjects
+from ..untouched.mutable_inputs import InputObjects
 from .runs import resolve_device, running
 
 __all__ = ["measured_peak", "on_accelerator"]
@@ -33,16 +33,16 @@ def measured_peak(model: nn.Module, inputs: ModelInputs, device: DeviceLike) -> 
 
 def _measured_peak(model: nn.Module, inputs: ModelInputs, device: DeviceLike) -> int:
     target = resolve_device(model, device)
-    given = [*inputs.leaves(), *GivenObjects(inputs).tensors]
-    held = {id(leaf): leaf.numel() * leaf.element_size() for leaf in given if isinstance(leaf, torch.Tensor)}
+    leaves = [*inputs.leaves(), *InputObjects(inputs).tensors]
+    input_bytes = {id(leaf): leaf.numel() * leaf.element_size() for leaf in leaves if isinstance(leaf, torch.Tensor)}
     with running(model, inputs, RunOptions(device=device)) as call:
         call()
         measure = _on_cpu if target.type == "cpu" else on_accelerator
-        return sum(held.values()) + measure(call, target)
+        return sum(input_bytes.values()) + measure(call, target)
 
 
 def _on_cpu(call: Callable[[], Any], _: torch.device) -> int:
-    """Add up what the profiler is told of each allocation and each return, in the order they came."""
+    """Add up the profiler's events of memory allocated and freed, in order of time."""
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True, acc_events=True) as profiler:
         call()
     results: Any = profiler.profiler
@@ -58,6 +58,6 @@ def on_accelerator(call: Callable[[], Any], device: torch.device) -> int:
         torch.accelerator.reset_peak_memory_stats(device)
         before = torch.accelerator.memory_allocated(device)
     except (AttributeError, NotImplementedError, RuntimeError) as error:
-        raise NotOfferedError(f"torch does not tell the peak of the memory on {device}: {error}") from error
+        raise NotOfferedError(f"torch does not report the peak of the memory on {device}: {error}") from error
     call()
     return int(torch.accelerator.max_memory_allocated(device) - before)

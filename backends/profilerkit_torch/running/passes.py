@@ -1,4 +1,4 @@
-"""One pass of a model, as it is timed: forward for inference, or a step of training; and by which clock."""
+"""One pass of a model as it is timed, forward for inference or a training step, and the clock for it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
 
 
 def synchronize(device: torch.device) -> None:
-    """Return when all work given to the device is done."""
+    """Wait until all work of the device is done."""
     if device.type not in ("cpu", "meta"):
         torch.accelerator.synchronize(device)
 
@@ -98,18 +98,18 @@ class EventTimedPass(Pass):
             self.call()
             end.record()
         synchronize(device)
-        return float(start.elapsed_time(end)) / 1000  # events tell milliseconds
+        return float(start.elapsed_time(end)) / 1000  # events are in milliseconds
 
     @staticmethod
     def suits(devices: Iterable[torch.device]) -> bool:
-        """Say whether all the work is on one CUDA device: an event is noted in the order of work of one alone."""
+        """Return whether all the work is on one CUDA device: an event is noted in the order of work of one alone."""
         return [used.type for used in devices if used.type != "cpu"] == ["cuda"]
 
 
 def forward_pass(
     model: Callable[..., Any], inputs: ModelInputs, autocast: Callable[[], AbstractContextManager[Any]]
 ) -> Any:
-    """Run the model once without gradients; in eval mode it is the caller who sees to that."""
+    """Run the model once without gradients; the caller sets the mode."""
     with torch.no_grad(), autocast():
         inputs.run(model)
 
@@ -143,7 +143,7 @@ def training_step(model: nn.Module) -> Iterator[Callable[..., None]]:
             with autocast():
                 outputs = inputs.run(called)
             between()
-            roots = [found for found in reached((outputs,)) if isinstance(found, torch.Tensor) and found.requires_grad]
+            roots = [value for value in reached((outputs,)) if isinstance(value, torch.Tensor) and value.requires_grad]
             if not roots:
                 raise InputError(
                     "training=True: none of the model's outputs depends on a weight that is trained; give its weights "
@@ -161,18 +161,18 @@ def without_hooks_once_accumulated(parameters: Iterable[Any]) -> Iterator[None]:
 
     It has the mapping itself; to take that off the parameter changes nothing for it.
     """
-    hooks = [found for each in parameters if (found := getattr(each, "_post_accumulate_grad_hooks", None))]
-    contents = [dict(found) for found in hooks]
+    hooks = [mapping for each in parameters if (mapping := getattr(each, "_post_accumulate_grad_hooks", None))]
+    contents = [dict(mapping) for mapping in hooks]
 
     def hand_back() -> None:
-        for found, content in zip(hooks, contents, strict=True):
-            found.clear()
-            found.update(content)
+        for mapping, content in zip(hooks, contents, strict=True):
+            mapping.clear()
+            mapping.update(content)
 
     try:
         with undone_in_child(hand_back):
-            for found in hooks:
-                found.clear()
+            for mapping in hooks:
+                mapping.clear()
             yield
     finally:
         hand_back()
@@ -188,19 +188,19 @@ def set_training_flags(model: nn.Module) -> None:
             module.training = True
 
 
-def autocasting(wanted: Any, device: torch.device) -> Callable[[], AbstractContextManager[Any]]:
+def autocasting(autocast: Any, device: torch.device) -> Callable[[], AbstractContextManager[Any]]:
     """Return what makes the context of one pass under autocast; each has one of its own, as in the user's code.
 
-    Raises `InputError` for what is no dtype, and for one that autocast does not do on the device.
+    Raises `InputError` if ``autocast`` is not a dtype, or one that autocast does not support on the device.
     """
-    if wanted is None or wanted is False:
+    if autocast is None or autocast is False:
         return nullcontext
-    dtype = getattr(torch, wanted.removeprefix("torch."), None) if isinstance(wanted, str) else wanted
-    if wanted is not True and not isinstance(dtype, torch.dtype):
-        raise InputError(f"autocast={wanted!r}: give True, or a dtype such as torch.bfloat16 or 'bfloat16'")
+    dtype = getattr(torch, autocast.removeprefix("torch."), None) if isinstance(autocast, str) else autocast
+    if autocast is not True and not isinstance(dtype, torch.dtype):
+        raise InputError(f"autocast={autocast!r}: give True, or a dtype such as torch.bfloat16 or 'bfloat16'")
 
     def context() -> AbstractContextManager[Any]:
-        return torch.autocast(device.type, dtype=None if wanted is True else dtype)
+        return torch.autocast(device.type, dtype=None if autocast is True else dtype)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch's, that it leaves autocast off
@@ -210,5 +210,5 @@ def autocasting(wanted: Any, device: torch.device) -> Callable[[], AbstractConte
         except RuntimeError:
             works = False
     if not works:
-        raise InputError(f"autocast={wanted!r}: torch {torch.__version__} does not do that on {device.type}")
+        raise InputError(f"autocast={autocast!r}: torch {torch.__version__} does not support that on {device.type}")
     return context

@@ -22,7 +22,7 @@ from ..model.keras_layers import called_as_keras_does, keras_device
 from ..model.modules import buffers_of, device_of, parameters_of, set_inference_flags, tensors_of
 from ..trace.passes import needs_autograd
 from ..untouched.caller_context import apart, as_caller, has_function_modes, modes_as_they_are
-from ..untouched.mutable_inputs import GivenObjects, on_device
+from ..untouched.mutable_inputs import InputObjects, on_device
 from ..untouched.preservation import preserved, substitute, unchanged_parameters
 from ..untouched.temporary_settings import deeper_recursion, uncompiled
 from ..untouched.write_guard import WriteGuard
@@ -60,9 +60,9 @@ def resolve_device(model: nn.Module, device: DeviceLike) -> torch.device:
         return device_of(model)
     if device is Device.CPU:
         return torch.device("cpu")
-    wanted = _accelerator_name() if device is Device.GPU else device
+    name = _accelerator_name() if device is Device.GPU else device
     try:
-        resolved = torch.device(wanted)
+        resolved = torch.device(name)
     except (RuntimeError, TypeError) as error:
         raise DeviceNotAvailableError(
             f"torch knows no device {device!r}; use Device.CPU, Device.GPU or a string such as 'cpu', 'cuda:1', 'mps'"
@@ -81,7 +81,7 @@ def _accelerator_name() -> str:
     accelerator = torch.accelerator.current_accelerator(check_available=True)
     if accelerator is None:
         raise DeviceNotAvailableError(
-            f"Device.GPU was asked for, but torch {torch.__version__} sees no accelerator here; use Device.CPU, or a "
+            f"Device.GPU was requested, but torch {torch.__version__} sees no accelerator here; use Device.CPU, or a "
             "build of torch and a driver for the GPU"
         )
     return accelerator.type
@@ -95,11 +95,11 @@ def accelerators() -> dict[str, str]:
     indices = range(torch.accelerator.device_count())
     if accelerator.type != "cuda":
         return {"accelerators": ", ".join(f"{accelerator.type}:{index}" for index in indices)}
-    found = [torch.cuda.get_device_properties(index) for index in indices]
+    properties = [torch.cuda.get_device_properties(index) for index in indices]
     runs_them = {"cuda": torch.version.cuda, "rocm": torch.version.hip, "cudnn": torch.backends.cudnn.version()}
     return {
-        "accelerators": ", ".join(each.name for each in found),
-        "accelerator_memory_bytes": ", ".join(str(each.total_memory) for each in found),
+        "accelerators": ", ".join(each.name for each in properties),
+        "accelerator_memory_bytes": ", ".join(str(each.total_memory) for each in properties),
         **{name: str(version) for name, version in runs_them.items() if version is not None},
     }
 
@@ -163,12 +163,12 @@ def _running(model: nn.Module, inputs: ModelInputs, options: RunOptions) -> Iter
         fed = on_device(called_as_keras_does(model, inputs, options.training), target)
         gradients = [parameter.grad for parameter in parameters_of(model) if parameter.grad is not None]
         tensors = [leaf for leaf in fed.leaves() if isinstance(leaf, torch.Tensor)]
-        given = GivenObjects(fed)
-        guard = WriteGuard([*tensors_of(model), *gradients, *tensors, *given.tensors])
+        objects = InputObjects(fed)
+        guard = WriteGuard([*tensors_of(model), *gradients, *tensors, *objects.tensors])
         devices = {target, *(tensor.device for tensor in tensors_of(model))}
         with (
             guard.restoring(),
-            given.restoring(),
+            objects.restoring(),
             training_step(model) if options.training else nullcontext(forward_pass) as step,
         ):
             guard.keep([*buffers_of(model), *gradients])
@@ -181,7 +181,7 @@ def _running(model: nn.Module, inputs: ModelInputs, options: RunOptions) -> Iter
                 kind = EventTimedPass if EventTimedPass.suits(devices) else Pass
 
                 def run_once(*between: Callable[[], object]) -> Any:
-                    given.restore()  # a cache that grew would make every call a longer one
+                    objects.restore()  # a cache that grew would make every call a longer one
                     if not has_function_modes():  # nearly always; to look for what they leave would take time
                         return step(called, fed, autocast, *between)
                     with as_caller():

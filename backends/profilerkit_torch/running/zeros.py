@@ -1,7 +1,7 @@
 """Weights that are zero: how many there are, and the multiply-accumulates that they take part in.
 
 An operator's work is left out in proportion to the zeros among its weights, whose values are looked at while the
-model runs for real: masks, parametrisations and casts have made of them by then what they are. A tensor is a weight
+model runs for real: masks, parametrisations and casts have been applied by then. A tensor is a weight
 where it was computed of the model's own tensors alone, and an activation where an input had part in it.
 """
 
@@ -24,7 +24,7 @@ from profilerkit.trace.records import OpRecord
 from ..model.inventory import is_lazy
 from ..model.keras_layers import called_as_keras_does
 from ..model.modules import device_of, modules_of, tensors_of
-from ..model.wrapped import given_the_wrapper
+from ..model.wrapped import with_wrapper
 from ..trace.passes import InferencePass, needs_autograd
 from ..trace.recorder import Recorder
 from ..trace.records import layer_records
@@ -32,7 +32,7 @@ from ..trace.replay import tensors_in
 from ..trace.static_pass import StandIns, traced
 from ..trace.traceable import traceable
 from ..untouched.caller_context import apart
-from ..untouched.mutable_inputs import GivenObjects, on_device
+from ..untouched.mutable_inputs import InputObjects, on_device
 
 __all__ = ["trace_of_nonzero", "zero_weights"]
 
@@ -58,16 +58,16 @@ def zero_weights(model: nn.Module) -> tuple[int, int]:
 
 def _zero_weights(model: nn.Module) -> tuple[int, int]:
     _require_values(model)
-    found: dict[int, tuple[int, int]] = {}
+    counts: dict[int, tuple[int, int]] = {}
     for module in modules_of(model):
         for name, parameter in module._parameters.items():
             if parameter is None or not (parameter.is_floating_point() or parameter.is_complex()):
                 continue
             mask = module._buffers.get(f"{name.removesuffix('_orig')}_mask") if name.endswith("_orig") else None
             value = parameter.detach() if mask is None else parameter.detach() * mask
-            found[id(parameter)] = _nonzero(value)[0], value.numel()
-    elements = sum(every for _, every in found.values())
-    return elements - sum(nonzero for nonzero, _ in found.values()), elements
+            counts[id(parameter)] = _nonzero(value)[0], value.numel()
+    elements = sum(every for _, every in counts.values())
+    return elements - sum(nonzero for nonzero, _ in counts.values()), elements
 
 
 def trace_of_nonzero(model: nn.Module, inputs: ModelInputs) -> ModelTrace:
@@ -75,7 +75,7 @@ def trace_of_nonzero(model: nn.Module, inputs: ModelInputs) -> ModelTrace:
     _require_values(model)
     modules = modules_of(model)
     with traceable(model, modules) as inside:
-        return _traced(inside, given_the_wrapper(inputs, model))
+        return _traced(inside, with_wrapper(inputs, model))
 
 
 def _traced(model: nn.Module, inputs: ModelInputs) -> ModelTrace:
@@ -85,15 +85,15 @@ def _traced(model: nn.Module, inputs: ModelInputs) -> ModelTrace:
         watch = _Nonzero(model, placed)
         itself = StandIns("a real run", None, lambda leaf: leaf, watch)
         try:
-            found = traced(model, placed, itself, _Watched(grad_mode, watch))
-        except CostFormulaError as said:
-            return ModelTrace(layer_records(model, {}), failure=said)
+            trace = traced(model, placed, itself, _Watched(grad_mode, watch))
+        except CostFormulaError as formula_error:
+            return ModelTrace(layer_records(model, {}), failure=formula_error)
         except Exception as raised:  # whatever a model raises
             error = failure_of(raised, inputs, "torch", __package__)
             if not needs_autograd(raised):
                 break
         else:
-            return replace(found, operators=tuple(watch.thinned(found.operators)))
+            return replace(trace, operators=tuple(watch.thinned(trace.operators)))
     return ModelTrace(layer_records(model, {}), failure=error)
 
 
@@ -132,27 +132,27 @@ class _Nonzero(TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]
         self.recorder: Recorder | None = None
         self._weights, self._activations = _Storages(tensors_of(model)), _Storages(())
-        for leaf in (*inputs.leaves(), *GivenObjects(inputs).tensors):
+        for leaf in (*inputs.leaves(), *InputObjects(inputs).tensors):
             if isinstance(leaf, torch.Tensor):
                 self._activations.add(leaf)
-        #: By the place of an operator: nonzero elements of its weights, and all of them.
+        #: By the index of an operator: nonzero elements of its weights, and all of them.
         self._shares: dict[int, tuple[int, int]] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if self.recorder is None:  # what is done before the pass
             return func(*args, **kwargs)
-        given = list(tensors_in((args, tuple(kwargs.values()))))
-        place = len(self.recorder.operators)
-        factors = (tensor for tensor in _factors(func, args, given) if tensor.dim() > 1 and self._is_weight(tensor))
+        arguments = list(tensors_in((args, tuple(kwargs.values()))))
+        index = len(self.recorder.operators)
+        factors = (tensor for tensor in _factors(func, args, arguments) if tensor.dim() > 1 and self._is_weight(tensor))
         counts = [_nonzero(tensor) for tensor in factors]
         result = func(*args, **kwargs)
-        self._shares[place] = sum(nonzero for nonzero, _ in counts), sum(every for _, every in counts)
+        self._shares[index] = sum(nonzero for nonzero, _ in counts), sum(every for _, every in counts)
         made = list(tensors_in(result))
-        if any(map(self._activations.holds, given)):
+        if any(map(self._activations.holds, arguments)):
             for tensor in made:
                 self._activations.add(tensor)
-        elif any(map(self._weights.holds, given)):
+        elif any(map(self._weights.holds, arguments)):
             for tensor in made:
                 self._weights.add(tensor)
         return result
@@ -162,40 +162,40 @@ class _Nonzero(TorchDispatchMode):
 
     def thinned(self, operators: tuple[OpRecord, ...]) -> Iterator[OpRecord]:
         """Yield the operators with the multiply-accumulates of their nonzero weights alone."""
-        for place, operator in enumerate(operators):
-            nonzero, every = self._shares.get(place, (0, 0))
+        for index, operator in enumerate(operators):
+            nonzero, every = self._shares.get(index, (0, 0))
             macs = operator.macs * nonzero // every if every else operator.macs
             yield replace(operator, macs=macs, flops=operator.flops - Cost.of_macs(operator.macs - macs).flops)
 
 
-def _factors(func: Any, args: Any, given: Iterable[torch.Tensor]) -> Iterable[torch.Tensor]:
+def _factors(func: Any, args: Any, arguments: Iterable[torch.Tensor]) -> Iterable[torch.Tensor]:
     """Return what an operator multiplies and may be weights."""
     name = func._schema.name
     if name in _WITH_WEIGHT:
         return tensors_in(args[1:2])
     if name in _ATTENTION:
         return ()
-    return tensors_in(args[1:]) if name in _WITH_ADDEND else given
+    return tensors_in(args[1:]) if name in _WITH_ADDEND else arguments
 
 
 class _Storages:
-    """Storages that are alive, known by any tensor that shares them."""
+    """Storages that are alive, identified by any tensor that shares them."""
 
     def __init__(self, tensors: Any) -> None:
-        self._known: dict[int, Any] = {}
+        self._references: dict[int, Any] = {}
         for tensor in tensors:
             self.add(tensor)
 
     def add(self, tensor: torch.Tensor) -> None:
-        key, holder = _place(tensor)
-        if key not in self._known:
-            self._known[key] = weakref.ref(holder, lambda _: self._known.pop(key, None))
+        key, holder = _storage_and_holder(tensor)
+        if key not in self._references:
+            self._references[key] = weakref.ref(holder, lambda _: self._references.pop(key, None))
 
     def holds(self, tensor: torch.Tensor) -> bool:
-        return _place(tensor)[0] in self._known
+        return _storage_and_holder(tensor)[0] in self._references
 
 
-def _place(tensor: torch.Tensor) -> tuple[int, Any]:
+def _storage_and_holder(tensor: torch.Tensor) -> tuple[int, Any]:
     try:
         storage = tensor.untyped_storage()
     except (NotImplementedError, RuntimeError):  # sparse tensors have none

@@ -30,7 +30,7 @@ Handler = Callable[["Recorder", HigherOrderOperator, Any, Any], Any]
 
 @contextmanager
 def called_directly() -> Iterator[None]:
-    """Have conditions, loops and flex attention call the functions they are given, without compiling them first."""
+    """Have conditions, loops and flex attention call their functions without compiling them first."""
     with uncompiled(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"flex_attention called without torch\.compile")
         yield
@@ -42,7 +42,7 @@ def run_higher_order(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> A
 
 
 def is_control_flow(func: Any) -> bool:
-    """Say whether an operator is a condition, a loop or a scan, which a model could spell without it.
+    """Return whether an operator is a condition, a loop or a scan, which a model could spell without it.
 
     Where gradients are wanted it is run so: weights that its functions find in the model are no operands of theirs, and
     the operator would give them no gradients.
@@ -85,40 +85,40 @@ def _scan(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any)
 
 def _condition(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
     predicate, if_true, if_false, operands = args
-    known = _value(predicate)
-    if known is not None:
+    holds = _value(predicate)
+    if holds is not None:
         with _recording(recorder):
-            return (if_true if known else if_false)(*operands)
-    _say(recorder, "a condition depends on values that shapes do not tell: the dearer of its two branches is counted")
+            return (if_true if holds else if_false)(*operands)
+    _note(recorder, "a condition depends on values that shapes do not tell: the dearer of its two branches is counted")
     branches = []
     for branch in (if_true, if_false):
-        with _apart(recorder) as found, _recording(recorder):
+        with _apart(recorder) as recording, _recording(recorder):
             result = branch(*operands)
-        branches.append((found, result))
-    found, result = max(branches, key=lambda branch: (branch[0].flops, branch[0].macs))
-    found.keep()
+        branches.append((recording, result))
+    recording, result = max(branches, key=lambda branch: (branch[0].flops, branch[0].macs))
+    recording.keep()
     return result
 
 
 def _loop(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
-    goes_on, body, carried, *further = args
+    condition, body, carried, *further = args
     additional = tuple(further[0]) if further else ()
     carried = tuple(carried)
     with _recording(recorder):
         while True:
-            known = _value(goes_on(*carried, *additional))
-            if known is False:
+            holds = _value(condition(*carried, *additional))
+            if holds is False:
                 return tuple(value.clone() if isinstance(value, torch.Tensor) else value for value in carried)
             carried = tuple(body(*carried, *additional))
-            if known is None:
+            if holds is None:
                 break
     recorder.miss(f"higher_order::{func.name()}")
-    _say(recorder, "how often a loop goes round depends on values that shapes do not tell: one round is counted")
+    _note(recorder, "how often a loop goes round depends on values that shapes do not tell: one round is counted")
     return carried
 
 
 def _value(predicate: Any) -> bool | None:
-    """Return whether a predicate holds, or None where its value is not known."""
+    """Return whether a predicate holds, or None where its value is unknown."""
     if isinstance(predicate, torch.Tensor):
         predicate = getattr(predicate, "constant", predicate)  # what a fake tensor knows
         if predicate is None or predicate.is_meta or hasattr(predicate, "fake_mode"):
@@ -135,11 +135,11 @@ def _flex_attention(recorder: Recorder, func: HigherOrderOperator, args: Any, kw
     shapes = [Shape(tensor.shape) for tensor in (query, key, value)]
     cost = attention.scaled_dot_product_attention(*shapes, out=Shape(result[0].shape))
     buffers = args[7] if len(args) > 7 else kwargs.get("score_mod_other_buffers", ())
-    with _apart(recorder) as found, _recording(recorder):
+    with _apart(recorder) as modification, _recording(recorder):
         index = [torch.zeros((), dtype=torch.int32, device=query.device) for _ in range(4)]
         modify(query.new_zeros(()), *index, *buffers)
     scores = Shape(result[0].shape[:-1]).numel * key.shape[-2]
-    recorder.record(str(func), Cost(cost.macs, cost.flops + scores * found.flops), args[:3], result)
+    recorder.record(str(func), Cost(cost.macs, cost.flops + scores * modification.flops), args[:3], result)
     return result
 
 
@@ -151,8 +151,8 @@ def _triton(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: An
     return recorder.opaque(func, args, kwargs, f"triton::{name}")
 
 
-class _Found:
-    """What was recorded apart from the rest, to be kept or not."""
+class _Recording:
+    """What was recorded since a point in time: taken off the record, and kept or dropped."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -161,7 +161,7 @@ class _Found:
         self.flops = self.macs = 0
 
     def take(self) -> None:
-        """Take what was recorded since off the record."""
+        """Take what was recorded since then off the record."""
         recorder, start = self._recorder, self._start
         self._operators, self._bytes = recorder.operators[start:], recorder.live_bytes[start:]
         del recorder.operators[start:], recorder.live_bytes[start:]
@@ -172,22 +172,22 @@ class _Found:
         self.macs = sum(record.macs for record in self._operators)
 
     def keep(self) -> None:
-        """Put it on the record again."""
+        """Add what was taken away to the record again."""
         self._recorder.operators += self._operators
         self._recorder.live_bytes += self._bytes
         self._recorder.uncounted.update(self._missed)
 
 
 @contextmanager
-def _apart(recorder: Recorder) -> Iterator[_Found]:
-    found = _Found(recorder)
+def _apart(recorder: Recorder) -> Iterator[_Recording]:
+    recording = _Recording(recorder)
     try:
-        yield found
+        yield recording
     finally:
-        found.take()
+        recording.take()
 
 
-def _say(recorder: Recorder, note: str) -> None:
+def _note(recorder: Recorder, note: str) -> None:
     if note not in recorder.notes:
         recorder.notes.append(note)
 

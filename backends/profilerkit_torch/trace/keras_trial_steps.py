@@ -21,16 +21,16 @@ __all__ = ["TrialSteps"]
 class TrialSteps:
     """Follows the recurrent layers that run, innermost last, and the calls of their cells.
 
-    The place of a call is how many operators were recorded before it.
+    ``index`` is the number of operators recorded before a call.
     """
 
     def __init__(self) -> None:
         self._running: list[_Loop] = []
 
-    def called(self, module: nn.Module, place: int) -> None:
+    def called(self, module: nn.Module, index: int) -> None:
         """Note that a module begins, be it the model's or a cell that its layer hides."""
         if self._running:
-            self._running[-1].called(module, place)
+            self._running[-1].called(module, index)
 
     def begins(self, module: nn.Module) -> None:
         """Note that a layer of the model begins."""
@@ -38,7 +38,7 @@ class TrialSteps:
             self._running.append(_Loop(module))
 
     def ends(self, module: nn.Module, call: LayerCall, finished: bool) -> Iterator[int]:
-        """Yield the places of the operators that a layer which ends has run for trial."""
+        """Yield the indices of the operators that a layer which ends has run for trial."""
         if not self._running or self._running[-1].layer is not module:
             return
         loop = self._running.pop()
@@ -53,11 +53,11 @@ class _Loop:
         self.first = -1
         self.starts: list[int] = []
 
-    def called(self, module: nn.Module, place: int) -> None:
+    def called(self, module: nn.Module, index: int) -> None:
         if self.first < 0:
-            self.first = place
+            self.first = index
         if module is self.layer.cell:
-            self.starts.append(place)
+            self.starts.append(index)
 
 
 def _is_recurrent(module: nn.Module) -> bool:

@@ -60,11 +60,11 @@ def _is_tensor(value: Any) -> bool:
 class LayerStack(CallStack):
     """Follows which module runs. While it is active two hooks for all modules are registered; the model gets none."""
 
-    def __init__(self, model: nn.Module, held: Inventory | None = None) -> None:
-        held = held or Inventory(model)
-        super().__init__(held.layers)
-        self.holds_keras = held.holds_keras
-        self._held = set(map(id, held.modules))
+    def __init__(self, model: nn.Module, inventory: Inventory | None = None) -> None:
+        inventory = inventory or Inventory(model)
+        super().__init__(inventory.layers)
+        self.holds_keras = inventory.holds_keras
+        self._module_ids = set(map(id, inventory.modules))
         self._thread = get_ident()
         #: Types of modules with parameters that are not the model's: it makes them while it runs.
         self.strangers: list[str] = []
@@ -124,7 +124,9 @@ class LayerStack(CallStack):
         if self.on_call is not None:
             self.on_call(module)
         if id(module) not in self.paths:
-            if module._parameters or (id(module) not in self._held and any(True for _ in own_keras_weights(module))):
+            if module._parameters or (
+                id(module) not in self._module_ids and any(True for _ in own_keras_weights(module))
+            ):
                 self.strangers.append(type(module).__name__)
             return
         self.begin(module)

@@ -34,35 +34,35 @@ class LiveBytes:
             storage = tensor.untyped_storage()
         except (NotImplementedError, RuntimeError):  # sparse and other tensors without one storage
             return 0
-        key, seen = storage._cdata, storage.nbytes()
-        known = self._watched.get(key)
-        if known is not None:
-            grown = max(0, seen - known.seen)
-            known.seen, known.counted = known.seen + grown, known.counted + grown
+        key, nbytes = storage._cdata, storage.nbytes()
+        counted_before = self._watched.get(key)
+        if counted_before is not None:
+            grown = max(0, nbytes - counted_before.seen)
+            counted_before.seen, counted_before.counted = counted_before.seen + grown, counted_before.counted + grown
             self.total += grown
-            self.parts[known.part] += grown
+            self.parts[counted_before.part] += grown
             return 0
-        counted = seen if size is None else min(size, seen)
+        counted = nbytes if size is None else min(size, nbytes)
         if counted:
             self.total += counted
             self.parts[self.part] += counted
         watched = self._watched[key] = _Watched(storage, self._freed)
-        watched.key, watched.seen, watched.counted, watched.part = key, seen, counted, self.part
+        watched.key, watched.seen, watched.counted, watched.part = key, nbytes, counted, self.part
         watched.made = made
-        return seen
+        return nbytes
 
-    def _freed(self, gone: _Watched) -> None:
-        del self._watched[gone.key]
-        self.total -= gone.counted
-        self.parts[gone.part] -= gone.counted
+    def _freed(self, freed: _Watched) -> None:
+        del self._watched[freed.key]
+        self.total -= freed.counted
+        self.parts[freed.part] -= freed.counted
 
-    def made_anew(self, results: Iterable[torch.Tensor], given: Iterable[torch.Tensor]) -> None:
-        """Note that what an operator has returned was made for the pass, unless it is part of what it was given."""
-        shared = {storage_key(tensor) for tensor in given}
+    def made_anew(self, results: Iterable[torch.Tensor], arguments: Iterable[torch.Tensor]) -> None:
+        """Note that an operator's results were made for the pass, unless they share storage with its arguments."""
+        shared = {storage_key(tensor) for tensor in arguments}
         for tensor in results:
-            known = self._watched.get(storage_key(tensor))
-            if known is not None and known.key not in shared:
-                known.made = True
+            watched = self._watched.get(storage_key(tensor))
+            if watched is not None and watched.key not in shared:
+                watched.made = True
 
     def left(self) -> set[int]:
         """Return the addresses of the storages made for the pass that are still alive."""
@@ -71,13 +71,13 @@ class LiveBytes:
     def move(self, tensor: torch.Tensor, part: str) -> None:
         """Count the tensor's storage to another part from now on."""
         try:
-            known = self._watched.get(tensor.untyped_storage()._cdata)
+            watched = self._watched.get(tensor.untyped_storage()._cdata)
         except (NotImplementedError, RuntimeError):
             return
-        if known is not None:
-            self.parts[known.part] -= known.counted
-            self.parts[part] += known.counted
-            known.part = part
+        if watched is not None:
+            self.parts[watched.part] -= watched.counted
+            self.parts[part] += watched.counted
+            watched.part = part
 
 
 class _Watched(weakref.ref[Any]):

@@ -28,15 +28,15 @@ def attended(
     shapes = (query.shape, key.shape, value.shape)
     if any(len(shape) != 4 for shape in shapes) or key.shape != value.shape or not value.is_meta or not key.is_meta:
         return None
-    (batch, heads, queries, width), (its_batch, its_heads, keys, its_width) = shapes[:2]
-    grouped = enable_gqa and heads % its_heads == 0
-    if (batch, width) != (its_batch, its_width) or not (heads == its_heads or grouped):
+    (batch, heads, queries, width), (key_batch, key_heads, keys, key_width) = shapes[:2]
+    grouped = enable_gqa and heads % key_heads == 0
+    if (batch, width) != (key_batch, key_width) or not (heads == key_heads or grouped):
         return None
     if not query.dtype == key.dtype == value.dtype or (attn_mask is not None and is_causal):
         return None
     if attn_mask is not None:
         full = (1, 1, 1, 1, *attn_mask.shape)[-4:]
         fits = zip(full, (batch, heads, queries, keys), strict=True)
-        if attn_mask.dim() > 4 or any(size not in (1, wanted) for size, wanted in fits):
+        if attn_mask.dim() > 4 or any(size not in (1, expected) for size, expected in fits):
             return None
     return torch.empty_like(query)

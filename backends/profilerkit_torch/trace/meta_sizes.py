@@ -1,4 +1,4 @@
-"""Sizes of what products, convolutions and attention make of contiguous meta tensors.
+"""Sizes of what products and convolutions make of contiguous meta tensors.
 
 Torch's own kernels find them in Python, and take up to milliseconds for it. Each function returns None for arguments
 that are not as it says: torch's kernel must have those, be it to refuse them.
@@ -15,7 +15,7 @@ __all__ = ["SIZES"]
 
 
 def _alike(first: torch.Tensor, *others: Any) -> bool:
-    """Say whether all are plain contiguous tensors on the meta device and of one dtype; None is left out."""
+    """Return whether all are plain contiguous tensors on the meta device and of one dtype; None is left out."""
     return all(
         type(tensor) in (torch.Tensor, torch.nn.Parameter)
         and tensor.is_meta
@@ -59,7 +59,9 @@ def _convolution(
         return None
     if bias is not None and bias.shape != (channels,):
         return None
-    steps, pads, gaps = (tuple(given) * (dims if len(given) == 1 else 1) for given in (stride, padding, dilation))
+    steps, pads, gaps = (
+        tuple(argument) * (dims if len(argument) == 1 else 1) for argument in (stride, padding, dilation)
+    )
     if not len(steps) == len(pads) == len(gaps) == dims or min((*steps, *gaps)) < 1 or min(pads) < 0:
         return None
     sizes = zip(x.shape[2:], weight.shape[2:], steps, pads, gaps, strict=True)
@@ -67,40 +69,9 @@ def _convolution(
     return (x.shape[0], channels, *out) if min(out) > 0 else None
 
 
-def _attention(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    mask: torch.Tensor | None = None,
-    dropout: float = 0.0,
-    is_causal: bool = False,
-    *,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-) -> Sequence[int] | None:
-    """A row of ``value``'s width for each query; all have the same batch and heads, but for keys shared by groups."""
-    plain = all(type(t) is torch.Tensor and t.is_meta and t.dtype is query.dtype for t in (query, key, value))
-    if not plain or not query.dim() == key.dim() == value.dim() == 4 or dropout or (is_causal and mask is not None):
-        return None
-    (batch, heads, rows, width), (_, groups, columns, _) = query.shape, key.shape
-    if key.shape != (batch, groups, columns, width) or value.shape[:3] != key.shape[:3] or 0 in query.shape:
-        return None
-    if groups != heads and (not enable_gqa or not groups or heads % groups):
-        return None
-    if mask is not None and not _broadcasts(mask, (batch, heads, rows, columns), query.dtype):
-        return None
-    return (batch, heads, rows, value.shape[3])
-
-
-def _broadcasts(mask: torch.Tensor, shape: Sequence[int], dtype: torch.dtype) -> bool:
-    fits = zip(reversed(mask.shape), reversed(shape), strict=False)
-    return mask.dtype in (torch.bool, dtype) and mask.dim() <= len(shape) and all(n in (1, m) for n, m in fits)
-
-
 #: By operator: the size of its output, called with its arguments.
 SIZES: dict[str, Callable[..., Sequence[int] | None]] = {
     "aten::linear.": _linear,
     "aten::addmm.": _addmm,
     **{f"aten::conv{dims}d.": _convolution for dims in (1, 2, 3)},
-    "aten::scaled_dot_product_attention.": _attention,
 }

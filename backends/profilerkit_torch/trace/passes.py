@@ -25,7 +25,7 @@ GradMode: TypeAlias = Callable[[], AbstractContextManager[Any]]
 
 
 class InferencePass:
-    """One forward pass in inference mode; ``grad_mode`` says what becomes of gradients meanwhile."""
+    """One forward pass in inference mode; ``grad_mode`` makes the context that sets how gradients are computed."""
 
     #: What follows the layers, and what records the operators.
     layer_stack: ClassVar[type[LayerStack]] = LayerStack
@@ -35,7 +35,7 @@ class InferencePass:
         self.grad_mode = grad_mode
 
     def prepare(self, model: nn.Module) -> None:
-        """Make the model, whose weights are stood in for already, ready to run."""
+        """Make the model ready to run; its weights have been substituted by then."""
         set_inference_flags(model)
 
     def run(self, model: nn.Module, inputs: ModelInputs, recorder: Any) -> None:
@@ -44,15 +44,15 @@ class InferencePass:
             copy_context().run(inputs.run, model)  # what it sets in context variables goes with the copy
 
     def notes(self) -> Iterable[str]:
-        """Return what is to be said of a trace of this kind."""
+        """Return the notes that a trace of this kind gets."""
         if self.grad_mode is torch.enable_grad:
             yield "the model computes gradients and relies on its caller to enable them: they are enabled in this pass"
 
     def failed(self, error: Exception, inputs: ModelInputs) -> ModelFailedError | BackendFailedError:
-        """Return what is said of a pass that raised: of the model, or of this package where it was its own."""
+        """Return the error of a pass that raised: the model's, or this package's where its own code failed."""
         return failure_of(error, inputs, "torch", __package__)
 
 
 def needs_autograd(error: BaseException | None) -> bool:
-    """Say whether a model seems to compute gradients while it runs, which inference mode does not let it."""
+    """Return whether a model seems to compute gradients while it runs, which inference mode does not let it."""
     return isinstance(error, RuntimeError) and any(word in str(error) for word in ("grad", "nference"))

@@ -65,14 +65,14 @@ class Recorder(TorchDispatchMode):
         self.live = LiveBytes()
         self.live_bytes: list[int] = []
         self.uncounted: Counter[str] = Counter()
-        #: What is to be said of how something was counted.
+        #: Notes on how something was counted.
         self.notes: list[str] = []
         self._plans: dict[Any, Plan] = {}
         #: Operators that return views of their only tensor.
         self._views: set[int] = set()
         #: Twins on the meta device, each for as long as its real tensor is alive.
         self._onto_meta: Any = WeakTensorKeyDictionary()
-        #: Told of what is written to, where it is no mode of its own.
+        #: Gets what is about to be written to, where it is not active as a mode itself.
         self.guard: WriteGuard | None = None
         self._covered = 0
         self._formulas: dict[type, Formula | None] = {}
@@ -119,13 +119,13 @@ class Recorder(TorchDispatchMode):
             args, kwargs = self._all_on_meta(args, kwargs)
         if kind is not Kind.VIEW:
             return self._operator(func, kind, args, kwargs)
-        if len(list(_tensors_given(args, kwargs))) < 2:
+        if len(list(_tensors_among(args, kwargs))) < 2:
             self._views.add(id(func))
         return self._view(func, args, kwargs)
 
     def _operator(self, func: Any, kind: Kind, args: Any, kwargs: Any) -> Any:
         key = signature(func, args, kwargs)
-        if depends_on_values(func) and not all(tensor.is_meta for tensor in _tensors_given(args, kwargs)):
+        if depends_on_values(func) and not all(tensor.is_meta for tensor in _tensors_among(args, kwargs)):
             key = None
         try:
             plan = self._plans.get(key)
@@ -141,7 +141,7 @@ class Recorder(TorchDispatchMode):
                 self._plans[key] = plan
         self._ran(plan, result)
         if not plan.fresh:
-            self.live.made_anew(tensors_in(result), _tensors_given(args, kwargs))
+            self.live.made_anew(tensors_in(result), _tensors_among(args, kwargs))
         return result
 
     def _watch_writes(self, func: Any, args: Any, kwargs: Any) -> None:
@@ -167,7 +167,7 @@ class Recorder(TorchDispatchMode):
         for tensor in tensors_in(result):
             self.live.add(tensor)
         if self.live.total != before:
-            self.live.made_anew(tensors_in(result), _tensors_given(args, kwargs))
+            self.live.made_anew(tensors_in(result), _tensors_among(args, kwargs))
             self._moved_data(str(func), result)
         return result
 
@@ -188,14 +188,14 @@ class Recorder(TorchDispatchMode):
         return result
 
     def miss(self, name: str) -> None:
-        """Note a call that is not counted."""
+        """Count a call of an operator without a formula."""
         if not self._covered:
             self.uncounted[name] += 1
 
-    def record(self, name: str, cost: Cost, given: Any, result: Any) -> None:
+    def record(self, name: str, cost: Cost, arguments: Any, result: Any) -> None:
         """Record an operator that was run without looking into it."""
         outputs = list(tensors_in(result))
-        read, written = (sum(map(size_of, tensors)) for tensors in (tensors_in(given), outputs))
+        read, written = (sum(map(size_of, tensors)) for tensors in (tensors_in(arguments), outputs))
         self._record(name, cost, read, written, tuple(map(tensor_info, outputs)))
 
     def _moved_data(self, name: str, result: Any) -> None:
@@ -216,7 +216,7 @@ class Recorder(TorchDispatchMode):
 
     @staticmethod
     def _at_the_beginning(moved: Any) -> Any:
-        """Return a tensor that was to be moved off the meta device, and stays there, at the address that nothing is at.
+        """Return a tensor that was to be moved off the meta device, and stays there, at address 0.
 
         On that device an address is an offset. ``tolist()`` takes what it has moved to the CPU for values, and reads at
         any address but 0: the process would end.
@@ -226,8 +226,8 @@ class Recorder(TorchDispatchMode):
         return moved.as_strided(moved.size(), moved.stride(), 0)
 
     def _all_on_meta(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
-        """Let real tensors meet meta ones: a model may make tensors, or be given integers, that keep their values."""
-        meta = [tensor.is_meta for tensor in _tensors_given(args, kwargs)]
+        """Let real tensors meet meta ones: a model may make tensors, or get integers, that keep their values."""
+        meta = [tensor.is_meta for tensor in _tensors_among(args, kwargs)]
         if not any(meta):
             return args, kwargs
         if kwargs.get("device") is not None:
@@ -267,8 +267,8 @@ class Recorder(TorchDispatchMode):
 
     def _layer_ends(self, module: nn.Module, call: LayerCall, finished: bool) -> None:
         if self._trials is not None:
-            for place in self._trials.ends(module, call, finished):
-                self.operators[place] = replace(self.operators[place], macs=0, flops=0)
+            for index in self._trials.ends(module, call, finished):
+                self.operators[index] = replace(self.operators[index], macs=0, flops=0)
         formula = self._formula_of(module)
         if formula is None:
             return
@@ -286,5 +286,5 @@ class Recorder(TorchDispatchMode):
         self._record(f"module::{name}", cost, 0, 0, call.outputs)
 
 
-def _tensors_given(args: Any, kwargs: Any) -> Iterable[torch.Tensor]:
+def _tensors_among(args: Any, kwargs: Any) -> Iterable[torch.Tensor]:
     return tensors_in((args, tuple(kwargs.values())) if kwargs else args)

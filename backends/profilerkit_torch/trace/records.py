@@ -23,20 +23,20 @@ __all__ = ["layer_records"]
 
 
 def layer_records(
-    model: nn.Module, calls: dict[str, list[LayerCall]], held: Inventory | None = None
+    model: nn.Module, calls: dict[str, list[LayerCall]], inventory: Inventory | None = None
 ) -> tuple[LayerRecord, ...]:
     """Return a record for each module, and for each further path under which a shared one was called."""
     identities: dict[Any, int] = {}
     records = []
-    held = held or Inventory(model)
-    trained = trained_by_keras(model) if held.holds_keras else set()
-    for path, module in shown_layers(held.layers, calls):
+    inventory = inventory or Inventory(model)
+    trained = trained_by_keras(model) if inventory.holds_keras else set()
+    for path, module in shown_layers(inventory.layers, calls):
         parameters: Sequence[WeightRecord] = ()
         buffers: Sequence[WeightRecord] = ()
-        if not held.is_bare(module):
-            own = _plain_weights if are_plain(module) and not held.others_of(module) else _own_weights
-            parameters, buffers = own(module, identities)
-        if held.holds_keras:
+        if not inventory.is_bare(module):
+            weights_of = _plain_weights if are_plain(module) and not inventory.others_of(module) else _own_weights
+            parameters, buffers = weights_of(module, identities)
+        if inventory.holds_keras:
             more, states = _keras_weights(module, identities, trained)
             parameters, buffers = (*parameters, *more), (*buffers, *states)
         records.append(_record(path, module, calls, parameters, buffers))

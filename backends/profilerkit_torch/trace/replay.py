@@ -27,7 +27,7 @@ class Plan:
     """Name, cost and outputs of an operator that was run once; ``counted`` says whether the cost is known.
 
     ``rebuild`` has shape, strides and dtype of each output; None where the operator must run again. ``fresh`` says
-    whether these are new tensors, none of what the operator was given.
+    whether these are new tensors, none of its arguments.
     """
 
     name: str
@@ -95,7 +95,7 @@ def _aliases(func: Any) -> bool:
 
 
 def signature(func: Any, args: Any, kwargs: Any) -> Any:
-    """Return what an operator's cost and output shapes depend on, or None where that cannot be told."""
+    """Return what an operator's cost and output shapes depend on, or None where that is unknown."""
     facets: list[Any] = [id(func)]  # operators stay where they are, and their own hash is slow
     try:
         _add_facets(args, facets)
@@ -121,12 +121,12 @@ def _add_facets(values: Iterable[Any], facets: list[Any]) -> None:
 
 @cache
 def depends_on_values(func: Any) -> bool:
-    """Say whether the shapes of an operator's outputs depend on the values it is given."""
+    """Return whether the shapes of an operator's outputs depend on the values of its arguments."""
     return torch.Tag.dynamic_output_shape in func.tags or torch.Tag.data_dependent_output in func.tags
 
 
 def tensors_in(value: Any) -> Iterable[torch.Tensor]:
-    """Yield the tensors among arguments or results: lists and tuples are gone into."""
+    """Yield the tensors among arguments or results: those in lists and tuples too."""
     if isinstance(value, torch.Tensor):
         yield value
     elif isinstance(value, (list, tuple)):

@@ -24,8 +24,8 @@ from ..model.inventory import Inventory, is_lazy
 from ..model.keras_layers import build_without_values, fill_variables, is_unbuilt
 from ..model.modules import parameters_of
 from ..untouched.caller_context import as_caller
-from ..untouched.leftovers import Surroundings, taken_back, without_frames
-from ..untouched.mutable_inputs import GivenObjects
+from ..untouched.leftovers import Surroundings, remove_leftovers, without_frames
+from ..untouched.mutable_inputs import InputObjects
 from ..untouched.preservation import preserved, substitute
 from ..untouched.write_guard import WriteGuard
 from .higher_order import called_directly
@@ -51,7 +51,7 @@ class StandIns:
 class LeftBehindError(RuntimeError):
     """Raised where tensors without values, of a pass on shapes alone, are still kept somewhere after it.
 
-    ``trace`` is what the pass has found all the same.
+    ``trace`` is the trace of that pass.
     """
 
     def __init__(self, message: str, trace: ModelTrace) -> None:
@@ -66,32 +66,32 @@ def traced(model: nn.Module, inputs: ModelInputs, stand_ins: StandIns, kind: Inf
     has no values.
     """
     _import_dynamo()
-    held = Inventory(model)
-    around = Surroundings(held, inputs)
+    inventory = Inventory(model)
+    surroundings = Surroundings(inventory, inputs)
     lives: list[LiveBytes] = []
-    found: ModelTrace | Exception
+    outcome: ModelTrace | Exception
     try:
-        found = _traced(model, inputs, stand_ins, kind, held, lives)
+        outcome = _traced(model, inputs, stand_ins, kind, inventory, lives)
     except Exception as error:
         if stand_ins.weight is None or not can_run(model):
-            taken_back(lambda: _alive(lives), around)
+            remove_leftovers(lambda: _alive(lives), surroundings)
             raise
-        place = raised_by_backend(error, __package__)
-        found = without_frames(error)  # of which nobody hears: the next way says what is wrong
-        if place is not None:
-            found = backend_failed(found, "torch", place)
-    places, is_left = _clear_up(lives, around, stand_ins)
-    if isinstance(found, Exception):
-        raise found
+        location = raised_by_backend(error, __package__)
+        outcome = without_frames(error)  # not reported: the next attempt says what is wrong
+        if location is not None:
+            outcome = backend_failed(outcome, "torch", location)
+    holders, is_left = _clear_up(lives, surroundings, stand_ins)
+    if isinstance(outcome, Exception):
+        raise outcome
     if is_left and stand_ins.weight is not None:
-        raise LeftBehindError(_LEFT.format(method=stand_ins.method), found)
-    if not places:
-        return found
-    return replace(found, notes=(*found.notes, _TAKEN.format(places=", ".join(places))))
+        raise LeftBehindError(_LEFT.format(method=stand_ins.method), outcome)
+    if not holders:
+        return outcome
+    return replace(outcome, notes=(*outcome.notes, _TAKEN.format(places=", ".join(holders))))
 
 
 def can_run(model: nn.Module) -> bool:
-    """Say whether a model has values to run with: none is lazy, or on the meta device."""
+    """Return whether a model has values to run with: none is lazy, or on the meta device."""
     return not (is_lazy(model) or any(parameter.is_meta for parameter in parameters_of(model)))
 
 
@@ -99,9 +99,9 @@ _LEFT = "the model keeps tensors of a pass on {method} where profilerkit cannot 
 _TAKEN = "the model keeps tensors of its pass outside itself ({places}); those of this pass were taken away again"
 
 
-def _clear_up(lives: list[LiveBytes], around: Surroundings, stand_ins: StandIns) -> tuple[list[str], bool]:
+def _clear_up(lives: list[LiveBytes], surroundings: Surroundings, stand_ins: StandIns) -> tuple[list[str], bool]:
     """Take away what a pass left outside the model; warn where that cannot be done."""
-    places, is_left = taken_back(lambda: _alive(lives), around)
+    holders, is_left = remove_leftovers(lambda: _alive(lives), surroundings)
     if is_left and (stand_ins.weight is not None or torch.is_inference_mode_enabled()):
         warnings.warn(
             f"{_LEFT.format(method=stand_ins.method)}: a cache that is not reached from the model's own code; empty it "
@@ -109,7 +109,7 @@ def _clear_up(lives: list[LiveBytes], around: Surroundings, stand_ins: StandIns)
             ModelChangedWarning,
             stacklevel=2,
         )
-    return places, is_left
+    return holders, is_left
 
 
 def _alive(lives: Iterable[LiveBytes]) -> set[int]:
@@ -122,34 +122,34 @@ def _traced(
     inputs: ModelInputs,
     stand_ins: StandIns,
     kind: InferencePass,
-    held: Inventory,
+    inventory: Inventory,
     lives: list[LiveBytes],
 ) -> ModelTrace:
     """Return the trace of one pass; ``lives`` gets what counts the storages that are alive."""
-    given = GivenObjects(inputs)
+    objects = InputObjects(inputs)
     leaves = (leaf for leaf in inputs.leaves() if isinstance(leaf, torch.Tensor))
-    guard = WriteGuard([*given.tensors, *leaves], [alias for _, alias in held.aliases])
-    lazy = is_lazy(held)
+    guard = WriteGuard([*objects.tensors, *leaves], [alias for _, alias in inventory.aliases])
+    lazy = is_lazy(inventory)
     records: tuple[LayerRecord, ...] = ()
-    with guard.restoring(), preserved(model, held=held), given.restoring(), ExitStack() as active:
+    with guard.restoring(), preserved(model, inventory=inventory), objects.restoring(), ExitStack() as active:
         torch.backends.mha.set_fastpath_enabled(False)
-        known = {} if stand_ins.weight is None else substitute(model, stand_ins.weight, held)
+        substitutes = {} if stand_ins.weight is None else substitute(model, stand_ins.weight, inventory)
         kind.prepare(model)
         standing_in = inputs.map(_once(stand_ins.leaf))
         on_meta = stand_ins.weight is meta_twin
-        if held.holds_keras and is_unbuilt(held.modules):
+        if inventory.holds_keras and is_unbuilt(inventory.modules):
             build_without_values(model, inputs)
-            _fill_variables(held, stand_ins)
+            _fill_variables(inventory, stand_ins)
         elif lazy:
             lives.append(_sized_by_a_call(model, standing_in, stand_ins, guard))
-        made = Inventory(model) if lazy else held
+        made = Inventory(model) if lazy else inventory
         layers = kind.layer_stack(model, made)
         recorder = kind.recorder(layers, on_meta=on_meta)
         lives.append(recorder.live)
         if on_meta:  # one mode less: what is written to there is no tensor of the model's, but for a few
             recorder.guard = guard
-        users = set(map(id, (*inputs.leaves(), *given.tensors)))
-        held_bytes, input_bytes = _alive_before(recorder, made, known, standing_in, users)
+        users = set(map(id, (*inputs.leaves(), *objects.tensors)))
+        held_bytes, input_bytes = _alive_before(recorder, made, substitutes, standing_in, users)
         active.enter_context(warnings.catch_warnings())
         warnings.filterwarnings("ignore", message=r"Using `torch\.compile\(module\)` when there are global hooks")
         watching = nullcontext() if on_meta else guard
@@ -161,7 +161,7 @@ def _traced(
             layers.warn_of_intruders()
         if lazy:
             records = layer_records(model, layers.calls)
-    records = records or layer_records(model, layers.calls, held)
+    records = records or layer_records(model, layers.calls, inventory)
     notes = (*_notes(lazy, layers.strangers), *kind.notes(), *recorder.notes)
     return _trace_of(records, recorder, held_bytes, input_bytes, stand_ins.method, notes)
 
@@ -185,10 +185,10 @@ def _trace_of(
     )
 
 
-def _fill_variables(held: Inventory, stand_ins: StandIns) -> None:
+def _fill_variables(inventory: Inventory, stand_ins: StandIns) -> None:
     """Give the variables of a Keras model that was built for this pass alone stand-ins."""
     with stand_ins.mode:
-        for module in held.modules:
+        for module in inventory.modules:
             fill_variables(module)
 
 
@@ -201,37 +201,41 @@ def _sized_by_a_call(model: nn.Module, standing_in: ModelInputs, stand_ins: Stan
 
 
 def _once(stand_in: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return the function, which gives an input that was given twice one stand-in."""
-    known: dict[int, Any] = {}
+    """Return the function, with one stand-in for an input that occurs twice."""
+    stand_ins: dict[int, Any] = {}
 
     def once(leaf: Any) -> Any:
-        if isinstance(leaf, torch.Tensor) and id(leaf) not in known:
-            known[id(leaf)] = stand_in(leaf)
-        return known.get(id(leaf), leaf)
+        if isinstance(leaf, torch.Tensor) and id(leaf) not in stand_ins:
+            stand_ins[id(leaf)] = stand_in(leaf)
+        return stand_ins.get(id(leaf), leaf)
 
     return once
 
 
 def _alive_before(
-    recorder: Recorder, held: Inventory, known: dict[int, torch.Tensor], inputs: ModelInputs, given: set[int]
+    recorder: Recorder,
+    inventory: Inventory,
+    substitutes: dict[int, torch.Tensor],
+    inputs: ModelInputs,
+    user_tensors: set[int],
 ) -> tuple[int, int]:
     """Have the recorder count what is alive before the first operator.
 
     Return the bytes of tensors that the model holds beside its weights (tables, caches), which stay as weights do, and
-    those of the inputs. The weights are counted elsewhere. ``known`` has what stands in for which tensor, ``given`` the
-    ``id`` of each tensor that the user gave.
+    those of the inputs. The weights are counted elsewhere. ``substitutes`` has
+    the stand-in of each tensor by its ``id``, ``user_tensors`` the ``id`` of each tensor among the user's inputs.
     """
 
     def added(tensor: torch.Tensor) -> int:
-        twin = known.get(id(tensor), tensor)
+        twin = substitutes.get(id(tensor), tensor)
         return recorder.live.add(twin, 0, twin is not tensor)
 
-    for weight in (*held.parameters, *held.buffers):
+    for weight in (*inventory.parameters, *inventory.buffers):
         added(weight)
-    others = sum(added(tensor) for tensor in held.attributes if id(tensor) not in held.of_training)
-    for leaf in (*inputs.leaves(), *GivenObjects(inputs).tensors):
+    others = sum(added(tensor) for tensor in inventory.attributes if id(tensor) not in inventory.of_training)
+    for leaf in (*inputs.leaves(), *InputObjects(inputs).tensors):
         if isinstance(leaf, torch.Tensor):
-            recorder.live.add(leaf, size=leaf.numel() * leaf.element_size(), made=id(leaf) not in given)
+            recorder.live.add(leaf, size=leaf.numel() * leaf.element_size(), made=id(leaf) not in user_tensors)
     return others, recorder.live.total
 
 
@@ -271,7 +275,7 @@ def meta_twin(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.is_meta:
         return tensor
     twin = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=_META)
-    if type(tensor) is nn.Parameter and not tensor.__dict__:  # as nn.Parameter does, less what it asks first
+    if type(tensor) is nn.Parameter and not tensor.__dict__:  # as nn.Parameter does, without its checks
         return torch.Tensor._make_subclass(nn.Parameter, twin, tensor.requires_grad)
     if isinstance(tensor, nn.Parameter):
         twin = nn.Parameter(twin, requires_grad=tensor.requires_grad)

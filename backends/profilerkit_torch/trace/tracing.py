@@ -25,8 +25,8 @@ from ..costs import require_plain
 from ..model.inventory import is_lazy
 from ..model.keras_layers import called_as_keras_does, holds_keras
 from ..model.modules import device_of, modules_of
-from ..model.scripted import frozen_weights, said_of_scripts
-from ..model.wrapped import given_the_wrapper, rank_share
+from ..model.scripted import frozen_weights, notes_on_scripts
+from ..model.wrapped import rank_share, with_wrapper
 from ..untouched.mutable_inputs import on_device
 from .passes import InferencePass, needs_autograd
 from .recorder import AutocastError
@@ -43,19 +43,19 @@ _IN_INFERENCE = tuple(map(InferencePass, (torch.inference_mode, torch.no_grad, t
 def trace_model(
     model: nn.Module, inputs: ModelInputs | None, kinds: Sequence[InferencePass] = _IN_INFERENCE
 ) -> ModelTrace:
-    """Return the trace of one pass, of the first kind that works: of one forward pass unless others are given.
+    """Return the trace of one pass, of the first kind that works: of one forward pass unless ``kinds`` has others.
 
     A model that raises leaves its layers, and the error as ``failure``. Of a wrapped model, that inside is traced.
     """
     modules = modules_of(model)
     share, frozen = rank_share(modules), frozen_weights(modules)
     with traceable(model, modules) as inside:
-        found = _traced_model(inside, None if inputs is None else given_the_wrapper(inputs, model), kinds)
-    said = (*(said_of_scripts(modules) if found.operators else ()), *([str(share)] if share else ()))
-    if not (said or frozen):
-        return found
-    notes = (*found.notes, *said)
-    return replace(found, notes=notes, rank=share, unmade_weights=found.unmade_weights or frozen)
+        trace = _traced_model(inside, None if inputs is None else with_wrapper(inputs, model), kinds)
+    remarks = (*(notes_on_scripts(modules) if trace.operators else ()), *([str(share)] if share else ()))
+    if not (remarks or frozen):
+        return trace
+    notes = (*trace.notes, *remarks)
+    return replace(trace, notes=notes, rank=share, unmade_weights=trace.unmade_weights or frozen)
 
 
 def _traced_model(model: nn.Module, inputs: ModelInputs | None, kinds: Sequence[InferencePass]) -> ModelTrace:
@@ -64,7 +64,7 @@ def _traced_model(model: nn.Module, inputs: ModelInputs | None, kinds: Sequence[
     errors: list[Exception] = []
     failure: Exception | None = None
     called = called_as_keras_does(model, inputs)
-    # Keras moves meta tensors to where it works, and asks for values there: it gets fake ones.
+    # Keras moves meta tensors to its own device, and needs values there: it gets fake ones.
     attempts = (_on_fake, _for_real) if holds_keras(modules_of(model)) else (_on_meta, _on_fake, _for_real)
     for kind in kinds:
         errors.clear()
@@ -111,7 +111,7 @@ def _on_fake(model: nn.Module, inputs: ModelInputs, kind: InferencePass, errors:
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     # What torch remembers for all fake modes would keep packed weights alive, and refuses to compare them.
     mode.cache_enabled &= not any(
-        isinstance(held, torch.ScriptObject) for m in modules_of(model) for held in vars(m).values()
+        isinstance(value, torch.ScriptObject) for m in modules_of(model) for value in vars(m).values()
     )
 
     def fake_twin(tensor: torch.Tensor) -> torch.Tensor:
@@ -142,7 +142,7 @@ def _for_real(model: nn.Module, inputs: ModelInputs, kind: InferencePass, errors
         if left is None:
             raise errors[0]
         return replace(left.trace, notes=(*left.trace.notes, str(left)))
-    why = str(left) if left else f"on shapes alone {_said(errors[0])}"
+    why = str(left) if left else f"on shapes alone {_first_line(errors[0])}"
     if left is not None and kind.grad_mode is torch.inference_mode:  # whose tensors could not be trained on
         kind = InferencePass(torch.no_grad)
     placed = on_device(inputs, device_of(model))
@@ -151,6 +151,6 @@ def _for_real(model: nn.Module, inputs: ModelInputs, kind: InferencePass, errors
     return replace(trace, notes=(*trace.notes, note))
 
 
-def _said(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     line = str(error).strip().split("\n", 1)[0][:200]
     return line if isinstance(error, BackendFailedError) else f"the model raised {type(error).__name__}: {line}"

@@ -27,8 +27,8 @@ _FLASH = 1
 
 
 @contextmanager
-def _spelt_out() -> Iterator[None]:
-    """Keep oneDNN from an LSTM on the CPU: backward its kernel returns gradients that nobody asks for.
+def _without_onednn() -> Iterator[None]:
+    """Keep oneDNN from an LSTM on the CPU: its backward kernel returns gradients that the step does not need.
 
     So a step that has to be run on real tensors costs what it does on meta ones and on an accelerator.
     """
@@ -61,7 +61,7 @@ class FusedAttention(TorchFunctionMode):
         if func is F.multi_head_attention_forward:
             return self._multi_head(*args, **kwargs)
         if func is torch.lstm:
-            with _spelt_out():
+            with _without_onednn():
                 return func(*args, **kwargs)
         if is_control_flow(func):
             with self:
@@ -70,7 +70,7 @@ class FusedAttention(TorchFunctionMode):
 
     @cached_property
     def _multi_head(self) -> Callable[..., Any]:
-        """Torch's function, which is Python and asks no mode about what it calls, as one that calls ours."""
+        """Torch's Python function, which passes modes by, with attention replaced by `_attention`."""
         function: Any = F.multi_head_attention_forward
         names = {"has_torch_function": lambda tensors: False, "scaled_dot_product_attention": self._attention}
         ours = FunctionType(function.__code__, {**function.__globals__, **names}, argdefs=function.__defaults__)

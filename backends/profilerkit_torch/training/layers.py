@@ -32,10 +32,10 @@ class TrainedLayers(LayerStack):
     Torch numbers the nodes as they are made, so it is enough to note the number whenever a layer begins or ends.
     """
 
-    def __init__(self, model: Any, held: Inventory | None = None) -> None:
-        super().__init__(model, held)
+    def __init__(self, model: Any, inventory: Inventory | None = None) -> None:
+        super().__init__(model, inventory)
         self._numbers = [0]
-        self._places = [(self.current, self.current_call)]
+        self._makers = [(self.current, self.current_call)]
 
     @property
     def idle(self) -> bool:
@@ -54,11 +54,11 @@ class TrainedLayers(LayerStack):
 
     def _mark(self) -> None:
         self._numbers.append(_next_node())
-        self._places.append((self.current, self.current_call))
+        self._makers.append((self.current, self.current_call))
 
     def maker(self, node: Any) -> tuple[str, int]:
         """Return the path of the layer that made a node, and which of its calls."""
-        return self._places[bisect_right(self._numbers, node._sequence_nr()) - 1]
+        return self._makers[bisect_right(self._numbers, node._sequence_nr()) - 1]
 
     @contextmanager
     def apart(self) -> Iterator[None]:
@@ -105,8 +105,8 @@ class TrainingRecorder(Recorder):
 
     def timeline(self, weight_bytes: int, input_bytes: int) -> MemoryTimeline:
         """Return the memory timeline, with what the bytes at its peak are for."""
-        found = self._parts or self.live.parts  # without any operator the inputs are all there is
-        parts = {name: found.get(name, 0) for name in ("inputs", "activations", "gradients", "other")}
+        timeline = self._parts or self.live.parts  # without any operator the inputs are all there is
+        parts = {name: timeline.get(name, 0) for name in ("inputs", "activations", "gradients", "other")}
         return replace(super().timeline(weight_bytes, input_bytes), parts=parts, left_bytes=self._left)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -149,5 +149,5 @@ class TrainingRecorder(Recorder):
 
 
 def _has_formula(module: nn.Module) -> bool:
-    """Say whether the user has given a formula for the module: it is one of its forward pass."""
+    """Return whether the user has registered a formula for the module, which covers its forward pass alone."""
     return module_cost(module) is not None and not is_shipped(module)

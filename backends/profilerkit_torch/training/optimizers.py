@@ -52,7 +52,7 @@ def optimizer_bytes(optimizer: Any, weights: Sequence[WeightRecord]) -> Optimize
 
 
 class _OnMeta(TorchDispatchMode):
-    """Watches a step: the most bytes that its tensors take. Where it asks one for its value, a norm say, that is 1."""
+    """Watches a step: the most bytes that its tensors take. A value that it reads, of a norm say, is 1."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -88,7 +88,7 @@ def _with_gradient(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _on_meta(optimizer: torch.optim.Optimizer) -> Any:
-    """Return a copy with the same settings over meta tensors; the constructor of a class may have its own mind."""
+    """Return a copy with the same settings over meta tensors, without calling the constructor of its class."""
     copy = object.__new__(type(optimizer))
     copy.__dict__.update(optimizer.__dict__)
     twins = {
@@ -113,7 +113,7 @@ def _of_state(value: Any) -> Any:
 
 
 def _step(optimizer: Any) -> None:
-    """Take a step without the hooks that somebody may have registered for steps."""
+    """Take a step without the hooks that are registered for steps."""
     step = type(optimizer).step
     getattr(step, "__wrapped__", step)(optimizer)
 

@@ -59,12 +59,12 @@ class TrainingPass(InferencePass):
     def __init__(self, model: nn.Module) -> None:
         super().__init__(torch.enable_grad)
         self._device = device_of(model)
-        self._given = {id(parameter) for parameter in parameters_of(model)}
+        self._user_parameters = {id(parameter) for parameter in parameters_of(model)}
         self._went_forward = False
         self._notes: list[str] = []
 
     def prepare(self, model: nn.Module) -> None:
-        """Put the model into training mode, and weights of our own in the place of all that are still the user's.
+        """Put the model into training mode, and substitute every weight that is still the user's.
 
         So no gradient and no hook of the user's parameters is touched. Hooks for gradients of modules are taken off.
         """
@@ -78,7 +78,7 @@ class TrainingPass(InferencePass):
             for name in ("_backward_hooks", "_backward_pre_hooks"):
                 if module.__dict__.get(name):
                     module.__dict__[name] = OrderedDict()
-        if any(id(parameter) in self._given for parameter in parameters_of(model)):
+        if any(id(parameter) in self._user_parameters for parameter in parameters_of(model)):
             self._substitute_own(model)
         for parameter in parameters_of(model):
             parameter.grad = None
@@ -86,21 +86,21 @@ class TrainingPass(InferencePass):
     def _substitute_own(self, model: nn.Module) -> None:
         """Put parameters that share their values with the user's in the place of these, where that can be done."""
         if not any(isinstance(module, torch.jit.ScriptModule) for module in modules_of(model)):
-            substitute(model, lambda tensor: _alias(tensor) if id(tensor) in self._given else tensor)
+            substitute(model, lambda tensor: _alias(tensor) if id(tensor) in self._user_parameters else tensor)
 
     def run(self, model: nn.Module, inputs: ModelInputs, recorder: Any) -> None:
         """Run the forward and the backward pass; whatever the model raises goes through."""
         recorder.owns(named_layers(model))
-        given = inputs.map(lambda leaf: _alias(leaf) if _needs_gradient(leaf) else leaf)
+        objects = inputs.map(lambda leaf: _alias(leaf) if _needs_gradient(leaf) else leaf)
         with (
             _without_global_backward_hooks(),
-            _without_hooks([parameter for parameter in parameters_of(model) if id(parameter) in self._given]),
+            _without_hooks([parameter for parameter in parameters_of(model) if id(parameter) in self._user_parameters]),
             torch.autograd.set_multithreading_enabled(False),
             FusedAttention(self._device, recorder),
         ):
             recorder.live.part = "activations"
             with as_caller():
-                outputs = copy_context().run(given.run, model)
+                outputs = copy_context().run(objects.run, model)
             self._went_forward = True
             differentiated = list(_differentiated(outputs))
             if differentiated:
@@ -130,7 +130,7 @@ class TrainingPass(InferencePass):
         return tuple(self._notes)
 
     def failed(self, error: Exception, inputs: ModelInputs) -> ModelFailedError | BackendFailedError:
-        """Return what is said of a model that raised: in its forward pass, or only in the backward pass."""
+        """Return the error of a model that raised, in its forward pass or only in the backward pass."""
         if not self._went_forward or raised_by_backend(error, __package__):
             return super().failed(error, inputs)
         failure = ModelFailedError(
@@ -183,10 +183,10 @@ def _alias(tensor: torch.Tensor) -> torch.Tensor:
 @contextmanager
 def _without_hooks(parameters: list[Any]) -> Iterator[None]:
     """Take the hooks for gradients off parameters that nothing could stand in for: those of scripted modules."""
-    held = [(each, each._backward_hooks) for each in parameters]
+    hooks = [(each, each._backward_hooks) for each in parameters]
 
     def hand_back() -> None:
-        for parameter, backward in held:
+        for parameter, backward in hooks:
             parameter._backward_hooks = backward
 
     try:
@@ -200,18 +200,18 @@ def _without_hooks(parameters: list[Any]) -> Iterator[None]:
 
 @contextmanager
 def _without_global_backward_hooks() -> Iterator[None]:
-    """Take off the hooks for gradients that somebody has registered for all modules."""
-    held = (torch_module._global_backward_hooks, torch_module._global_backward_pre_hooks)
-    contents = [list(hooks.items()) for hooks in held]
+    """Take off the hooks for gradients that are registered for all modules."""
+    mappings = (torch_module._global_backward_hooks, torch_module._global_backward_pre_hooks)
+    contents = [list(mapping.items()) for mapping in mappings]
 
     def hand_back() -> None:
-        for hooks, content in zip(held, contents, strict=True):
-            hooks.update(content)
+        for mapping, content in zip(mappings, contents, strict=True):
+            mapping.update(content)
 
     try:
         with undone_in_child(hand_back):
-            for hooks in held:
-                hooks.clear()
+            for mapping in mappings:
+                mapping.clear()
             yield
     finally:
         hand_back()

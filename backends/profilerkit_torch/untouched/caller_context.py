@@ -1,6 +1,6 @@
-"""What the caller has switched on around a call of ours: modes, which would act on our tensors too, and recordings.
+"""What the caller has switched on around a profile: modes, which would act on its tensors too, and recordings.
 
-`apart` is the one joint. Everything that profiles enters it: it refuses where torch itself records what runs, and takes
+`apart` is entered by everything that profiles: it refuses where torch itself records what runs, and takes
 the caller's modes away, so that the model's tensors are noted, replaced and put back as plain ones. `as_caller` gives
 the caller's function modes back for as long as the user's own code runs: a default device is one of them.
 """
@@ -39,20 +39,20 @@ _MESSAGE = (
 def require_no_tracing() -> None:
     """Raise `TracingError` where torch records or transforms what runs, instead of just running it."""
     if torch.compiler.is_compiling() and torch.compiler.is_exporting():
-        found = ("torch.export", "the exported forward")
+        names = ("torch.export", "the exported forward")
     elif torch.compiler.is_compiling() or _compiler():
-        found = ("a function that torch.compile compiles", "the compiled function")
+        names = ("a function that torch.compile compiles", "the compiled function")
     elif torch._C._get_tracing_state() is not None:
-        found = ("torch.jit.trace", "the traced function")
+        names = ("torch.jit.trace", "the traced function")
     elif _symbolic_trace._is_fx_tracing_flag or torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.PROXY):
-        found = ("torch.fx.symbolic_trace or make_fx", "the traced function")
+        names = ("torch.fx.symbolic_trace or make_fx", "the traced function")
     elif torch._C._functorch.peek_interpreter_stack() is not None:
-        found = ("torch.func.vmap, grad or another transform of torch.func", "the transformed function")
+        names = ("torch.func.vmap, grad or another transform of torch.func", "the transformed function")
     elif torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing():
-        found = ("the capture of a CUDA graph", "the capture")
+        names = ("the capture of a CUDA graph", "the capture")
     else:
         return
-    raise TracingError(_MESSAGE.format(where=found[0], what=found[1]))
+    raise TracingError(_MESSAGE.format(where=names[0], what=names[1]))
 
 
 class _SetAside(threading.local):
@@ -67,7 +67,7 @@ _set_aside = _SetAside()
 
 @contextmanager
 def apart(*, functions: bool = True) -> Iterator[None]:
-    """Take the caller's dispatch modes away, function modes too unless told otherwise, and torch's inference mode.
+    """Take the caller's dispatch modes away, with ``functions`` function modes too, and torch's inference mode.
 
     At the end they are back. Raises `TracingError` where torch records what runs.
     """
@@ -95,7 +95,7 @@ def _without_function_modes() -> Iterator[None]:
 
 
 def has_function_modes() -> bool:
-    """Say whether `as_caller` has any function modes to give back."""
+    """Return whether `as_caller` has any function modes to give back."""
     return bool(_set_aside.stacks)
 
 

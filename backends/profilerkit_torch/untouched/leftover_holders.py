@@ -21,10 +21,10 @@ _DEPTH = 4
 def forget_in_caches(tensors: list[torch.Tensor]) -> list[str]:
     """Take tensors out of functions' caches and out of the containers that hold them; return the names of containers.
 
-    The cache of a function loses nothing that it does not compute again. What a container had in their place is not
-    known: nothing is taken to have been there.
+    The cache of a function loses nothing that it does not compute again. What a container had before is
+    unknown: they are only removed.
     """
-    places: list[str] = []
+    names: list[str] = []
     leading: dict[int, Any] = {id(tensor): tensor for tensor in tensors}
     level: list[Any] = list(tensors)
     hidden = {id(tensors), id(leading)}
@@ -45,12 +45,12 @@ def forget_in_caches(tensors: list[torch.Tensor]) -> list[str]:
             break
     for container in containers.values():
         _drop(container, leading.keys())
-        places.append(f"a {type(container).__name__}")
-    return places
+        names.append(f"a {type(container).__name__}")
+    return names
 
 
 def _is_namespace(container: Any) -> bool:
-    """Say whether a dict is what something keeps its names in: a module, a class or any object."""
+    """Return whether a dict is what something keeps its names in: a module, a class or any object."""
     if not isinstance(container, dict):
         return False
     owners = gc.get_referrers(container)

@@ -1,8 +1,8 @@
 """What a forward pass leaves outside the model: tensors that a global, a closure or a cache still holds after it.
 
-In a pass on shapes alone these have no values, and whoever finds them in a cache later fails. `Surroundings` notes what
-the functions of a model can reach. `taken_back` asks which storages of the pass are still alive and takes those away;
-where there are none, which is nearly always, nothing is looked for.
+In a pass on shapes alone these have no values, and code that finds them in a cache later fails. `Surroundings` notes
+what the functions of a model can reach. `remove_leftovers` removes those storages of the pass that are still alive;
+where there are none, which is nearly always, it searches nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..model.tensors import storage_key
 from .leftover_holders import forget_in_caches
 from .snapshots import SlotsSnapshot, copied, own_classes, refill
 
-__all__ = ["Surroundings", "taken_back", "without_frames"]
+__all__ = ["Surroundings", "remove_leftovers", "without_frames"]
 
 #: Namespaces of these packages are not looked at: they keep nothing of a model's.
 _NOT_NOTED = ("torch", "numpy", "builtins", "functools", "typing", "contextlib", "keras", "profilerkit_torch")
@@ -44,14 +44,14 @@ class Surroundings:
     it names; the cells of their closures; and the containers and plain objects that all these hold.
     """
 
-    def __init__(self, held: Inventory, inputs: ModelInputs) -> None:
+    def __init__(self, inventory: Inventory, inputs: ModelInputs) -> None:
         self._noted: dict[int, Any] = {}
         self._reached: dict[int, int] = {}
-        #: What holds something, the name that people know it by, what it held, and how it is put back.
+        #: For each holder: the object, its name for messages, its content, and what puts the content back.
         self.holders: list[tuple[Any, str, Any, Callable[[], None]]] = []
         self._bindings: dict[int, _Bindings] = {}
-        self._methods = _methods_of(held)
-        functions = list(_functions_of(held, inputs, self._methods))
+        self._methods = _methods_of(inventory)
+        functions = list(_functions_of(inventory, inputs, self._methods))
         for _ in range(_CALLS):
             functions = [inner for function in functions for inner in self._note_function(function)]
 
@@ -114,10 +114,10 @@ class Surroundings:
 
     def _note_contents(self, values: list[Any], name: str) -> None:
         """Note the containers and plain objects that values are, or lead to."""
-        for found in reached(values, _NESTED, self._reached):
-            if id(found) in self._noted or isinstance(found, (torch.Tensor, tuple)):
+        for value in reached(values, _NESTED, self._reached):
+            if id(value) in self._noted or isinstance(value, (torch.Tensor, tuple)):
                 continue
-            self._note_value(found, name)
+            self._note_value(value, name)
 
     def _note_value(self, value: Any, name: str) -> None:
         self._noted[id(value)] = value
@@ -164,10 +164,10 @@ STORE_GLOBAL = opmap["STORE_GLOBAL"]
 _NESTED = 4
 
 
-def _methods_of(held: Inventory) -> dict[str, list[Any]]:
+def _methods_of(inventory: Inventory) -> dict[str, list[Any]]:
     """Return by name the methods and properties of the model's own classes."""
     methods: dict[str, list[Any]] = {}
-    for cls in own_classes(held.modules):
+    for cls in own_classes(inventory.modules):
         for name, value in vars(cls).items():
             kind = type(value)
             if kind is FunctionType:
@@ -179,11 +179,11 @@ def _methods_of(held: Inventory) -> dict[str, list[Any]]:
     return methods
 
 
-def _functions_of(held: Inventory, inputs: ModelInputs, methods: dict[str, list[Any]]) -> Iterator[Any]:
+def _functions_of(inventory: Inventory, inputs: ModelInputs, methods: dict[str, list[Any]]) -> Iterator[Any]:
     """Yield the functions that a model's call begins with: forward, special methods, attributes and hooks."""
     for name in [name for name in methods if name == "forward" or name.startswith("__")]:
         yield from methods.pop(name)
-    for attributes in filter(None, held.others):
+    for attributes in filter(None, inventory.others):
         yield from (value for value in attributes.values() if type(value) in _CALLED)
         for name in _HOOKS:  # which are among these where there are any
             yield from attributes.get(name, {}).values()
@@ -211,11 +211,11 @@ def without_frames(error: Exception) -> Exception:
     seen: set[int] = set()
     waiting: list[BaseException | None] = [error]
     while waiting:
-        found = waiting.pop()
-        if found is not None and id(found) not in seen:
-            seen.add(id(found))
-            found.__traceback__ = None
-            waiting += [found.__cause__, found.__context__]
+        link = waiting.pop()
+        if link is not None and id(link) not in seen:
+            seen.add(id(link))
+            link.__traceback__ = None
+            waiting += [link.__cause__, link.__context__]
     return error
 
 
@@ -230,7 +230,7 @@ def _alive_after_collection(alive: Callable[[], set[int]]) -> set[int]:
     return left
 
 
-def taken_back(alive: Callable[[], set[int]], around: Surroundings) -> tuple[list[str], bool]:
+def remove_leftovers(alive: Callable[[], set[int]], surroundings: Surroundings) -> tuple[list[str], bool]:
     """Take away what a pass has left outside the model; return where it was, and whether anything is there still.
 
     ``alive`` returns the addresses of the storages that were made for the pass and are still alive.
@@ -238,18 +238,18 @@ def taken_back(alive: Callable[[], set[int]], around: Surroundings) -> tuple[lis
     left = _alive_after_collection(alive)
     if not left or not _has_tensors(left):
         return [], False
-    places = [*_restored(left, around)]
-    around.forget()
+    names = [*_restored(left, surroundings)]
+    surroundings.forget()
     left = _alive_after_collection(alive)
     if left:
-        places += forget_in_caches(_tensors(left))
+        names += forget_in_caches(_tensors(left))
         left = _alive_after_collection(alive)
-    return sorted(set(places)), bool(left) and _has_tensors(left)
+    return sorted(set(names)), bool(left) and _has_tensors(left)
 
 
-def _restored(left: set[int], around: Surroundings) -> Iterator[str]:
+def _restored(left: set[int], surroundings: Surroundings) -> Iterator[str]:
     """Put back what holds tensors that were left; yield its names."""
-    for holder, name, before, restore in around.holders:
+    for holder, name, before, restore in surroundings.holders:
         changed = dict(_changed(holder, before))
         if not changed:
             continue
@@ -261,7 +261,7 @@ def _restored(left: set[int], around: Surroundings) -> Iterator[str]:
 
 
 def _changed(holder: Any, before: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield what a holder has now that it had not before, by name or place."""
+    """Yield what a holder has now that it had not before, by name or index."""
     if isinstance(holder, CellType):
         now: dict[Any, Any] = {"": _content_of(holder)}
         before = {"": before}
@@ -270,8 +270,8 @@ def _changed(holder: Any, before: Any) -> Iterator[tuple[Any, Any]]:
     elif isinstance(holder, dict):
         now = holder
     elif isinstance(holder, CONTAINERS):
-        known = set(map(id, before))
-        yield from ((place, value) for place, value in enumerate(list(holder)) if id(value) not in known)
+        previous_ids = set(map(id, before))
+        yield from ((index, value) for index, value in enumerate(list(holder)) if id(value) not in previous_ids)
         return
     else:
         now = dict(SlotsSnapshot(holder, [slot for slot, _ in before]).values)
@@ -280,7 +280,7 @@ def _changed(holder: Any, before: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _leads_to(value: Any, left: set[int]) -> bool:
-    return any(_is_left(found, left) for found in reached((value,)))
+    return any(_is_left(tensor, left) for tensor in reached((value,)))
 
 
 def _is_left(value: Any, left: set[int]) -> bool:
@@ -289,9 +289,9 @@ def _is_left(value: Any, left: set[int]) -> bool:
 
 def _tensors(left: set[int]) -> list[torch.Tensor]:
     base = torch._C.TensorBase
-    return [found for found in gc.get_objects() if issubclass(type(found), base) and _is_left(found, left)]
+    return [tensor for tensor in gc.get_objects() if issubclass(type(tensor), base) and _is_left(tensor, left)]
 
 
 def _has_tensors(left: set[int]) -> bool:
-    """Say whether any of what was left is a tensor of Python's: nobody stumbles over one that only a graph holds."""
+    """Return whether Python can reach any of the tensors left: one that only a graph holds does no harm."""
     return bool(_tensors(left))

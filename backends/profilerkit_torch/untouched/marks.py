@@ -28,28 +28,28 @@ def kept_marks(tensors: Iterable[torch.Tensor]) -> Iterator[None]:
         noted += [(tensor, {}, [(None, {}), (None, {})]) for tensor in bare if _has_marks(tensor)]
         for tensor, attributes, hooks in noted:
             _refill(tensor.__dict__, attributes)
-            for name, (held, content) in zip(_HOOKS, hooks, strict=True):
-                _restore_hooks(tensor, name, held, content)
+            for name, (hooks_before, content) in zip(_HOOKS, hooks, strict=True):
+                _restore_hooks(tensor, name, hooks_before, content)
 
 
 def _has_marks(tensor: Any) -> bool:
-    own = tensor.__dict__ or tensor._backward_hooks is not None or tensor._post_accumulate_grad_hooks is not None
-    return bool(own)
+    marks = tensor.__dict__ or tensor._backward_hooks is not None or tensor._post_accumulate_grad_hooks is not None
+    return bool(marks)
 
 
 def _hooks_of(tensor: Any) -> list[tuple[Any, dict[Any, Any]]]:
-    held = [getattr(tensor, name) for name in _HOOKS]
-    return [(each, dict(each) if each else {}) for each in held]
+    mappings = [getattr(tensor, name) for name in _HOOKS]
+    return [(each, dict(each) if each else {}) for each in mappings]
 
 
-def _restore_hooks(tensor: Any, name: str, held: Any, content: dict[Any, Any]) -> None:
+def _restore_hooks(tensor: Any, name: str, before: Any, content: dict[Any, Any]) -> None:
     now = getattr(tensor, name)
-    if now is not held:
+    if now is not before:
         if now is not None:
             now.clear()  # autograd has the mapping itself, and may go on calling what it holds
-        setattr(tensor, name, held)
-    if held is not None:
-        _refill(held, content)
+        setattr(tensor, name, before)
+    if before is not None:
+        _refill(before, content)
 
 
 def _refill(mapping: Any, content: dict[Any, Any]) -> None:

@@ -32,28 +32,28 @@ __all__ = ["one_at_a_time", "preserved", "substitute", "unchanged_parameters"]
 
 
 @contextmanager
-def preserved(model: nn.Module, *, tensor_values: bool = False, held: Inventory | None = None) -> Iterator[None]:
+def preserved(model: nn.Module, *, tensor_values: bool = False, inventory: Inventory | None = None) -> Iterator[None]:
     """Put back whatever changes of the model's structure and of the process' state, after errors too.
 
     With ``tensor_values`` buffers and tensors in other attributes are copied beforehand and get their values and
     versions back as well, so that a graph that the caller holds stays usable; parameters are without their gradients
-    meanwhile; and a change of a parameter's values, which nothing could undo, is warned of. ``held`` is what the model
-    holds, where that is known already. One model is profiled at a time in a process: another thread waits here. The
-    caller's modes are off meanwhile, see `caller`.
+    inside; and a change of a parameter's values, which nothing could undo, is warned of. ``inventory`` is what the
+    model holds, where the caller has it already. One model is profiled at a time in a process: another thread waits
+    here. The caller's modes are off inside, see `caller_context`.
     """
     with apart(), one_at_a_time:
-        held = held or Inventory(model)
-        marked = (*held.parameters, *held.buffers)
-        with kept_marks(marked), _handed_back(held), unchanged_parameters(model, tensor_values):
+        inventory = inventory or Inventory(model)
+        marked = (*inventory.parameters, *inventory.buffers)
+        with kept_marks(marked), _handed_back(inventory), unchanged_parameters(model, tensor_values):
             tensors = (
-                [each for each in (*held.buffers, *held.attributes) if has_values(each) and has_storage(each)]
+                [each for each in (*inventory.buffers, *inventory.attributes) if has_values(each) and has_storage(each)]
                 if tensor_values
                 else []
             )
             values = [(tensor, tensor.detach().clone()) for tensor in tensors]
             versions = versions_of(tensors)
             if tensor_values:
-                _without_gradients(held)
+                _without_gradients(inventory)
             try:
                 with modes_as_they_are():
                     yield
@@ -62,39 +62,39 @@ def preserved(model: nn.Module, *, tensor_values: bool = False, held: Inventory 
                 restore_versions(versions)
 
 
-#: Held by whoever changes the model or the process for a while: of two in turn, each would put back the other's state.
+#: Held while the model or the process is changed: of two in turn, each would put back the other's state.
 one_at_a_time = Lock()
 
 
 def _is_off_the_graph(tensor: torch.Tensor) -> bool:
-    """Say whether a tensor has no graph behind it; some views (of DDP's buckets) do not even let that be asked."""
+    """Return whether a tensor has no graph behind it; some views (of DDP's buckets) raise when asked."""
     try:
         return tensor.grad_fn is None
     except RuntimeError:
         return False
 
 
-def _without_gradients(held: Inventory) -> None:
+def _without_gradients(inventory: Inventory) -> None:
     """Take the gradients off the parameters: a pass that computes gradients itself would add to them in place."""
-    for parameter in held.parameters:
+    for parameter in inventory.parameters:
         if parameter.grad is not None:
             parameter.grad = None
 
 
 @contextmanager
-def _handed_back(held: Inventory) -> Iterator[None]:
+def _handed_back(inventory: Inventory) -> Iterator[None]:
     snapshots: list[Any] = [
-        *map(ModuleSnapshot, held.modules, held.others),
-        *map(ClassSnapshot, own_classes(held.modules, held.others)),
+        *map(ModuleSnapshot, inventory.modules, inventory.others),
+        *map(ClassSnapshot, own_classes(inventory.modules, inventory.others)),
     ]
-    slotted = (*held.modules, *held.objects)
-    slots = {kind: found for kind in set(map(type, slotted)) if (found := slots_of(kind))}
+    slotted = (*inventory.modules, *inventory.objects)
+    slots = {kind: names for kind in set(map(type, slotted)) if (names := slots_of(kind))}
     if slots:
         snapshots += [SlotsSnapshot(each, slots[type(each)]) for each in slotted if type(each) in slots]
-    twins = held.twins
+    twins = inventory.twins
     leaves = [(tensor,) for tensor, _ in twins if _is_off_the_graph(tensor)]
-    contents = [(found, copied(found)) for found in held.containers]
-    gradients = [(parameter, parameter.grad, parameter.requires_grad) for parameter in held.parameters]
+    contents = [(container, copied(container)) for container in inventory.containers]
+    gradients = [(parameter, parameter.grad, parameter.requires_grad) for parameter in inventory.parameters]
     restore_process = restorer_of_process()
 
     def hand_back() -> None:
@@ -142,7 +142,7 @@ def _restore_data(tensor: torch.Tensor, before: torch.Tensor) -> None:
 
 
 def _same_elements(tensor: torch.Tensor, before: torch.Tensor) -> bool:
-    """Say whether a tensor still has the elements of an alias that was made of it: one address is one storage then."""
+    """Return whether a tensor still has the elements of its alias: with one address they share one storage."""
     try:
         address = tensor.data_ptr()
     except RuntimeError:  # tensors without storage, sparse ones say
@@ -154,10 +154,10 @@ def _same_elements(tensor: torch.Tensor, before: torch.Tensor) -> bool:
 
 @contextmanager
 def unchanged_parameters(
-    model: nn.Module, wanted: bool = True, watched: Callable[[torch.Tensor], bool] = lambda tensor: True
+    model: nn.Module, enabled: bool = True, watched: Callable[[torch.Tensor], bool] = lambda tensor: True
 ) -> Iterator[None]:
     """Warn of parameters whose values were changed in place, which nothing can undo."""
-    named = named_parameters_of(model) if wanted else ()
+    named = named_parameters_of(model) if enabled else ()
     versions = [(name, p, p._version) for name, p in named if not p.is_inference() and watched(p)]
     try:
         yield
@@ -173,37 +173,37 @@ def unchanged_parameters(
 
 
 def substitute(
-    model: nn.Module, convert: Callable[[torch.Tensor], torch.Tensor], held: Inventory | None = None
+    model: nn.Module, convert: Callable[[torch.Tensor], torch.Tensor], inventory: Inventory | None = None
 ) -> dict[int, torch.Tensor]:
-    """Put ``convert(tensor)`` in the place of every tensor that the model's modules hold; use inside `preserved`.
+    """Replace every tensor that the model's modules hold by ``convert(tensor)``; use inside `preserved`.
 
     That is parameters, buffers and plain attributes, also where they sit in a list, tuple or dict attribute (as the
-    flat weights of recurrent modules do). A tensor held twice gets one substitute. Returns them by the ``id`` of what
-    they stand for.
+    flat weights of recurrent modules do). A tensor that is held twice gets one substitute. Returns them by the
+    ``id`` of the tensors that they replace.
     """
-    known: dict[int, torch.Tensor] = {}
+    stand_ins: dict[int, torch.Tensor] = {}
 
     def stand_in(value: Any) -> Any:
         if not isinstance(value, torch.Tensor):
             return value
-        if id(value) not in known:
-            known[id(value)] = convert(value)
-        return known[id(value)]
+        if id(value) not in stand_ins:
+            stand_ins[id(value)] = convert(value)
+        return stand_ins[id(value)]
 
-    held = held or Inventory(model)
-    for module, attributes in zip(held.modules, held.others, strict=True):
+    inventory = inventory or Inventory(model)
+    for module, attributes in zip(inventory.modules, inventory.others, strict=True):
         if isinstance(module, torch.jit.ScriptModule):
             raise TypeError("a scripted module keeps its weights where nothing can stand in for them")
         _substitute_in(module, attributes, stand_in)
-        if held.holds_keras:
+        if inventory.holds_keras:
             substitute_variables(module, stand_in)
-    return known
+    return stand_ins
 
 
 def _substitute_in(module: nn.Module, attributes: dict[str, Any], stand_in: Callable[[Any], Any]) -> None:
-    for own in (module._parameters, module._buffers):
-        if own:
-            own.update([(name, stand_in(tensor)) for name, tensor in own.items()])
+    for tensors in (module._parameters, module._buffers):
+        if tensors:
+            tensors.update([(name, stand_in(tensor)) for name, tensor in tensors.items()])
     for name, value in attributes.items():
         if _holds_tensors(value):
             module.__dict__[name] = map_leaves(value, stand_in)

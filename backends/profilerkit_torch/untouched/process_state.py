@@ -34,16 +34,16 @@ def restorer_of_process() -> Callable[[], None]:
     """Note the process' state and return what puts it back: random numbers, torch's settings, hooks for all modules."""
     steps = list(_random_numbers())
     settings = _values()
-    hooks = [dict(held) for held in _MODULE_HOOKS]
+    hooks = [dict(hooks_of_kind) for hooks_of_kind in _MODULE_HOOKS]
     saving = _top_saved_tensors_hooks()
 
     def restore() -> None:
         for_each(lambda step: step(), [(step,) for step in steps])
         for_each(_set_back, _changed(settings))
-        for held, content in zip(_MODULE_HOOKS, hooks, strict=True):
-            if held != content:
-                held.clear()
-                held.update(content)
+        for hooks_of_kind, content in zip(_MODULE_HOOKS, hooks, strict=True):
+            if hooks_of_kind != content:
+                hooks_of_kind.clear()
+                hooks_of_kind.update(content)
         while _top_saved_tensors_hooks() != saving and _top_saved_tensors_hooks() is not None:
             torch._C._autograd._pop_saved_tensors_default_hooks()
 
@@ -60,7 +60,7 @@ def restorer_of_settings() -> Callable[[], None]:
 
 
 def _changed(before: list[Any], start: int = 0) -> list[tuple[Callable[[Any], Any], Any]]:
-    """Return what sets each setting from a place on that has changed, with the value that it had."""
+    """Return what sets each changed setting from an index on, with the value that it had."""
     pairs = zip(_SETTINGS[start:], _values()[start:], before[start:], strict=True)
     return [(setting[1], value) for setting, now, value in pairs if now != value and value is not _UNREADABLE]
 
@@ -91,7 +91,7 @@ _UNREADABLE = object()
 
 
 def _value(read: Callable[[], Any]) -> Any:
-    """Return the value of a setting; a mark where torch refuses to say, having old and new names of it mixed."""
+    """Return the value of a setting; a mark where torch cannot read it, since its old and new names were mixed."""
     try:
         return read()
     except RuntimeError:
@@ -157,7 +157,7 @@ _TINY, _ONE = 5e-324, 1.0
 
 
 def _flushes_denormal() -> bool:
-    """Say whether this thread takes the smallest numbers for zero: torch sets that, but does not tell."""
+    """Return whether this thread takes the smallest numbers for zero: torch has no getter for it."""
     return _TINY * _ONE == 0
 
 

@@ -26,8 +26,8 @@ class ClassSnapshot:
         self.cls = cls
         self.attributes = dict(vars(cls))
         # Special names are Python's: the annotations and the fields of a dataclass are many, and no cache.
-        found = reached([value for name, value in self.attributes.items() if name[:2] != "__"])
-        self.contents = [(value, copied(value)) for value in found if isinstance(value, CONTAINERS)]
+        values = reached([value for name, value in self.attributes.items() if name[:2] != "__"])
+        self.contents = [(value, copied(value)) for value in values if isinstance(value, CONTAINERS)]
 
     def restore(self) -> None:
         """Put back what has changed."""
@@ -50,8 +50,8 @@ def own_classes(modules: Iterable[nn.Module], others: Iterable[dict[str, Any]] =
         *map(type, modules),
         *(type(value) for attributes in others if attributes for value in attributes.values()),
     }
-    found = {base for kind in kinds for base in kind.__mro__ if base.__flags__ & _MADE_BY_A_STATEMENT}
-    return [cls for cls in found if cls.__module__.partition(".")[0] not in _NOT_OWN]
+    classes = {base for kind in kinds for base in kind.__mro__ if base.__flags__ & _MADE_BY_A_STATEMENT}
+    return [cls for cls in classes if cls.__module__.partition(".")[0] not in _NOT_OWN]
 
 
 #: The flag of a class that Python code has made.
@@ -64,9 +64,9 @@ class SlotsSnapshot:
 
     __slots__ = ("found", "values")
 
-    def __init__(self, found: Any, slots: Iterable[Any]) -> None:
-        self.found = found
-        self.values = [(slot, in_slot(slot, found)) for slot in slots]
+    def __init__(self, owner: Any, slots: Iterable[Any]) -> None:
+        self.found = owner
+        self.values = [(slot, in_slot(slot, owner)) for slot in slots]
 
     def restore(self) -> None:
         """Put back what has changed."""
@@ -98,19 +98,19 @@ class ModuleSnapshot:
         self.training = getattr(module, "training", None)
         self.attributes = dict(module.__dict__)
         self.containers, self.lengths = self._own_containers()
-        self.contents = [(found, copied(found)) for found in self.containers if found]
+        self.contents = [(container, copied(container)) for container in self.containers if container]
         self.generators = [pair for value in others.values() for pair in _random_state(value)] if others else ()
 
     def _own_containers(self) -> tuple[tuple[Any, ...], tuple[int, ...]]:
         """Return the containers that every module has, with their lengths."""
         if not isinstance(self.module, torch.jit.ScriptModule):
             try:
-                found = _standard(self.attributes)
-                return found, tuple(map(len, found))
+                containers = _standard(self.attributes)
+                return containers, tuple(map(len, containers))
             except (KeyError, TypeError):  # some are missing, or are none
                 pass
-        found = tuple(value for name in STANDARD if isinstance(value := self.attributes.get(name), CONTAINERS))
-        return found, tuple(map(len, found))
+        containers = tuple(value for name in STANDARD if isinstance(value := self.attributes.get(name), CONTAINERS))
+        return containers, tuple(map(len, containers))
 
     def restore(self) -> None:
         """Put back what has changed."""
@@ -151,7 +151,7 @@ def copied(container: Any) -> Any:
 
 
 def _same_items(current: dict[Any, Any], saved: dict[Any, Any]) -> bool:
-    """Say whether two mappings have the same objects in the same order: nothing is asked whether it is equal."""
+    """Return whether two mappings have the same objects in the same order: nothing is asked whether it is equal."""
     same_keys = len(current) == len(saved) and all(map(is_, current, saved))
     return same_keys and all(map(is_, current.values(), saved.values()))
 

@@ -104,7 +104,7 @@ class WriteGuard(TorchDispatchMode):
         self._saved += [(guarded, guarded.clone()) for guarded in sharing if has_storage(guarded)]
 
     def guards(self, tensor: torch.Tensor) -> bool:
-        """Say whether a write to the tensor would still be noticed, none having been so far."""
+        """Return whether a write to the tensor would still be noticed, none having been so far."""
         return storage_key(tensor) in self._guarded
 
     @contextmanager
