@@ -28,7 +28,7 @@ class TorchDataLoader(DataLoader):
 
     @property
     def dataset(self) -> Any:
-        """The native loader's data set, which evaluation functions like to ask for its length."""
+        """The native loader's data set, whose length evaluation functions use."""
         return self.native_dl.dataset  # type: ignore[attr-defined]
 
 

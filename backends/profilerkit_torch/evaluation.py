@@ -85,7 +85,7 @@ def _array(value: Any) -> Any:
 
 
 def _gives_probabilities(model: Any) -> bool | None:
-    """Return whether a model ends in a sigmoid; None where its last layer does not tell."""
+    """Return whether a model ends in a sigmoid; None where its last layer leaves that open."""
     while isinstance(model, nn.Sequential) and len(model):
         model = model[-1]
     if is_keras(model):

@@ -53,7 +53,7 @@ def either_convolution(
     out: Shape,
     **__: Any,
 ) -> Cost:
-    """Return the cost of either kind, as the ``transposed`` flag says."""
+    """Return the cost of either kind, by the ``transposed`` flag."""
     return cost_of_convolution(x, weight, bias, out, transposed)
 
 

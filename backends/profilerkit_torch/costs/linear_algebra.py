@@ -116,7 +116,7 @@ def svd(x: Shape, full_matrices: bool = False, compute_uv: bool = True, *_: Any,
 
 @register_op_cost("aten::linalg_svdvals")
 def singular_values(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
-    """As above for the values alone: torch computes U and V too only where gradients or a watching mode may ask."""
+    """As above for the values alone: torch computes U and V only where gradients or a mode may need them."""
     return svd(x, compute_uv=False, out=out)
 
 

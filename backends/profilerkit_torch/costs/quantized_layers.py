@@ -1,6 +1,6 @@
 """Layers of quantized integers: their products count as those of floats, other work on integers costs nothing.
 
-Weights come packed, with their bias; what is in a package is asked of it.
+Weights come packed with their bias; the package is asked for both.
 """
 
 from __future__ import annotations

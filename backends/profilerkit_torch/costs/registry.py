@@ -104,7 +104,7 @@ def register_module_cost(module_type: type[nn.Module], formula: F | None = None,
 
 @contextmanager
 def scoped_costs() -> Iterator[None]:
-    """Forget at the end whatever formulas this context registered inside: for tests, and for trying one out."""
+    """Forget at the end the formulas registered inside: for tests, and for trying one out."""
     with COSTS.scoped():
         yield
 

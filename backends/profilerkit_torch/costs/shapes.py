@@ -77,7 +77,7 @@ def _sample_sizes(tensor: torch.Tensor) -> list[tuple[int, ...]]:
 
 
 def _stored(tensor: torch.Tensor) -> int:
-    """Return the elements that a sparse tensor keeps; raises RuntimeError where its values would have to say."""
+    """Return the elements that a sparse tensor keeps; raises RuntimeError where that depends on its values."""
     values = tensor._values() if tensor.layout is torch.sparse_coo else tensor.values()
     stored = values.numel()
     if stored == 0 and tensor.numel() and (tensor.is_meta or isinstance(tensor, FakeTensor)):

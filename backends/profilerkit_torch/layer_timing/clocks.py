@@ -31,7 +31,7 @@ class HostClock:
 
 
 class EventClock:
-    """Events that the device notes when it gets to them: nothing waits for it until they are read.
+    """Events that the device records in its order of work: nothing waits for them until they are read.
 
     One moment costs the host a few microseconds, which are no time of the device's while it has work to do.
     """
@@ -90,6 +90,6 @@ def clock_for(devices: Iterable[torch.device]) -> HostClock | EventClock:
         try:
             clock.seconds([clock.read(), clock.read()])
             return clock
-        except (RuntimeError, NotImplementedError):  # a device without events that tell times
+        except (RuntimeError, NotImplementedError):  # a device without timed events
             pass
     return WaitingClock(accelerators)

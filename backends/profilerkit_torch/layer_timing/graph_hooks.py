@@ -1,7 +1,7 @@
-"""Hooks on the nodes of autograd's graph, which say when each begins; hooks of modules cannot time a backward pass.
+"""Hooks on the nodes of autograd's graph, which note when each begins; hooks of modules cannot time a backward pass.
 
 A module's backward hooks wrap its tensors, which fails beside operations in place and with outputs that are no tensors.
-A node is made by an operator, and its number in the graph's sequence says in which layer's call.
+A node is made by an operator, and its number in the graph's sequence tells in which layer's call.
 """
 
 from __future__ import annotations

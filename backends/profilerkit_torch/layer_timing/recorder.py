@@ -115,7 +115,7 @@ class TimedCall:
 def measured_overhead(clock: HostClock | EventClock, rounds: int = 7) -> Overhead | None:
     """Return what one noted call and one hook cost by the clock, measured on ones that do nothing; takes milliseconds.
 
-    None for a clock of the device's: what the host does meanwhile is no time of its.
+    None for a clock of the device's: what the host does costs that clock no time.
     """
     if isinstance(clock, EventClock):
         return None

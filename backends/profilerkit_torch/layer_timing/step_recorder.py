@@ -1,4 +1,4 @@
-"""Measuring one step of a training loop: the layers, the optimizer, and what the device's allocator says."""
+"""One step of a training loop: its layers, its optimizer, and the memory that the device's allocator reports."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NO_HOOKS = "the optimizer {} is no torch.optim.Optimizer, so that its steps can
 class TorchStepRecorder(StepRecorder):
     """Has stand-ins and hooks in the model, and hooks on optimizers, from `begin` to `end` and no longer.
 
-    ``clock`` is for tests; the model's device says otherwise which one is used.
+    ``clock`` is for tests; without it the model's device decides.
     """
 
     def __init__(self, model: nn.Module, optimizer: Any = None, clock: HostClock | EventClock | None = None) -> None:
@@ -125,7 +125,7 @@ class TorchStepRecorder(StepRecorder):
             "forward": "the model was not called in the steps that were measured",
             "backward": "no backward pass came through the model in the steps that were measured",
             "optimizer": "no optimizer made a step in the steps that were measured",
-            "memory": "only a CUDA device's allocator is asked; training_memory has what a static trace says",
+            "memory": "only a CUDA device's allocator is asked; training_memory has the prediction of a static trace",
         }
         if self._optimizer is not None and not isinstance(self._optimizer, torch.optim.Optimizer):
             reasons["optimizer"] = _NO_HOOKS.format(type(self._optimizer).__name__)

@@ -22,11 +22,11 @@ __all__ = ["Accumulation", "Call", "Event", "Kind", "Node", "Overhead", "Span", 
 
 
 class Kind(IntEnum):
-    """What an event says. Its number is one of the graph's sequence for calls, of a backward pass for the others."""
+    """The kind of an event. Its number is one of the graph's sequence for calls, of a backward pass for the others."""
 
-    ENTER = 0  #: a call of a layer begins; who is the layer's index
-    LEAVE = 1  #: the innermost call ends; who says whether it is an outermost one that raised
-    STARTS = 2  #: a node begins; who is a `Node`, an `Accumulation`, or None for a node of no layer's
+    ENTER = 0  #: a call of a layer begins; the subject is the layer's index
+    LEAVE = 1  #: the innermost call ends; the subject is True for an outermost one that raised
+    STARTS = 2  #: a node begins; the subject is a `Node`, an `Accumulation`, or None for a node of no layer's
     ENDS = 3  #: a node ends after which another's nodes, which are not seen, may come
     OVER = 4  #: a backward pass is over
     SKIP = 5  #: what went by since the last event was the recorder's own work
@@ -113,7 +113,7 @@ class TimedRun:
 class Node(NamedTuple):
     """A node of the gradient's graph: the call in which it was made, and its number in the sequence of nodes.
 
-    ``runs_layers`` says whether it may have been made to run layers, as the function of a checkpoint is that enters
+    ``runs_layers`` is True if it may have been made to run layers, as the function of a checkpoint is that enters
     autograd again; those layers' calls began after it was made.
     """
 
@@ -198,8 +198,8 @@ class Timeline:
 
     def advance(self, events: Sequence[Event]) -> None:
         """Take further events, and make seconds of their moments where nothing has to be waited for."""
-        for kind, who, moment, number in events:
-            self._handlers[kind](who, number)
+        for kind, subject, moment, number in events:
+            self._handlers[kind](subject, number)
             frame = self._frames[-1] if self._frames else None
             self._moments.append((moment, frame.call if frame else None, self._is_backward()))
         if self._moments and not self._frames and self._ready(self._moments[-1][0]):
@@ -250,7 +250,7 @@ class Timeline:
         return self.runs[-1].add(self._stack.current, outer, number)
 
     def _called_again(self, index: int) -> Call | None:
-        """Return the call that a checkpoint makes again; a layer that the pass did not call works for whoever runs.
+        """Return the call that a checkpoint makes again; a layer that the pass did not call belongs to whatever runs.
 
         A node that was made to run layers runs those that were called after it was made, in their order. Any other
         asks for a tensor that was made before it, and the last call of the layer before it is the nearest.
@@ -283,28 +283,30 @@ class Timeline:
             left.call.run.failed = True
 
     def _mark(self, number: int) -> None:
-        """Note whose the nodes are that are made from here on."""
+        """Note the call that owns the nodes made from here on."""
         if self.span is not None:
             self.span.marks.append(number)
             self.span.owners.append(self._frames[-1].call if self._is_inside_a_call() else self.span.outermost)
 
-    def _starts(self, who: Node | Accumulation | None, task: int) -> None:
+    def _starts(self, subject: Node | Accumulation | None, task: int) -> None:
         frame = self._task(task)
-        frame.node = who if isinstance(who, Node) else None
+        frame.node = subject if isinstance(subject, Node) else None
         frame.again.clear()
-        call = self._accumulating(who, frame.call) if isinstance(who, Accumulation) else who and who.call
+        call = (
+            self._accumulating(subject, frame.call) if isinstance(subject, Accumulation) else subject and subject.call
+        )
         if frame.ended and frame.call is not None and (call is None or call.outermost is not frame.call.outermost):
-            self._nobodys()
+            self._drop_elapsed()
         frame.call, frame.ended = call, False
         if call is not None:
             call.run.has_backward = True
             call.backward_overhead += self._overhead.hook
 
-    def _accumulating(self, who: Accumulation, running: Call | None) -> Call | None:
+    def _accumulating(self, subject: Accumulation, running: Call | None) -> Call | None:
         run = running.run if running is not None else self.runs[-1] if self.runs else None
-        return run.last_call(who.paths) if run is not None and run.calls else None
+        return run.last_call(subject.paths) if run is not None and run.calls else None
 
-    def _ends(self, who: Any, task: int) -> None:
+    def _ends(self, subject: Any, task: int) -> None:
         frame = self._task(task)
         frame.ended = True
         if frame.call is not None:
@@ -319,22 +321,22 @@ class Timeline:
         del self._frames[at + 1 :]
         return self._frames[at]
 
-    def _over(self, who: Any, task: int) -> None:
+    def _over(self, subject: Any, task: int) -> None:
         if any(frame.task == task for frame in self._frames):
             self._task(task)
             self._frames.pop()
 
-    def _skip(self, who: Any, number: int) -> None:
-        self._nobodys()
+    def _skip(self, subject: Any, number: int) -> None:
+        self._drop_elapsed()
 
-    def _forget(self, who: Any, number: int) -> None:
+    def _forget(self, subject: Any, number: int) -> None:
         for frame in self._frames:
             if frame.task is not None and frame.call is not None:
                 frame.call.run.has_backward = False
         self._frames = [frame for frame in self._frames if frame.task is None]
-        self._nobodys()
+        self._drop_elapsed()
 
-    def _nobodys(self) -> None:
+    def _drop_elapsed(self) -> None:
         """Take the time since the last event away from the layer that had it."""
         if self._moments:
             moment, _, backward = self._moments[-1]

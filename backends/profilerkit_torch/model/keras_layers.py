@@ -48,7 +48,7 @@ __all__ = [
 
 #: Where Keras lets torch see a layer's weights a second time.
 _MIRROR = "_torch_params"
-#: Attributes of a Keras layer that lead to its graph, and to what trains it: no forward pass has to do with them.
+#: Attributes of a Keras layer that lead to its graph, and to what trains it: a forward pass needs none of them.
 _BOOKS = frozenset(
     (
         *("_inbound_nodes", "_outbound_nodes", "_nodes", "_nodes_by_depth", "_operations", "_operations_by_depth"),
@@ -149,7 +149,7 @@ def own_keras_weights(module: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def trained_by_keras(model: Any) -> set[int]:
-    """Return the ``id`` of each value that training changes, as the outermost Keras layers say."""
+    """Return the ``id`` of each value that training changes, by the lists of the outermost Keras layers."""
     outermost = [model] if is_keras(model) else [layer for layer in model.modules() if is_keras(layer)]
     return {id(variable._value) for layer in outermost for variable in layer.trainable_variables}
 
@@ -179,7 +179,7 @@ def _shape_of(leaf: Any) -> Sequence[int] | None:
 
 
 def keras_device(model: nn.Module, device: torch.device) -> AbstractContextManager[Any]:
-    """Have Keras make its tensors on a device: it moves to the one it prefers whatever is elsewhere."""
+    """Have Keras make its tensors on a device: it would move tensors elsewhere to the one it prefers."""
     return sys.modules["keras"].device(str(device)) if is_keras(model) else nullcontext()
 
 

@@ -52,9 +52,9 @@ __all__ = [
 
 CONTAINERS = (OrderedDict, dict, list, set, deque)
 _HOLDERS = (*CONTAINERS, tuple)
-#: What has attributes, but is not the model's to change, or is looked after elsewhere.
+#: What has attributes, but does not belong to the model, or is restored elsewhere.
 _NOT_FOLLOWED = (nn.Module, torch.Tensor, type, ModuleType, FunctionType, MethodType, torch.jit.ScriptModule)
-#: How far a cache may be nested: a dict of lists of objects, say. An object and its attributes are one step.
+#: How deep a cache may be nested, as a dict of lists of objects. An object and its attributes are one step.
 _DEPTH = 16
 #: Longer containers are vocabularies and the like: they are kept whole, but not looked into.
 _LONG = 1000

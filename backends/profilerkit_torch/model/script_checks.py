@@ -15,12 +15,12 @@ from profilerkit.plugging.trust import refused
 
 __all__ = ["is_script", "require_harmless_script"]
 
-#: An attribute of such a name, whatever stands between it and its point: blanks, comments, line breaks.
+#: An attribute of such a name, with anything between it and its point: blanks, comments, line breaks.
 _REACHING_OUT = re.compile(r"\.(?:\s|\\\n|#[^\n]*\n)*(save|from_file|load_tensor|rpc_\w+|PythonOp)\b")
 
 
 def _code(path: Path) -> dict[str, str]:
-    """Return the code in a file of TorchScript, by its place there; empty for another file."""
+    """Return the code in a file of TorchScript, by its name there; empty for another file."""
     with path.open("rb") as file:
         if file.read(4) != b"PK\x03\x04":  # what torch takes for another format may still look like a zip file
             return {}

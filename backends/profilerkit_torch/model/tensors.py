@@ -21,7 +21,7 @@ def is_twin(tensor: torch.Tensor, alias: torch.Tensor) -> bool:
 
     What a mode or a subclass makes of it (a fake tensor, one on the meta device) would take the values away for good.
     """
-    if type(alias) is torch.Tensor and type(tensor) in (torch.Tensor, nn.Parameter):  # nearly always, and quick to tell
+    if type(alias) is torch.Tensor and type(tensor) in (torch.Tensor, nn.Parameter):  # nearly always, and quick
         strided = tensor.layout is alias.layout is torch.strided
         address = tensor.data_ptr() if strided else 0
         if address and address == alias.data_ptr():
@@ -32,7 +32,7 @@ def is_twin(tensor: torch.Tensor, alias: torch.Tensor) -> bool:
 
 
 def has_storage(tensor: torch.Tensor) -> bool:
-    """Return whether a tensor's memory is there: FSDP frees that of gathered weights, and reading it ends the process."""
+    """Return whether a tensor's memory is there: FSDP frees that of gathered weights; reading it ends the process."""
     if tensor.layout is not torch.strided or type(tensor) not in (torch.Tensor, nn.Parameter) or not tensor.numel():
         return True
     last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
@@ -52,5 +52,5 @@ def elements_of(tensor: torch.Tensor) -> Any:
     """Return what two tensors share exactly where they are the same elements of one storage; None without a storage."""
     try:
         return tensor.untyped_storage()._cdata, tensor.storage_offset(), tensor.shape, tensor.stride()
-    except (NotImplementedError, RuntimeError):  # sparse tensors say
+    except (NotImplementedError, RuntimeError):  # sparse tensors
         return None

@@ -29,7 +29,7 @@ def weight_record(
     """Return the record of a weight.
 
     ``key`` is the identity of one that is no tensor of the module's own; ``count`` how many numbers it stands for,
-    where the tensor alone does not say.
+    where the tensor alone does not determine it.
     """
     ordinary = _ORDINARY.get(tensor.dtype)
     if ordinary is not None and type(tensor) in _PLAIN_TYPES and tensor.layout is torch.strided:

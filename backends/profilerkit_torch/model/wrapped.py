@@ -101,7 +101,7 @@ def unwrapped(model: nn.Module, modules: Sequence[nn.Module]) -> nn.Module:
 def with_wrapper(inputs: ModelInputs, model: nn.Module) -> ModelInputs:
     """Return inputs whose function, where they have one, gets the wrapper that it was written for.
 
-    One of FullyShardedDataParallel gets the module inside, since the wrapper has lost its parameters meanwhile.
+    One of FullyShardedDataParallel gets the module inside, since the wrapper is without its parameters by then.
     """
     function = inputs.function
     if function is None or _holder(model) != "module":

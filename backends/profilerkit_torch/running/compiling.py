@@ -2,7 +2,7 @@
 
 ``torch.compile`` keeps its results with the code of the functions that it compiles, and the code of a model's
 ``forward`` is shared by all models of the class. So it is given a function with code of its own, which calls the model;
-only where it breaks that into parts is code of the model's compiled too. What was not known before is forgotten
+only where it breaks that into parts is code of the model's compiled too. What is new is forgotten
 afterwards. ``torch._dynamo.reset()`` would forget the user's compiled models as well.
 """
 
@@ -30,7 +30,7 @@ def compiled(model: nn.Module, compile: Any) -> Iterator[Callable[..., Any]]:
     """Yield the compiled model, as a function; it is compiled when it is first called. The model itself stays as it is.
 
     ``how`` is True, the name of a compiler, or a mapping of arguments for ``torch.compile``. Shapes are taken as fixed,
-    as they are at a model's first call, unless these say otherwise.
+    as they are at a model's first call, unless these arguments differ.
     """
     from torch._dynamo import convert_frame  # slow, and only who compiles needs it
 

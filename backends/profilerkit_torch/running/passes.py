@@ -127,7 +127,7 @@ def training_step(model: nn.Module) -> Iterator[Callable[..., None]]:
     """Yield what runs one training step of the model, as `forward_pass` is called; and a call between its two parts.
 
     The gradients are left on the parameters: use inside `preserved`. What a parameter does once it has its gradient
-    (an optimizer's update in the backward pass, say) is left out, for it would change the model.
+    (such as an optimizer's update) is left out, since it would change the model.
     """
     trained = [parameter for parameter in parameters_of(model) if parameter.requires_grad]
 

@@ -138,10 +138,10 @@ def _moved(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
 
 @contextmanager
 def running(model: nn.Module, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> Iterator[Pass]:
-    """Yield a `Run` of the model, as the options say, whose call returns when every device is done.
+    """Yield a `Run` of the model with these options, whose call returns when every device is done.
 
     For inference not in torch's inference mode, whose tensors could stay behind in a cache and break the user's
-    training. The first pass runs under a guard that keeps whatever the model writes to; it gets that back at the end,
+    training. The first pass runs under a guard that keeps what the model writes to; it gets that back at the end,
     and its buffers in any case. Without a device the model stays where it is, on several devices too.
     """
     with apart(), _running(model, inputs, options) as run:
@@ -197,8 +197,8 @@ def _running(model: nn.Module, inputs: ModelInputs, options: RunOptions) -> Iter
 def _cut_off_graphs(model: nn.Module) -> None:
     """Let tensors without a graph stand in for what the model has kept of passes of the caller's.
 
-    A backward pass would go on into those graphs: it would free what they hold, and the caller could not ask for his
-    own gradients any more. Use inside `preserved`, which takes the stand-ins away.
+    A backward pass would go on into those graphs: it would free what they hold, and the caller could compute no
+    gradients of their own any more. Use inside `preserved`, which takes the stand-ins away.
     """
     if any(tensor.grad_fn is not None for tensor in tensors_of(model)):
         substitute(model, lambda tensor: tensor if tensor.grad_fn is None else tensor.detach().requires_grad_())

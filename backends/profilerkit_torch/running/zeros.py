@@ -36,7 +36,7 @@ from ..untouched.mutable_inputs import InputObjects, on_device
 
 __all__ = ["trace_of_nonzero", "zero_weights"]
 
-#: Operators that say which argument is the weight: the second. Others may multiply any two.
+#: Operators whose second argument is the weight. Others may multiply any two.
 _WITH_WEIGHT = (
     "aten::linear",
     *(f"aten::{name}" for name in ("conv1d", "conv2d", "conv3d", "convolution", "_convolution")),
@@ -114,7 +114,7 @@ def _nonzero(weight: torch.Tensor) -> tuple[int, int]:
 
 
 class _Watched(InferencePass):
-    """A forward pass that tells the watch which operator is next."""
+    """A forward pass that gives the watch its recorder."""
 
     def __init__(self, grad_mode: Any, watch: _Nonzero) -> None:
         super().__init__(grad_mode)

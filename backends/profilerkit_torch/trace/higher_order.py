@@ -1,7 +1,7 @@
 """Operators that take functions: conditions, loops, scans, flex attention, and wrappers of other operators.
 
 What their functions do is recorded as if the model had done it itself. Where a condition's value is not known, as on
-shapes alone, the dearer branch is counted, and of a loop one round; the trace says so.
+shapes alone, the dearer branch is counted, and of a loop one round; the trace has a note.
 """
 
 from __future__ import annotations
@@ -92,11 +92,11 @@ def _condition(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs:
     _note(recorder, "a condition depends on values that shapes do not tell: the dearer of its two branches is counted")
     branches = []
     for branch in (if_true, if_false):
-        with _apart(recorder) as recording, _recording(recorder):
+        with _apart(recorder) as excerpt, _recording(recorder):
             result = branch(*operands)
-        branches.append((recording, result))
-    recording, result = max(branches, key=lambda branch: (branch[0].flops, branch[0].macs))
-    recording.keep()
+        branches.append((excerpt, result))
+    excerpt, result = max(branches, key=lambda branch: (branch[0].flops, branch[0].macs))
+    excerpt.keep()
     return result
 
 
@@ -151,7 +151,7 @@ def _triton(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: An
     return recorder.opaque(func, args, kwargs, f"triton::{name}")
 
 
-class _Recording:
+class _Excerpt:
     """What was recorded since a point in time: taken off the record, and kept or dropped."""
 
     def __init__(self, recorder: Recorder) -> None:
@@ -179,12 +179,12 @@ class _Recording:
 
 
 @contextmanager
-def _apart(recorder: Recorder) -> Iterator[_Recording]:
-    recording = _Recording(recorder)
+def _apart(recorder: Recorder) -> Iterator[_Excerpt]:
+    excerpt = _Excerpt(recorder)
     try:
-        yield recording
+        yield excerpt
     finally:
-        recording.take()
+        excerpt.take()
 
 
 def _note(recorder: Recorder, note: str) -> None:

@@ -87,7 +87,7 @@ def _normalises_last(args: Any) -> bool:
     return fits and all(weight is None or weight.shape == shape for weight in args[2:4])
 
 
-#: Operators that keep their input's shape and dtype where the arguments are as a function says: torch's meta kernels
+#: Operators that keep their input's shape and dtype where a function accepts the arguments: torch's meta kernels
 #: for them are written in Python and slow, and nothing about such arguments could fail.
 _KEEPS_SHAPE: dict[str, Callable[[Any], bool]] = {
     **{f"aten::{name}{suffix}.": lambda args: True for name in _ELEMENT_WISE for suffix in ("", "_")},

@@ -1,7 +1,7 @@
 """Sizes of what products and convolutions make of contiguous meta tensors.
 
 Torch's own kernels find them in Python, and take up to milliseconds for it. Each function returns None for arguments
-that are not as it says: torch's kernel must have those, be it to refuse them.
+that differ from its description: those go to torch's kernel, which may refuse them.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class InferencePass:
         set_inference_flags(model)
 
     def run(self, model: nn.Module, inputs: ModelInputs, recorder: Any) -> None:
-        """Run what is to be recorded; whatever the model raises goes through."""
+        """Run what is to be recorded; errors of the model pass through."""
         with as_caller():
             copy_context().run(inputs.run, model)  # what it sets in context variables goes with the copy
 

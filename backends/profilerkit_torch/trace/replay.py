@@ -18,7 +18,7 @@ from .layers import tensor_info
 __all__ = ["Plan", "depends_on_values", "plan_of", "signature", "tensors_in"]
 
 _META = torch.device("meta")
-#: What `torch.tensor` makes of values; it says that it returns a view.
+#: What `torch.tensor` makes of values; its schema declares a view.
 _LIFT = torch.ops.aten.lift_fresh.default
 
 

@@ -60,7 +60,7 @@ class LeftBehindError(RuntimeError):
 
 
 def traced(model: nn.Module, inputs: ModelInputs, stand_ins: StandIns, kind: InferencePass) -> ModelTrace:
-    """Return the trace of one pass, with stand-ins for weights and inputs; whatever the model raises goes through.
+    """Return the trace of one pass, with stand-ins for weights and inputs; errors of the model pass through.
 
     What the pass leaves outside the model is taken away. Raises `LeftBehindError` where that cannot be done with what
     has no values.

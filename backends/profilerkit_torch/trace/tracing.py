@@ -1,7 +1,7 @@
 """One static pass over a model, on shapes alone wherever torch can.
 
 Meta tensors stand in for parameters and buffers; fake tensors where the model asks for its device or lacks a meta
-kernel; a real run only where both fail, and the trace says so. The pass runs in inference mode, where torch shows its
+kernel; a real run only where both fail, which the trace notes. The pass runs in inference mode, where torch shows its
 operators before it takes them apart, so that a count does not depend on device, kernels or grad mode.
 """
 
@@ -75,7 +75,7 @@ def _traced_model(model: nn.Module, inputs: ModelInputs | None, kinds: Sequence[
                 return attempt(model, called, kind, errors)
             except CostFormulaError as error:
                 return _layers_alone(model, error)
-            except Exception as error:  # whatever a model raises, the next way may work
+            except Exception as error:  # any error: the next attempt may work
                 errors.append(error)
                 if isinstance(error, AutocastError) and kind.grad_mode is torch.inference_mode:
                     break
@@ -127,7 +127,7 @@ def _on_fake(model: nn.Module, inputs: ModelInputs, kind: InferencePass, errors:
     def stand_in(leaf: Any) -> Any:
         return fake_twin(leaf) if isinstance(leaf, torch.Tensor) else leaf
 
-    log = logging.getLogger("torch._subclasses.fake_tensor")  # it logs whatever fails, which is dealt with here
+    log = logging.getLogger("torch._subclasses.fake_tensor")  # it logs each failure, which is handled here
     was_disabled, log.disabled = log.disabled, True
     try:
         return traced(model, inputs, StandIns("fake tensors", fake_twin, stand_in, mode), kind)

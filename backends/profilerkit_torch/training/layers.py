@@ -62,7 +62,7 @@ class TrainedLayers(LayerStack):
 
     @contextmanager
     def apart(self) -> Iterator[None]:
-        """Keep the calls made meanwhile apart from those before: they compute again what these have computed."""
+        """Keep the calls made inside apart from those before, whose work they repeat."""
         calls, self.calls = self.calls, {}
         try:
             yield
@@ -92,7 +92,7 @@ class TrainingRecorder(Recorder):
 
     @contextmanager
     def going_backward(self) -> Iterator[None]:
-        """Record what is done meanwhile as the backward pass."""
+        """Record what is done inside as the backward pass."""
         self.phase, self.live.part = "backward", "other"
         with self.layers.apart():
             yield

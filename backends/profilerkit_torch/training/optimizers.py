@@ -24,10 +24,10 @@ __all__ = ["optimizer_bytes"]
 
 
 def optimizer_bytes(optimizer: Any, weights: Sequence[WeightRecord]) -> OptimizerBytes | str:
-    """Return the bytes of an optimizer's state, and of what an update takes besides; in words, why they are not known.
+    """Return the bytes of an optimizer's state, and of what an update takes besides; a reason where they are unknown.
 
     A copy of the optimizer, or one of a class with its defaults, steps on meta tensors: once to make its state, once
-    more to see what a step takes that has it. So any class tells, the user's own too. An optimizer that has stepped has
+    more to see what a step takes that has it. So any class works, the user's own too. An optimizer that has stepped has
     its state, which is counted as it is.
     """
     is_class = isinstance(optimizer, type)

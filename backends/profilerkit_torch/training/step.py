@@ -89,7 +89,7 @@ class TrainingPass(InferencePass):
             substitute(model, lambda tensor: _alias(tensor) if id(tensor) in self._user_parameters else tensor)
 
     def run(self, model: nn.Module, inputs: ModelInputs, recorder: Any) -> None:
-        """Run the forward and the backward pass; whatever the model raises goes through."""
+        """Run the forward and the backward pass; errors of the model pass through."""
         recorder.owns(named_layers(model))
         objects = inputs.map(lambda leaf: _alias(leaf) if _needs_gradient(leaf) else leaf)
         with (

@@ -103,7 +103,7 @@ def has_function_modes() -> bool:
 def as_caller() -> Iterator[None]:
     """Give the caller's function modes back while code of the user's runs, and take away what that leaves switched on.
 
-    A default device "meta" is left out: it says how models are made, and no model runs on it.
+    A default device "meta" is left out: it is for making models, and no model runs on it.
     """
     with modes_as_they_are():
         if not _function_modes():

@@ -31,7 +31,7 @@ def on_device(inputs: ModelInputs, device: torch.device) -> ModelInputs:
 
 
 class InputObjects:
-    """The objects among the inputs, with what their attributes hold now; plain tensors are looked after elsewhere."""
+    """The objects among the inputs, with what their attributes hold now; plain tensors are restored elsewhere."""
 
     def __init__(self, inputs: ModelInputs) -> None:
         objects = [leaf for leaf in inputs.leaves() if not isinstance(leaf, torch.Tensor)]

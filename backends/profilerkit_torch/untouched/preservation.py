@@ -128,7 +128,7 @@ def _restore_gradient(parameter: torch.Tensor, gradient: torch.Tensor | None, re
 def _take_off_the_graph(leaf: torch.Tensor) -> None:
     """Let a tensor need no gradient that came to need one: in a training step, by a write of what depends on a weight.
 
-    A view cannot be taken off, says torch; its base is.
+    Torch takes no view off its graph, but the base of the view.
     """
     if leaf.grad_fn is not None and leaf._base is None:
         leaf.detach_()
@@ -145,7 +145,7 @@ def _same_elements(tensor: torch.Tensor, before: torch.Tensor) -> bool:
     """Return whether a tensor still has the elements of its alias: with one address they share one storage."""
     try:
         address = tensor.data_ptr()
-    except RuntimeError:  # tensors without storage, sparse ones say
+    except RuntimeError:  # sparse and other tensors without one storage
         address = 0
     if address and address == before.data_ptr():
         return tensor.shape == before.shape and tensor.stride() == before.stride()

@@ -1,4 +1,4 @@
-"""What modules, their classes and the objects they hold had before, and how it is put back."""
+"""What modules, their classes and the objects that they hold had before, and how that is put back."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def copied(container: Any) -> Any:
 
 
 def _same_items(current: dict[Any, Any], saved: dict[Any, Any]) -> bool:
-    """Return whether two mappings have the same objects in the same order: nothing is asked whether it is equal."""
+    """Return whether two mappings have the same objects in the same order: no ``__eq__`` is called."""
     same_keys = len(current) == len(saved) and all(map(is_, current, saved))
     return same_keys and all(map(is_, current.values(), saved.values()))
 

@@ -133,7 +133,7 @@ def test_a_layer_run_in_a_backward_pass_that_the_pass_never_called() -> None:
             (Kind.OVER, None, 100, 1),
         ]
     )
-    assert seconds(run) == {("", 0): (0, 5)}, "it works for whoever runs, and for nobody where that is nobody"
+    assert seconds(run) == {("", 0): (0, 5)}, "it belongs to whatever runs, and to no layer where none runs"
 
 
 @pytest.mark.parametrize(

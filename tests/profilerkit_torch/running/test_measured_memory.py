@@ -84,7 +84,7 @@ def test_a_model_that_raises_is_named() -> None:
 
 @pytest.mark.skipif(not NO_GPU, reason="there is a GPU")
 def test_a_device_that_does_not_tell_is_named() -> None:
-    with pytest.raises(NotOfferedError, match="torch does not tell the peak of the memory on cuda"):
+    with pytest.raises(NotOfferedError, match="torch does not report the peak of the memory on cuda"):
         on_accelerator(lambda: None, torch.device("cuda"))
 
 
