@@ -109,25 +109,14 @@ def convolution_of_time_first(x: Shape, weight: Shape, bias: Shape, *_: Any, out
     return convolution.convolution(out.numel, weight[0] * weight[1], out.numel)
 
 
-@register_op_cost("aten::convolution_backward")
-def convolution_backward(
-    gradient: Shape,
-    x: Shape,
-    weight: Shape,
-    bias_sizes: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    transposed: bool,
-    output_padding: Any,
-    groups: int,
-    output_mask: tuple[bool, bool, bool],
-    *_: Any,
-    out: Any,
-    **__: Any,
-) -> Cost:
-    """As much as the forward pass for the input's gradient, and again for the weight's; the bias takes the sum."""
-    return _gradient(x if transposed else gradient, gradient, weight, output_mask)
+@register_op_costs("aten::convolution_backward", "aten::convolution_backward_overrideable")
+def convolution_backward(dy: Shape, x: Shape, weight: Shape, *arguments: Any, out: Any, **__: Any) -> Cost:
+    """As much as the forward pass for the input's gradient, and again for the weight's; the bias takes the sum.
+
+    The last of the further arguments are: whether it is transposed, the output's padding, groups, and the mask.
+    """
+    *_, transposed, _, _, output_mask = arguments
+    return _gradient(x if transposed else dy, dy, weight, output_mask)
 
 
 def _gradient(filtered: Shape, dy: Shape, weight: Shape, output_mask: Sequence[bool]) -> Cost:
@@ -166,22 +155,3 @@ def metal_transposed_gradient(
 ) -> Cost:
     """As ``convolution_backward`` of a transposed one; the bias' gradient is none of its."""
     return _gradient(x, dy, weight, (*output_mask, False))
-
-
-@register_op_cost("aten::convolution_backward_overrideable")
-def gradient_of_other_devices(
-    dy: Shape,
-    x: Shape,
-    weight: Shape,
-    s: Any,
-    p: Any,
-    d: Any,
-    transposed: bool,
-    op: Any,
-    g: Any,
-    output_mask: Any,
-    *,
-    out: Any,
-) -> Cost:
-    """As ``convolution_backward``."""
-    return _gradient(x if transposed else dy, dy, weight, output_mask)

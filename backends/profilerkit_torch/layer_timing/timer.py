@@ -16,7 +16,7 @@ from profilerkit.error_text import shown
 from profilerkit.times.layer_times import LayerTime, LayerTimer
 
 from ..model.keras_layers import own_keras_weights
-from ..model.modules import named_layers, reached, tensors_of
+from ..model.modules import named_layers, reachable, tensors_of
 from ..untouched.caller_context import apart, require_no_tracing
 from .clocks import EventClock, HostClock, clock_for
 from .graph_hooks import GraphHooks
@@ -165,7 +165,7 @@ class TorchLayerTimer(LayerTimer):
         self._note(Kind.SKIP)
 
     def _results(self, output: Any) -> Iterator[torch.Tensor]:
-        yield from (found for found in reached((output,)) if isinstance(found, torch.Tensor))
+        yield from (found for found in reachable((output,)) if isinstance(found, torch.Tensor))
         if not torch.is_grad_enabled():
             return
         for _, module in self._modules:

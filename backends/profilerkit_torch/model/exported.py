@@ -43,8 +43,8 @@ def layered(program: torch.export.ExportedProgram) -> nn.Module:
     flattened: Any = module.process_forward_inputs
 
     def process_forward_inputs(*args: Any, **kwargs: Any) -> Any:
-        places, names = _as_exported(program, args, kwargs)
-        return flattened(*places, **names)
+        positional, by_name = _as_exported(program, args, kwargs)
+        return flattened(*positional, **by_name)
 
     module.__dict__["process_forward_inputs"] = process_forward_inputs
     module.__dict__[_DECLARED] = _declared(program)
@@ -57,7 +57,7 @@ def declared_inputs(module: nn.Module) -> ModelInputs | None:
 
 
 def _declared(program: torch.export.ExportedProgram) -> ModelInputs:
-    """Return the inputs of a program, with a `DeclaredInput` in the place of each tensor; sizes may be open."""
+    """Return the inputs of a program, with a `DeclaredInput` for each tensor; sizes may be open."""
     values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
     leaves = [_declared_leaf(name, values.get(name, name)) for name in program.graph_signature.user_inputs]
     signature: Any = program.module_call_graph[0].signature
@@ -77,11 +77,11 @@ def _as_exported(
 ) -> tuple[Any, Mapping[str, Any]]:
     """Return the inputs, positional and by name, as they were at the export; raise `TypeError` for others."""
     signature: Any = program.module_call_graph[0].signature
-    places, named = pytree.tree_unflatten([None] * signature.in_spec.num_leaves, signature.in_spec)
-    if len(args) == len(places) and kwargs.keys() == named.keys():
+    positional, named = pytree.tree_unflatten([None] * signature.in_spec.num_leaves, signature.in_spec)
+    if len(args) == len(positional) and kwargs.keys() == named.keys():
         return args, kwargs
-    names = list(signature.forward_arg_names or (f"input {place}" for place in range(len(places))))
-    names_in_order = [*names[: len(places)], *(name for name in named if name not in names[: len(places)])]
+    names = list(signature.forward_arg_names or (f"input {index}" for index in range(len(positional))))
+    names_in_order = [*names[: len(positional)], *(name for name in named if name not in names[: len(positional)])]
     by_name = {**dict(zip(names, args, strict=False)), **kwargs}
     if len(by_name) < len(args) + len(kwargs) or by_name.keys() != set(names_in_order):
         takes = ", ".join(names_in_order) or "none"
@@ -89,7 +89,7 @@ def _as_exported(
             f"the program was exported for the inputs {takes}; it got {len(args)} by position, and by name: "
             f"{', '.join(kwargs) or 'none'}"
         )
-    return tuple(by_name[name] for name in names_in_order[: len(places)]), {name: by_name[name] for name in named}
+    return tuple(by_name[name] for name in names_in_order[: len(positional)]), {name: by_name[name] for name in named}
 
 
 class _Sharing(TorchDispatchMode):

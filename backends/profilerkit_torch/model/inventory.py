@@ -12,7 +12,7 @@ from profilerkit.backend_kit.keras_layers import is_keras
 from profilerkit.process.cached import cached_property
 
 from .keras_layers import holds_keras, is_unbuilt, training_tensors
-from .modules import CONTAINERS, buffers_of, modules_of, named_layers, others, parameters_of, reached
+from .modules import CONTAINERS, buffers_of, further_attributes, modules_of, named_layers, parameters_of, reachable
 from .tensors import has_values, is_twin
 
 __all__ = ["Inventory", "is_lazy"]
@@ -25,17 +25,17 @@ class Inventory:
         self.model = model
         #: Every module once, parents first.
         self.modules = modules_of(model)
-        #: For each module the attributes that may lead to further tensors; see `modules.others`.
-        self.others: list[dict[str, Any]] = [others(module) for module in self.modules]
+        #: For each module the attributes that may lead to further tensors; see `modules.further_attributes`.
+        self.further_attributes: list[dict[str, Any]] = [further_attributes(module) for module in self.modules]
         self.holds_keras = holds_keras(self.modules)
 
-    def others_of(self, module: nn.Module) -> dict[str, Any]:
+    def further_attributes_of(self, module: nn.Module) -> dict[str, Any]:
         """Return those of a module's attributes that are no plain values."""
-        return self.others[self._indices[id(module)]]
+        return self.further_attributes[self._indices[id(module)]]
 
     def is_bare(self, module: nn.Module) -> bool:
         """Return whether a module owns no tensors, and nothing that could lead to any."""
-        return not (module._parameters or module._buffers or self.holds_keras or self.others_of(module))
+        return not (module._parameters or module._buffers or self.holds_keras or self.further_attributes_of(module))
 
     @cached_property
     def _indices(self) -> dict[int, int]:
@@ -104,17 +104,17 @@ class Inventory:
 
         Not what a Keras layer keeps of the symbolic call that Keras builds it by.
         """
-        others: list[Any] = []
+        changeable: list[Any] = []
         tensors: list[torch.Tensor] = []
         met: dict[int, int] = {}
-        for module, attributes in zip(self.modules, self.others, strict=True):
-            for value in reached(attributes, met={} if self.holds_keras else met) if attributes else ():
+        for module, attributes in zip(self.modules, self.further_attributes, strict=True):
+            for value in reachable(attributes, met={} if self.holds_keras else met) if attributes else ():
                 if not isinstance(value, torch.Tensor):
-                    others.append(value)
+                    changeable.append(value)
                 elif not (value.is_meta and self.holds_keras and is_keras(module)):
                     tensors.append(value)
-        containers = [found for found in others if isinstance(found, CONTAINERS)]
-        return containers, tensors, [found for found in others if not isinstance(found, (*CONTAINERS, tuple))]
+        containers = [value for value in changeable if isinstance(value, CONTAINERS)]
+        return containers, tensors, [value for value in changeable if not isinstance(value, (*CONTAINERS, tuple))]
 
 
 def is_lazy(model: nn.Module | Inventory) -> bool:

@@ -34,7 +34,7 @@ __all__ = [
     "holds_keras",
     "is_mirror",
     "is_unbuilt",
-    "keras_books",
+    "keras_bookkeeping",
     "keras_buffers",
     "keras_device",
     "keras_layers_in",
@@ -57,7 +57,7 @@ _BOOKS = frozenset(
 )
 
 
-def keras_books(module: nn.Module) -> frozenset[str]:
+def keras_bookkeeping(module: nn.Module) -> frozenset[str]:
     """Return the names of the attributes in which a Keras layer keeps what does not belong to its forward pass."""
     return _BOOKS if is_keras(module) else frozenset()
 

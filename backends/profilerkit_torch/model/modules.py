@@ -24,7 +24,7 @@ from profilerkit.backend_kit.keras_layers import is_keras
 from .keras_layers import (
     holds_keras,
     is_mirror,
-    keras_books,
+    keras_bookkeeping,
     keras_buffers,
     keras_layers_in,
     keras_parameters,
@@ -38,13 +38,13 @@ __all__ = [
     "STANDARD",
     "buffers_of",
     "device_of",
+    "further_attributes",
     "in_slot",
     "modules_of",
     "named_layers",
     "named_parameters_of",
-    "others",
     "parameters_of",
-    "reached",
+    "reachable",
     "set_inference_flags",
     "slots_of",
     "tensors_of",
@@ -70,9 +70,9 @@ _NOWHERE = _PLAIN | {
 }
 
 
-def others(module: nn.Module) -> dict[str, Any]:
+def further_attributes(module: nn.Module) -> dict[str, Any]:
     """Return the attributes that may lead to further tensors: not the module's own, not empty, not plain values."""
-    ignored = keras_books(module)
+    ignored = keras_bookkeeping(module)
     return {
         name: value
         for name, value in module.__dict__.items()
@@ -82,7 +82,7 @@ def others(module: nn.Module) -> dict[str, Any]:
     }
 
 
-def reached(container: Any, depth: int = _DEPTH, met: dict[int, int] | None = None) -> Iterator[Any]:
+def reachable(container: Any, depth: int = _DEPTH, met: dict[int, int] | None = None) -> Iterator[Any]:
     """Yield the containers and tensors that a module's attributes lead to.
 
     Of plain objects that is their ``__dict__``; one that has ``__slots__`` is yielded itself. ``met`` has how far what
@@ -108,7 +108,7 @@ def reached(container: Any, depth: int = _DEPTH, met: dict[int, int] | None = No
         if holder is value and hasattr(value, "__dict__"):
             yield value.__dict__
         if depth > 1 and len(inside) <= _LONG:
-            yield from reached(inside, depth - 1, met)
+            yield from reachable(inside, depth - 1, met)
 
 
 def _parts(value: Any) -> tuple[Any, Any]:
@@ -221,7 +221,7 @@ def tensors_of(model: nn.Module) -> Iterator[torch.Tensor]:
         for module in modules:
             yield from (tensor for _, tensor in getattr(module, name).items() if tensor is not None)
     for module in modules:
-        for value in reached(others(module)):
+        for value in reachable(further_attributes(module)):
             if isinstance(value, torch.Tensor) and not (value.is_meta and is_keras(module)):
                 yield value
 

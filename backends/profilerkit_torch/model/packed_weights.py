@@ -15,7 +15,7 @@ from torch.nn.parameter import is_lazy as is_unsized
 
 from profilerkit.backend_kit.call_stack import tensors_in
 
-from .modules import reached
+from .modules import reachable
 
 __all__ = ["are_plain", "logical_count", "own_buffers", "own_parameters", "packed_weights", "stored_bytes"]
 
@@ -72,7 +72,7 @@ def own_buffers(module: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
     for name, tensor in (*module._parameters.items(), *module._buffers.items()):
         attributes = getattr(tensor, "__dict__", None) or {}
         for attribute in _SCALES if attributes else ():
-            scales = [item for item in reached([attributes.get(attribute)]) if isinstance(item, torch.Tensor)]
+            scales = [item for item in reachable([attributes.get(attribute)]) if isinstance(item, torch.Tensor)]
             yield from ((f"{name}.{attribute}.{index}", item) for index, item in enumerate(scales))
 
 

@@ -18,10 +18,10 @@ from typing import NamedTuple
 
 from profilerkit.times.operator_times import CalledOperator, KernelTime, OperatorTime, OperatorTimes
 
-__all__ = ["Event", "OperatorLedger", "Sort"]
+__all__ = ["Event", "EventKind", "OperatorLedger"]
 
 
-class Sort(Enum):
+class EventKind(Enum):
     """What an event is."""
 
     PASS = "a pass, as we marked it"
@@ -34,7 +34,7 @@ class Sort(Enum):
 class Event(NamedTuple):
     """One event: where it began and ended in seconds, and the kernels that it started itself on a device."""
 
-    sort: Sort
+    kind: EventKind
     name: str
     thread: int
     start: float
@@ -89,7 +89,9 @@ class OperatorLedger:
 
     def add(self, events: Sequence[Event]) -> None:
         """Take the events of passes, each marked by an event around it; what lies outside of them is left out."""
-        for window in sorted((event for event in events if event.sort is Sort.PASS), key=lambda event: event.start):
+        for window in sorted(
+            (event for event in events if event.kind is EventKind.PASS), key=lambda event: event.start
+        ):
             inside = [event for event in events if window.start <= event.start < window.end and event is not window]
             self._add_pass(window, sorted(inside, key=lambda event: (event.start, -event.end)))
 
@@ -123,10 +125,10 @@ class OperatorLedger:
         self._layers.clear()
         for opened in _Walk(window.thread, self._row).closed(events):
             self._charge(opened, index)
-            if opened.event.sort is Sort.LAYER:
+            if opened.event.kind is EventKind.LAYER:
                 self._layers.add(opened.event.name)
         if self.phase == "backward":  # from the first node to the last: the rest of the pass is the way forward
-            nodes = [event for event in events if event.sort is Sort.NODE] or [window._replace(end=window.start)]
+            nodes = [event for event in events if event.kind is EventKind.NODE] or [window._replace(end=window.start)]
             self._whole.append(max(node.end for node in nodes) - min(node.start for node in nodes))
         else:
             self._whole.append(window.end - window.start)
@@ -138,14 +140,14 @@ class OperatorLedger:
     def _charge(self, opened: _Open, index: int) -> None:
         """Give what an event took itself to its row, and its name to the operator around it."""
         event, row = opened.event, opened.row
-        if row is None or event.sort not in (Sort.NODE, Sort.OPERATOR):
+        if row is None or event.kind not in (EventKind.NODE, EventKind.OPERATOR):
             return
         charged = event.kernels if self._on_device else ((event.name, event.end - event.start - opened.inside),)
         for name, seconds in charged:
             row.seconds[index] += seconds
             row.kernels[name, index] += seconds
-            row.kernel_calls[name] += not (event.sort is Sort.NODE and opened.outer)  # the engine has counted it
-        is_free = event.sort is Sort.NODE or self._is_free(event.name)
+            row.kernel_calls[name] += not (event.kind is EventKind.NODE and opened.outer)  # the engine has counted it
+        is_free = event.kind is EventKind.NODE or self._is_free(event.name)
         if opened.outer is None:
             row.called.append((opened.order, CalledOperator(event.name, tuple(opened.called), is_free)))
         elif "::" in event.name:
@@ -186,12 +188,12 @@ class _Walk:
         # In another thread only what the model runs is followed.
         layer = around.layer if around else None if event.thread == self._main else ""
         is_backward = around is not None and around.is_backward
-        if event.sort is Sort.LAYER:
+        if event.kind is EventKind.LAYER:
             return _Open(event, order, event.name, is_backward)
-        if event.sort is Sort.NODE:
+        if event.kind is EventKind.NODE:
             return self._node(event, order, around)
-        outer = around if around is not None and around.event.sort is not Sort.NODE and around.row else None
-        if event.sort is Sort.RANGE:
+        outer = around if around is not None and around.event.kind is not EventKind.NODE and around.row else None
+        if event.kind is EventKind.RANGE:
             return _Open(event, order, layer, is_backward, around.row if outer and around else None, outer)
         if event.number >= 0:
             self._note_maker(event, layer)
@@ -199,7 +201,7 @@ class _Walk:
         return _Open(event, order, layer, is_backward, row, _nearest_operator(outer))
 
     def _node(self, event: Event, order: int, around: _Open | None) -> _Open:
-        if around is not None and around.event.sort is Sort.NODE and around.event.name == event.name:
+        if around is not None and around.event.kind is EventKind.NODE and around.event.name == event.name:
             return _Open(event, order, around.layer, True, around.row, around)  # inside the engine's work around it
         layer = self._layer_of(event)
         self._last_node[event.thread] = layer
@@ -221,6 +223,6 @@ class _Walk:
 
 
 def _nearest_operator(opened: _Open | None) -> _Open | None:
-    while opened is not None and opened.event.sort is Sort.RANGE:
+    while opened is not None and opened.event.kind is EventKind.RANGE:
         opened = opened.outer
     return opened

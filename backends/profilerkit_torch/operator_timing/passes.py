@@ -27,7 +27,7 @@ from ..layer_timing.unseen import unseen_layers
 from ..running.runs import running
 from ..trace.layers import LayerStack
 from ..untouched.caller_context import apart
-from .events import Event, OperatorLedger, Sort
+from .events import Event, EventKind, OperatorLedger
 
 __all__ = ["require_idle_profiler", "times_of_operators"]
 
@@ -184,22 +184,22 @@ def _activities(devices: set[str]) -> tuple[list[ProfilerActivity], bool]:
 
 
 def _is_counted(event: Any) -> bool:
-    """Leave out what happens on a device, which the events that started it have, and what has no place in time."""
+    """Return whether an event counts: not one on a device, whose time its operator has, and no asynchronous one."""
     return "CPU" in str(event.device_type) and not event.is_async
 
 
 def _event(event: Any) -> Event:
-    name, sort = str(event.name), Sort.OPERATOR
+    name, kind = str(event.name), EventKind.OPERATOR
     if name == _PASS:
-        sort = Sort.PASS
+        kind = EventKind.PASS
     elif name.startswith(_LAYER):
-        name, sort = name.removeprefix(_LAYER), Sort.LAYER
+        name, kind = name.removeprefix(_LAYER), EventKind.LAYER
     elif name.startswith(_ENGINE) or event.scope == _BACKWARD_FUNCTION:
-        name, sort = name.removeprefix(_ENGINE), Sort.NODE
+        name, kind = name.removeprefix(_ENGINE), EventKind.NODE
     elif event.scope == _USER_SCOPE or _DRIVER.fullmatch(name):
-        sort = Sort.RANGE
+        kind = EventKind.RANGE
     return Event(
-        sort,
+        kind,
         name,
         event.thread,
         event.time_range.start / 1e6,  # microseconds

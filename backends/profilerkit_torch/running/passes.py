@@ -14,7 +14,7 @@ from torch import nn
 from profilerkit import InputError, ModelInputs, Run
 from profilerkit.process.locks import undone_in_child
 
-from ..model.modules import modules_of, parameters_of, reached
+from ..model.modules import modules_of, parameters_of, reachable
 
 __all__ = [
     "EventTimedPass",
@@ -143,7 +143,9 @@ def training_step(model: nn.Module) -> Iterator[Callable[..., None]]:
             with autocast():
                 outputs = inputs.run(called)
             between()
-            roots = [value for value in reached((outputs,)) if isinstance(value, torch.Tensor) and value.requires_grad]
+            roots = [
+                value for value in reachable((outputs,)) if isinstance(value, torch.Tensor) and value.requires_grad
+            ]
             if not roots:
                 raise InputError(
                     "training=True: none of the model's outputs depends on a weight that is trained; give its weights "

@@ -93,7 +93,7 @@ def _traced(model: nn.Module, inputs: ModelInputs) -> ModelTrace:
             if not needs_autograd(raised):
                 break
         else:
-            return replace(trace, operators=tuple(watch.thinned(trace.operators)))
+            return replace(trace, operators=tuple(watch.with_nonzero_macs(trace.operators)))
     return ModelTrace(layer_records(model, {}), failure=error)
 
 
@@ -160,7 +160,7 @@ class _Nonzero(TorchDispatchMode):
     def _is_weight(self, tensor: torch.Tensor) -> bool:
         return self._weights.holds(tensor) and not self._activations.holds(tensor)
 
-    def thinned(self, operators: tuple[OpRecord, ...]) -> Iterator[OpRecord]:
+    def with_nonzero_macs(self, operators: tuple[OpRecord, ...]) -> Iterator[OpRecord]:
         """Yield the operators with the multiply-accumulates of their nonzero weights alone."""
         for index, operator in enumerate(operators):
             nonzero, every = self._shares.get(index, (0, 0))

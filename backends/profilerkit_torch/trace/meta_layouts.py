@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 
-__all__ = ["attended"]
+__all__ = ["attention_output"]
 
 
-def attended(
+def attention_output(
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-from .meta_layouts import attended
+from .meta_layouts import attention_output
 from .meta_sizes import SIZES
 
 __all__ = ["grouped_product", "without_running"]
@@ -29,7 +29,7 @@ def without_running(func: Any, args: Any, kwargs: Any) -> torch.Tensor | None:
     if schema.name == "aten::_grouped_mm":
         return grouped_product(func, args, kwargs)
     if schema.name == "aten::scaled_dot_product_attention":
-        return attended(*args, **kwargs)
+        return attention_output(*args, **kwargs)
     name = f"{schema.name}.{schema.overload_name}"
     sized = SIZES.get(name)
     if sized is not None:

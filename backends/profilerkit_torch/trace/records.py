@@ -34,7 +34,9 @@ def layer_records(
         parameters: Sequence[WeightRecord] = ()
         buffers: Sequence[WeightRecord] = ()
         if not inventory.is_bare(module):
-            weights_of = _plain_weights if are_plain(module) and not inventory.others_of(module) else _own_weights
+            weights_of = (
+                _plain_weights if are_plain(module) and not inventory.further_attributes_of(module) else _own_weights
+            )
             parameters, buffers = weights_of(module, identities)
         if inventory.holds_keras:
             more, states = _keras_weights(module, identities, trained)

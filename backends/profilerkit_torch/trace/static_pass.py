@@ -84,10 +84,10 @@ def traced(model: nn.Module, inputs: ModelInputs, stand_ins: StandIns, kind: Inf
     if isinstance(outcome, Exception):
         raise outcome
     if is_left and stand_ins.weight is not None:
-        raise LeftBehindError(_LEFT.format(method=stand_ins.method), outcome)
+        raise LeftBehindError(_STILL_HELD.format(method=stand_ins.method), outcome)
     if not holders:
         return outcome
-    return replace(outcome, notes=(*outcome.notes, _TAKEN.format(places=", ".join(holders))))
+    return replace(outcome, notes=(*outcome.notes, _REMOVED.format(holders=", ".join(holders))))
 
 
 def can_run(model: nn.Module) -> bool:
@@ -95,8 +95,8 @@ def can_run(model: nn.Module) -> bool:
     return not (is_lazy(model) or any(parameter.is_meta for parameter in parameters_of(model)))
 
 
-_LEFT = "the model keeps tensors of a pass on {method} where profilerkit cannot take them away"
-_TAKEN = "the model keeps tensors of its pass outside itself ({places}); those of this pass were taken away again"
+_STILL_HELD = "the model keeps tensors of a pass on {method} where profilerkit cannot take them away"
+_REMOVED = "the model keeps tensors of its pass outside itself ({holders}); those of this pass were taken away again"
 
 
 def _clear_up(lives: list[LiveBytes], surroundings: Surroundings, stand_ins: StandIns) -> tuple[list[str], bool]:
@@ -104,8 +104,8 @@ def _clear_up(lives: list[LiveBytes], surroundings: Surroundings, stand_ins: Sta
     holders, is_left = remove_leftovers(lambda: _alive(lives), surroundings)
     if is_left and (stand_ins.weight is not None or torch.is_inference_mode_enabled()):
         warnings.warn(
-            f"{_LEFT.format(method=stand_ins.method)}: a cache that is not reached from the model's own code; empty it "
-            "before the model is used, or have the model called once before it is profiled",
+            f"{_STILL_HELD.format(method=stand_ins.method)}: a cache that the model's own code does not lead to; empty "
+            "it before the model is used, or have the model called once before it is profiled",
             ModelChangedWarning,
             stacklevel=2,
         )

@@ -84,7 +84,7 @@ class TrainingPass(InferencePass):
             parameter.grad = None
 
     def _substitute_own(self, model: nn.Module) -> None:
-        """Put parameters that share their values with the user's in the place of these, where that can be done."""
+        """Substitute the user's parameters by others that share their values, where that can be done."""
         if not any(isinstance(module, torch.jit.ScriptModule) for module in modules_of(model)):
             substitute(model, lambda tensor: _alias(tensor) if id(tensor) in self._user_parameters else tensor)
 

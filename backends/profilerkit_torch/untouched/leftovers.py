@@ -22,7 +22,7 @@ from profilerkit import ModelInputs
 from profilerkit.process.cached import once_for_each
 
 from ..model.inventory import Inventory
-from ..model.modules import CONTAINERS, EMPTY, reached, slots_of
+from ..model.modules import CONTAINERS, EMPTY, reachable, slots_of
 from ..model.tensors import storage_key
 from .leftover_holders import forget_in_caches
 from .snapshots import SlotsSnapshot, copied, own_classes, refill
@@ -114,7 +114,7 @@ class Surroundings:
 
     def _note_contents(self, values: list[Any], name: str) -> None:
         """Note the containers and plain objects that values are, or lead to."""
-        for value in reached(values, _NESTED, self._reached):
+        for value in reachable(values, _NESTED, self._reached):
             if id(value) in self._noted or isinstance(value, (torch.Tensor, tuple)):
                 continue
             self._note_value(value, name)
@@ -183,7 +183,7 @@ def _functions_of(inventory: Inventory, inputs: ModelInputs, methods: dict[str, 
     """Yield the functions that a model's call begins with: forward, special methods, attributes and hooks."""
     for name in [name for name in methods if name == "forward" or name.startswith("__")]:
         yield from methods.pop(name)
-    for attributes in filter(None, inventory.others):
+    for attributes in filter(None, inventory.further_attributes):
         yield from (value for value in attributes.values() if type(value) in _CALLED)
         for name in _HOOKS:  # which are among these where there are any
             yield from attributes.get(name, {}).values()
@@ -280,7 +280,7 @@ def _changed(holder: Any, before: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _leads_to(value: Any, left: set[int]) -> bool:
-    return any(_is_left(tensor, left) for tensor in reached((value,)))
+    return any(_is_left(tensor, left) for tensor in reachable((value,)))
 
 
 def _is_left(value: Any, left: set[int]) -> bool:

@@ -9,7 +9,7 @@ import torch
 
 from profilerkit import ModelInputs
 
-from ..model.modules import CONTAINERS, reached, slots_of
+from ..model.modules import CONTAINERS, reachable, slots_of
 from .snapshots import SlotsSnapshot, copied, refill
 
 __all__ = ["InputObjects", "on_device"]
@@ -35,11 +35,11 @@ class InputObjects:
 
     def __init__(self, inputs: ModelInputs) -> None:
         objects = [leaf for leaf in inputs.leaves() if not isinstance(leaf, torch.Tensor)]
-        reachable = list(reached(objects))
+        values = list(reachable(objects))
         #: The tensors that they lead to: inputs like any.
-        self.tensors = [value for value in reachable if isinstance(value, torch.Tensor)]
-        self._contents = [(value, copied(value)) for value in reachable if isinstance(value, CONTAINERS)]
-        self._slots = [SlotsSnapshot(value, slots) for value in reachable if (slots := slots_of(type(value)))]
+        self.tensors = [value for value in values if isinstance(value, torch.Tensor)]
+        self._contents = [(value, copied(value)) for value in values if isinstance(value, CONTAINERS)]
+        self._slots = [SlotsSnapshot(value, slots) for value in values if (slots := slots_of(type(value)))]
 
     def restore(self) -> None:
         """Put back what the objects held."""

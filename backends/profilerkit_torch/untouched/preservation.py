@@ -84,8 +84,8 @@ def _without_gradients(inventory: Inventory) -> None:
 @contextmanager
 def _handed_back(inventory: Inventory) -> Iterator[None]:
     snapshots: list[Any] = [
-        *map(ModuleSnapshot, inventory.modules, inventory.others),
-        *map(ClassSnapshot, own_classes(inventory.modules, inventory.others)),
+        *map(ModuleSnapshot, inventory.modules, inventory.further_attributes),
+        *map(ClassSnapshot, own_classes(inventory.modules, inventory.further_attributes)),
     ]
     slotted = (*inventory.modules, *inventory.objects)
     slots = {kind: names for kind in set(map(type, slotted)) if (names := slots_of(kind))}
@@ -191,7 +191,7 @@ def substitute(
         return stand_ins[id(value)]
 
     inventory = inventory or Inventory(model)
-    for module, attributes in zip(inventory.modules, inventory.others, strict=True):
+    for module, attributes in zip(inventory.modules, inventory.further_attributes, strict=True):
         if isinstance(module, torch.jit.ScriptModule):
             raise TypeError("a scripted module keeps its weights where nothing can stand in for them")
         _substitute_in(module, attributes, stand_in)

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..model.modules import CONTAINERS, EMPTY, STANDARD, in_slot, reached
+from ..model.modules import CONTAINERS, EMPTY, STANDARD, in_slot, reachable
 
 __all__ = ["ClassSnapshot", "ModuleSnapshot", "SlotsSnapshot", "copied", "own_classes", "refill"]
 
@@ -26,7 +26,7 @@ class ClassSnapshot:
         self.cls = cls
         self.attributes = dict(vars(cls))
         # Special names are Python's: the annotations and the fields of a dataclass are many, and no cache.
-        values = reached([value for name, value in self.attributes.items() if name[:2] != "__"])
+        values = reachable([value for name, value in self.attributes.items() if name[:2] != "__"])
         self.contents = [(value, copied(value)) for value in values if isinstance(value, CONTAINERS)]
 
     def restore(self) -> None:
@@ -41,14 +41,14 @@ class ClassSnapshot:
             refill(container, content)
 
 
-def own_classes(modules: Iterable[nn.Module], others: Iterable[dict[str, Any]] = ()) -> list[type]:
+def own_classes(modules: Iterable[nn.Module], further_attributes: Iterable[dict[str, Any]] = ()) -> list[type]:
     """Return the classes of modules, and of what their attributes are, where some models keep tensors between calls.
 
     Not those of torch and Python.
     """
     kinds = {
         *map(type, modules),
-        *(type(value) for attributes in others if attributes for value in attributes.values()),
+        *(type(value) for attributes in further_attributes if attributes for value in attributes.values()),
     }
     classes = {base for kind in kinds for base in kind.__mro__ if base.__flags__ & _MADE_BY_A_STATEMENT}
     return [cls for cls in classes if cls.__module__.partition(".")[0] not in _NOT_OWN]
@@ -87,19 +87,23 @@ class ModuleSnapshot:
 
     Args:
         module: The module.
-        others: Those of its attributes that are no plain values; see `modules.others`.
+        further_attributes: Those of its attributes that are no plain values; see `modules.further_attributes`.
     """
 
     __slots__ = ("attributes", "containers", "contents", "generators", "lengths", "module", "training", "type")
 
-    def __init__(self, module: nn.Module, others: dict[str, Any]) -> None:
+    def __init__(self, module: nn.Module, further_attributes: dict[str, Any]) -> None:
         self.module = module
         self.type = type(module)
         self.training = getattr(module, "training", None)
         self.attributes = dict(module.__dict__)
         self.containers, self.lengths = self._own_containers()
         self.contents = [(container, copied(container)) for container in self.containers if container]
-        self.generators = [pair for value in others.values() for pair in _random_state(value)] if others else ()
+        self.generators = (
+            [pair for value in further_attributes.values() for pair in _random_state(value)]
+            if further_attributes
+            else ()
+        )
 
     def _own_containers(self) -> tuple[tuple[Any, ...], tuple[int, ...]]:
         """Return the containers that every module has, with their lengths."""

@@ -1,21 +1,21 @@
 """From a stream of profiler events made by hand to the seconds of each operator: exact arithmetic."""
 
 from profilerkit.times.operator_times import CalledOperator, OperatorTime, OperatorTimes
-from profilerkit_torch.operator_timing.events import Event, OperatorLedger, Sort
+from profilerkit_torch.operator_timing.events import Event, EventKind, OperatorLedger
 
 FREE = frozenset({"aten::view", "aten::t"})
 
 
-def range_of(sort: Sort, name: str, start: float, end: float, thread: int = 1) -> Event:
-    return Event(sort, name, thread, start, end)
+def range_of(kind: EventKind, name: str, start: float, end: float, thread: int = 1) -> Event:
+    return Event(kind, name, thread, start, end)
 
 
 def op(name: str, start: float, end: float, number: int = -1, thread: int = 1, **kernels: float) -> Event:
-    return Event(Sort.OPERATOR, name, thread, start, end, number, 0, tuple(kernels.items()))
+    return Event(EventKind.OPERATOR, name, thread, start, end, number, 0, tuple(kernels.items()))
 
 
 def node(name: str, start: float, end: float, number: int, thread: int = 1) -> Event:
-    return Event(Sort.NODE, name, thread, start, end, number, 1)
+    return Event(EventKind.NODE, name, thread, start, end, number, 1)
 
 
 def added(phase: str, *passes: list[Event], on_device: bool = False) -> OperatorTimes:
@@ -34,9 +34,9 @@ def kernels(row: OperatorTime) -> dict[str, tuple[int, tuple[float, ...]]]:
 
 
 FORWARD = [
-    range_of(Sort.PASS, "pass", 0, 100),
-    range_of(Sort.LAYER, "", 10, 90),
-    range_of(Sort.LAYER, "fc", 20, 60),
+    range_of(EventKind.PASS, "pass", 0, 100),
+    range_of(EventKind.LAYER, "", 10, 90),
+    range_of(EventKind.LAYER, "fc", 20, 60),
     op("aten::linear", 22, 52, number=5),
     op("aten::t", 24, 28, number=5),
     op("aten::addmm", 30, 50, number=6),
@@ -67,7 +67,7 @@ def test_every_second_of_an_operator_is_somebodys_once() -> None:
 
 
 STEP = [
-    *(event._replace(end=400) if event.sort is Sort.PASS else event for event in FORWARD),
+    *(event._replace(end=400) if event.kind is EventKind.PASS else event for event in FORWARD),
     node("ReluBackward0", 200, 230, number=7),  # the engine's work around it
     node("ReluBackward0", 205, 225, number=7),
     op("aten::threshold_backward", 210, 220),
@@ -108,11 +108,11 @@ def test_the_way_forward_of_a_step_is_left_out_backward_and_the_other_way_round(
 def test_a_node_made_after_the_operator_began_is_still_its() -> None:
     """An operator can make several nodes: the second has a number under which no operator began."""
     events = [
-        range_of(Sort.PASS, "pass", 0, 100),
-        range_of(Sort.LAYER, "", 1, 50),
-        range_of(Sort.LAYER, "a", 2, 20),
+        range_of(EventKind.PASS, "pass", 0, 100),
+        range_of(EventKind.LAYER, "", 1, 50),
+        range_of(EventKind.LAYER, "a", 2, 20),
         op("aten::copy_", 3, 10, number=40),
-        range_of(Sort.LAYER, "b", 21, 40),
+        range_of(EventKind.LAYER, "b", 21, 40),
         op("aten::relu", 22, 30, number=42),
         node("CopySlices", 60, 70, number=41),
     ]
@@ -121,10 +121,10 @@ def test_a_node_made_after_the_operator_began_is_still_its() -> None:
 
 def test_an_operator_that_makes_no_node_does_not_take_the_next_ones() -> None:
     events = [
-        range_of(Sort.PASS, "pass", 0, 100),
-        range_of(Sort.LAYER, "", 1, 50),
+        range_of(EventKind.PASS, "pass", 0, 100),
+        range_of(EventKind.LAYER, "", 1, 50),
         op("aten::size", 2, 3, number=40),
-        range_of(Sort.LAYER, "b", 21, 40),
+        range_of(EventKind.LAYER, "b", 21, 40),
         op("aten::relu", 22, 30, number=40),
         node("ReluBackward0", 60, 70, number=40),
     ]
@@ -133,13 +133,13 @@ def test_an_operator_that_makes_no_node_does_not_take_the_next_ones() -> None:
 
 def test_layers_that_a_checkpoint_runs_again_keep_their_time_backward() -> None:
     events = [
-        range_of(Sort.PASS, "pass", 0, 200),
-        range_of(Sort.LAYER, "", 1, 50),
+        range_of(EventKind.PASS, "pass", 0, 200),
+        range_of(EventKind.LAYER, "", 1, 50),
         op("CheckpointFunction", 2, 40, number=3),
-        range_of(Sort.LAYER, "block", 5, 30),
+        range_of(EventKind.LAYER, "block", 5, 30),
         op("aten::relu", 6, 20),
         node("CheckpointFunctionBackward", 100, 160, number=3),
-        range_of(Sort.LAYER, "block", 105, 130),
+        range_of(EventKind.LAYER, "block", 105, 130),
         op("aten::relu", 106, 120, number=9),
         node("ReluBackward0", 140, 150, number=9),
     ]
@@ -155,11 +155,11 @@ def test_layers_that_a_checkpoint_runs_again_keep_their_time_backward() -> None:
 
 def test_ranges_of_the_users_change_nothing() -> None:
     events = [
-        range_of(Sort.PASS, "pass", 0, 100),
-        range_of(Sort.LAYER, "", 10, 90),
-        range_of(Sort.RANGE, "mine", 12, 60),
+        range_of(EventKind.PASS, "pass", 0, 100),
+        range_of(EventKind.LAYER, "", 10, 90),
+        range_of(EventKind.RANGE, "mine", 12, 60),
         op("aten::linear", 20, 50),
-        range_of(Sort.RANGE, "theirs", 25, 45),
+        range_of(EventKind.RANGE, "theirs", 25, 45),
         op("aten::addmm", 30, 40),
     ]
     (row,) = added("forward", events).operators
@@ -169,8 +169,8 @@ def test_ranges_of_the_users_change_nothing() -> None:
 
 def test_on_a_device_the_seconds_are_those_of_the_kernels() -> None:
     events = [
-        range_of(Sort.PASS, "pass", 0, 100),
-        range_of(Sort.LAYER, "", 10, 90),
+        range_of(EventKind.PASS, "pass", 0, 100),
+        range_of(EventKind.LAYER, "", 10, 90),
         op("aten::linear", 20, 50),
         op("aten::addmm", 22, 30, gemm=7.0, bias=0.5),
         op("aten::view", 60, 65),
@@ -183,8 +183,8 @@ def test_on_a_device_the_seconds_are_those_of_the_kernels() -> None:
 
 def test_nodes_that_run_in_another_thread_find_their_layers() -> None:
     events = [
-        range_of(Sort.PASS, "pass", 0, 100),
-        range_of(Sort.LAYER, "fc", 10, 40),
+        range_of(EventKind.PASS, "pass", 0, 100),
+        range_of(EventKind.LAYER, "fc", 10, 40),
         op("aten::mm", 20, 30, number=4),
         node("MmBackward0", 50, 70, number=4, thread=2),
         op("aten::mm", 52, 60, thread=2),
@@ -199,7 +199,11 @@ def test_nodes_that_run_in_another_thread_find_their_layers() -> None:
 
 def test_passes_are_told_apart_and_what_one_lacks_is_zero_there() -> None:
     def one(start: float, *events: Event) -> list[Event]:
-        return [range_of(Sort.PASS, "pass", start, start + 50), range_of(Sort.LAYER, "", start, start + 40), *events]
+        return [
+            range_of(EventKind.PASS, "pass", start, start + 50),
+            range_of(EventKind.LAYER, "", start, start + 40),
+            *events,
+        ]
 
     both = [
         *one(0, op("aten::mm", 1, 5)),
