@@ -51,8 +51,8 @@ class GraphHooks:
     def register(self, outputs: Iterable[torch.Tensor], span: Span) -> None:
         """Hook every node that leads to the outputs and was made in the span, and those right before."""
         self._forget_dead_nodes()
-        met: dict[Any, None] = dict.fromkeys(tensor.grad_fn for tensor in outputs if tensor.grad_fn is not None)
-        waiting = list(met)
+        visited: dict[Any, None] = dict.fromkeys(tensor.grad_fn for tensor in outputs if tensor.grad_fn is not None)
+        waiting = list(visited)
         while waiting:
             node = waiting.pop()
             if hasattr(node, "variable"):
@@ -69,9 +69,9 @@ class GraphHooks:
             following = [following_node for following_node, _ in node.next_functions if following_node is not None]
             owner = Node(call, number, runs_layers=isinstance(node, BackwardCFunction))
             self._hook(node, owner, last=all(hasattr(following_node, "variable") for following_node in following))
-            new = dict.fromkeys(following_node for following_node in following if following_node not in met)
-            met.update(new)
-            waiting += new
+            next_nodes = dict.fromkeys(following_node for following_node in following if following_node not in visited)
+            visited.update(next_nodes)
+            waiting += next_nodes
 
     def remove(self) -> None:
         """Take every hook away, from nodes that are still alive too."""

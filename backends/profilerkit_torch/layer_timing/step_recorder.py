@@ -42,7 +42,7 @@ class TorchStepRecorder(StepRecorder):
                 f"optimizer={shown(optimizer)}: give what updates the weights, such as a torch.optim.Optimizer"
             )
         self._model, self._optimizer = model, optimizer
-        self._seen: Any = None
+        self._last_optimizer: Any = None
         self._given_clock = clock
         self._timer: TorchLayerTimer | None = None
         self._active: ExitStack | None = None
@@ -116,7 +116,7 @@ class TorchStepRecorder(StepRecorder):
     @property
     def optimizer(self) -> Any:
         """The given optimizer, or the one that stepped last."""
-        return self._optimizer if self._optimizer is not None else self._seen
+        return self._optimizer if self._optimizer is not None else self._last_optimizer
 
     @property
     def reasons(self) -> Mapping[str, str]:
@@ -159,7 +159,7 @@ class TorchStepRecorder(StepRecorder):
             return
         self._update = caller
         self._note_memory("backward")
-        self._seen = optimizer
+        self._last_optimizer = optimizer
         del self._updates[len(self._updates) // 2 * 2 :]  # one that began and raised
         self._updates.append(self._now())
 

@@ -104,10 +104,10 @@ class TimedRun:
         for path in paths:
             if path in self.of_path:
                 return self.of_path[path][-1]
-        around = parent_path(paths[0]) if paths else None
-        while around is not None and around not in self.of_path:
-            around = parent_path(around)
-        return self.of_path[around][-1] if around is not None else self.calls[0]
+        outer = parent_path(paths[0]) if paths else None
+        while outer is not None and outer not in self.of_path:
+            outer = parent_path(outer)
+        return self.of_path[outer][-1] if outer is not None else self.calls[0]
 
 
 class Node(NamedTuple):

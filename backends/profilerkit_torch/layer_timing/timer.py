@@ -92,11 +92,11 @@ class TorchLayerTimer(LayerTimer):
             raise RuntimeError(
                 "this timer runs already: leave its block first, or make another with layer_times(model)"
             )
-        seen = [(index, module) for index, module in self._modules if id(module) not in self._unseen]
+        timed = [(index, module) for index, module in self._modules if id(module) not in self._unseen]
         self._hooks.owners = dict(self._owned())
         with ExitStack() as stack:
             stack.callback(self._hooks.remove)
-            stack.enter_context(self._recorder.noting(seen))
+            stack.enter_context(self._recorder.noting(timed))
             self._active = stack.pop_all()
         return self
 
@@ -135,16 +135,18 @@ class TorchLayerTimer(LayerTimer):
         remarks: dict[str, list[str]] = {}
         indices = {id(module): index for index, module in self._modules}
         for path, module in self.layers:
-            words = [self._unseen.get(id(module), "")]
+            reasons = [self._unseen.get(id(module), "")]
             if self._recorder.elsewhere[indices[id(module)]]:
-                words.append("it was called in another thread too, where it is not timed")
-            elif not any(run.of_path.get(path) for run in runs) and not (module._modules or words[0]):
-                words.append("it was not called; where its weights are used, the layer around it has the time")
+                reasons.append("it was called in another thread too, where it is not timed")
+            elif not any(run.of_path.get(path) for run in runs) and not (module._modules or reasons[0]):
+                reasons.append("it was not called; where its weights are used, the layer around it has the time")
             if _is_frozen(module) and _has_no_nodes(path, [run for run in backward if run is not None]):
-                words.append("it has no backward pass: its weights are frozen, and nothing before it needs a gradient")
+                reasons.append(
+                    "it has no backward pass: its weights are frozen, and nothing before it needs a gradient"
+                )
             if not path:
-                words.append(self._clock.note)
-            remarks[path] = list(filter(None, words))
+                reasons.append(self._clock.note)
+            remarks[path] = list(filter(None, reasons))
         return remarks
 
     # What the recorder calls ---------------------------------------------------------------------------------------
@@ -165,7 +167,7 @@ class TorchLayerTimer(LayerTimer):
         self._note(Kind.SKIP)
 
     def _results(self, output: Any) -> Iterator[torch.Tensor]:
-        yield from (found for found in reachable((output,)) if isinstance(found, torch.Tensor))
+        yield from (tensor for tensor in reachable((output,)) if isinstance(tensor, torch.Tensor))
         if not torch.is_grad_enabled():
             return
         for _, module in self._modules:

@@ -31,15 +31,15 @@ def layered(program: torch.export.ExportedProgram) -> nn.Module:
     Inputs may be passed by position or by name, whichever way the program was exported. A call with other inputs raises
     `TypeError`, which names those that the program takes.
     """
-    about = program.graph_module.meta
-    before = dict(about)
+    metadata = program.graph_module.meta
+    before = dict(metadata)
     try:
         with warnings.catch_warnings(), torch.no_grad(), _Sharing():  # type: ignore[no-untyped-call]
             warnings.filterwarnings("ignore", category=FutureWarning, message=r"`isinstance\(treespec")  # torch's own
             module = torch.export.unflatten(program)
     finally:
-        about.clear()
-        about.update(before)
+        metadata.clear()
+        metadata.update(before)
     flattened: Any = module.process_forward_inputs
 
     def process_forward_inputs(*args: Any, **kwargs: Any) -> Any:

@@ -106,9 +106,9 @@ class Inventory:
         """
         changeable: list[Any] = []
         tensors: list[torch.Tensor] = []
-        met: dict[int, int] = {}
+        visited: dict[int, int] = {}
         for module, attributes in zip(self.modules, self.further_attributes, strict=True):
-            for value in reachable(attributes, met={} if self.holds_keras else met) if attributes else ():
+            for value in reachable(attributes, visited={} if self.holds_keras else visited) if attributes else ():
                 if not isinstance(value, torch.Tensor):
                     changeable.append(value)
                 elif not (value.is_meta and self.holds_keras and is_keras(module)):

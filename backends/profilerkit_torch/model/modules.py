@@ -82,13 +82,13 @@ def further_attributes(module: nn.Module) -> dict[str, Any]:
     }
 
 
-def reachable(container: Any, depth: int = _DEPTH, met: dict[int, int] | None = None) -> Iterator[Any]:
+def reachable(container: Any, depth: int = _DEPTH, visited: dict[int, int] | None = None) -> Iterator[Any]:
     """Yield the containers and tensors that a module's attributes lead to.
 
-    Of plain objects that is their ``__dict__``; one that has ``__slots__`` is yielded itself. ``met`` has how far what
-    was met was followed: nothing is followed twice, in several calls with one ``met`` either.
+    Of plain objects that is their ``__dict__``; one that has ``__slots__`` is yielded itself. ``visited`` has by ``id``
+    how far each value was followed: none is followed twice, also in several calls with one ``visited``.
     """
-    met = {} if met is None else met
+    visited = {} if visited is None else visited
     for value in container.values() if isinstance(container, dict) else container:
         if type(value) in _NOWHERE:
             continue
@@ -101,14 +101,14 @@ def reachable(container: Any, depth: int = _DEPTH, met: dict[int, int] | None = 
             continue
         else:
             holder, inside = _parts(value)
-        if holder is None or met.get(id(holder), 0) >= depth:
+        if holder is None or visited.get(id(holder), 0) >= depth:
             continue
-        met[id(holder)] = depth
+        visited[id(holder)] = depth
         yield holder
         if holder is value and hasattr(value, "__dict__"):
             yield value.__dict__
         if depth > 1 and len(inside) <= _LONG:
-            yield from reachable(inside, depth - 1, met)
+            yield from reachable(inside, depth - 1, visited)
 
 
 def _parts(value: Any) -> tuple[Any, Any]:
@@ -184,12 +184,12 @@ def named_parameters_of(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
         yield from model.named_parameters()
         return
     mirrors = {id(child) for module in modules for name, child in module._modules.items() if is_mirror(name, module)}
-    met: set[int] = set()
+    visited: set[int] = set()
     for module in modules:
         parameters = () if id(module) in mirrors else module._parameters.items()
         for name, tensor in (*parameters, *keras_parameters(module)):
-            if tensor is not None and id(tensor) not in met:
-                met.add(id(tensor))
+            if tensor is not None and id(tensor) not in visited:
+                visited.add(id(tensor))
                 yield name, tensor
 
 

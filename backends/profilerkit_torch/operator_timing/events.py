@@ -184,25 +184,31 @@ class _Walk:
             stack[-1].inside += done.event.end - done.event.start
         return done
 
-    def _opened(self, event: Event, order: int, around: _Open | None) -> _Open:
+    def _opened(self, event: Event, order: int, enclosing: _Open | None) -> _Open:
         # In another thread only what the model runs is followed.
-        layer = around.layer if around else None if event.thread == self._main else ""
-        is_backward = around is not None and around.is_backward
+        layer = enclosing.layer if enclosing else None if event.thread == self._main else ""
+        is_backward = enclosing is not None and enclosing.is_backward
         if event.kind is EventKind.LAYER:
             return _Open(event, order, event.name, is_backward)
         if event.kind is EventKind.NODE:
-            return self._node(event, order, around)
-        outer = around if around is not None and around.event.kind is not EventKind.NODE and around.row else None
+            return self._node(event, order, enclosing)
+        outer = (
+            enclosing
+            if enclosing is not None and enclosing.event.kind is not EventKind.NODE and enclosing.row
+            else None
+        )
         if event.kind is EventKind.RANGE:
-            return _Open(event, order, layer, is_backward, around.row if outer and around else None, outer)
+            return _Open(event, order, layer, is_backward, enclosing.row if outer and enclosing else None, outer)
         if event.number >= 0:
             self._note_maker(event, layer)
         row = outer.row if outer is not None else self._row(event.name, layer, is_backward)
         return _Open(event, order, layer, is_backward, row, _nearest_operator(outer))
 
-    def _node(self, event: Event, order: int, around: _Open | None) -> _Open:
-        if around is not None and around.event.kind is EventKind.NODE and around.event.name == event.name:
-            return _Open(event, order, around.layer, True, around.row, around)  # inside the engine's work around it
+    def _node(self, event: Event, order: int, enclosing: _Open | None) -> _Open:
+        if enclosing is not None and enclosing.event.kind is EventKind.NODE and enclosing.event.name == event.name:
+            return _Open(
+                event, order, enclosing.layer, True, enclosing.row, enclosing
+            )  # inside the engine's work around it
         layer = self._layer_of(event)
         self._last_node[event.thread] = layer
         return _Open(event, order, layer, True, self._row(event.name, layer, True))

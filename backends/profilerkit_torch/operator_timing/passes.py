@@ -110,7 +110,7 @@ def _timed(
         ledger = OperatorLedger(phase, on_device, _is_free)
         layers = LayerStack(model)
         done, at_once = 0, 1
-        is_compiled = any("torch.compile" in why for why in unseen_layers(model).values())
+        is_compiled = any("torch.compile" in reason for reason in unseen_layers(model).values())
 
         def in_one() -> None:
             with record_function(_LAYER):
@@ -175,11 +175,13 @@ def _ranges(layers: LayerStack) -> Iterator[None]:
 
 def _activities(devices: set[str]) -> tuple[list[ProfilerActivity], bool]:
     """Return what the profiler is to watch, and whether it sees what operators do on the device."""
-    seen = {"cuda": ProfilerActivity.CUDA, "xpu": ProfilerActivity.XPU}
-    unseen = sorted(devices - {"cpu", *seen})
-    if unseen:
-        raise NotOfferedError(f"torch's profiler does not time what operators do on {unseen[0]}; use layer_times there")
-    further = [seen[name] for name in sorted(devices & seen.keys())]
+    supported = {"cuda": ProfilerActivity.CUDA, "xpu": ProfilerActivity.XPU}
+    unsupported = sorted(devices - {"cpu", *supported})
+    if unsupported:
+        raise NotOfferedError(
+            f"torch's profiler does not time what operators do on {unsupported[0]}; use layer_times there"
+        )
+    further = [supported[name] for name in sorted(devices & supported.keys())]
     return [ProfilerActivity.CPU, *further], bool(further)
 
 

@@ -163,7 +163,9 @@ def without_hooks_once_accumulated(parameters: Iterable[Any]) -> Iterator[None]:
 
     It has the mapping itself; to take that off the parameter changes nothing for it.
     """
-    hooks = [mapping for each in parameters if (mapping := getattr(each, "_post_accumulate_grad_hooks", None))]
+    hooks = [
+        mapping for parameter in parameters if (mapping := getattr(parameter, "_post_accumulate_grad_hooks", None))
+    ]
     contents = [dict(mapping) for mapping in hooks]
 
     def hand_back() -> None:

@@ -66,7 +66,7 @@ def _zero_weights(model: nn.Module) -> tuple[int, int]:
             mask = module._buffers.get(f"{name.removesuffix('_orig')}_mask") if name.endswith("_orig") else None
             value = parameter.detach() if mask is None else parameter.detach() * mask
             counts[id(parameter)] = _nonzero(value)[0], value.numel()
-    elements = sum(every for _, every in counts.values())
+    elements = sum(total for _, total in counts.values())
     return elements - sum(nonzero for nonzero, _ in counts.values()), elements
 
 
@@ -147,7 +147,7 @@ class _Nonzero(TorchDispatchMode):
         factors = (tensor for tensor in _factors(func, args, arguments) if tensor.dim() > 1 and self._is_weight(tensor))
         counts = [_nonzero(tensor) for tensor in factors]
         result = func(*args, **kwargs)
-        self._shares[index] = sum(nonzero for nonzero, _ in counts), sum(every for _, every in counts)
+        self._shares[index] = sum(nonzero for nonzero, _ in counts), sum(total for _, total in counts)
         made = list(tensors_in(result))
         if any(map(self._activations.holds, arguments)):
             for tensor in made:
@@ -163,8 +163,8 @@ class _Nonzero(TorchDispatchMode):
     def with_nonzero_macs(self, operators: tuple[OpRecord, ...]) -> Iterator[OpRecord]:
         """Yield the operators with the multiply-accumulates of their nonzero weights alone."""
         for index, operator in enumerate(operators):
-            nonzero, every = self._shares.get(index, (0, 0))
-            macs = operator.macs * nonzero // every if every else operator.macs
+            nonzero, total = self._shares.get(index, (0, 0))
+            macs = operator.macs * nonzero // total if total else operator.macs
             yield replace(operator, macs=macs, flops=operator.flops - Cost.of_macs(operator.macs - macs).flops)
 
 

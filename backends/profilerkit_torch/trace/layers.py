@@ -132,12 +132,14 @@ class LayerStack(CallStack):
         self.begin(module)
         self.on_enter(module, self.current, self.current_call)
 
-    def _leave(self, module: nn.Module, *seen: Any) -> None:
+    def _leave(self, module: nn.Module, *arguments: Any) -> None:
         if not self.is_innermost(module) or get_ident() != self._thread:
             return
-        finished = len(seen) == 3
-        args, output = seen[0], seen[-1]
-        inputs = infos_in((args, seen[1]) if finished and seen[1] else args)  # torch leaves kwargs out after an error
+        finished = len(arguments) == 3
+        args, output = arguments[0], arguments[-1]
+        inputs = infos_in(
+            (args, arguments[1]) if finished and arguments[1] else args
+        )  # torch leaves kwargs out after an error
         call = self.calls[self.current][self.current_call] = LayerCall(inputs, infos_in(output), self.caller)
         self.on_leave(module, call, finished)
         self.end()

@@ -137,17 +137,17 @@ def _on_fake(model: nn.Module, inputs: ModelInputs, kind: InferencePass, errors:
 
 def _for_real(model: nn.Module, inputs: ModelInputs, kind: InferencePass, errors: list[Exception]) -> ModelTrace:
     """Trace a real run, which no model can refuse; what it writes to is written back."""
-    left = next((error for error in errors if isinstance(error, LeftBehindError)), None)
+    left_behind = next((error for error in errors if isinstance(error, LeftBehindError)), None)
     if not can_run(model):
-        if left is None:
+        if left_behind is None:
             raise errors[0]
-        return replace(left.trace, notes=(*left.trace.notes, str(left)))
-    why = str(left) if left else f"on shapes alone {_first_line(errors[0])}"
-    if left is not None and kind.grad_mode is torch.inference_mode:  # whose tensors could not be trained on
+        return replace(left_behind.trace, notes=(*left_behind.trace.notes, str(left_behind)))
+    reason = str(left_behind) if left_behind else f"on shapes alone {_first_line(errors[0])}"
+    if left_behind is not None and kind.grad_mode is torch.inference_mode:  # whose tensors could not be trained on
         kind = InferencePass(torch.no_grad)
     placed = on_device(inputs, device_of(model))
     trace = traced(model, placed, StandIns("a real run", None, lambda leaf: leaf), kind)
-    note = f"counted in a real run: {why}"
+    note = f"counted in a real run: {reason}"
     return replace(trace, notes=(*trace.notes, note))
 
 

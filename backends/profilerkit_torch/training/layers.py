@@ -80,7 +80,7 @@ class TrainingRecorder(Recorder):
         self._owners: dict[int, str] = {}
         self._most = -1
         self._parts: dict[str, int] = {}
-        self._left: int | None = None
+        self._left_bytes: int | None = None
         #: The node at which each layer with a formula of the user's began.
         self._formulas_from: list[int] = []
 
@@ -96,7 +96,7 @@ class TrainingRecorder(Recorder):
         self.phase, self.live.part = "backward", "other"
         with self.layers.apart():
             yield
-        self._left = self.live.total
+        self._left_bytes = self.live.total
 
     def has_gradient(self, parameter: torch.Tensor) -> None:
         """Note that a parameter's gradient is there to stay."""
@@ -107,7 +107,7 @@ class TrainingRecorder(Recorder):
         """Return the memory timeline, with what the bytes at its peak are for."""
         timeline = self._parts or self.live.parts  # without any operator the inputs are all there is
         parts = {name: timeline.get(name, 0) for name in ("inputs", "activations", "gradients", "other")}
-        return replace(super().timeline(weight_bytes, input_bytes), parts=parts, left_bytes=self._left)
+        return replace(super().timeline(weight_bytes, input_bytes), parts=parts, left_bytes=self._left_bytes)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Record the operator where it belongs."""

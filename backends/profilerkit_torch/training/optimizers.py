@@ -123,8 +123,8 @@ def _bytes_of(state: Any) -> int:
 
 
 def _distinct(tensors: Iterable[torch.Tensor]) -> Iterator[torch.Tensor]:
-    met: set[int] = set()
+    visited: set[int] = set()
     for tensor in tensors:
-        if id(tensor) not in met:
-            met.add(id(tensor))
+        if id(tensor) not in visited:
+            visited.add(id(tensor))
             yield tensor

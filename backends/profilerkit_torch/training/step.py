@@ -160,10 +160,10 @@ def _differentiated(outputs: Any) -> Iterator[torch.Tensor]:
     if isinstance(loss, torch.Tensor) and loss.requires_grad and loss.numel() == 1:
         yield loss
         return
-    met: set[int] = set()
+    visited: set[int] = set()
     for tensor in tensors_in(outputs, lambda value: isinstance(value, torch.Tensor)):
-        if tensor.requires_grad and id(tensor) not in met:
-            met.add(id(tensor))
+        if tensor.requires_grad and id(tensor) not in visited:
+            visited.add(id(tensor))
             yield tensor
 
 

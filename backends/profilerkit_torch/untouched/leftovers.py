@@ -151,8 +151,8 @@ def names_in(code: CodeType) -> tuple[frozenset[str], bool]:
 
     Those of the functions and classes in it are among them.
     """
-    inner = [names_in(each) for each in code.co_consts if type(each) is CodeType]
-    assigns = STORE_GLOBAL in code.co_code[::2] or any(each for _, each in inner)
+    inner = [names_in(constant) for constant in code.co_consts if type(constant) is CodeType]
+    assigns = STORE_GLOBAL in code.co_code[::2] or any(constant for _, constant in inner)
     return frozenset(code.co_names).union(*(names for names, _ in inner)), assigns
 
 
@@ -208,12 +208,12 @@ def _fill(cell: CellType, content: Any) -> None:
 
 def without_frames(error: Exception) -> Exception:
     """Return an error that has let go of its frames: they hold tensors of the pass that failed."""
-    seen: set[int] = set()
+    visited: set[int] = set()
     waiting: list[BaseException | None] = [error]
     while waiting:
         link = waiting.pop()
-        if link is not None and id(link) not in seen:
-            seen.add(id(link))
+        if link is not None and id(link) not in visited:
+            visited.add(id(link))
             link.__traceback__ = None
             waiting += [link.__cause__, link.__context__]
     return error

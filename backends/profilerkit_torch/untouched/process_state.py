@@ -21,9 +21,9 @@ Setting = tuple[Callable[[], Any], Callable[[Any], Any]]
 def for_each(function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> None:
     """Call a function with each of these, also where one call raises; its error is raised when all are done."""
     errors: list[Exception] = []
-    for each in arguments:
+    for values in arguments:
         try:
-            function(*each)
+            function(*values)
         except Exception as error:
             errors.append(error)
     if errors:
@@ -108,10 +108,10 @@ def _top_saved_tensors_hooks() -> Any:
 
 #: Where hooks for all modules and all optimizers are kept.
 _MODULE_HOOKS: tuple[dict[Any, Any], ...] = tuple(
-    held
+    hooks
     for owner in (torch_module, torch_optimizer)
-    for name, held in vars(owner).items()
-    if name.startswith("_global_") and isinstance(held, dict)
+    for name, hooks in vars(owner).items()
+    if name.startswith("_global_") and isinstance(hooks, dict)
 )
 
 

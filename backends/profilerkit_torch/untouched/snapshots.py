@@ -62,21 +62,21 @@ _NOT_OWN = frozenset(("torch", "keras", "numpy", *sys.stdlib_module_names)) - {"
 class SlotsSnapshot:
     """What an object keeps in the ``__slots__`` of its class."""
 
-    __slots__ = ("found", "values")
+    __slots__ = ("owner", "values")
 
     def __init__(self, owner: Any, slots: Iterable[Any]) -> None:
-        self.found = owner
+        self.owner = owner
         self.values = [(slot, in_slot(slot, owner)) for slot in slots]
 
     def restore(self) -> None:
         """Put back what has changed."""
         for slot, value in self.values:
-            if in_slot(slot, self.found) is value:
+            if in_slot(slot, self.owner) is value:
                 continue
             if value is EMPTY:
-                slot.__delete__(self.found)
+                slot.__delete__(self.owner)
             else:
-                slot.__set__(self.found, value)
+                slot.__set__(self.owner, value)
 
 
 _standard = itemgetter(*STANDARD)
