@@ -333,10 +333,10 @@ def test_a_program_takes_its_inputs_by_place_and_by_name(args: Any, kwargs: Any,
 @pytest.mark.parametrize(
     ("inputs", "said"),
     [
-        (ModelInputs(x()), "exported for the inputs x, mask; it got 1 by place, and by name: none"),
-        (ModelInputs(x(), x(), x()), "exported for the inputs x, mask; it got 3 by place, and by name: none"),
-        (ModelInputs(x(), x=x()), "exported for the inputs x, mask; it got 1 by place, and by name: x"),
-        (ModelInputs(x(), masc=x()), "exported for the inputs x, mask; it got 1 by place, and by name: masc"),
+        (ModelInputs(x()), "exported for the inputs x, mask; it got 1 by position, and by name: none"),
+        (ModelInputs(x(), x(), x()), "exported for the inputs x, mask; it got 3 by position, and by name: none"),
+        (ModelInputs(x(), x=x()), "exported for the inputs x, mask; it got 1 by position, and by name: x"),
+        (ModelInputs(x(), masc=x()), "exported for the inputs x, mask; it got 1 by position, and by name: masc"),
     ],
 )
 def test_a_program_says_which_inputs_it_takes(

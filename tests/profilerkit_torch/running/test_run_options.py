@@ -243,7 +243,7 @@ def test_autocast_lowers_the_precision_of_each_pass_anew(autocast: Any, dtype: t
         ("float33", r"autocast='float33': give True, or a dtype such as torch.bfloat16 or 'bfloat16'"),
         ("nn", r"autocast='nn': give True, or a dtype"),
         (16, "autocast=16: give True, or a dtype"),
-        (torch.float64, r"autocast=torch.float64: torch \S+ does not do that on cpu"),
+        (torch.float64, r"autocast=torch.float64: torch \S+ does not support that on cpu"),
     ],
 )
 def test_what_autocast_does_not_do(autocast: Any, message: str) -> None:
