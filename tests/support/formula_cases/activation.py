@@ -37,13 +37,16 @@ def cases() -> Iterator[Case]:
     yield case(lambda: activation.softplus_gradient(2), SIGMOID=2, MULTIPLY=2)
     yield case(lambda: activation.softsign_gradient(2), ABSOLUTE=2, ADD=2, POWER=2, DIVIDE=2)
     yield case(lambda: activation.log_sigmoid_gradient(2), NEGATE=2, SIGMOID=2, MULTIPLY=2)
-    yield case(lambda: activation.hard_sigmoid_gradient(2), COMPARE=2, DIVIDE=2)
-    yield case(lambda: activation.hard_swish_gradient(2), COMPARE=4, DIVIDE=2, ADD=2, MULTIPLY=2)
+    yield case(lambda: activation.hard_sigmoid_gradient(2), ELEMENTARY_GRADIENT=2, DIVIDE=2)
+    # dy * h; dy * x, / 6, through relu6; the sum of both
+    yield case(lambda: activation.hard_swish_gradient(2), MULTIPLY=4, DIVIDE=2, ELEMENTARY_GRADIENT=2, ADD=2)
     yield case(lambda: activation.silu_gradient(2), SIGMOID=2, MULTIPLY=6, ADD=2, SUBTRACT=2)
     # t: softplus, tanh; x * sigmoid(x), * (1 - t * t); t +, dy *
     yield case(lambda: activation.mish_gradient(1), EXP=1, ADD=2, LOG=1, TANH=1, MULTIPLY=4, SIGMOID=1, SUBTRACT=1)
     # p: x / sqrt(2), erf, 1 +, 0.5 *; k * exp(-0.5 * x * x): power, times -0.5, exp, times k; x *, p +, dy *
     yield case(lambda: activation.gelu_gradient(1), DIVIDE=1, ERF=1, ADD=2, MULTIPLY=5, POWER=1, EXP=1)
+    # 1 + t, times dy, 0.5 *; dy * 0.5 x, through tanh, k *; 0.044715 *, 3 *, x ** 2, *; two sums
+    yield case(lambda: activation.gelu_gradient(1, approximate=True), MULTIPLY=7, ELEMENTARY_GRADIENT=1, POWER=1, ADD=2)
     yield case(lambda: activation.logit_gradient(2), SUBTRACT=2, MULTIPLY=2, DIVIDE=2)
     yield case(lambda: activation.glu_gradient(2), MULTIPLY=4, ELEMENTARY_GRADIENT=2)
     yield case(lambda: activation.softmax_gradient(2), MULTIPLY=4, ADD=2, SUBTRACT=2)
