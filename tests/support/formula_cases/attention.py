@@ -22,6 +22,14 @@ def cases() -> Iterator[Case]:
     # macs 32 * 4 * 4 + 60 * (2 + 2)
     macs = 32 * 16 + 60 * 4
     yield case(lambda: attention.multi_head_attention(2, 3, 5, 4, 2), macs, MULTIPLY=60, ADD=60 + 32 * 4, **scores(60))
+    # 3 samples: rows 3 * 2 * (3 + 5) = 48, scores 3 * 2 * 3 * 5 = 90
+    yield case(
+        lambda: attention.multi_head_attention(3, 3, 5, 4, 2),
+        48 * 16 + 90 * 4,
+        MULTIPLY=90,
+        ADD=90 + 48 * 4,
+        **scores(90),
+    )
     yield case(
         lambda: attention.multi_head_attention(2, 3, 5, 4, 2, has_mask=True),
         macs,

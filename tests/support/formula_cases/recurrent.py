@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from profilerkit.costs import recurrent
+from profilerkit.costs import Cost, convention, recurrent
 
 from .case import Case, case
 
@@ -19,6 +19,10 @@ def cases() -> Iterator[Case]:
         counts = Counter({name: 3 * 4 * count for name, count in takes.items()})
         counts["ADD"] += 3 * 7
         yield case(lambda kind=kind: recurrent.layers(kind, 3, 11, 7, 4), 33, **counts)  # type: ignore[misc]
+    # the gates by name: input, forget, candidate, output; reset, update, candidate; one
+    for kind, count in {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}.items():
+        yield case(lambda kind=kind: Cost(0, recurrent.GATES[kind] * convention.ADD), ADD=count)  # type: ignore[misc]
+        yield case(lambda kind=kind: Cost(0, recurrent.gates(kind)), **kinds[kind])  # type: ignore[misc]
     cell = {**gru, "MULTIPLY": 2}
     yield case(lambda: recurrent.layers("gru", 1, 11, 0, 1, cell=True), 11, **cell)
     yield case(lambda: recurrent.layers("lstm", 1, 11, 0, 1, cell=True), 11, **lstm)
