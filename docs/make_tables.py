@@ -121,10 +121,15 @@ def torch_gelu() -> str:
 
 
 def torch_gradients() -> str:
-    from profilerkit_torch.costs import activation
+    from profilerkit.costs import activation
+    from profilerkit_torch.costs import activation as torch_activation
     from profilerkit_torch.costs import loss as torch_loss
 
-    return of_operators({**activation._GRADIENTS, **torch_loss._GRADIENTS}.items())
+    gelu = {
+        "gelu_backward": activation.gelu_gradient,
+        "gelu_backward(approximate='tanh')": partial(activation.gelu_gradient, approximate=True),
+    }
+    return of_operators({**torch_activation._GRADIENTS, **gelu, **torch_loss._GRADIENTS}.items())
 
 
 def torch_reductions() -> str:

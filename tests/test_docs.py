@@ -1,10 +1,6 @@
 """The documentation tells the truth: its examples run and print what it says, and nothing public is left out of it.
 
-All python blocks of a file run in order, in one namespace and in a folder of their own. A comment before a block says
-more about it: ``.. output`` is what the python block above it prints, ``.. file: NAME`` is written to that file instead
-of run. In a console block every line ``$ profilerkit ...`` runs; what follows it is what it prints.
-
-``.. needs: PACKAGE`` below the title of a section, or of a page, leaves its blocks out where the package is missing.
+How the examples of a page are run is told in ``docs/make_outputs.py``, which writes what they print into the pages.
 """
 
 from __future__ import annotations
@@ -12,20 +8,14 @@ from __future__ import annotations
 import inspect
 import os
 import re
-import shlex
 import sys
-import textwrap
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
+from contextlib import suppress
 from importlib import import_module
-from importlib.util import find_spec
-from io import StringIO
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import click
 import pytest
-from click.testing import CliRunner
 
 from profilerkit import Backend, BackendNotInstalledError, Comparison, compare, hookspecs
 from profilerkit.cli import COMMANDS, cli
@@ -36,132 +26,27 @@ from profilerkit_metrics import ComputeEvalMetric
 pytest.importorskip("torch")
 import torch
 
-from profilerkit_torch.costs import scoped_costs
-
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.rst", *sorted(DOCS.glob("*.rst"))]
-
-#: A line with one of these differs from run to run; only the words before its first number are compared.
-VARYING = re.compile(
-    r"\d ?(ns|µs|ms|s|samples/s)\b|Time  |Throughput|samples/s|MACs/s|0\.\d+ of the|torch \d|profilerkit \d"
-)
-
-
-#: What titles are underlined with, from the page's own to those of the innermost sections.
-UNDERLINES = "=-~"
-
-
-class Block(NamedTuple):
-    """A code block of a page: its language, the comment before it, its first line, its code, what its section needs."""
-
-    language: str
-    comment: str
-    line: int
-    code: str
-    needs: frozenset[str]
-
-    @property
-    def can_run(self) -> bool:
-        """Whether all that its section needs is installed."""
-        return all(find_spec(package) is not None for package in self.needs)
-
-
-def blocks_of(text: str) -> Iterator[Block]:
-    """Yield the code blocks of a page in reStructuredText."""
-    lines = text.splitlines()
-    needs: list[str] = []  # of the section that a line is in, and of those around it
-    for number, line in enumerate(lines):
-        if re.fullmatch(rf"([{re.escape(UNDERLINES)}])\1+", line) and lines[number - 1].strip():
-            needs = [*needs[: UNDERLINES.index(line[0])], ""]
-        elif line.startswith(".. needs: "):
-            needs[-1] = line.removeprefix(".. needs: ")
-        found = re.fullmatch(r"( *)\.\. code-block:: *(\w+)", line)
-        if not found:
-            continue
-        inside = f"{found[1]} "
-        end = number + 1
-        while end < len(lines) and (not lines[end].strip() or lines[end].startswith(inside)):
-            end += 1
-        option = re.compile(r" +:[\w-]+:|$")
-        first = next(each for each in range(number + 1, end) if not option.match(lines[each]))
-        before = next((each.strip() for each in reversed(lines[:number]) if each.strip()), "")
-        comment = before.removeprefix(".. ") if re.match(r"\.\. (output|file: \S+)$", before) else ""
-        code = textwrap.dedent("\n".join(lines[first:end])).strip("\n") + "\n"
-        yield Block(found[2], comment, first + 1, code, frozenset(filter(None, needs)))
-
-
-def essence(output: str) -> list[str]:
-    """Return the lines of an output without what may differ from run to run: times, widths of columns."""
-    kept = []
-    for line in output.splitlines():
-        if "noisy" in line:
-            continue
-        words = re.split(r"[\d≥-]", line)[0] if VARYING.search(line) else line
-        if words.strip() and not re.fullmatch(r"[\s─-]+", words):
-            kept.append(" ".join(words.split()))
-    return [line for line in kept if line]
-
-
-class Page:
-    """Runs the blocks of one page."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.namespace: dict[str, Any] = {"__name__": "__main__"}
-        self.printed = ""
-
-    def run(self, block: Block) -> None:
-        if block.comment.startswith("file: "):
-            Path(block.comment.removeprefix("file: ")).write_text(block.code, encoding="utf-8")
-        elif block.comment == "output":
-            assert essence(self.printed) == essence(block.code), f"{self.path.name}:{block.line} prints something else"
-        elif block.language == "python":
-            code = compile("\n" * (block.line - 1) + block.code, str(self.path), "exec")
-            with redirect_stdout(StringIO()) as printed:
-                exec(code, self.namespace)
-            self.printed = printed.getvalue()
-        elif block.language == "console":
-            self.console(block)
-
-    def console(self, block: Block) -> None:
-        for part in re.split(r"^\$ ", block.code, flags=re.MULTILINE):
-            command, _, expected = part.partition("\n")
-            if not command.startswith("profilerkit"):
-                continue
-            arguments, _, target = command.partition(" > ")
-            result = CliRunner().invoke(cli, shlex.split(arguments)[1:], prog_name="profilerkit")
-            assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-            if target:
-                Path(target).write_text(result.stdout, encoding="utf-8")
-            if expected.strip():
-                assert essence(result.output) == essence(expected), f"{self.path.name}: $ {command}"
-
-
-@contextmanager
-def scoped_formulas() -> Iterator[None]:
-    """Forget at the end what formulas a page gave to the backends."""
-    with ExitStack() as scopes:
-        scopes.enter_context(scoped_costs())
-        if find_spec("tensorflow") is not None:
-            scopes.enter_context(import_module("profilerkit_tensorflow.costs").scoped_costs())
-        yield
+sys.path.insert(0, str(DOCS))
+make_outputs = import_module("make_outputs")
+sys.path.remove(str(DOCS))
+PAGES = make_outputs.PAGES
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_examples_run_and_print_what_the_page_says(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("COLUMNS", make_outputs.COLUMNS)
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])  # as where Python is started
-    page = Page(path)
-    try:
-        with scoped_formulas():
-            for block in blocks_of(path.read_text(encoding="utf-8")):
-                if block.can_run:
-                    page.run(block)
-    finally:
-        for written in tmp_path.glob("*.py"):
-            sys.modules.pop(written.stem, None)
+    page = make_outputs.Page(path)
+    page.run()
+    for block, printed in page.differences:
+        assert make_outputs.essence(printed) == make_outputs.essence(block.code), (
+            f"{path.name}:{block.line} prints something else: run python docs/make_outputs.py {path.name}, and read "
+            "what it changed"
+        )
+    assert not page.differences
 
 
 def test_readme_is_plain_restructuredtext() -> None:
@@ -175,9 +60,9 @@ STATIC = ["total_params", "trainable_params", "model_size", "macs", "flops", "me
 
 
 def assert_readme_shows_counts_of(demo: Comparison) -> None:
-    counts = [line for line in essence(str(demo)) if re.search(r"\dx$", line)]
+    counts = [line for line in make_outputs.essence(str(demo)) if re.search(r"\dx$", line)]
     assert len(counts) == len(STATIC)
-    assert set(counts) <= set(essence((ROOT / "README.rst").read_text(encoding="utf-8")))
+    assert set(counts) <= set(make_outputs.essence((ROOT / "README.rst").read_text(encoding="utf-8")))
 
 
 def test_readme_shows_what_the_demo_prints(monkeypatch: pytest.MonkeyPatch) -> None:

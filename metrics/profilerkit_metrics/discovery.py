@@ -45,7 +45,9 @@ def default_functions() -> list[ProfilerFunction]:
     """Return what profilers have by default: every function that is made without arguments.
 
     Of functions with common keys the one with most of them is meant. First comes what follows from the trace, then what
-    uses the model, then what follows from other metrics; what is computed on demand comes last.
+    uses the model, then what follows from other metrics; what is computed on demand comes last. Within each of these
+    the functions with most keys come first, so that a new metric does not move the established ones, whatever its file
+    is called.
     """
     found = _found(tuple(import_module(_PACKAGE).__path__))
     return [each() if isinstance(each, type) else each for each in found]
@@ -57,7 +59,7 @@ def _found(path: tuple[str, ...]) -> tuple[type[ProfilerFunction] | ProfilerFunc
     made = [function for module in modules() for function in _functions(module)]
     keys = {id(function): {key.NAME for key in function.bounded_keys()} for _, function in made}
     whole = [each for each in made if not any(keys[id(each[1])] < others for others in keys.values())]
-    ordered = sorted(whole, key=lambda each: (each[1].ON_DEMAND, _level(each[1])))
+    ordered = sorted(whole, key=lambda each: (each[1].ON_DEMAND, _level(each[1]), -len(keys[id(each[1])])))
     return tuple(member for member, _ in ordered)
 
 

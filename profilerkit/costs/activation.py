@@ -152,14 +152,14 @@ def log_sigmoid_gradient() -> int:
 
 @per_element
 def hard_sigmoid_gradient() -> int:
-    """``dy / 6`` where x is inside the bounds."""
-    return c.COMPARE + c.DIVIDE
+    """``d(relu6)(x + 3) * dy / 6``."""
+    return c.ELEMENTARY_GRADIENT + c.DIVIDE
 
 
 @per_element
 def hard_swish_gradient() -> int:
-    """``dy * (x / 3 + 0.5)`` between the bounds."""
-    return 2 * c.COMPARE + c.DIVIDE + c.ADD + c.MULTIPLY
+    """``dy * h + d(relu6)(x + 3) * dy * x / 6`` of the hard sigmoid ``h`` of the forward pass."""
+    return c.MULTIPLY + (c.ELEMENTARY_GRADIENT + c.MULTIPLY + c.DIVIDE) + c.ADD
 
 
 @per_element
@@ -176,8 +176,17 @@ def mish_gradient() -> int:
 
 
 @per_element
-def gelu_gradient() -> int:
-    """``dy * (p + x * k * exp(-0.5 * x * x))`` of ``p = 0.5 * (1 + erf(x / sqrt(2)))``; the approximate one as well."""
+def gelu_gradient(approximate: bool = False) -> int:
+    """``dy * (p + x * k * exp(-0.5 * x * x))``; approximate ``0.5 * dy * (1 + t) + du * (1 + 0.044715 * 3 * x ** 2)``.
+
+    Here ``p = 0.5 * (1 + erf(x / sqrt(2)))``. ``t`` is the tanh of the forward pass, and ``du`` is ``k`` times the
+    gradient of that tanh for ``dy * 0.5 * x``.
+    """
+    if approximate:
+        by_factor = 2 * c.MULTIPLY  # 0.5 * dy * (1 + t), where 1 + t is the forward pass's too
+        by_tanh = c.MULTIPLY + c.ELEMENTARY_GRADIENT + c.MULTIPLY  # of dy * (0.5 * x), times k
+        by_cube = c.MULTIPLY + c.MULTIPLY + c.POWER + c.MULTIPLY  # times 0.044715, times 3, times x ** 2
+        return by_factor + by_tanh + by_cube + 2 * c.ADD
     probability = c.DIVIDE + c.ERF + c.ADD + c.MULTIPLY
     density = c.POWER + c.MULTIPLY + c.EXP + c.MULTIPLY
     return probability + density + c.MULTIPLY + c.ADD + c.MULTIPLY

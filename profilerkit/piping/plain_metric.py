@@ -38,6 +38,7 @@ class PlainMetric(ProfilerFunction):
         self.__name__, self.__qualname__ = func.__name__, func.__qualname__
         self.__module__, self.__doc__ = func.__module__, func.__doc__
         self.__signature__ = inspect.signature(func)
+        self.__wrapped__ = func  # so that doctest runs the examples of its docstring
 
     def get_bounded_status_keys(self) -> type[Metric]:
         """Return its metric."""

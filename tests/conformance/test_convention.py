@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +93,57 @@ def test_one_constant_changes_every_operator_that_is_made_of_it(
             changed.setattr(convention, constant, value + 1)
             assert flops() - before == probe.takes.get(constant, 0), f"{constant} one more"
     assert flops() == before
+
+
+def test_every_backend_with_costs_of_operators_is_asked() -> None:
+    with_costs = {path.parent.name.removeprefix("profilerkit_") for path in (ROOT / "backends").glob("*/costs")}
+    assert with_costs == set(BACKENDS), "add a function to BACKENDS, and the probes that the backend has"
+
+
+def columns(table: str) -> tuple[list[str], list[list[str]]]:
+    """Return the headers of a table in reStructuredText, and its rows."""
+    rule, *lines = table.splitlines()
+    starts = [match.start() for match in re.finditer("=+", rule)]
+    cells = [
+        [line[start:end].strip() for start, end in zip(starts, [*starts[1:], None], strict=True)]
+        for line in lines
+        if line != rule
+    ]
+    return cells[0], cells[1:]
+
+
+def count_in(made_of: str, constant: str) -> int:
+    """Return how many of an elementary function a column "made of" names: "2 add, exp" has two additions."""
+    name = constant.lower().replace("_", " ")
+    match = re.search(rf"(?:^|, )(\d+ )?{name}(?:,|$)", made_of)
+    return int(match[1] or 1) if match else 0
+
+
+@pytest.mark.parametrize("constant", CONSTANTS)
+def test_one_constant_changes_the_tables_of_the_documentation(constant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each number by as many of the elementary function as the column beside it names, and no other."""
+    pytest.importorskip("torch")
+    pytest.importorskip("tensorflow")
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    pages = import_module("make_tables").PAGES
+    tables = [make for page in ("metrics.rst", "conventions.rst") for make in pages[page].values()]
+    before = [make() for make in tables]
+    monkeypatch.setattr(convention, constant, CONSTANTS[constant] + 1)
+    increased = 0
+    for old, make in zip(before, tables, strict=True):
+        if not old.startswith("="):
+            continue
+        headers, rows = columns(old)
+        for row, new in zip(rows, columns(make())[1], strict=True):
+            for column, header in enumerate(headers):
+                if not (row[column].isdigit() and new[column].isdigit()):
+                    assert new[column] == row[column]
+                    continue
+                assert headers[column + 1] in ("made of", "what it is"), header
+                expected = row[0] == f"``{constant}``" or count_in(row[column + 1], constant)
+                assert int(new[column]) - int(row[column]) == int(expected), row
+                increased += bool(expected)
+    assert increased, f"no table has {constant}"
 
 
 def test_every_constant_is_taken_by_something() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from formula_cases import distinct_constants
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("tensorflow")
@@ -17,6 +18,7 @@ keras = pytest.importorskip("keras")
 import torch.nn.functional as F  # noqa: E402 - torch comes first, or the tests are skipped
 
 from profilerkit import ModelInputs, profile  # noqa: E402
+from profilerkit.costs import convention  # noqa: E402
 
 SHAPE = (6, 4)
 ELEMENTS = 24
@@ -76,16 +78,33 @@ def _with_torchs_helpers(monkeypatch: pytest.MonkeyPatch, request: pytest.Fixtur
     monkeypatch.syspath_prepend(str(request.config.rootpath / "tests" / "torch"))
 
 
-@pytest.mark.parametrize("name", LAYERS)
+@pytest.fixture(params=["as they are", "each of its own"])
+def constants(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The constants of the convention, and values of which no two sums are equal: whichever is changed, both agree."""
+    if request.param == "each of its own":
+        distinct_constants(monkeypatch)
+    return str(request.param)
+
+
+@pytest.mark.usefixtures("constants")
+@pytest.mark.parametrize("name", [name for name in LAYERS if name != "gelu"])
 def test_a_layer_and_its_gradient_cost_the_same(name: str) -> None:
     of_keras, of_torch = LAYERS[name]
     assert step_of_keras(keras.layers.Activation(of_keras)) - step_of_keras() == step_of_torch(of_torch)
 
 
+def test_so_does_a_gelu_which_keras_makes_of_other_functions() -> None:
+    """Keras takes ``0.5 * x * erfc(-x / sqrt(2))``, torch ``0.5 * x * (1 + erf(x / sqrt(2)))``: as many operations."""
+    of_keras, of_torch = LAYERS["gelu"]
+    assert step_of_keras(keras.layers.Activation(of_keras)) - step_of_keras() == step_of_torch(of_torch)
+
+
+@pytest.mark.usefixtures("constants")
 def test_so_does_a_gelu_by_tanh_but_for_one_number() -> None:
     """The gradient of ``x ** 3`` takes 1 off the exponent, once, in TensorFlow's graph."""
     of_keras = keras.layers.Activation(partial(keras.activations.gelu, approximate=True))
-    assert step_of_keras(of_keras) - step_of_keras() == step_of_torch(partial(F.gelu, approximate="tanh")) + 1
+    in_torch = step_of_torch(partial(F.gelu, approximate="tanh"))
+    assert step_of_keras(of_keras) - step_of_keras() == in_torch + convention.SUBTRACT
 
 
 def test_so_does_a_dropout() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,9 +17,19 @@ from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
 from profilerkit_metrics import ComputeComplexity, Macs, discovery
 
 NEWCOMER = '''
-from profilerkit import Metric, ProfilerFunction
+from profilerkit import Metric, ProfilerFunction, metric
 
-__all__ = ["ComputeMacsPerWeight", "MacsPerWeight"]
+__all__ = ["ComputeMacsPerWeight", "MacsPerWeight", "operator_count"]
+
+
+@metric("operator_count")
+def operator_count(trace):
+    """Number of operators.
+
+    >>> 1 + 1
+    3
+    """
+    return len(trace.operators)
 
 
 class MacsPerWeight(Metric):
@@ -62,10 +73,25 @@ def test_a_new_file_is_a_new_default_metric() -> None:
     assert list(report)[-1] == "macs_per_weight", "what follows from other metrics stands after them"
 
 
+@pytest.mark.usefixtures("newcomer")
+def test_a_new_metric_does_not_move_the_established_ones() -> None:
+    """Its file comes first by name, and it follows from the trace as the static metrics do."""
+    keys = [key.NAME for function in discovery.default_functions() for key in function.bounded_keys()]
+    assert keys[0] == "total_params"
+    assert keys.index("memory_footprint") < keys.index("operator_count") < keys.index("execution_time")
+
+
+@pytest.mark.usefixtures("newcomer")
+def test_the_example_of_a_new_metric_is_run_with_the_tests() -> None:
+    """The example of ``operator_count`` is wrong, and doctest notices."""
+    results = doctest.testmod(import_module("profilerkit_metrics.a_newcomer"), report=False)
+    assert (results.failed, results.attempted) == (1, 1)
+
+
 def test_default_functions_are_whole_and_in_order() -> None:
     functions = discovery.default_functions()
     names = [type(function).__name__ for function in functions]
-    assert names[:2] == ["ComputeComplexity", "ComputeExecutionTime"]
+    assert names.index("ComputeComplexity") == 0 < names.index("ComputeExecutionTime")
     on_demand = [function.ON_DEMAND for function in functions]
     assert on_demand == sorted(on_demand), "what is computed on demand comes last"
     left_out = {"ComputeParams", "ComputeFlops", "ComputeSize", "ComputeLayerwiseSummary", "ComputeEvalMetric"}

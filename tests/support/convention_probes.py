@@ -136,6 +136,12 @@ PROBES: dict[str, Probe] = {
         # cdf: x / sqrt(2), erf, 1 +, 0.5 *; pdf: x ** 2, -0.5 *, exp, k *; x * pdf, +, dy *
         _each(DIVIDE=1, ERF=1, ADD=2, MULTIPLY=5, POWER=1, EXP=1),
     ),
+    "gelu gradient by tanh": Probe(
+        lambda t, x, y: t.ops.aten.gelu_backward(x, y, approximate="tanh"),
+        None,
+        # (1 + t): times dy, 0.5 *; dy * 0.5 x, through tanh, k *; 0.044715 *, 3 *, x ** 2, *; two sums
+        _each(MULTIPLY=7, ELEMENTARY_GRADIENT=1, POWER=1, ADD=2),
+    ),
     "nextafter": Probe(
         lambda t, x, y: t.nextafter(x, y), lambda t, x, y: t.raw_ops.NextAfter(x1=x, x2=y), _each(SPECIAL=1)
     ),

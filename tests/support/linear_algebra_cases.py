@@ -1,4 +1,4 @@
-"""Decompositions: Golub and Van Loan's totals for a batch of 2, of 6 x 3 or 3 x 3 matrices, by hand."""
+"""Decompositions: Golub and Van Loan's totals for a batch of 2 or 3, of 6 x 3 or 3 x 3 matrices, by hand."""
 
 from __future__ import annotations
 
@@ -16,11 +16,14 @@ LINEAR_ALGEBRA: list[tuple[Callable[[], Cost], int]] = [
     (lambda: la.lu(2, 6, 3), 2 * 45),  # 9 * (6 - 1)
     (lambda: la.lu(2, 3, 6), 2 * 45),
     (lambda: la.inverse(2, 3), 2 * 54),
+    (lambda: la.inverse(3, 2), 3 * 16),
     (lambda: la.cholesky_inverse(2, 3), 2 * 18),
     (lambda: la.solve(2, 3, 5), 2 * (18 + 2 * 9 * 5)),
     (lambda: la.solve_factored(2, 3, 5), 2 * 2 * 9 * 5),
+    (lambda: la.solve_factored(3, 2, 5), 3 * 2 * 4 * 5),
     (lambda: la.solve_triangular(2, 3, 5), 2 * 9 * 5),
     (lambda: la.qr(2, 6, 3, "r"), 2 * 90),  # 2 * 9 * (6 - 1)
+    (lambda: la.qr(3, 3, 3, "r"), 3 * 36),  # 2 * 9 * (3 - 1)
     (lambda: la.qr(2, 6, 3), 2 * (90 + 90)),
     (lambda: la.qr(2, 3, 6), 2 * (90 + 36)),  # thin Q of 3 rows: 2 * 9 * (3 - 1)
     (lambda: la.qr(2, 6, 3, "complete"), 2 * (90 + 252)),  # 4 * (36 * 3 - 6 * 9 + 9)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from profilerkit import ArgumentError, CostFormulaError, RegistrationConflictError
-from profilerkit.costs import cost, registry
+from profilerkit.costs import convention, cost, registry
 
 __all__ = ["CHECKS"]
 
@@ -195,6 +196,35 @@ def the_version_changes_with_every_change() -> None:
     assert costs.version == costs.version
 
 
+def two_contexts_with_formulas_of_their_own_have_two_versions() -> None:
+    """What is derived in one is not taken in the other, though as many changes were made when it is."""
+    costs = made()
+    blocks = [costs.override({"a": formula}) for formula in (one, two)]
+    contexts = [contextvars.copy_context() for _ in blocks]
+    for context, block in zip(contexts, blocks, strict=True):
+        context.run(block.__enter__)
+    versions = [context.run(lambda: costs.version) for context in contexts]
+    for context, block in zip(contexts, blocks, strict=True):
+        context.run(block.__exit__, None, None, None)
+    assert versions[0] != versions[1]
+
+
+def what_a_plugin_returns_is_read() -> None:
+    assert registry.read_formulas(None) == {}
+    assert registry.read_formulas({"a": one}) == {"a": one}
+    with pytest.raises(TypeError, match=r"^it returned \[1\], which is no mapping of operators to formulas$"):
+        registry.read_formulas([1])
+    with pytest.raises(TypeError, match=r"^the formula for a is 3, which cannot be called$"):
+        registry.read_formulas({"b": one, "a": 3})
+
+
+def a_multiply_accumulate_is_a_product_and_a_sum() -> None:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(convention, "MULTIPLY", 100)
+        monkeypatch.setattr(convention, "ADD", 10_000)
+        assert cost.Cost.of_macs(3, 4) == (3, 30_304)
+
+
 def a_cost_adds_up() -> None:
     assert cost.Cost.of_macs(3) == (3, 6)
     assert cost.Cost.of_macs(3, 4) == (3, 10)
@@ -246,6 +276,9 @@ CHECKS: list[Callable[[], None]] = [
     another_thread_sees_no_scope,
     two_registries_are_apart,
     the_version_changes_with_every_change,
+    two_contexts_with_formulas_of_their_own_have_two_versions,
+    what_a_plugin_returns_is_read,
+    a_multiply_accumulate_is_a_product_and_a_sum,
     a_cost_adds_up,
     a_formula_of_each_element_keeps_its_name,
     what_a_formula_returns_is_checked,

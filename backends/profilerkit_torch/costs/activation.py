@@ -108,7 +108,6 @@ _GRADIENTS: dict[str, Callable[[int], Cost]] = {
     "hardswish_backward": activation.hard_swish_gradient,
     "silu_backward": activation.silu_gradient,
     "mish_backward": activation.mish_gradient,
-    "gelu_backward": activation.gelu_gradient,
     "logit_backward": activation.logit_gradient,
     "glu_backward": activation.glu_gradient,
     "_softmax_backward_data": activation.softmax_gradient,
@@ -126,3 +125,9 @@ def _register_gradient(name: str, formula: Callable[[int], Cost]) -> None:
 
 for _name, _formula in _GRADIENTS.items():
     _register_gradient(_name, _formula)
+
+
+@register_op_cost("aten::gelu_backward")
+def gelu_gradient(dy: Shape, x: Shape, *, approximate: str = "none", out: Any) -> Cost:
+    """Return the cost by ``erf``, or by ``tanh``."""
+    return activation.gelu_gradient(dy.numel, approximate=approximate != "none")

@@ -1,0 +1,25 @@
+"""Formulas of matrix products, and what each of them takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from profilerkit.costs import matmul
+
+from .case import Case, case
+
+
+def cases() -> Iterator[Case]:
+    yield case(lambda: matmul.product(24), 24)
+    yield case(lambda: matmul.product(24, 8), 24, ADD=8)
+    yield case(lambda: matmul.matrix_product(2, 3, 5), 30)
+    yield case(lambda: matmul.matrix_product(2, 3, 5, has_bias=True, batch=7), 210, ADD=70)
+    yield case(lambda: matmul.product_gradient(24, 2, 8), 48, ADD=8)
+    yield case(lambda: matmul.product_gradient(24, 1), 24)
+    yield case(lambda: matmul.trilinear(24), 24, MULTIPLY=24)
+    yield case(lambda: matmul.einsum(24, 2, sums=False), 24)
+    yield case(lambda: matmul.einsum(24, 1, sums=True), ADD=24)
+    yield case(lambda: matmul.einsum(24, 1, sums=False))
+    yield case(lambda: matmul.distances(6, 3), SUBTRACT=18, POWER=18, ADD=18)
+    yield case(lambda: matmul.distances_gradient(6, 3), SUBTRACT=18, MULTIPLY=18, ADD=18, DIVIDE=6)
+    yield case(lambda: matmul.distances_gradient(6, 3, True), SUBTRACT=36, MULTIPLY=18, ADD=18, DIVIDE=6)
