@@ -127,37 +127,3 @@ def test_a_backend_that_takes_no_formulas_goes_on_without(install: Any) -> None:
     with pytest.warns(PluginWarning, match=message):
         Profiler(FakeModel())
     Profiler(FakeModel())  # said once
-
-
-def test_torch_takes_formulas_for_operators_and_modules() -> None:
-    torch = pytest.importorskip("torch")
-    from profilerkit_torch import TorchBackend
-    from profilerkit_torch.costs import registry
-
-    class Attention(torch.nn.Module):  # type: ignore[misc, name-defined]
-        """A module with a formula of its own."""
-
-    with registry.scoped_costs():
-        TorchBackend().add_costs({"mylib::attend": free, Attention: free})
-        assert registry.module_cost(Attention()) is free
-        assert registry.COSTS.get("mylib::attend") is free
-        with pytest.raises(RegistrationConflictError, match="aten::mm.* has a cost formula already"):
-            TorchBackend().add_costs({"mylib::new": free, "aten::mm": free})
-        assert registry.COSTS.get("mylib::new") is None, "all of them or none"
-
-
-def test_tensorflow_takes_formulas_for_operators_and_layers() -> None:
-    tf = pytest.importorskip("tensorflow")
-    from profilerkit_tensorflow import TFBackend
-    from profilerkit_tensorflow.costs import registry
-
-    class Attention(tf.keras.layers.Layer):  # type: ignore[misc, name-defined]
-        """A layer with a formula of its own."""
-
-    with registry.scoped_costs():
-        TFBackend().add_costs({"MyAttend": free, Attention: free})
-        assert registry.layer_cost(Attention()) is free
-        assert registry.COSTS.get("MyAttend") is free
-        with pytest.raises(RegistrationConflictError, match="operator MatMul has a cost formula already"):
-            TFBackend().add_costs({"MyNew": free, "MatMul": free})
-        assert registry.COSTS.get("MyNew") is None, "all of them or none"
