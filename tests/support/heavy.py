@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from source_tree import SUPPORT
+from source_tree import SUPPORT, tree_of
 
 __all__ = ["is_heavy"]
 
@@ -45,17 +45,12 @@ def _named(path: Path, name: str, seen: set[tuple[Path, str]]) -> Iterator[str]:
 
 
 @cache
-def _tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
-@cache
 def _definitions(path: Path) -> dict[str, frozenset[str]]:
     """Return what each definition of a file names; under '' what its top imports."""
     found: dict[str, frozenset[str]] = {}
     top: set[str] = set()
     always: set[str] = set()
-    for node in _tree(path).body:
+    for node in tree_of(path).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             found[node.name] = frozenset(_words(node))
             if any("autouse" in ast.unparse(each) for each in node.decorator_list):
@@ -74,7 +69,7 @@ def _definitions(path: Path) -> dict[str, frozenset[str]]:
 def _imports(path: Path) -> dict[str, Path]:
     """Return from which file of the tests' support each name of a file comes."""
     found: dict[str, Path] = {}
-    for node in ast.walk(_tree(path)):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.ImportFrom) and node.module and (SUPPORT / f"{node.module}.py").is_file():
             found.update(dict.fromkeys((alias.name for alias in node.names), SUPPORT / f"{node.module}.py"))
     return found

@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
+from source_tree import tree_of
+
 __all__ = ["Graph", "circles", "graph_of_modules", "graph_of_rooms", "modules_imported"]
 
 #: What each module, or each room, imports.
@@ -80,8 +82,7 @@ def _imported(name: str, path: Path, files: Mapping[str, Path]) -> Iterator[str]
 
 @cache
 def _import_statements(path: Path) -> list[ast.Import | ast.ImportFrom]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    return [node for node in _run(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    return [node for node in _run(tree_of(path)) if isinstance(node, ast.Import | ast.ImportFrom)]
 
 
 def _run(node: ast.AST) -> Iterator[ast.AST]:
