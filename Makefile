@@ -28,8 +28,8 @@ demo: $(VENV)/.installed ## compare models trained on handwritten digits, in PyT
 test: $(VENV)/.installed ## run the tests and doctests that are not slow: some minutes
 	@$(PYTEST) -m "not slow"
 
-test-fast: $(VENV)/.installed ## run the tests of the core and the rules of the house: about a minute
-	@$(PYTEST) -m "not slow" tests/profilerkit tests/house profilerkit
+test-fast: $(VENV)/.installed ## run the tests of the core and the rules of the house that need no framework and no process: a minute
+	@$(PYTEST) -m "not slow and not heavy" tests/profilerkit tests/house profilerkit
 
 test-all: $(VENV)/.installed ## run all tests, slow ones too (browsers, fresh environments); the core must be covered to 95 %
 	@$(PYTEST) --cov --cov-report=

@@ -3,14 +3,28 @@
 import os
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from heavy import is_heavy
 from hook_plugins import manager, priced  # noqa: F401 (fixtures for all tests)
 from plugin_fixtures import core, entry_points, install  # noqa: F401 (fixtures for all tests)
 
 from profilerkit import Profiler, ProfilerFunction
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
+
+if TYPE_CHECKING:
+    from frameworks import Framework
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the tests that start processes or need a framework, where somebody asks for the mark."""
+    if "heavy" not in (config.option.markexpr or ""):
+        return
+    for item in items:
+        if isinstance(item, pytest.Function) and is_heavy(Path(item.path), item.function.__name__):
+            item.add_marker("heavy")
 
 
 def settings() -> dict[str, Any]:
@@ -106,3 +120,11 @@ def make_profiler(backend: FakeBackend) -> Callable[..., Profiler]:
         return profiler
 
     return make
+
+
+@pytest.fixture(params=["torch", "tensorflow"])
+def framework(request: pytest.FixtureRequest) -> "Framework":
+    """The framework of each backend in turn, for the tests that are the same for all of them."""
+    from frameworks import framework_named
+
+    return framework_named(request.param)

@@ -105,7 +105,7 @@ get_topk = _functions.get_topk
 class EvalLossFunction:
     """Evaluates a loss: the mean over samples of what ``loss_fn(output, target)`` returns for each batch.
 
-    A loss that is a dict of parts counts as their sum.
+    A loss of several values counts as their mean, a dict of parts as their sum.
     """
 
     def __init__(self, loss_fn: Callable[[Any, Any], Any]) -> None:
@@ -121,7 +121,11 @@ class EvalLossFunction:
     ) -> float:
         """Return the mean loss."""
         with scored_batches(model, data_loader, device, transform) as batches:
-            return mean_loss(batches, self.loss_fn, float)
+            return mean_loss(batches, self.loss_fn, _mean)
+
+
+def _mean(value: Any) -> float:
+    return float(torch.as_tensor(value, dtype=torch.float64).mean())
 
 
 def _first_dimension(candidates: Iterable[Any]) -> int:

@@ -14,11 +14,12 @@ from attack_sampling import WHOLE, sample
 
 pytest.importorskip("tensorflow")
 pytest.importorskip("tf_keras")
-from keras_allowed import ALLOWED, Allowed, surprises
+from attack_cases import NO_CONTEXT, NO_FAULT, Allowed, Case
+from keras_allowed import ALLOWED, surprises
 from keras_calls import CALLS, FEW
-from keras_contexts import CONTEXTS, NO_CONTEXT, REFUSED
-from keras_faults import FAULTS, NO_FAULT
-from keras_harness import Case, differences_of, error_of
+from keras_contexts import CONTEXTS, REFUSED
+from keras_faults import FAULTS
+from keras_harness import differences_of, error_of
 from keras_subjects import MODELS
 
 from profilerkit import TracingError

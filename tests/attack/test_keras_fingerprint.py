@@ -20,10 +20,11 @@ import keras
 import keras_subjects
 import tensorflow as tf
 import tf_keras
+from attack_cases import NO_FAULT, Case, quiet
 from attack_sampling import sample
 from keras_calls import CALLS
-from keras_faults import FAULTS, NO_FAULT
-from keras_harness import Case, differences_of, made, quiet
+from keras_faults import FAULTS
+from keras_harness import differences_of, made
 from keras_subjects import Subject
 from tensorflow.python.framework import func_graph
 

@@ -23,6 +23,12 @@ def test_a_module_that_a_backend_imports_has_tests_of_that_backend() -> None:
     assert "profilerkit_torch" in found
 
 
+def test_tests_of_every_backend_are_near_to_each_backends_file() -> None:
+    for file in ("profilerkit_torch/evaluation.py", "profilerkit_tensorflow/running/runs.py"):
+        word = "running" if "running" in file else "evaluation"
+        assert (0, ROOT / f"tests/backends/test_{word}_of_backends.py") in list(covering(ROOT / "backends" / file))
+
+
 def test_another_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="is no source file of the project; give one such as profilerkit/piping"):
         list(covering(tmp_path / "net.py"))

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from source_tree import ROOT, packages
+from source_tree import ROOT, packages, tree_of
 
 HEAVY = ("torch", "tensorflow", "keras", "jax", "numpy", "pandas", "rich", "matplotlib", "click", "jinja2")
 
@@ -29,7 +29,7 @@ def may_import(package: str) -> set[str]:
 
 def imports(folder: Path) -> Iterator[tuple[Path, str]]:
     for path in folder.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.Import):
                 yield from ((path, alias.name.partition(".")[0]) for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
@@ -148,7 +148,7 @@ def test_files_and_functions_have_one_subject() -> None:
     for path in python_files():
         text = path.read_text(encoding="utf-8")
         assert len(text.splitlines()) <= 400, f"{path.relative_to(ROOT)} has grown too long"
-        for node in ast.walk(ast.parse(text)):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 length = (node.end_lineno or node.lineno) - node.lineno + 1
                 documented = ast.get_docstring(node, clean=False) or ""

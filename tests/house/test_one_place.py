@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from source_tree import ROOT, packages
+from source_tree import ROOT, packages, tree_of
 
 #: Functions and methods that write or move a file, by their last name.
 WRITERS = {
@@ -79,9 +79,8 @@ def test_one_module_writes_files() -> None:
     found = set()
     for name, path in sources():
         if name != "profilerkit/process/files.py":
-            imported = from_files(path)
-            for owner, called, call in calls(ast.parse(path.read_text(encoding="utf-8"))):
-                if writes(owner, called, call) and not (not owner and called in imported):
+            for owner, called, call in calls(tree_of(path)):
+                if writes(owner, called, call) and not (not owner and called in from_files(path)):
                     found.add((name, called))
     assert found == EXCEPTIONS
 
@@ -90,7 +89,7 @@ def from_files(path: Path) -> set[str]:
     """Return the names that a module imports from the one that writes."""
     return {
         alias.name
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(tree_of(path))
         if isinstance(node, ast.ImportFrom) and (node.module or "").rpartition(".")[2] == "files"
         for alias in node.names
     }
@@ -139,7 +138,7 @@ def locks_made(tree: ast.Module) -> set[str]:
 def test_one_module_makes_locks() -> None:
     """A lock of Python's own that another thread holds while the process forks is held in the child for ever."""
     for name, path in sources():
-        made = locks_made(ast.parse(path.read_text(encoding="utf-8")))
+        made = locks_made(tree_of(path))
         if name != "profilerkit/process/locks.py":
             assert not made, (
                 f"{name} makes {sorted(made)}; profilerkit.process.locks has locks that a forked child finds free"
@@ -192,7 +191,7 @@ def test_what_is_remembered_for_good_does_not_grow() -> None:
     """A cache by class, model or tensor keeps the user's alive; `profilerkit.process.cached.once_for_each` does not."""
     found: dict[str, set[str]] = {}
     for name, path in sources():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.FunctionDef):
                 marks = [ast.unparse(mark).partition("(")[0] for mark in node.decorator_list]
                 if any(mark.endswith("cache") for mark in marks):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -31,74 +30,31 @@ def dataset(rows: int = 5) -> Any:
     return tf.data.Dataset.from_tensor_slices((np.zeros((rows, 3), np.float32), np.zeros(rows, np.int64)))
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "complex64", "complex128"])
-def test_random_floats_are_normal_and_the_same_each_time(dtype: str) -> None:
-    tensor = random_tensor(TensorSpec((3, 50), dtype), 20)
-    assert (tuple(tensor.shape), tensor.dtype) == ((20, 3, 50), tf.as_dtype(dtype))
-    assert bool(tf.reduce_all(tensor == random_tensor(TensorSpec((3, 50), dtype), 20)))
-    wide = tf.cast(tensor, tf.complex128)
-    assert abs(float(tf.reduce_mean(tf.abs(wide) ** 2)) - 1) < 0.1  # of variance one
-
-
 def test_floats_of_eight_bits() -> None:
     tensor = random_tensor(TensorSpec((50,), "float8_e4m3fn"), 20)
     assert tensor.dtype == tf.as_dtype("float8_e4m3fn")
     assert abs(float(tf.reduce_mean(tf.cast(tensor, tf.float32) ** 2)) - 1) < 0.2
 
 
-@pytest.mark.parametrize(
-    ("dtype", "zero"), [("int64", 0), ("int32", 0), ("uint8", 0), ("bool", False), ("string", b"")]
-)
-def test_everything_else_is_zeros(dtype: str, zero: Any) -> None:
-    tensor = random_tensor(TensorSpec((4,), dtype), 2)
-    assert (tuple(tensor.shape), tensor.dtype) == ((2, 4), tf.as_dtype(dtype))
-    assert (tensor.numpy() == zero).all()
-
-
-@pytest.mark.parametrize("dtype", ["float33", "Tensor", "", "resource", "float32_ref"])
-def test_an_unknown_dtype(dtype: str) -> None:
-    with pytest.raises(InputError, match=f"TensorFlow has no dtype '{dtype}'; use a name such as 'float32'"):
-        random_tensor(TensorSpec((1,), dtype), 1)
-
-
-def test_random_tensors_leave_every_generator_alone() -> None:
-    def draws() -> list[float]:
-        return [
-            float(tf.random.normal(())),
-            float(tf.random.get_global_generator().normal(())),
-            float(np.random.normal()),
-            random.random(),
-            float(keras.random.normal(())),
-        ]
-
-    keras.utils.set_random_seed(7)
-    tf.random.set_global_generator(tf.random.Generator.from_seed(7))
-    expected = draws()
-    keras.utils.set_random_seed(7)
-    tf.random.set_global_generator(tf.random.Generator.from_seed(7))
-    random_tensor(TensorSpec((3,)), 2)
-    assert draws() == expected
+def test_text_is_empty() -> None:
+    tensor = random_tensor(TensorSpec((4,), "string"), 2)
+    assert (tuple(tensor.shape), tensor.dtype) == ((2, 4), tf.string)
+    assert (tensor.numpy() == b"").all()
 
 
 @pytest.mark.parametrize(
     ("size", "rows"), [(1, [0]), (2, [0, 1]), (3, [0, 1, 2]), (4, [0, 1, 2, 0]), (7, [0, 1, 2, 0, 1, 2, 0])]
 )
-def test_a_batch_is_cut_or_repeated(size: int, rows: list[int]) -> None:
+def test_a_batch_of_any_kind_is_cut_or_repeated(size: int, rows: list[int]) -> None:
     numbers = tf.constant([0, 1, 2])
-    for tensor in (tf.tile(numbers[:, None, None], [1, 2, 2]), tf.Variable(tf.tile(numbers[:, None, None], [1, 2, 2]))):
-        resized = with_batch_size(tensor, size)
-        assert tuple(resized.shape) == (size, 2, 2)
-        assert resized[:, 0, 0].numpy().tolist() == rows
+    resized = with_batch_size(tf.Variable(tf.tile(numbers[:, None, None], [1, 2, 2])), size)
+    assert tuple(resized.shape) == (size, 2, 2)
+    assert resized[:, 0, 0].numpy().tolist() == rows
     ragged = with_batch_size(tf.ragged.constant([[0], [1, 1], [2]]), size)
     assert [row[0] for row in ragged.to_list()] == rows
     sparse = with_batch_size(tf.sparse.from_dense(numbers[:, None] + 1), size)
     assert (tf.sparse.to_dense(sparse)[:, 0] - 1).numpy().tolist() == rows
     assert with_batch_size(keras.Variable([0, 1, 2]), size).numpy().tolist() == rows
-
-
-def test_an_empty_batch_cannot_be_repeated() -> None:
-    with pytest.raises(InputError, match="an empty batch, which cannot be repeated"):
-        with_batch_size(tf.zeros((0, 3)), 2)
 
 
 def test_what_a_tensor_is() -> None:
@@ -107,19 +63,6 @@ def test_what_a_tensor_is() -> None:
     assert all(map(is_tensor, tensors))
     assert not any(map(is_tensor, [np.ones(1), 1.0, [tf.ones(1)], keras.layers.Dense(1), None]))
     assert all(as_tensor(tensor) is tensor for tensor in tensors)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "bool", "uint8"])
-def test_arrays_become_tensors_of_their_dtype(dtype: str) -> None:
-    array = np.array([[1, 0]], dtype=dtype)
-    tensor = as_tensor(array)
-    assert tf.is_tensor(tensor)
-    assert tensor.dtype == dtype
-    assert (tensor.numpy() == array).all()
-
-
-def test_other_values_stay() -> None:
-    assert [as_tensor(value) for value in (1, "a", None, 2.5)] == [1, "a", None, 2.5]
 
 
 def test_torch_tensors_become_tensors() -> None:

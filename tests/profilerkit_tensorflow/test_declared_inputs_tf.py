@@ -81,16 +81,6 @@ def test_several_inputs_by_place_or_by_name_have_their_dtypes() -> None:
         assert shown in found.inputs
 
 
-def test_a_fixed_batch_size_is_the_only_one() -> None:
-    model = keras.Sequential([keras.Input(batch_shape=(4, 3), name="x"), keras.layers.Dense(2)])
-    assert profile(model, metrics=["macs"])["macs"] == 24
-    (message,) = profile(model, metrics=["macs"], batch_size=2).status("macs").missing
-    assert message == (
-        "the model declares its input 'x' with the shape (4, 3), for a batch of 4 alone: batch_size=2 does not fit; "
-        "give batch_size=4 or none, or build the model for batches of any size"
-    )
-
-
 def test_sizes_that_are_open_must_be_given() -> None:
     model = keras.Sequential([keras.Input((None, None, 3), name="x"), keras.layers.Conv2D(2, 3, padding="same")])
     (message,) = profile(model, metrics=["macs"]).status("macs").missing

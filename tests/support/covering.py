@@ -1,6 +1,7 @@
 """Which tests cover a file: ``python tests/support/covering.py profilerkit/piping/status.py``, or ``make test-for``.
 
-Prints test files, the nearest first: those in the folder that mirrors the file's, then those that import it, then those
+Prints test files, the nearest first: those in the folder that mirrors the file's, and for a backend's file those in
+``tests/backends`` that are called like it or its room; then those that import it, then those
 that import what imports it, one step further with each number.
 """
 
@@ -20,7 +21,7 @@ FARTHEST = 2
 
 
 def covering(file: Path) -> Iterator[tuple[int, Path]]:
-    """Yield how far each test file is from a source file, and the test file; 0 for the folder that mirrors it."""
+    """Yield how far each test file is from a source file, and the test file; 0 for those of its folder."""
     module = _module_of(file)
     steps = {module: 1}
     importers = _importers()
@@ -29,14 +30,21 @@ def covering(file: Path) -> Iterator[tuple[int, Path]]:
         level = {above for each in level for above in importers.get(each, ())} - steps.keys()
         steps.update(dict.fromkeys(level, distance))
     mirrored = ROOT / "tests" / Path(*module.split(".")[:-1])
+    of_a_backend = file.resolve().is_relative_to(ROOT / "backends")
     near = []
     for test in sorted((ROOT / "tests").rglob("test_*.py")):
         reached = [steps[each] for each in modules_imported(test, steps) if each in steps]
-        if test.parent == mirrored and (file.stem in test.stem or reached):
+        is_near = test.parent == mirrored and (file.stem in test.stem or reached)
+        if is_near or (of_a_backend and test.parent.name == "backends" and _shares_a_name(file, test)):
             near.append((0, test))
         elif reached:
             near.append((min(reached), test))
     yield from sorted(near)
+
+
+def _shares_a_name(file: Path, test: Path) -> bool:
+    """Say whether a test is called like a file or its room."""
+    return file.stem in test.stem or file.parent.name in test.stem
 
 
 def _module_of(file: Path) -> str:

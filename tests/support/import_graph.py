@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterator, Mapping
+from functools import cache
 from pathlib import Path
+
+from source_tree import tree_of
 
 __all__ = ["Graph", "circles", "graph_of_modules", "graph_of_rooms", "modules_imported"]
 
@@ -66,15 +69,20 @@ def _modules(package: str, folder: Path) -> Iterator[tuple[str, Path]]:
 
 def _imported(name: str, path: Path, files: Mapping[str, Path]) -> Iterator[str]:
     around = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
-    for node in _run(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in _import_statements(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in files)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             start = around[: len(around) - node.level + 1] if node.level else []
             module = ".".join([*start, *([node.module] if node.module else [])])
             for alias in node.names:
                 inside = f"{module}.{alias.name}"
                 yield from (each for each in (inside if inside in files else module,) if each in files)
+
+
+@cache
+def _import_statements(path: Path) -> list[ast.Import | ast.ImportFrom]:
+    return [node for node in _run(tree_of(path)) if isinstance(node, ast.Import | ast.ImportFrom)]
 
 
 def _run(node: ast.AST) -> Iterator[ast.AST]:

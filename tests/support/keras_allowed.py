@@ -2,48 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from attack_cases import Allowed, Case, unexpected
+from keras_harness import differences_of
 
-from keras_harness import Case, Difference, differences_of
-
-__all__ = ["ALLOWED", "Allowed", "surprises"]
-
-ANY = ("*",)
-
-
-@dataclass(frozen=True)
-class Allowed:
-    """Differences that are expected in some cases; every field but the reason is a list of patterns."""
-
-    reason: str
-    example: Case
-    facts: tuple[str, ...]
-    models: tuple[str, ...] = ANY
-    calls: tuple[str, ...] = ANY
-    faults: tuple[str, ...] = ANY
-    contexts: tuple[str, ...] = ANY
-
-    def covers(self, case: Case, difference: Difference) -> bool:
-        """Say whether this is one of them."""
-        return (
-            _any(difference.fact, self.facts)
-            and _any(case.model, self.models)
-            and _any(case.call, self.calls)
-            and _any(case.fault, self.faults)
-            and _any(case.context, self.contexts)
-        )
-
-
-def _any(text: str, patterns: Iterable[str]) -> bool:
-    return any(fnmatchcase(text, pattern) for pattern in patterns)
+__all__ = ["ALLOWED", "surprises"]
 
 
 def surprises(case: Case) -> list[str]:
     """Run a case and return in words what differs and is not expected."""
-    found = differences_of(case)
-    return [str(each) for each in found if not any(entry.covers(case, each) for entry in ALLOWED)]
+    return unexpected(case, differences_of(case), ALLOWED)
 
 
 ALLOWED: tuple[Allowed, ...] = (

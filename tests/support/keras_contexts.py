@@ -9,12 +9,12 @@ from typing import Any
 
 import keras
 import tensorflow as tf
+from attack_cases import NO_CONTEXT
 from keras.src.backend.common.variables import AutocastScope
 
-__all__ = ["CONTEXTS", "NO_CONTEXT", "REFUSED"]
+__all__ = ["CONTEXTS", "REFUSED"]
 
 Inside = Callable[[], None]
-NO_CONTEXT = "plain"
 CONTEXTS: dict[str, Callable[[Inside], Any]] = {NO_CONTEXT: lambda inside: inside()}
 #: Where nothing may be profiled.
 REFUSED: set[str] = set()

@@ -7,46 +7,16 @@ handed back as it was goes on counting.
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
+from attack_cases import NO_FAULT
+from odd_errors import Custom, Outside, Unspeakable, raising, recursion, warn
 
-__all__ = ["FAULTS", "NO_FAULT", "fire", "plant", "pull"]
-
-NO_FAULT = "none"
-
-
-class Custom(Exception):
-    """One that cannot be made again from what it says."""
-
-    def __init__(self, one: int, *, two: int) -> None:
-        super().__init__(f"{one} and {two}")
-
-
-class Unspeakable(Exception):
-    def __str__(self) -> str:
-        raise RuntimeError("and saying so fails as well")
-
-    __repr__ = __str__
-
-
-class Outside(BaseException):
-    """None of `Exception`'s."""
-
-
-def _raiser(make: Callable[[], BaseException]) -> Callable[[Any, Any], Any]:
-    def act(owner: Any, x: Any) -> Any:
-        raise make()
-
-    return act
-
-
-def _recursion(owner: Any, x: Any) -> Any:
-    return _recursion(owner, x)
+__all__ = ["FAULTS", "fire", "plant", "pull"]
 
 
 def _change_a_weight(owner: Any, x: Any) -> None:
@@ -75,12 +45,6 @@ def _change_settings(owner: Any, x: Any) -> None:
     raise RuntimeError("after changing settings")
 
 
-def _warn(owner: Any, x: Any) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warnings.warn("turned into an error", UserWarning, stacklevel=2)
-
-
 def _bad_gradient(owner: Any, x: Any) -> Any:
     @tf.custom_gradient  # type: ignore[untyped-decorator]
     def passing(y: Any) -> Any:
@@ -93,19 +57,19 @@ def _bad_gradient(owner: Any, x: Any) -> Any:
 
 
 _ACTS: dict[str, Callable[[Any, Any], Any]] = {
-    "value error": _raiser(lambda: ValueError("planted")),
-    "custom error": _raiser(lambda: Custom(1, two=2)),
-    "unspeakable error": _raiser(Unspeakable),
-    "interrupt": _raiser(KeyboardInterrupt),
-    "exit": _raiser(lambda: SystemExit(3)),
-    "outside error": _raiser(Outside),
-    "end of iteration": _raiser(StopIteration),
-    "out of memory": _raiser(lambda: tf.errors.ResourceExhaustedError(None, None, "planted")),
-    "recursion": _recursion,
+    "value error": raising(lambda: ValueError("planted")),
+    "custom error": raising(lambda: Custom(1, two=2)),
+    "unspeakable error": raising(Unspeakable),
+    "interrupt": raising(KeyboardInterrupt),
+    "exit": raising(lambda: SystemExit(3)),
+    "outside error": raising(Outside),
+    "end of iteration": raising(StopIteration),
+    "out of memory": raising(lambda: tf.errors.ResourceExhaustedError(None, None, "planted")),
+    "recursion": recursion,
     "weight changed": _change_a_weight,
     "attributes changed": _change_attributes,
     "settings changed": _change_settings,
-    "warning as error": _warn,
+    "warning as error": warn,
     "in the backward pass": _bad_gradient,
 }
 FAULTS = [f"{name}@{at}" for at in (1, 3) for name in _ACTS]

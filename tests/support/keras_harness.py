@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
-import logging
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -14,54 +12,15 @@ from typing import Any
 import keras
 import tensorflow as tf
 import tf_keras
+from attack_cases import NO_CONTEXT, NO_FAULT, Case, Difference, differing, quiet
 from keras_calls import CALLS
-from keras_contexts import CONTEXTS, NO_CONTEXT
-from keras_faults import NO_FAULT, plant, pull
+from keras_contexts import CONTEXTS
+from keras_faults import plant, pull
 from keras_fingerprint import Facts, Same, digest, look_at
 from keras_process import PROCESS, SURROUNDINGS, pristine, process_facts
 from keras_subjects import Subject, build
 
-__all__ = ["Case", "Difference", "differences_of", "error_of", "made", "quiet"]
-
-
-@dataclass(frozen=True)
-class Case:
-    """What one test runs; its text is the test's id."""
-
-    model: str
-    call: str
-    fault: str = NO_FAULT
-    context: str = NO_CONTEXT
-
-    def __str__(self) -> str:
-        return f"{self.model}-{self.call}-{self.fault}-{self.context}".replace(" ", "_")
-
-
-@dataclass(frozen=True)
-class Difference:
-    """A fact that is another one after the call."""
-
-    fact: str
-    before: Any
-    after: Any
-
-    def __str__(self) -> str:
-        return f"{self.fact}: {_brief(self.before)} became {_brief(self.after)}"
-
-
-def _brief(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 160 else f"{text[:157]}..."
-
-
-_NOTHING = "nothing"
-
-
-def differing(before: Facts, after: Facts) -> Iterator[Difference]:
-    """Yield the facts that are no longer what they were."""
-    for name in {**before, **after}:
-        if before.get(name, _NOTHING) != after.get(name, _NOTHING):
-            yield Difference(name, before.get(name, _NOTHING), after.get(name, _NOTHING))
+__all__ = ["differences_of", "error_of", "made"]
 
 
 def look(subject: Subject) -> Facts:
@@ -138,17 +97,6 @@ def swallowed(kept: list[BaseException] | None = None) -> Iterator[None]:
         error.__traceback__ = None  # the frames would keep alive what they hold
         if kept is not None:
             kept.append(error)
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    before = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
-            yield
-    finally:
-        logging.disable(before)
 
 
 def differences_of(case: Case, do: Callable[[Subject], Any] | None = None) -> list[Difference]:

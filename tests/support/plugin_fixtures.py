@@ -8,10 +8,7 @@ from typing import Any
 
 import pytest
 
-from profilerkit import (
-    BackendInfo,
-    hookimpl,
-)
+from profilerkit import BackendInfo, Metric, ProfilerFunction, StatusKey, hookimpl
 from profilerkit.plugging import offers as plugins
 from profilerkit.testing import FakeBackend
 
@@ -80,3 +77,20 @@ def info(name: str, *frameworks: str) -> BackendInfo:
 
     Named.name = name
     return BackendInfo(name, frameworks, Named, f"my-{name}")
+
+
+FAKE = info("fake", "profilerkit")
+
+
+class Depth(Metric):
+    """How deep it is."""
+
+    NAME = "depth"
+
+
+class ComputeDepth(ProfilerFunction):
+    def get_bounded_status_keys(self) -> type[StatusKey]:
+        return Depth
+
+    def __call__(self, trace: Any) -> int:
+        return len(trace.layers)

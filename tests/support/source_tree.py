@@ -1,5 +1,7 @@
-"""Where the sources of the project lie."""
+"""Where the sources of the project lie, and what stands in them."""
 
+import ast
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -12,3 +14,9 @@ def packages() -> dict[str, Path]:
     found = {path.parent.name: path.parent for root in roots for path in root.glob("profilerkit*/__init__.py")}
     assert found
     return found
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """Return the syntax tree of a file, read once in a process; nobody may change it."""
+    return ast.parse(path.read_text(encoding="utf-8"))

@@ -40,6 +40,22 @@ def traced(model: nn.Module, *args: Any, **kwargs: Any) -> ModelTrace:
     return found
 
 
+def step(model: nn.Module, *args: Any, **kwargs: Any) -> ModelTrace:
+    """Trace a training step of the model, which must not fail."""
+    found = BACKEND.trace_training(model, ModelInputs(*args, **kwargs))
+    assert found.failure is None, found.failure
+    assert sum(row["own_macs"] for row in found.table) == found.macs
+    assert sum(row["own_flops"] for row in found.table) == found.flops
+    return found
+
+
+def counted(model: nn.Module, *args: Any, **kwargs: Any) -> ModelTrace:
+    """Trace a training step that must leave nothing uncounted either."""
+    found = step(model, *args, **kwargs)
+    assert found.missing == ()
+    return found
+
+
 def cost(function: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[int, int]:
     """Return MACs and FLOPs of a function of tensors."""
     found = traced(Call(lambda self, *a, **k: function(*a, **k)), *args, **kwargs)

@@ -2,55 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from attack_cases import Allowed, Case, unexpected
 
-from .harness import Case, Difference, differences_of
+from .harness import differences_of
 
-__all__ = ["ALLOWED", "Allowed", "is_allowed", "surprises"]
-
-ANY = ("*",)
-
-
-@dataclass(frozen=True)
-class Allowed:
-    """Differences that are expected in some cases; every field but the reason is a list of patterns.
-
-    ``example`` is a case that shows such a difference: a test holds that it still does.
-    """
-
-    reason: str
-    example: Case
-    facts: tuple[str, ...]
-    models: tuple[str, ...] = ANY
-    calls: tuple[str, ...] = ANY
-    faults: tuple[str, ...] = ANY
-    contexts: tuple[str, ...] = ANY
-
-    def covers(self, case: Case, difference: Difference) -> bool:
-        """Say whether this is one of them."""
-        return (
-            _any(difference.fact, self.facts)
-            and _any(case.model, self.models)
-            and _any(case.call, self.calls)
-            and _any(case.fault, self.faults)
-            and _any(case.context, self.contexts)
-        )
-
-
-def _any(text: str, patterns: Iterable[str]) -> bool:
-    return any(fnmatchcase(text, pattern) for pattern in patterns)
-
-
-def is_allowed(case: Case, difference: Difference) -> bool:
-    """Say whether some entry of the table expects a difference."""
-    return any(each.covers(case, difference) for each in ALLOWED)
+__all__ = ["ALLOWED", "surprises"]
 
 
 def surprises(case: Case) -> list[str]:
     """Run a case and return in words what differs and is not expected."""
-    return [str(each) for each in differences_of(case) if not is_allowed(case, each)]
+    return unexpected(case, differences_of(case), ALLOWED)
 
 
 def _case(text: str) -> Case:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import sys
 
-from .harness import Case, differences_of
+from attack_cases import Case
+
+from .harness import differences_of
 
 if __name__ == "__main__":
     found = differences_of(Case(*sys.argv[1:]))

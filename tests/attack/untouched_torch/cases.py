@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from attack_cases import NO_CONTEXT, NO_FAULT, Case
 from attack_sampling import WHOLE
 
 from .calls import CALLS
-from .contexts import ALONE, CONTEXTS, NO_CONTEXT
-from .faults import FAULTS, NO_FAULT
-from .harness import Case, model_names
+from .contexts import ALONE, CONTEXTS
+from .faults import FAULTS
+from .harness import model_names
 
 __all__ = ["IN_A_PROCESS_OF_THEIR_OWN", "WITH_CONTEXTS", "WITH_FAULTS", "WITH_NOTHING_WRONG", "light"]
 

@@ -9,11 +9,12 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
+from attack_cases import NO_CONTEXT
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-__all__ = ["ALONE", "CONTEXTS", "NO_CONTEXT"]
+__all__ = ["ALONE", "CONTEXTS"]
 
 Context = Callable[[Callable[[], Any]], Any]
 
@@ -214,7 +215,6 @@ def _identity(tensor: Any) -> Any:
     return tensor
 
 
-NO_CONTEXT = "none"
 CONTEXTS: dict[str, Context] = {
     NO_CONTEXT: _inside(nullcontext),
     "no_grad": _inside(torch.no_grad),

@@ -6,29 +6,15 @@ import asyncio
 import itertools
 import sys
 import threading
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from odd_errors import Custom, Outside, Unspeakable, raising, recursion, warn
 from torch import nn
 
-__all__ = ["FAULTS", "NO_FAULT", "Fault", "Faulty"]
-
-
-class Custom(Exception):
-    """One that cannot be made again from what it says."""
-
-    def __init__(self, one: int, *, two: int) -> None:
-        super().__init__(f"{one} and {two}")
-
-
-class Unspeakable(Exception):
-    def __str__(self) -> str:
-        raise RuntimeError("and saying so fails as well")
-
-    __repr__ = __str__
+__all__ = ["FAULTS", "Fault", "Faulty"]
 
 
 class Sealed(Exception):
@@ -36,19 +22,11 @@ class Sealed(Exception):
         raise AttributeError(f"sealed: {name}")
 
 
-class Outside(BaseException):
-    """None of `Exception`'s."""
-
-
 class Instruction(str):
     """Text that is no plain text."""
 
 
 KEPT = RuntimeError("the same object each time")
-
-
-def _recursion(model: Any, output: Any) -> Any:
-    return _recursion(model, output)
 
 
 def _thread(model: Any, output: Any) -> None:
@@ -81,12 +59,6 @@ def _settings(model: Any, output: Any) -> None:
     torch.manual_seed(5)
     model.training = not model.training
     raise RuntimeError("after changing the process")
-
-
-def _warn(model: Any, output: Any) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warnings.warn("turned into an error", UserWarning, stacklevel=2)
 
 
 class Raising(torch.autograd.Function):
@@ -138,37 +110,30 @@ def _raise(error: BaseException) -> Any:
     raise error
 
 
-def _raising(make: Callable[[], BaseException]) -> Callable[[Any, Any], Any]:
-    def fault(model: Any, output: Any) -> Any:
-        raise make()
-
-    return fault
-
-
 _WHAT: dict[str, Callable[[Any, Any], Any]] = {
-    "RuntimeError": _raising(lambda: RuntimeError("half-way")),
-    "grad_error": _raising(lambda: RuntimeError("element 0 does not require grad; Inference tensors cannot be")),
-    "Custom": _raising(lambda: Custom(1, two=2)),
-    "Unspeakable": _raising(Unspeakable),
-    "Sealed": _raising(lambda: Sealed("sealed")),
-    "same_object": _raising(lambda: KEPT),
-    "huge_message": _raising(lambda: ValueError("long " * 1_000_000)),
-    "no_text": _raising(lambda: ValueError(Instruction("\x00\ud800\n"))),
-    "group": _raising(_group),
-    "MemoryError": _raising(MemoryError),
-    "OutOfMemoryError": _raising(lambda: torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")),
-    "AssertionError": _raising(AssertionError),
-    "NotImplementedError": _raising(lambda: NotImplementedError("Could not run 'aten::x' on the 'Meta' backend")),
-    "KeyError": _raising(lambda: KeyError("x")),
-    "StopIteration": _raising(lambda: StopIteration(3)),
-    "StopAsyncIteration": _raising(StopAsyncIteration),
-    "GeneratorExit": _raising(GeneratorExit),
-    "SystemExit": _raising(lambda: SystemExit(3)),
-    "KeyboardInterrupt": _raising(KeyboardInterrupt),
-    "CancelledError": _raising(asyncio.CancelledError),
-    "BaseException": _raising(lambda: Outside("outside")),
-    "RecursionError": _recursion,
-    "warning_as_error": _warn,
+    "RuntimeError": raising(lambda: RuntimeError("half-way")),
+    "grad_error": raising(lambda: RuntimeError("element 0 does not require grad; Inference tensors cannot be")),
+    "Custom": raising(lambda: Custom(1, two=2)),
+    "Unspeakable": raising(Unspeakable),
+    "Sealed": raising(lambda: Sealed("sealed")),
+    "same_object": raising(lambda: KEPT),
+    "huge_message": raising(lambda: ValueError("long " * 1_000_000)),
+    "no_text": raising(lambda: ValueError(Instruction("\x00\ud800\n"))),
+    "group": raising(_group),
+    "MemoryError": raising(MemoryError),
+    "OutOfMemoryError": raising(lambda: torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")),
+    "AssertionError": raising(AssertionError),
+    "NotImplementedError": raising(lambda: NotImplementedError("Could not run 'aten::x' on the 'Meta' backend")),
+    "KeyError": raising(lambda: KeyError("x")),
+    "StopIteration": raising(lambda: StopIteration(3)),
+    "StopAsyncIteration": raising(StopAsyncIteration),
+    "GeneratorExit": raising(GeneratorExit),
+    "SystemExit": raising(lambda: SystemExit(3)),
+    "KeyboardInterrupt": raising(KeyboardInterrupt),
+    "CancelledError": raising(asyncio.CancelledError),
+    "BaseException": raising(lambda: Outside("outside")),
+    "RecursionError": recursion,
+    "warning_as_error": warn,
     "returns_none": lambda model, output: (None,),
     "returns_a_generator": lambda model, output: (part for part in [output]),
     "returns_nan": lambda model, output: [tensor * float("nan") for tensor in _tensors(output)],
@@ -221,6 +186,5 @@ class Faulty(nn.Module):
         return CURRENT[self.number](self, self.inner(*args, **kwargs))
 
 
-NO_FAULT = "none"
 #: The faults by name, "RuntimeError@3" at the third call.
 FAULTS = [f"{name}@{at}" for name in _WHAT for at in (1, 3)]

@@ -4,32 +4,31 @@ from __future__ import annotations
 
 import gc
 import importlib
-import io
 import json
-import logging
 import os
 import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 import torch
+from attack_cases import NO_FAULT, NOTHING, Case, Difference, differing, quiet
 from source_tree import SUPPORT
 from torch import nn
 
 from .calls import CALLS, outputs_of
-from .contexts import ALONE, CONTEXTS, NO_CONTEXT
+from .contexts import ALONE, CONTEXTS
 from .facts import Address, Facts, Same, digest, inner_tensors, kinds_of, walk
-from .faults import CURRENT, NO_FAULT, Fault, Faulty
+from .faults import CURRENT, Fault, Faulty
 from .process import SURROUNDINGS, pristine, process_facts
 from .subjects import SUBJECTS, Subject, build
 from .surroundings import classes_of, clean_code, files_of, outside_facts, promised_facts
 
-__all__ = ["Case", "Difference", "differences_of", "model_names"]
+__all__ = ["differences_of", "model_names"]
 
 for _name in ("parameters", "hooks", "state", "process", "programs"):
     importlib.import_module(f"{__package__}.models_{_name}")
@@ -37,39 +36,6 @@ for _name in ("parameters", "hooks", "state", "process", "programs"):
 
 def model_names() -> list[str]:
     return list(SUBJECTS)
-
-
-@dataclass(frozen=True)
-class Case:
-    """What one test runs; its text is the test's id."""
-
-    model: str
-    call: str
-    fault: str = NO_FAULT
-    context: str = NO_CONTEXT
-
-    def __str__(self) -> str:
-        return f"{self.model}-{self.call}-{self.fault}-{self.context}"
-
-
-@dataclass(frozen=True)
-class Difference:
-    """A fact that is another one after the call."""
-
-    fact: str
-    before: Any
-    after: Any
-
-    def __str__(self) -> str:
-        return f"{self.fact}: {_brief(self.before)} became {_brief(self.after)}"
-
-
-def _brief(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 160 else f"{text[:157]}..."
-
-
-_NOTHING = "nothing"
 
 
 @dataclass
@@ -82,13 +48,6 @@ class Look:
     def changes(self, later: Look) -> Iterator[Difference]:
         for before, after in ((self.promised, later.promised), (self.around, later.around)):
             yield from differing(before, after)
-
-
-def differing(before: Facts, after: Facts) -> Iterator[Difference]:
-    """Yield the facts that are no longer what they were."""
-    for name in {**before, **after}:
-        if before.get(name, _NOTHING) != after.get(name, _NOTHING):
-            yield Difference(name, before.get(name, _NOTHING), after.get(name, _NOTHING))
 
 
 def look(subject: Subject, classes: list[type]) -> Look:
@@ -237,7 +196,7 @@ def differences_of(case: Case, do: Callable[[Subject], Any] | None = None) -> li
             missed -= {each.fact for each in before.changes(after)}
             found += [Difference(fact, plain.changed[fact], "unchanged") for fact in sorted(missed)]
         disarm(planted)
-        lost = any(each.fact.endswith(" address") and each.after == _NOTHING for each in found)
+        lost = any(each.fact.endswith(" address") and each.after == NOTHING for each in found)
         output = ["not asked for: the model has lost its values"] if lost else output_of(subject)
         if output != plain.output and not _is_usual(output, case, "" if called.plain is None else case.call):
             found.append(Difference("output afterwards", plain.output, output))
@@ -272,17 +231,6 @@ def _is_usual(output: list[Any], case: Case, call: str) -> bool:
 _FILES = "process open files"
 
 
-@contextmanager
-def quiet() -> Iterator[None]:
-    held = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
-            yield
-    finally:
-        logging.disable(held)
-
-
 def _identity(value: Any) -> bool:
     if isinstance(value, (list, tuple, dict)) and not isinstance(value, Address):
         return any(map(_identity, value.values() if isinstance(value, dict) else value))
@@ -294,7 +242,7 @@ def _not_excused(each: Difference, plain: Plain) -> bool:
     if each.fact.endswith(" kinds"):
         usual = plain.changed.get(each.fact, set())
         return isinstance(each.after, set) and bool(
-            each.after - (each.before if each.before != _NOTHING else set()) - usual
+            each.after - (each.before if each.before != NOTHING else set()) - usual
         )
     if is_around(each.fact):
         return root_of(each.fact) not in {root_of(fact) for fact in plain.changed}

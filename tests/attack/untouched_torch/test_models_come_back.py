@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from attack_cases import Allowed, Case
 from attack_sampling import WHOLE, sample
 
-from .allowed import ALLOWED, Allowed, surprises
+from .allowed import ALLOWED, surprises
 from .cases import IN_A_PROCESS_OF_THEIR_OWN, WITH_CONTEXTS, WITH_FAULTS, WITH_NOTHING_WRONG, light
-from .harness import Case, differences_alone
+from .harness import differences_alone
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # what the models themselves warn of

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from attack_cases import NO_FAULT, Case, Difference, quiet
 from attack_sampling import sample
 from torch import nn
 from torch.nn.modules import module as torch_module
@@ -27,8 +28,8 @@ from profilerkit_torch.costs.registry import scoped_costs
 from . import models_state
 from .calls import CALLS
 from .contexts import ALONE, CONTEXTS, Counting
-from .faults import FAULTS, NO_FAULT
-from .harness import Case, Difference, differences_of, is_around, made, output_of, quiet
+from .faults import FAULTS
+from .harness import differences_of, is_around, made, output_of
 from .models_state import ClassCache, remembering
 from .subjects import Subject
 

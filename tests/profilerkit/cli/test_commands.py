@@ -276,6 +276,7 @@ def test_where_an_error_came_from_is_said_on_request(models: str, capsys: pytest
         assert ("Traceback" in capsys.readouterr().err) is shown
 
 
+@pytest.mark.heavy
 def test_the_doctor_says_what_can_be_done_here() -> None:
     output = fine("doctor")
     assert re.search(r"torch\s+\d+\.\d+", output)

@@ -390,6 +390,7 @@ def test_text_is_drawn_as_it_stands(text: str, drawn: str) -> None:
     assert plain(text) == drawn
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("kind", ["icicle", "layer_bars", "memory_timeline", "roofline"])
 def test_ten_thousand_layers(kind: str) -> None:
     many = LayerTable([row("", "Net", 0, 10_000), *(row(f"l{place}", f"T{place % 30}", 1) for place in range(10_000))])

@@ -85,12 +85,11 @@ def test_a_child_that_comes_back_does_not_go_on_as_its_supervisor(supervised: Su
 
 def test_the_word_of_the_caller_ends_it_after_it_has_said_where_it_is(supervised: Supervise, tmp_path: Path) -> None:
     note = tmp_path / "note"
-
-    def child() -> None:
-        signal.signal(signal.SIGUSR2, lambda *_: note.write_text("here"))
-        for_ever()
-
-    ending, _ = supervised(child, said={"end": True, "dump": True})
+    before = signal.signal(signal.SIGUSR2, lambda *_: note.write_text("here"))  # which the child has from its start
+    try:
+        ending, _ = supervised(for_ever, said={"end": True, "dump": True})
+    finally:
+        signal.signal(signal.SIGUSR2, before)
     assert (ending.signal, ending.why) == (signal.SIGKILL, "asked")
     assert note.read_text() == "here"
 

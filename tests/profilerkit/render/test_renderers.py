@@ -169,6 +169,7 @@ def deep_report(count: int) -> Report:
     return replace(TEACHER, layers=LayerTable(rows))
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("form", FORMS)
 def test_ten_thousand_layers(form: str) -> None:
     drawn = render(deep_report(10_000), form, details=True)

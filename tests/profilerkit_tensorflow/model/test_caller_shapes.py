@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +11,11 @@ tf = pytest.importorskip("tensorflow")
 
 import keras  # noqa: E402 - TensorFlow comes first, or the tests are skipped
 from keras import layers  # noqa: E402
-from small import cost, ones, trace, traced  # noqa: E402
+from one_product import ONE, Function, W, X, macs  # noqa: E402 - TensorFlow comes first
+from small import ones, trace, traced  # noqa: E402
 
 from profilerkit import ModelInputs  # noqa: E402
 from profilerkit_tensorflow.model.program import traced_program  # noqa: E402
-
-Function = Callable[..., Any]
-
-#: One product of these is 2 * 3 * 3 multiply-accumulates.
-X, W = ones(2, 3), ones(3, 3)
-ONE = 2 * 3 * 3
-
-
-def macs(function: Function, *args: Any) -> int:
-    return cost(function, *(args or (X,)))[0]
-
 
 # Shapes that only the caller knows --------------------------------------------------------------------------------
 

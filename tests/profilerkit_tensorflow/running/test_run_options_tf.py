@@ -140,9 +140,3 @@ def test_predict_has_no_training_steps() -> None:
         "mode='predict' has no training steps; use 'graph', 'eager' or 'xla'"
         in report.status("training_time").missing[0]
     )
-
-
-def test_a_sweep_over_batch_sizes() -> None:
-    report = profile(network(), X, batch_size=(1, 4), metrics="macs", num_iters=2)
-    assert [row["batch_size"] for row in report["batch_sweep"]] == [1, 4]
-    assert report["macs"] == 8 * 4 + 4 * 2

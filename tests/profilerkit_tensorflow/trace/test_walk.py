@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 tf = pytest.importorskip("tensorflow")
 
-from small import cost, ones, trace, traced  # noqa: E402 - TensorFlow comes first
-
-Function = Callable[..., Any]
-
-#: One product of these is 2 * 3 * 3 multiply-accumulates.
-X, W = ones(2, 3), ones(3, 3)
-ONE = 2 * 3 * 3
-
-
-def macs(function: Function, *args: Any) -> int:
-    return cost(function, *(args or (X,)))[0]
-
+from one_product import ONE, Function, W, X, macs  # noqa: E402 - TensorFlow comes first
+from small import ones, trace, traced  # noqa: E402
 
 # What runs --------------------------------------------------------------------------------------------------------
 

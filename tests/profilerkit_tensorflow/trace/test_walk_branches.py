@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +9,8 @@ import pytest
 
 tf = pytest.importorskip("tensorflow")
 
-from small import ones, trace, traced  # noqa: E402 - TensorFlow comes first
-
-Function = Callable[..., Any]
-
-#: One product of these is 2 * 3 * 3 multiply-accumulates.
-X, W = ones(2, 3), ones(3, 3)
-ONE = 2 * 3 * 3
+from one_product import ONE, Function, W, X  # noqa: E402 - TensorFlow comes first
+from small import ones, trace, traced  # noqa: E402
 
 MAY_STOP = "a loop may stop before it reaches its limit; it is counted up to that"
 

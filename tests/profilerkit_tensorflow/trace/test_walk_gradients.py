@@ -8,11 +8,8 @@ import pytest
 
 tf = pytest.importorskip("tensorflow")
 
-from small import ones, own_macs, traced, trained  # noqa: E402 - TensorFlow comes first, or the tests are skipped
-
-#: One product of these is 2 * 3 * 3 multiply-accumulates.
-X, W = ones(2, 3), ones(3, 3)
-ONE = 2 * 3 * 3
+from one_product import ONE, W, X  # noqa: E402 - TensorFlow comes first
+from small import own_macs, traced, trained  # noqa: E402, or the tests are skipped
 
 
 def test_in_training_a_called_function_computes_the_gradients_that_are_used() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import json
-import pickle
 import random
 from collections import Counter
 from pathlib import Path
@@ -17,10 +16,9 @@ from torch import nn
 from torch.autograd.profiler_util import EventList, FunctionEvent
 from torch.utils.checkpoint import checkpoint
 
-from profilerkit import InputError, ModelFailedError, ModelInputs, NotOfferedError, ProfilerBusyError, Report, profile
+from profilerkit import ModelFailedError, ModelInputs, NotOfferedError, ProfilerBusyError, profile
 from profilerkit.times.operator_times import OperatorTimeTable
-from profilerkit_metrics import ComputeOperatorTable
-from profilerkit_torch import TorchBackend, TorchProfiler
+from profilerkit_torch import TorchBackend
 from profilerkit_torch.operator_timing import events as operator_events
 from profilerkit_torch.operator_timing.passes import _activities, _is_free, times_of_operators
 
@@ -88,13 +86,6 @@ def test_backward_rows_have_the_work_of_the_gradients() -> None:
         ("aten::mm", "3"): 2 * 4 * 10 * 512,
     }
     assert {row["missing"] for row in found} == {""}
-
-
-def test_a_saved_table_is_shown_as_before(tmp_path: Path) -> None:
-    report = profile(network(), X, metrics=["operator_table"], passes=1)
-    report.save(tmp_path / "report.json")
-    assert str(Report.load(tmp_path / "report.json")) == str(report)
-    assert len(pickle.loads(pickle.dumps(report["operator_table"]))) == len(report["operator_table"])
 
 
 def test_a_shared_layer_has_a_row_for_each_path_and_its_calls() -> None:
@@ -268,19 +259,6 @@ def test_a_running_profiler_is_left_alone() -> None:
     assert theirs.events() is not None
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"passes": 0}, "passes=0: at least one pass is needed to time anything"),
-        ({"export": "absent/t.json"}, "export='absent/t.json': there is no folder 'absent' to write 't.json' to"),
-        ({"export": "."}, r"export='\.': '\.' is a folder; name a file in it"),
-    ],
-)
-def test_mistakes_are_said(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        times_of_operators(network(), ModelInputs(X), **options)
-
-
 def test_a_device_that_the_profiler_does_not_see_is_said() -> None:
     with pytest.raises(NotOfferedError, match="torch's profiler does not time what operators do on mps; use layer_tim"):
         _activities({"cpu", "mps"})
@@ -300,17 +278,6 @@ def test_only_operators_that_never_compute_are_free() -> None:
         "aten::relu": False,
         "Exp": False,
     }
-
-
-def test_the_metric_is_computed_where_it_is_asked_for_and_shown() -> None:
-    assert "operator_table" not in profile(network(), X, metrics=["macs"])
-    profiler = TorchProfiler(network(), inputs=X)
-    profiler.register_profiler_function(ComputeOperatorTable())
-    profiler.compute(["operator_table"], passes=1, backward=False)
-    text = str(profiler.report())
-    assert "4 operators" in text
-    assert "aten::conv2d" in text
-    assert "outside operators, a pass under the profiler takes" in text
 
 
 def test_a_model_without_values_has_no_table() -> None:

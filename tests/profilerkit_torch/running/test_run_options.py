@@ -13,7 +13,7 @@ import torch
 from tiny import BACKEND, Call, ones
 from torch import nn
 
-from profilerkit import InputError, ModelFailedError, ModelInputs, compare, profile
+from profilerkit import InputError, ModelFailedError, ModelInputs, profile
 from profilerkit.backend import RunOptions
 from profilerkit_torch.running.passes import EventTimedPass
 
@@ -266,19 +266,6 @@ def test_a_report_says_how_the_model_was_run() -> None:
 
 
 METRICS = ["macs", "execution_time", "throughput", "training_time"]
-
-
-def test_training_times_of_two_models_are_taken_in_turn() -> None:
-    comparison = compare(small(), small(), inputs=X, metrics=["training_time"], num_iters=4)
-    assert comparison.ratio("training_time").paired
-
-
-def test_warmup_and_drop_first_are_one_number() -> None:
-    assert len(profile(small(), X, metrics="execution_time", num_iters=1, warmup=3)["execution_time"].warmup) == 3
-    report = profile(small(), X, metrics="execution_time", num_iters=1, warmup=3, drop_first=3)
-    assert len(report["execution_time"].warmup) == 3
-    report = profile(small(), X, metrics="execution_time", num_iters=1, warmup=3, drop_first=2)
-    assert "warmup=3 and drop_first=2 are two names of one number" in report.status("execution_time").missing[0]
 
 
 def test_a_model_that_fails_in_training_alone_says_so() -> None:

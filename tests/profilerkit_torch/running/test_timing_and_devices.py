@@ -10,9 +10,8 @@ import torch
 from tiny import BACKEND, Call, ones
 from torch import nn
 
-from profilerkit import Device, DeviceNotAvailableError, InputError, Measurement, ModelInputs, profile
+from profilerkit import Device, DeviceNotAvailableError, InputError, ModelInputs, profile
 from profilerkit.backend import RunOptions
-from profilerkit_torch import ComputeExecutionTime, TorchProfiler
 
 NO_GPU = not torch.cuda.is_available()
 
@@ -34,17 +33,6 @@ class Counting(nn.Module):
     def forward(self, x: torch.Tensor) -> Any:
         self.note((self.training, torch.is_grad_enabled(), torch.is_inference_mode_enabled()))
         return self.layer(x)
-
-
-def test_a_measurement_is_in_seconds_and_above_zero() -> None:
-    profiler = TorchProfiler(nn.Linear(4, 4), inputs=ones(2, 4))
-    profiler.register_profiler_function(ComputeExecutionTime())
-    measured = profiler.compute_status("execution_time", num_iters=5, warmup=1)
-    assert isinstance(measured, Measurement)
-    assert len(measured.samples) == 5
-    assert min(measured.samples) > 0
-    throughput = profiler.compute_status("throughput", num_iters=5, warmup=1)
-    assert throughput.samples == tuple(2 / seconds for seconds in measured.samples)
 
 
 def test_the_model_runs_without_gradients_once_more_than_it_is_called() -> None:

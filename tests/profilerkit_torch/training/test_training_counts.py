@@ -11,29 +11,13 @@ from typing import Any
 
 import pytest
 import torch
-from tiny import BACKEND, Call, ones
+from tiny import BACKEND, Call, counted, ones, step
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from profilerkit import ModelInputs, ModelTrace
 
 N = 5
-
-
-def step(model: nn.Module, *args: Any, **kwargs: Any) -> ModelTrace:
-    """Trace a training step of the model, which must not fail."""
-    found = BACKEND.trace_training(model, ModelInputs(*args, **kwargs))
-    assert found.failure is None, found.failure
-    assert sum(row["own_macs"] for row in found.table) == found.macs
-    assert sum(row["own_flops"] for row in found.table) == found.flops
-    return found
-
-
-def counted(model: nn.Module, *args: Any, **kwargs: Any) -> ModelTrace:
-    """Trace a training step that must leave nothing uncounted either."""
-    found = step(model, *args, **kwargs)
-    assert found.missing == ()
-    return found
 
 
 def macs_of(found: ModelTrace, phase: str) -> dict[str, int]:

@@ -5,31 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from tiny import BACKEND, Call, ones
+from tiny import BACKEND, Call, counted, ones, step
 from torch import nn
 
-from profilerkit import ModelInputs, ModelTrace
+from profilerkit import ModelInputs
 from profilerkit.cost import Cost
 from profilerkit_torch import register_module_cost, register_op_cost
 from profilerkit_torch.costs import scoped_costs
 
 N = 5
-
-
-def step(model: nn.Module, *args: Any, **kwargs: Any) -> ModelTrace:
-    """Trace a training step of the model, which must not fail."""
-    found = BACKEND.trace_training(model, ModelInputs(*args, **kwargs))
-    assert found.failure is None, found.failure
-    assert sum(row["own_macs"] for row in found.table) == found.macs
-    assert sum(row["own_flops"] for row in found.table) == found.flops
-    return found
-
-
-def counted(model: nn.Module, *args: Any, **kwargs: Any) -> ModelTrace:
-    """Trace a training step that must leave nothing uncounted either."""
-    found = step(model, *args, **kwargs)
-    assert found.missing == ()
-    return found
 
 
 def _applied(function: Any, *given: torch.Tensor) -> Any:

@@ -1,0 +1,57 @@
+"""How each backend runs a model to time it. How long it takes is nobody's to assert; that it took any time is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from frameworks import Framework
+
+from profilerkit import Measurement, compare, profile
+
+X = np.linspace(0, 1, 2 * 8, dtype=np.float32).reshape(2, 8)
+MACS = 8 * 4 + 4 * 2
+
+
+def network(framework: Framework) -> Any:
+    return framework.dense(8, 4, 2)
+
+
+def test_a_measurement_is_in_seconds_and_above_zero(framework: Framework) -> None:
+    profiler = framework.profiler(network(framework), inputs=X)
+    profiler.register_profiler_function(framework.ComputeExecutionTime())
+    measured = profiler.compute_status("execution_time", num_iters=5, warmup=1)
+    assert isinstance(measured, Measurement)
+    assert len(measured.samples) == 5
+    assert min(measured.samples) > 0
+    throughput = profiler.compute_status("throughput", num_iters=5, warmup=1)
+    assert throughput.samples == pytest.approx([2 / seconds for seconds in measured.samples])
+
+
+def test_training_times_are_in_a_report(framework: Framework) -> None:
+    metrics = ["macs", "execution_time", "training_time"]
+    report = profile(network(framework), X, training=True, num_iters=3, drop_first=2, metrics=metrics)
+    assert len(report["execution_time"].samples) == len(report["training_time"].samples) == 3
+    assert len(report["execution_time"].warmup) == 2
+    assert any(note.startswith("Execution Time: one training step: the forward pass in tr") for note in report.notes)
+    assert report["macs"] == 2 * MACS, "counts are those of the model as it is"
+
+
+def test_training_times_of_two_models_are_taken_in_turn(framework: Framework) -> None:
+    comparison = compare(network(framework), network(framework), inputs=X, metrics=["training_time"], num_iters=4)
+    assert comparison.ratio("training_time").paired
+
+
+def test_warmup_and_drop_first_are_one_number(framework: Framework) -> None:
+    options: dict[str, Any] = {"metrics": "execution_time", "num_iters": 1, "warmup": 3}
+    assert len(profile(network(framework), X, **options)["execution_time"].warmup) == 3
+    assert len(profile(network(framework), X, drop_first=3, **options)["execution_time"].warmup) == 3
+    report = profile(network(framework), X, drop_first=2, **options)
+    assert "warmup=3 and drop_first=2 are two names of one number" in report.status("execution_time").missing[0]
+
+
+def test_a_sweep_over_batch_sizes(framework: Framework) -> None:
+    report = profile(network(framework), X, batch_size=(1, 4), metrics="macs", num_iters=2)
+    assert [row["batch_size"] for row in report["batch_sweep"]] == [1, 4]
+    assert report["macs"] == MACS

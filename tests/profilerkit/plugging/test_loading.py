@@ -1,0 +1,208 @@
+"""When a plugin is loaded, in which order, and how it is switched off."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hook_plugins import loader
+from plugin_fixtures import EntryPoints, add_entry_point, info, offering, raising
+
+import profilerkit
+from profilerkit import (
+    BackendInfo,
+    InputError,
+    PluginWarning,
+    RegistrationConflictError,
+    RendererInfo,
+    hookimpl,
+)
+from profilerkit.plugging import loaders
+from profilerkit.plugging import offers as plugins
+from profilerkit.testing import FakeModel
+
+# Loading --------------------------------------------------------------------------------------------------------------
+
+
+def test_loading_is_lazy() -> None:
+    code = """
+import sys, profilerkit
+from click.testing import CliRunner
+from profilerkit.cli import cli
+for arguments in (["--help"], ["profile", "--help"], ["list", "--help"], ["--version"]):
+    assert CliRunner().invoke(cli, arguments).exit_code == 0
+loaded = {"profilerkit.plugging.builtin", "profilerkit_metrics.plugin", "profilerkit_torch.plugin"}
+print(loaded & set(sys.modules))
+from profilerkit.plugging.offers import manager; manager()
+print(loaded <= set(sys.modules))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["set()", "True"]
+
+
+def test_own_plugins_come_first_and_the_others_by_package(install: Any, core: None) -> None:
+    install("b", "zebra")
+    install("a", "yak")
+    assert [plugin.name for plugin in plugins.installed_plugins()] == ["core", "a", "b"]
+
+
+def test_two_packages_may_call_their_plugins_alike(install: Any) -> None:
+    install("same", "one", backends=offering(info("first", "x")))
+    install("same", "two", backends=offering(info("second", "y")))
+    assert [backend.name for backend in plugins.backends()] == ["first", "second"]
+    assert [str(plugin) for plugin in plugins.installed_plugins()] == ["'same' of one 1.0", "'same' of two 1.0"]
+
+
+def test_one_module_is_no_two_plugins(install: Any, entry_points: EntryPoints) -> None:
+    module = install("first", "mine", backends=offering(info("fake", "x")))
+    add_entry_point(entry_points, "second", module.__name__, "mine")
+    with pytest.warns(PluginWarning, match="plugin 'second' of mine 1.0 cannot be loaded .*same as plugin 'first' of"):
+        assert len(plugins.backends()) == 1
+
+
+def test_a_hook_with_a_wrong_parameter_leaves_no_trace(install: Any) -> None:
+    def wrong(framework: Any) -> list[BackendInfo]:
+        raise AssertionError("never called")
+
+    install("wrong", "odd", backends=wrong, renderers=offering(RendererInfo("mine", lambda: str)))
+    with pytest.warns(PluginWarning, match="plugin 'wrong' of odd 1.0 cannot be loaded .PluginValidationError"):
+        assert plugins.backends() == ()
+    assert plugins.installed_plugins() == ()
+    assert plugins.offered_renderers() == []
+
+
+def test_a_hook_may_be_called_otherwise(install: Any) -> None:
+    module = install("other", "my-other")
+    vars(module)["my_backends"] = hookimpl(offering(info("fake", "x")), specname="profilerkit_backends")
+    assert [backend.name for backend in plugins.backends()] == ["fake"]
+
+
+def test_a_hook_that_is_not_marked_is_reported(install: Any) -> None:
+    module = install("plain", "plain-pack")
+    vars(module)["profilerkit_backends"] = offering(info("fake", "x"))
+    with pytest.warns(
+        PluginWarning, match="'plain' of plain-pack 1.0 has a function 'profilerkit_backends' that is no"
+    ):
+        plugins.manager()
+
+
+def test_a_plugin_that_leaves_the_process_does_not(
+    entry_points: EntryPoints, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "leaving_plugin.py").write_text("import sys; sys.exit('no framework')", encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    add_entry_point(entry_points, "leaving", "leaving_plugin")
+    with pytest.warns(
+        PluginWarning, match="plugin 'leaving' of an unknown package cannot be loaded .SystemExit: no fra"
+    ):
+        assert plugins.backends() == ()
+
+
+def test_nothing_is_loaded_by_halves(install: Any, entry_points: EntryPoints) -> None:
+    """A warning that the user made an error stops the loading; the next use starts again."""
+    add_entry_point(entry_points, "broken", "no_such_module_at_all", "a-broken")
+    install("fine", "b-fine", backends=offering(info("mine", "profilerkit")))
+    for _ in range(2):
+        with pytest.raises(PluginWarning, match="cannot be loaded"):
+            plugins.backends()
+
+
+def test_a_plugin_may_ask_for_the_manager_while_it_is_loaded(
+    entry_points: EntryPoints, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "asking_plugin.py").write_text("from profilerkit.plugging.offers import manager\nmine = manager()")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "asking_plugin", raising=False)
+    add_entry_point(entry_points, "asking", "asking_plugin")
+    assert plugins.manager() is sys.modules["asking_plugin"].mine
+
+
+def test_configure_is_called_once_with_all_plugins_there(install: Any) -> None:
+    seen: list[list[str]] = []
+
+    def configure(manager: Any) -> None:
+        assert manager is plugins.manager()
+        seen.append(sorted(name for name, _ in manager.list_name_plugin()))
+
+    install("a", "one", configure=configure)
+    install("b", "two", backends=offering(info("mine", "profilerkit")))
+    plugins.backends()
+    plugins.find_backend(FakeModel())
+    assert seen == [["a", "b"]]
+
+
+def test_a_configure_that_raises_is_a_warning(install: Any) -> None:
+    install("bad", "worse", configure=raising(ValueError("no such file")))
+    with pytest.warns(
+        PluginWarning, match="hook profilerkit_configure of plugin 'bad' of worse 1.0 raised ValueError: n"
+    ):
+        plugins.manager()
+
+
+# Switching off --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("names", ["mine", " MINE ,", "my-pack", "My_Pack", "other,mine"])
+def test_a_plugin_is_switched_off_by_its_name_or_its_package(
+    install: Any, core: None, monkeypatch: pytest.MonkeyPatch, names: str
+) -> None:
+    install("mine", "my-pack", backends=raising(AssertionError("never called")))
+    install("other", "other-pack")
+    monkeypatch.setenv("PROFILERKIT_DISABLE_PLUGINS", names)
+    assert plugins.backends() == ()
+    assert "mine" in [plugin.name for plugin in plugins.switched_off_plugins()]
+    assert "mine" not in [plugin.name for plugin in plugins.installed_plugins()]
+    with pytest.raises(profilerkit.BackendNotFoundError, match=r"nearest first: none .plugins switched off: mine"):
+        plugins.backend_named("x")
+
+
+def test_a_plugin_that_is_switched_off_is_not_imported(
+    entry_points: EntryPoints, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_entry_point(entry_points, "broken", "no_such_module_at_all", "my-broken")
+    monkeypatch.setenv("PROFILERKIT_DISABLE_PLUGINS", "broken")
+    assert plugins.installed_plugins() == ()
+
+
+def test_switching_off_what_is_not_there_is_a_warning(install: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    install("energy", "profilerkit-energy")
+    monkeypatch.setenv("PROFILERKIT_DISABLE_PLUGINS", "enrgy")
+    message = (
+        "PROFILERKIT_DISABLE_PLUGINS names 'enrgy', which is no plugin; installed, nearest first: energy, profilerk"
+    )
+    with pytest.warns(PluginWarning, match=message):
+        plugins.manager()
+
+
+def test_own_plugins_alone_and_all_of_them_again(install: Any, core: None) -> None:
+    install("mine", "my-pack", renderers=offering(RendererInfo("mine", lambda: str)))
+    names = [offer.item.name for offer in plugins.offered_renderers()]
+    with plugins.own_alone():
+        own = [offer.item.name for offer in plugins.offered_renderers()]
+        assert [plugin.name for plugin in plugins.switched_off_plugins()] == ["mine"]
+    assert {"console", "json"} <= set(own)
+    assert [offer.item.name for offer in plugins.offered_renderers()] == names == [*own, "mine"]
+
+
+def test_where_plugins_are_called_alike_the_package_is_named(
+    install: Any, core: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taking = {"model_loaders": offering(loader("hub", "hub:")), "renderers": offering(RendererInfo("x", lambda: str))}
+    install("same", "my-one", **taking)
+    install("Same", "my-two", **taking | {"model_loaders": offering(loader("hubs", "hub"))})
+    with pytest.raises(RegistrationConflictError, match="switch one plugin off: PROFILERKIT_DISABLE_PLUGINS=my-two$"):
+        plugins.offered_renderers()
+    with pytest.raises(InputError, match="switch one off: PROFILERKIT_DISABLE_PLUGINS=my-two$"):
+        loaders.load_model("hub:net")
+    monkeypatch.setenv("PROFILERKIT_DISABLE_PLUGINS", "my-two")
+    plugins.forget()
+    assert plugins.without_switched_off() == " (plugins switched off: Same (my-two 1.0))"
+    assert loaders.load_model("hub:net") == "hub:net"
+
+
+def test_a_package_called_like_another_ones_plugin(install: Any) -> None:
+    for name, package in (("energy", "aaa"), ("other", "energy"), ("unknown", ""), ("unknown", "zzz")):
+        install(name, package)
+    said = [plugin.switching_off.partition("=")[2] for plugin in plugins.installed_plugins()]
+    assert sorted(said) == ["aaa", "other", "unknown", "zzz"]

@@ -1,0 +1,230 @@
+"""What hooks may return, and what happens where two plugins offer one name."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hook_plugins import loader
+from plugin_fixtures import FAKE, ComputeDepth, Depth, info, offering
+
+from profilerkit import (
+    Metric,
+    PluginWarning,
+    Profiler,
+    ProfilerFunction,
+    RegistrationConflictError,
+    RendererInfo,
+    StatusKey,
+    UnknownStatusError,
+    compare,
+    hookspecs,
+    profile,
+)
+from profilerkit.plugging import loaders
+from profilerkit.plugging import offers as plugins
+from profilerkit.render import renderer
+from profilerkit.testing import FakeBackend, FakeModel
+
+HOOKS = [name for name in vars(hookspecs) if name.startswith("profilerkit_")]
+
+
+# What hooks may return ------------------------------------------------------------------------------------------------
+
+
+class OtherDepth(Metric):
+    """Another depth."""
+
+    NAME = "depth"
+
+
+class ComputeOtherDepth(ProfilerFunction):
+    def get_bounded_status_keys(self) -> type[StatusKey]:
+        return OtherDepth
+
+    def __call__(self) -> int:
+        return -1
+
+
+class Greedy(ProfilerFunction):
+    def get_bounded_status_keys(self) -> type[StatusKey]:
+        return Depth
+
+    def __call__(self, **kwargs: Any) -> int:
+        return 0
+
+
+class Nameless(ComputeDepth):
+    def get_bounded_status_keys(self) -> type[StatusKey]:
+        return StatusKey
+
+
+def test_a_hook_that_returns_none_offers_nothing(install: Any) -> None:
+    install("none", **dict.fromkeys(HOOKS, offering_none))
+    assert plugins.backends() == ()
+    assert plugins.default_functions(FakeBackend()) == []
+    plugins.equipped(FakeBackend())
+    assert plugins.offered_status_keys() == []
+
+
+def offering_none() -> None:
+    """Return None, as a hook does that has nothing for this backend."""
+
+
+@pytest.mark.parametrize(
+    ("hook", "item", "message"),
+    [
+        ("backends", "torch", "offers 'torch', which is no BackendInfo and is left out"),
+        ("profiler_functions", Depth(), r"offers Depth\(.*\), which is no ProfilerFunction"),
+        (
+            "profiler_functions",
+            ComputeDepth,
+            r"no ProfilerFunction and is left out; return an instance, ComputeDepth\(",
+        ),
+        ("profiler_functions", Greedy(), r"offers Greedy, which is left out: TypeError: cannot register Greedy: arg"),
+        (
+            "profiler_functions",
+            Nameless(),
+            "offers Nameless, which is left out: TypeError: status key StatusKey of Name",
+        ),
+        ("status_keys", Depth(), r"offers Depth\(.*\), which is no type"),
+        ("status_keys", FakeModel, "FakeModel'>, which is no StatusKey with a NAME"),
+        ("renderers", str, "which is no RendererInfo"),
+        ("model_loaders", str, "which is no LoaderInfo"),
+    ],
+)
+def test_what_is_of_the_wrong_kind_is_left_out(install: Any, hook: str, item: Any, message: str) -> None:
+    install("wrong", "odd", **{hook: offering(item)})
+    install("fine", "pure", profiler_functions=offering(ComputeDepth()))
+    with pytest.warns(PluginWarning, match=f"hook profilerkit_{hook} of plugin 'wrong' of odd 1.0 {'.*' + message}"):
+        functions = plugins.default_functions(FakeBackend())
+        plugins.backends()
+    assert [type(function) for function in functions] == [ComputeDepth]
+
+
+def test_every_hook_says_in_a_line_what_it_is_for() -> None:
+    assert len(HOOKS) == 8
+    for name in HOOKS:
+        documentation = getattr(hookspecs, name).__doc__
+        assert documentation.endswith(".")
+        assert "\n" not in documentation
+
+
+# Conflicts ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("hook", "item", "what", "find"),
+    [
+        ("backends", info("mine", "x"), "backend 'mine'", plugins.backends),
+        ("renderers", RendererInfo("latex", lambda: str), "renderer 'latex'", plugins.offered_renderers),
+        ("renderers", RendererInfo("latex", lambda: str), "renderer 'latex'", lambda: renderer("latex")),
+        ("model_loaders", loader("hub", "hub:"), "model loader 'hub'", lambda: loaders.load_model("hub:net")),
+    ],
+)
+def test_two_plugins_of_one_name_are_an_error_that_names_both(
+    install: Any, monkeypatch: pytest.MonkeyPatch, hook: str, item: Any, what: str, find: Callable[[], object]
+) -> None:
+    install("a", "one", "1.5", **{hook: offering(item)})
+    install("b", "two", "2.5", **{hook: offering(item)})
+    message = (
+        f"two plugins offer {what}: 'a' of one 1.5 and 'b' of two 2.5; uninstall one of the packages, or switch one "
+        "plugin off: PROFILERKIT_DISABLE_PLUGINS=b"
+    )
+    with pytest.raises(RegistrationConflictError) as caught:
+        find()
+    assert str(caught.value) == message
+    monkeypatch.setenv("PROFILERKIT_DISABLE_PLUGINS", "b")
+    plugins.forget()
+    find()
+
+
+def test_a_conflict_of_renderers_or_loaders_is_said_before_anything_is_measured(install: Any) -> None:
+    model = FakeModel()
+    latex = offering(RendererInfo("latex", lambda: str))
+    install("a", "one", backends=offering(FAKE), renderers=latex)
+    install("b", "two", renderers=latex)
+    with pytest.raises(RegistrationConflictError, match="two plugins offer renderer 'latex'"):
+        profile(model)
+    assert model.calls == 0
+
+
+def test_one_plugin_that_offers_a_name_twice(install: Any) -> None:
+    install("a", "one", renderers=offering(RendererInfo("x", lambda: str), RendererInfo("x", lambda: str)))
+    with pytest.raises(
+        RegistrationConflictError, match="plugin 'a' of one 1.0 offers renderer 'x' twice; update or un"
+    ):
+        plugins.offered_renderers()
+
+
+def test_two_plugins_that_offer_one_status_key(install: Any) -> None:
+    install("a", "one", profiler_functions=offering(ComputeDepth()))
+    install("b", "two", profiler_functions=offering(ComputeOtherDepth()))
+    message = (
+        "two plugins offer status key 'depth' to the fake backend: 'a' of one 1.0 and 'b' of two 1.0; uninstall one of "
+        "the packages, or switch one plugin off: PROFILERKIT_DISABLE_PLUGINS=b; or leave the key out: "
+        "register_defaults(leave_out=['depth'])"
+    )
+    profiler = Profiler(FakeModel(), backend=FakeBackend())
+    with pytest.raises(RegistrationConflictError) as caught:
+        profiler.register_defaults()
+    assert str(caught.value) == message
+    assert list(profiler.status_keys()) == []
+
+
+def test_a_key_in_conflict_can_be_left_out_or_overridden(install: Any) -> None:
+    install("a", "one", profiler_functions=offering(ComputeDepth()))
+    install("b", "two", profiler_functions=offering(ComputeOtherDepth()))
+    for leave_out in ("depth", ["depth"]):
+        left = Profiler(FakeModel(), backend=FakeBackend()).register_defaults(leave_out=leave_out)
+        assert list(left.status_keys()) == []
+    assert list(profile(FakeModel(), backend=FakeBackend(), leave_out="depth")) == []
+    assert list(compare(FakeModel(), FakeModel(), backend=FakeBackend(), leave_out="depth").reference) == []
+    with pytest.raises(UnknownStatusError, match="^unknown status 'dept'; leave_out knows, nearest first: depth$"):
+        Profiler(FakeModel(), backend=FakeBackend()).register_defaults(leave_out="dept")
+    report = profile(FakeModel(), backend=FakeBackend(), functions=[ComputeOtherDepth()])
+    assert report["depth"] == -1
+
+
+def test_one_key_for_two_backends_is_no_conflict(install: Any) -> None:
+    def for_fake(backend: Any) -> list[ProfilerFunction] | None:
+        return [ComputeDepth()] if backend.name == "fake" else None
+
+    def for_other(backend: Any) -> list[ProfilerFunction] | None:
+        return [ComputeDepth()] if backend.name == "other" else None
+
+    install("a", "one", profiler_functions=for_fake, status_keys=offering(Depth))
+    install("b", "two", profiler_functions=for_other, status_keys=offering(Depth))
+    assert len(plugins.default_functions(FakeBackend())) == 1
+    assert len(plugins.default_functions(info("other").load())) == 1
+
+
+def test_two_keys_of_one_name_are_a_conflict_whatever_computes_them(install: Any) -> None:
+    install("a", "one", status_keys=offering(Depth))
+    install("b", "two", status_keys=offering(OtherDepth))
+    with pytest.raises(
+        RegistrationConflictError, match="two plugins offer status key 'depth': 'a' of one 1.0 and 'b' of"
+    ):
+        plugins.offered_status_keys()
+    with pytest.raises(RegistrationConflictError, match="two plugins offer status key 'depth'"):
+        plugins.default_functions(FakeBackend())
+    assert plugins.default_functions(FakeBackend(), leave_out=["depth"]) == []
+
+
+def test_a_key_that_another_plugin_names_as_its_own_is_a_conflict(install: Any, core: None) -> None:
+    class Trace(StatusKey):
+        """Not the trace of the core."""
+
+        NAME = "trace"
+
+    class ComputeOther(ComputeDepth):
+        def get_bounded_status_keys(self) -> type[StatusKey]:
+            return Trace
+
+        def __call__(self, inputs: Any) -> int:
+            return 0
+
+    install("a", "one", profiler_functions=offering(ComputeOther()))
+    with pytest.raises(
+        RegistrationConflictError, match="'trace' to the fake backend: 'core' of profilerkit 0.1 and 'a' o"
+    ):
+        plugins.default_functions(FakeBackend())

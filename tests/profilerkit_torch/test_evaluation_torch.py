@@ -1,0 +1,61 @@
+"""The evaluation functions on models whose answers are known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from tiny import Call
+from torch import nn
+
+from profilerkit import InputError
+from profilerkit_torch import (
+    ComputeEvalMetric,
+    TorchForwardPass,
+    TorchProfiler,
+    get_accuracy,
+    get_missclass,
+    get_topk,
+)
+
+#: The model gives its input as scores, so the inputs are the answers. Three batches, the last one short.
+SCORES = torch.tensor([[9.0, 1, 0], [0, 9, 1], [1, 0, 9], [9, 1, 0], [0, 9, 1]])
+TARGETS = torch.tensor([0, 1, 2, 1, 0])  # right, right, right; second guess; third guess
+Batch = tuple[torch.Tensor, torch.Tensor]
+BATCHES: list[Batch] = [(SCORES[:2], TARGETS[:2]), (SCORES[2:4], TARGETS[2:4]), (SCORES[4:], TARGETS[4:])]
+
+
+def test_several_inputs_by_a_pattern() -> None:
+    triples = [(targets, scores, scores) for scores, targets in BATCHES]
+    pattern = TorchForwardPass(model_input_pattern=("_", 1, 0))
+    splits = TorchProfiler.enable_forward_pass_data_splits({"test": triples}, pattern)
+    model = Call(lambda self, first, second: first + second)
+    assert get_accuracy(model, splits["test"]) == pytest.approx(60)
+
+
+def test_the_model_runs_in_inference_mode_called_directly_too() -> None:
+    seen: list[tuple[bool, bool]] = []
+
+    def note(self: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        seen.append((self.training, torch.is_grad_enabled()))
+        return x
+
+    model = Call(note)
+    get_accuracy(model, BATCHES[:1])
+    profiler = TorchProfiler(model, {"test": BATCHES[:1]})
+    profiler.register_profiler_function(ComputeEvalMetric(get_accuracy))
+    profiler.compute_status("eval_metric")
+    assert seen == [(False, False), (False, False)]
+    assert model.training
+
+
+@pytest.mark.parametrize("output", [torch.tensor(1.0), {"scores": torch.ones(2, 3)}, (torch.ones(2, 3),)])
+def test_what_is_no_tensor_of_scores(output: Any) -> None:
+    class Odd(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return output
+
+    for evaluate in (get_missclass, get_accuracy, get_topk):
+        with pytest.raises(InputError, match="the model gives .* for a batch, not one tensor with a score for each"):
+            evaluate(Odd(), [(torch.ones(2, 4), torch.zeros(2, dtype=torch.long))])

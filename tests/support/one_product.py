@@ -1,0 +1,20 @@
+"""Inputs and weights for the walks over graphs of TensorFlow: one product, so that each run of it counts as one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from small import cost, ones
+
+__all__ = ["ONE", "Function", "W", "X", "macs"]
+
+Function = Callable[..., Any]
+
+#: One product of these is 2 * 3 * 3 multiply-accumulates.
+X, W = ones(2, 3), ones(3, 3)
+ONE = 2 * 3 * 3
+
+
+def macs(function: Function, *args: Any) -> int:
+    return cost(function, *(args or (X,)))[0]
