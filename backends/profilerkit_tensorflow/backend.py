@@ -36,15 +36,14 @@ from .layer_timing.timer import layer_times
 from .loaders import opened
 from .model import layouts
 from .model.declared_inputs import declared_inputs
-from .model.kinds import is_function, is_layer, is_saved_model
-from .model.program import Program
+from .model.kinds import is_function, is_layer, is_saved_model, type_name
 from .model.recognition import claims
 from .model.variables import fingerprint
 from .operator_timing.passes import times_of_operators
 from .running import devices
 from .running.runs import require_offered, require_values, running
 from .running.zeros import zero_weights
-from .trace.layers import type_name
+from .trace.program import Program
 from .trace.tracing import trace_model
 from .training.optimizers import optimizer_state_bytes
 from .untouched.caller_context import require_plain_context

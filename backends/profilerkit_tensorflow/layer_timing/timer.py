@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -14,23 +13,23 @@ import tensorflow as tf
 
 from profilerkit import ModelInputs
 from profilerkit.backend_kit.call_stack import shown_layers
-from profilerkit.backend_kit.failures import backend_failed, raised_by_backend
-from profilerkit.errors import ProfilerKitError, training_step_failed
+from profilerkit.errors import training_step_failed
 from profilerkit.times.layer_times import LayerTime
 
-from ..model.program import Program, traced_program
+from ..model.kinds import type_name
 from ..operator_timing.events import PassTimes, op_seconds
 from ..operator_timing.node_owners import NodeOwners, Placed, runs_of_bodies
+from ..operator_timing.profiled_programs import failures_as, fresh_call, has_gradient, training_program
 from ..running.devices import resolve_device
 from ..running.runs import require_values
-from ..trace.layers import type_name
 from ..trace.messages import failed
 from ..trace.ownership import Owner
+from ..trace.program import Program, traced_program
 from ..trace.reachable_operators import running_operators
-from ..trace.tracing import _BOOKKEEPING as BOOKKEEPING
+from ..trace.tracing import BOOKKEEPING
 from ..untouched.preservation import preserved
 
-__all__ = ["failing", "fresh_call", "has_gradient", "layer_times"]
+__all__ = ["layer_times"]
 
 #: Below this part of the time of a pass the kernels that the profiler saw cannot be all that worked.
 _MUCH = 0.5
@@ -77,38 +76,17 @@ def layer_times(
     placed = tf.device(target) if device is not None else nullcontext()
     with preserved(model, variable_values=True), placed:
         fed = inputs.map(lambda leaf: tf.identity(leaf) if tf.is_tensor(leaf) else leaf)
-        synchronised = not target.startswith("/CPU")
+        synchronized = not target.startswith("/CPU")
         reusable = device is None and earlier is not None and earlier.fits(model, fed)
-        with failing(lambda error: failed(model, error, inputs)):
+        with failures_as(lambda error: failed(model, error, inputs)):
             program = earlier if reusable and earlier is not None else traced_program(model, fed, apart=True)
-            forward = _timed(NodeOwners(program, training=False), program, fed, passes, synchronised)
+            forward = _timed(NodeOwners(program, training=False), program, fed, passes, synchronized)
         gradients = None
         if backward and has_gradient(program):
-            with failing(training_step_failed):
-                step = traced_program(model, fed, training=True)
-                size = len(program.graph.get_operations()) - len(program.graph.outputs)
-                owners = NodeOwners(step, training=True, forward_operators=size)
-                gradients = _timed(owners, step, fed, passes, synchronised)
+            with failures_as(training_step_failed):
+                step, owners = training_program(model, fed, program)
+                gradients = _timed(owners, step, fed, passes, synchronized)
     return list(_layer_times(program, forward, gradients, backward))
-
-
-class failing:
-    """Says in our words what the model raises; our own errors are left as they are."""
-
-    def __init__(self, said: Callable[[Exception], Exception]) -> None:
-        self._said = said
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
-        if isinstance(error, Exception) and not isinstance(error, ProfilerKitError):
-            place = raised_by_backend(error, __package__)
-            raise (self._said(error) if place is None else backend_failed(error, "tensorflow", place)) from error
-
-
-def has_gradient(program: Program) -> bool:
-    """Say whether the model gives anything that a gradient can be taken of."""
-    return any(tensor.dtype.is_floating for tensor in program.graph.outputs)
 
 
 @dataclass(frozen=True)
@@ -150,32 +128,13 @@ class _Timed:
         )
 
 
-def fresh_call(program: Program, inputs: ModelInputs, synchronised: bool) -> Callable[[], None]:
-    """Return a call of a program, all of whose kernels TensorFlow's profiler will record."""
-    tensors = [leaf for leaf in inputs.leaves() if tf.is_tensor(leaf)]
-    # A new function knows no cheap kernels yet, which would not be recorded; a partial is no retracing to TensorFlow.
-    function = tf.function(functools.partial(_called, program.concrete), autograph=False)
-
-    def call() -> None:
-        function(*tensors)
-        if synchronised:
-            tf.test.experimental.sync_devices()
-
-    function.get_concrete_function(*tensors)
-    return call
-
-
-def _timed(owners: NodeOwners, program: Program, inputs: ModelInputs, passes: int, synchronised: bool) -> _Timed:
-    call = fresh_call(program, inputs, synchronised)
+def _timed(owners: NodeOwners, program: Program, inputs: ModelInputs, passes: int, synchronized: bool) -> _Timed:
+    call = fresh_call(program, inputs, synchronized)
     timed = op_seconds(call, passes).passes
     placed: dict[str, Placed] = {}
     for times in timed:
         placed.update(owners.placed(times))
     return _Timed(timed, placed, owners.compiled())
-
-
-def _called(concrete: Any, *tensors: Any) -> Any:
-    return concrete(*tensors)
 
 
 def _layer_times(program: Program, forward: _Timed, gradients: _Timed | None, backward: bool) -> Iterator[LayerTime]:

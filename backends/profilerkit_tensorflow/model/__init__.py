@@ -1,1 +1,1 @@
-"""What a model holds: layers, variables, weights, and the program that is traced from it."""
+"""What a model holds: layers, variables and weights; how it is called, and which inputs it takes."""

@@ -34,6 +34,7 @@ __all__ = [
     "is_legacy_keras",
     "saved_for_inference",
     "served_signature",
+    "takes_training",
 ]
 
 #: Operators that hand a score on as it is.
@@ -59,7 +60,7 @@ def call_model(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> An
             return model(*args, **{"training": False, **kwargs})
     if not callable(model):
         return _call_signature(model, args, kwargs)
-    if "training" in kwargs or not _takes_training(model):
+    if "training" in kwargs or not takes_training(model):
         return model(*args, **kwargs)
     return model(*args, training=False, **kwargs)
 
@@ -194,7 +195,7 @@ def served_signature(model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     return ((), {}) if chosen is None else ((), dict(signatures[chosen].structured_input_signature[1]))
 
 
-def _takes_training(model: Callable[..., Any]) -> bool:
+def takes_training(model: Callable[..., Any]) -> bool:
     """Say whether the call has a parameter ``training``; a saved function is asked for what it was saved with."""
     saved = getattr(model, "__call__", None)  # noqa: B004 - what a saved model restores there holds its signatures
     functions = getattr(saved, "concrete_functions", None) or getattr(model, "concrete_functions", None)

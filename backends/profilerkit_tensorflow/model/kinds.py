@@ -12,7 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from profilerkit.backend_kit import keras_layers
+from profilerkit.backend_kit import call_stack, keras_layers
 from profilerkit.backend_kit.keras_layers import is_keras, is_legacy_keras, variable_name
 
 __all__ = [
@@ -23,8 +23,10 @@ __all__ = [
     "is_saved_model",
     "is_unbuilt",
     "is_variable",
+    "named_layers",
     "own_states",
     "own_variables",
+    "type_name",
 ]
 
 #: What a saved model keeps beside what it computes with: what trained it, and Keras' books.
@@ -46,6 +48,13 @@ def is_function(value: Any) -> bool:
     return callable(value) and not isinstance(value, type) and not is_layer(value) and not is_saved_model(value)
 
 
+def type_name(layer: Any) -> str:
+    """Return the name of a layer's class; "function" of a function, "SavedModel" of a saved model."""
+    if is_saved_model(layer):
+        return "SavedModel"
+    return "function" if is_function(layer) else type(layer).__name__
+
+
 def is_unbuilt(model: Any) -> bool:
     """Say whether a Keras model lacks variables that its first call would make."""
     return (is_keras(model) or is_legacy_keras(model)) and keras_layers.is_keras_unbuilt(model)
@@ -60,6 +69,11 @@ def is_variable(value: Any) -> bool:
 def holds_random_state(variable: Any) -> bool:
     """Say whether a variable is where a random-number generator stands, Keras' or TensorFlow's: that is no weight."""
     return variable_name(variable) in ("seed_generator_state", "StateVar")
+
+
+def named_layers(model: Any) -> list[tuple[str, Any]]:
+    """Return every layer under every path it has, the model itself first, under the empty one."""
+    return call_stack.named_layers(model, children_of)
 
 
 def children_of(layer: Any) -> Iterator[tuple[str, Any]]:

@@ -11,7 +11,7 @@ from profilerkit import ModelInputs
 from profilerkit.backend_kit.keras_layers import declared_shapes, is_keras, is_legacy_keras
 from profilerkit.backend_kit.layouts import in_declared_layout
 
-from ..trace.messages import require_tensors
+from .input_checks import require_tensors
 
 __all__ = ["fitted"]
 

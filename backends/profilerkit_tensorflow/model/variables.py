@@ -15,13 +15,12 @@ from tensorflow.python.types import core
 from ..untouched.held_state import HeldState
 
 __all__ = [
+    "ModelParts",
     "Weight",
     "fingerprint",
-    "is_keras_layer",
     "listed_weights",
     "packed_elements",
     "stored_variable",
-    "variables_of",
     "weights_of",
 ]
 
@@ -63,20 +62,6 @@ class Weight:
     bytes: int
 
 
-def is_keras_layer(model: Any) -> bool:
-    """Say whether a model is a layer or model of Keras 3 or of tf_keras, without importing either."""
-    return _is_one_of(type(model), _LAYERS)
-
-
-def variables_of(model: Any) -> list[Any]:
-    """Return every variable that the model leads to, each once: weights, states, its metrics' and its optimizer's.
-
-    They are TensorFlow's variables; Keras 3's lead to one each. A function has those that it names, closes over or
-    captured when it was traced.
-    """
-    return HeldState(model).variables
-
-
 def weights_of(model: Any) -> list[Weight]:
     """Return the parameters of a model, each once.
 
@@ -85,7 +70,7 @@ def weights_of(model: Any) -> list[Weight]:
     when it was traced; a loaded SavedModel its ``variables``. The states of random generators are no parameters, nor
     are the variables of metrics and optimizers. A layer that is not built yet has none.
     """
-    parts = _Parts(model)
+    parts = ModelParts(model)
     found: dict[int, Weight] = {}
     for layer in parts.layers:
         trainable = {id(stored_variable(variable)) for variable in listed_weights(layer, "trainable_weights")}
@@ -122,7 +107,7 @@ def fingerprint(model: Any, values: bool = True) -> object:
     ]
 
 
-class _Parts(HeldState):
+class ModelParts(HeldState):
     """The outermost Keras layers of a model, and the variables beside them."""
 
     def __init__(self, model: Any) -> None:

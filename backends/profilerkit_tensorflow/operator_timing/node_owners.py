@@ -19,10 +19,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..model.program import Program
 from ..trace.gradient_names import forward_names, is_gradient_name, traced_name
 from ..trace.graph_access import find_body, forward_function, function_attributes
 from ..trace.ownership import Owner, Ownership
+from ..trace.program import Program
 from .events import PassTimes
 from .node_names import kernel_operation, node_path
 

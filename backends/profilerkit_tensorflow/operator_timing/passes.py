@@ -15,15 +15,15 @@ from profilerkit.errors import training_step_failed
 from profilerkit.process.files import obstacle
 from profilerkit.times.operator_times import CalledOperator, KernelTime, OperatorTime, OperatorTimes
 
-from ..layer_timing.timer import failing, fresh_call, has_gradient
-from ..model.program import Program, traced_program
 from ..running.devices import resolve_device
 from ..running.runs import require_values
 from ..trace.messages import failed
-from ..trace.tracing import _BOOKKEEPING as BOOKKEEPING
+from ..trace.program import Program, traced_program
+from ..trace.tracing import BOOKKEEPING
 from ..untouched.preservation import preserved
 from .events import MAX_PASSES, PassTimes, op_seconds
 from .node_owners import NodeOwners, Placed
+from .profiled_programs import failures_as, fresh_call, has_gradient, training_program
 
 __all__ = ["times_of_operators"]
 
@@ -54,21 +54,19 @@ def times_of_operators(
     target = resolve_device(model, device)
     with preserved(model, variable_values=True), tf.device(target) if device is not None else nullcontext():
         fed = inputs.map(lambda leaf: tf.identity(leaf) if tf.is_tensor(leaf) else leaf)
-        synchronised = not target.startswith("/CPU")
-        with failing(lambda error: failed(model, error, inputs)):
+        synchronized = not target.startswith("/CPU")
+        with failures_as(lambda error: failed(model, error, inputs)):
             program = traced_program(model, fed, apart=True)
             owners = NodeOwners(program, training=False)
             forward = _Ledger("forward")
-            forward.time(owners, program, fed, passes, synchronised, export)
+            forward.time(owners, program, fed, passes, synchronized, export)
         if not backward or not has_gradient(program):
             notes = ("there is no backward pass: none of the outputs is of a floating-point type",) if backward else ()
             return OperatorTimes(tuple(forward.times()), {"forward": tuple(forward.whole)}, forward.layers, notes)
-        with failing(training_step_failed):
-            step = traced_program(model, fed, training=True)
-            size = len(program.graph.get_operations()) - len(program.graph.outputs)
-            owners = NodeOwners(step, training=True, forward_operators=size)
+        with failures_as(training_step_failed):
+            step, owners = training_program(model, fed, program)
             gradients = _Ledger("backward")
-            gradients.time(owners, step, fed, passes, synchronised, export)
+            gradients.time(owners, step, fed, passes, synchronized, export)
     return OperatorTimes(
         (*forward.times(), *gradients.times()),
         {"forward": tuple(forward.whole), "backward": tuple(gradients.whole)},
@@ -88,10 +86,10 @@ class _Ledger:
         self._ran: set[str] = set()
 
     def time(
-        self, owners: NodeOwners, program: Program, inputs: ModelInputs, passes: int, synchronised: bool, export: Any
+        self, owners: NodeOwners, program: Program, inputs: ModelInputs, passes: int, synchronized: bool, export: Any
     ) -> None:
         """Run a program so often, in sessions that hold so many passes as memory allows."""
-        call = fresh_call(program, inputs, synchronised)
+        call = fresh_call(program, inputs, synchronized)
         while len(self.whole) < passes:
             number = min(MAX_PASSES, passes - len(self.whole))
             for times in op_seconds(call, number, export=export).passes:

@@ -21,14 +21,11 @@ from profilerkit import (
 from profilerkit.backend import RunOptions
 
 from ..model.calls import called_with
-from ..model.kinds import is_unbuilt
-from ..model.program import Program, traced_program
-from ..model.program import _built as built_symbolically
-from ..model.program import _gradients as gradients
-from ..model.program import _quietly as quietly
+from ..model.kinds import is_unbuilt, named_layers
+from ..model.unmade_weights import unmade_weights
 from ..model.variables import weights_of
-from ..trace.layers import named_layers
-from ..trace.messages import failed, unmade_weights
+from ..trace.messages import failed
+from ..trace.program import Program, built_symbolically, loss_and_gradients, quietly, traced_program
 from ..trace.tracing import trace_model
 from ..untouched.preservation import preserved
 from .devices import resolve_device
@@ -170,7 +167,7 @@ def _training_step(model: Any, inputs: ModelInputs, mode: str) -> Callable[[], A
     if mode not in ("graph", "eager", "xla"):
         raise InputError(f"training=True: mode={mode!r} has no training steps; use 'graph', 'eager' or 'xla'")
     if mode == "eager":
-        return lambda: gradients(named_layers(model), inputs, ())
+        return lambda: loss_and_gradients(named_layers(model), inputs, ())
     return _of_program(traced_program(model, inputs, training=True, compiled=mode == "xla"), inputs)
 
 

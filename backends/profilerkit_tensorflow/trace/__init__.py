@@ -1,1 +1,1 @@
-"""The static pass: the walk over a traced graph, and live bytes along it."""
+"""The static pass: a model traced as a graph, the walk over that graph, and live bytes along it."""

@@ -22,9 +22,9 @@ from profilerkit.process.locks import undone_in_child
 
 from ..costs import OpCall, Shapes
 from ..model.calls import called_with
-from ..model.kinds import is_unbuilt, own_variables
+from ..model.kinds import is_unbuilt, named_layers, own_variables
 from .dilation import CONVOLUTIONS, TO_SPACE
-from .layers import LayerCalls, named_layers
+from .layers import LayerCalls
 from .live_bytes import tensor_bytes
 from .pricing import layer_work, price
 from .values import Executed, static_shape

@@ -10,7 +10,6 @@ from typing import Any
 
 import tensorflow as tf
 
-from profilerkit.backend_kit import call_stack as layering
 from profilerkit.backend_kit.call_stack import CallStack, shown_layers, tensors_in
 from profilerkit.costs import Cost, Shape, evaluated
 from profilerkit.process.locks import undone_in_child
@@ -18,26 +17,19 @@ from profilerkit.trace.records import LayerCall, LayerRecord, TensorInfo, Weight
 from profilerkit.trace.rows import depth_of
 
 from ..costs import layer_cost
-from ..model.conversion import converted
 from ..model.kinds import (
-    children_of,
     holds_random_state,
-    is_function,
     is_layer,
-    is_saved_model,
     own_states,
     own_variables,
+    type_name,
 )
 from ..model.variables import packed_elements
 from ..model.weights import bytes_of, elements_of, identity_of
+from .conversion import converted
 from .ownership import Owner, Ownership
 
-__all__ = ["LayerCalls", "layer_records", "named_layers"]
-
-
-def named_layers(model: Any) -> list[tuple[str, Any]]:
-    """Return every layer under every path it has, the model itself first, under the empty one."""
-    return layering.named_layers(model, children_of)
+__all__ = ["LayerCalls", "infos_in", "layer_records"]
 
 
 class LayerCalls(CallStack):
@@ -189,13 +181,6 @@ def layer_records(
             )
         )
     return tuple(records)
-
-
-def type_name(layer: Any) -> str:
-    """Return the name of a layer's class; "function" of a function, "SavedModel" of a saved model."""
-    if is_saved_model(layer):
-        return "SavedModel"
-    return "function" if is_function(layer) else type(layer).__name__
 
 
 def _record(

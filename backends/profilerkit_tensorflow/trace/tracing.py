@@ -11,22 +11,23 @@ from profilerkit.errors import error_said
 from profilerkit.process.collector import collector_paused
 from profilerkit.trace.records import MemoryTimeline, ModelTrace, OpRecord, TensorInfo, distinct
 
-from ..model.kinds import is_saved_model, is_variable
-from ..model.program import Program, traced_program
+from ..model.kinds import is_saved_model, is_variable, named_layers
+from ..model.unmade_weights import unmade_weights
 from ..model.variables import packed_elements
 from ..model.weights import bytes_of, identity_of, trainable_variables_of
 from ..untouched.preservation import preserved
 from .eager_run import EagerRun
-from .layers import layer_records, named_layers
+from .layers import layer_records
 from .live_bytes import constant_bytes, steps_of, tensor_bytes, unsized_tensors
-from .messages import failed, only_in_graphs, unmade_weights
+from .messages import failed, only_in_graphs
+from .program import Program, traced_program
 from .values import Executed, PartialShape, Value, static_shape
 from .walk import Walk
 
-__all__ = ["trace_model"]
+__all__ = ["BOOKKEEPING", "captured_by", "trace_model", "walked"]
 
 #: Operators that hand data on, read a weight or keep books: they are no work, and no record of their own.
-_BOOKKEEPING = frozenset(
+BOOKKEEPING = frozenset(
     (
         *("Const", "Identity", "IdentityN", "NoOp", "ReadVariableOp", "VarHandleOp", "StopGradient", "PreventGradient"),
         *("Reshape", "Squeeze", "ExpandDims", "Shape", "ShapeN", "Size", "Rank", "ZerosLike"),
@@ -200,7 +201,7 @@ def _live_bytes(walk: Walk, given: _Given, results: Sequence[Value]) -> Sequence
 
 
 def _is_record(each: Executed) -> bool:
-    return not each.silent and each.type not in _BOOKKEEPING
+    return not each.silent and each.type not in BOOKKEEPING
 
 
 def _record(each: Executed) -> OpRecord:

@@ -14,7 +14,8 @@ import keras
 import tensorflow as tf
 import tf_keras
 
-from profilerkit_tensorflow.model.variables import fingerprint, is_keras_layer, variables_of, weights_of
+from profilerkit_tensorflow.model.variables import ModelParts, fingerprint, weights_of
+from profilerkit_tensorflow.untouched.held_state import HeldState
 
 #: Dense of 4 x 3 + 3, then scale, shift and two statistics for each of 3: the statistics are not trained.
 TOTAL, TRAINED = 15 + 12, 15 + 6
@@ -45,7 +46,7 @@ def test_a_fitted_model_has_its_weights_and_no_state_of_metrics_optimizer_and_se
     model = network(package)
     assert counts(model) == (TOTAL, TRAINED, 4 * TOTAL)
     assert all(weight.variable is own for weight, own in zip(weights_of(model), model.weights, strict=True))
-    assert len(variables_of(model)) > 6
+    assert len(HeldState(model).variables) > 6
     model.layers[0].trainable = False
     assert counts(model)[:2] == (TOTAL, 6)
 
@@ -57,8 +58,8 @@ def test_a_model_that_is_not_built_has_none(package: Any) -> None:
     assert weights_of(package.Sequential([package.layers.Dense(3)])) == []
     assert weights_of(package.layers.Dense(3)) == []
     assert counts(built)[0] == 15
-    assert is_keras_layer(built)
-    assert not is_keras_layer(tf.Module())
+    assert ModelParts(built).layers == [built]
+    assert ModelParts(tf.Module()).layers == []
 
 
 def test_a_weight_used_twice_counts_once() -> None:

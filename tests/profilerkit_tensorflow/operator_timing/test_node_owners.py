@@ -11,9 +11,9 @@ tf = pytest.importorskip("tensorflow")
 import keras  # noqa: E402
 
 from profilerkit import ModelInputs  # noqa: E402
-from profilerkit_tensorflow.model.program import Program, traced_program  # noqa: E402
 from profilerkit_tensorflow.operator_timing.events import PassTimes, op_seconds  # noqa: E402
 from profilerkit_tensorflow.operator_timing.node_owners import NodeOwners, Placed, runs_of_bodies  # noqa: E402
+from profilerkit_tensorflow.trace.program import Program, traced_program  # noqa: E402
 from profilerkit_tensorflow.untouched.preservation import preserved  # noqa: E402
 
 L = keras.layers

@@ -15,7 +15,7 @@ from one_product import ONE, Function, W, X, macs  # noqa: E402 - TensorFlow com
 from small import ones, trace, traced  # noqa: E402
 
 from profilerkit import ModelInputs  # noqa: E402
-from profilerkit_tensorflow.model.program import traced_program  # noqa: E402
+from profilerkit_tensorflow.trace.program import traced_program  # noqa: E402
 
 # Shapes that only the caller knows --------------------------------------------------------------------------------
 

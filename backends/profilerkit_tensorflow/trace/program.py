@@ -16,16 +16,15 @@ from tensorflow.python.framework import func_graph
 from profilerkit import ModelInputs
 from profilerkit.backend_kit.keras_layers import call_arguments as keras_arguments
 
-from ..trace.layers import LayerCalls, named_layers
-from ..trace.values import PartialShape, static_shape
+from ..model.calls import call_model, is_keras, is_legacy_keras, takes_training
+from ..model.kinds import is_function, is_unbuilt, named_layers
+from ..model.weights import trainable_variables_of
 from ..untouched.preservation import preserved
-from .calls import _takes_training as takes_training
-from .calls import call_model, is_keras, is_legacy_keras
 from .conversion import converted, functions_traced_anew
-from .kinds import is_function, is_unbuilt
-from .weights import trainable_variables_of
+from .layers import LayerCalls
+from .values import PartialShape, static_shape
 
-__all__ = ["Program", "traced_program"]
+__all__ = ["Program", "built_symbolically", "loss_and_gradients", "quietly", "traced_program"]
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ def traced_program(
     """
     start = time.perf_counter()
     unbuilt = is_unbuilt(model)
-    unvalued = _built(model, inputs) if unbuilt else []
+    unvalued = built_symbolically(model, inputs) if unbuilt else []
     layers = named_layers(model)
     calls = LayerCalls(layers, training)
     key = None if training or compiled or unvalued or is_function(model) else _key(layers, inputs)
@@ -85,10 +84,10 @@ def traced_program(
         calls.restart()
         given = rebuild(leaves)
         with calls.following(), functions_traced_anew() if anew else nullcontext():
-            return _gradients(layers, given, unvalued) if training else _forward(model, given, unvalued)
+            return loss_and_gradients(layers, given, unvalued) if training else _forward(model, given, unvalued)
 
     function = tf.function(program, autograph=False, jit_compile=True if compiled else None)
-    with preserved(model) if apart and not unbuilt else nullcontext(), _quietly():
+    with preserved(model) if apart and not unbuilt else nullcontext(), quietly():
         concrete = function.get_concrete_function(*specs)
         variables = tuple(concrete.graph.variables)
     return Program(concrete, calls, layers, time.perf_counter() - start, key, tuple(_given(inputs)), variables)
@@ -131,7 +130,7 @@ def _is_fed(leaf: Any) -> bool:
     return tf.is_tensor(leaf) or isinstance(leaf, tf.Variable)
 
 
-def _built(model: Any, inputs: ModelInputs) -> list[Any]:
+def built_symbolically(model: Any, inputs: ModelInputs) -> list[Any]:
     """Build a Keras model, one of Keras 3 without giving its variables values; return the variables that have none."""
     if is_legacy_keras(model):
         zeros = inputs.map(lambda leaf: tf.zeros_like(leaf) if tf.is_tensor(leaf) else leaf)
@@ -155,7 +154,7 @@ def _forward(model: Any, inputs: ModelInputs, unvalued: Sequence[Any]) -> Any:
         return _called(model, inputs, training=False)
 
 
-def _gradients(layers: Sequence[tuple[str, Any]], inputs: ModelInputs, unvalued: Sequence[Any]) -> Any:
+def loss_and_gradients(layers: Sequence[tuple[str, Any]], inputs: ModelInputs, unvalued: Sequence[Any]) -> Any:
     """Return the loss, its gradients, and the values that the forward pass would give to what is not trained.
 
     The loss is returned because a training step reports it: of a sum no gradient needs the last layer's outputs.
@@ -203,7 +202,7 @@ def _called(model: Any, inputs: ModelInputs, training: bool) -> Any:
 
 
 @contextmanager
-def _quietly() -> Iterator[None]:
+def quietly() -> Iterator[None]:
     """Keep what autograph cannot convert from being logged: such code is run as it is."""
     log = logging.getLogger("tensorflow")
     level = log.level

@@ -13,7 +13,7 @@ from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
 from profilerkit.process.locks import undone_in_child
 
-from .calls import is_keras, is_legacy_keras
+from ..model.calls import is_keras, is_legacy_keras
 
 __all__ = ["converted", "functions_traced_anew"]
 

@@ -1,0 +1,40 @@
+"""The Keras layers of a model whose weights its first call makes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from profilerkit.backend_kit.keras_layers import is_keras, is_legacy_keras, own_variables
+
+from .kinds import is_function, named_layers
+from .variables import ModelParts
+
+__all__ = ["unmade_weights"]
+
+
+def unmade_weights(model: Any) -> str:
+    """Say which Keras layers of a model have no weights yet, since its first call makes them; empty where none."""
+    inside = {id(layer): layer for outer in _keras_layers(model) for layer in outer._flatten_layers()}
+    names = [layer.name for layer in inside.values() if _lacks_weights(layer)]
+    if not names:
+        return ""
+    shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+    return f"the weights of {shown}, which the first call makes: give inputs or input_shape"
+
+
+def _keras_layers(model: Any) -> list[Any]:
+    """Return the Keras layers that a model leads to: itself, those inside a module, those that a function names."""
+    if is_keras(model) or is_legacy_keras(model):
+        return [model]
+    if is_function(model):
+        return ModelParts(model).layers
+    return [layer for _, layer in named_layers(model) if is_keras(layer) or is_legacy_keras(layer)]
+
+
+def _lacks_weights(layer: Any) -> bool:
+    """Say whether a layer will make weights in a ``build`` that has not run."""
+    if layer.built or any(True for _ in own_variables(layer)):
+        return False
+    bases = [base for base in type(layer).__mro__ if base.__name__ in ("Layer", "Model", "Sequential", "Functional")]
+    shipped = [base for base in bases if base.__module__.partition(".")[0] in ("keras", "tf_keras")]
+    return all(type(layer).build is not getattr(base, "build", None) for base in shipped)
