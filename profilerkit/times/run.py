@@ -55,7 +55,12 @@ class Run:
         return [self.seconds(clock) for _ in range(number)]
 
     def parts(self, clock: Callable[[], float] = time.perf_counter) -> Mapping[str, float]:
-        """Run one pass and return the seconds of its parts by name; empty where the backend knows of no parts."""
+        """Run one pass and return the seconds of its parts by name; empty where the backend knows of no parts.
+
+        A training step has the parts "forward" and "backward". A backend raises `NotOfferedError` for a pass whose parts
+        it cannot tell apart: TensorFlow's does for a training step that runs as one function, and times both parts in
+        mode "eager".
+        """
         return {}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -34,18 +34,62 @@ __all__ = ["Pass", "build_weightless", "require_offered", "require_values", "run
 
 
 class Pass(Run):
-    """A run whose call returns when the device is done."""
+    """A run whose call returns when the device is done.
 
-    def __init__(self, call: Callable[[], Any], first_call_seconds: float, on_accelerator: bool = False) -> None:
+    Args:
+        call: Runs one pass. In eager mode a training step takes a function too, and calls it between its two parts.
+        first_call_seconds: What the first pass took, with tracing and compilation.
+        on_accelerator: Whether to wait for devices other than the CPU.
+        training_mode: The execution mode of a training step; None for a forward pass.
+    """
+
+    def __init__(
+        self,
+        call: Callable[..., Any],
+        first_call_seconds: float,
+        on_accelerator: bool = False,
+        training_mode: str | None = None,
+    ) -> None:
         super().__init__(call, first_call_seconds)
         self.on_accelerator = on_accelerator
+        self.training_mode = training_mode
 
     def __call__(self) -> Any:
         """Run one pass."""
         returned = self.call()
+        self._wait()
+        return returned
+
+    def parts(self, clock: Callable[[], float] = time.perf_counter) -> Mapping[str, float]:
+        """Run one training step and return the seconds of its "forward" and "backward" part; empty in inference.
+
+        "forward" includes the sum of the outputs, whose gradients are taken. Raises `NotOfferedError` for a step that
+        is one function, in mode "graph" or "xla": TensorFlow runs an operator of it as soon as its inputs are there, or
+        compiles it with others, so that there is no moment between the parts.
+        """
+        if self.training_mode is None:
+            return {}
+        if self.training_mode != "eager":
+            raise NotOfferedError(
+                f"mode={self.training_mode!r}: TensorFlow runs a training step as one function, in which no moment "
+                "divides the forward from the backward part; use mode='eager' to time both, or layer_times for the "
+                "gradients of each layer"
+            )
+
+        def mark() -> None:
+            self._wait()
+            marks.append(clock())
+
+        marks: list[float] = []
+        mark()
+        self.call(mark)
+        mark()
+        begin, middle, end = marks
+        return {"forward": middle - begin, "backward": end - middle}
+
+    def _wait(self) -> None:
         if self.on_accelerator:
             tf.test.experimental.sync_devices()
-        return returned
 
 
 @contextmanager
@@ -83,7 +127,8 @@ def running(
             raise
         except Exception as error:  # whatever the model raises
             raise failed(model, error, inputs) from error
-        yield Pass(run, before + time.perf_counter() - start, not target.startswith("/CPU"))
+        first_call_seconds = before + time.perf_counter() - start
+        yield Pass(run, first_call_seconds, not target.startswith("/CPU"), mode if training else None)
 
 
 def require_offered(options: RunOptions) -> None:
@@ -163,11 +208,11 @@ def _compiled(model: Any, inputs: ModelInputs) -> Callable[[], Any]:
     return _of_program(traced_program(model, inputs, compiled=True), inputs)
 
 
-def _training_step(model: Any, inputs: ModelInputs, mode: str) -> Callable[[], Any]:
+def _training_step(model: Any, inputs: ModelInputs, mode: str) -> Callable[..., Any]:
     if mode not in ("graph", "eager", "xla"):
         raise InputError(f"training=True: mode={mode!r} has no training steps; use 'graph', 'eager' or 'xla'")
     if mode == "eager":
-        return lambda: loss_and_gradients(named_layers(model), inputs, ())
+        return lambda *between: loss_and_gradients(named_layers(model), inputs, (), *between)
     return _of_program(traced_program(model, inputs, training=True, compiled=mode == "xla"), inputs)
 
 

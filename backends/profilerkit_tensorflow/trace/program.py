@@ -154,10 +154,16 @@ def _forward(model: Any, inputs: ModelInputs, unvalued: Sequence[Any]) -> Any:
         return _called(model, inputs, training=False)
 
 
-def loss_and_gradients(layers: Sequence[tuple[str, Any]], inputs: ModelInputs, unvalued: Sequence[Any]) -> Any:
+def loss_and_gradients(
+    layers: Sequence[tuple[str, Any]],
+    inputs: ModelInputs,
+    unvalued: Sequence[Any],
+    between: Callable[[], object] = nullcontext,
+) -> Any:
     """Return the loss, its gradients, and the values that the forward pass would give to what is not trained.
 
     The loss is returned because a training step reports it: of a sum no gradient needs the last layer's outputs.
+    ``between`` is called once the loss is there, before its gradients.
     """
     model = layers[0][1]
     with _stateless(model, unvalued) as scope, tf.GradientTape() as tape:
@@ -168,6 +174,7 @@ def loss_and_gradients(layers: Sequence[tuple[str, Any]], inputs: ModelInputs, u
         loss = tf.add_n([tf.reduce_sum(tf.cast(leaf, tf.float32)) for leaf in floats])
         watched = [_current(variable, scope) for variable in trainable_variables_of(layers, tape.watched_variables())]
     updates = [] if scope is None else [_current(v, scope) for v in model.non_trainable_variables]
+    between()
     return loss, tape.gradient(loss, watched), updates
 
 

@@ -11,7 +11,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from profilerkit import InputError, ModelInputs, NotOfferedError, compare, profile
+from profilerkit import InputError, ModelInputs, NotOfferedError, compare, metric, profile
 from profilerkit.backend import RunOptions
 from profilerkit_tensorflow import TFBackend
 
@@ -88,6 +88,67 @@ def test_the_model_is_as_before_after_training_steps(mode: str) -> None:
     assert tf.random.uniform(()).numpy() == expected
     for variable, value in zip(model.variables, before, strict=True):
         assert np.array_equal(variable.numpy(), value)
+
+
+def test_an_eager_training_step_has_two_parts_and_a_forward_pass_none() -> None:
+    noted: list[str] = []
+    ticks = iter(range(100))
+
+    def clock() -> float:
+        noted.append("clock")
+        return float(next(ticks) ** 2)
+
+    class Dense(keras.layers.Dense):  # type: ignore[misc]
+        def call(self, x: Any) -> Any:
+            noted.append("forward")
+            return noting_gradient(super().call(x))
+
+    @tf.custom_gradient  # type: ignore[untyped-decorator]
+    def noting_gradient(y: Any) -> Any:
+        def backward(upstream: Any) -> Any:
+            noted.append("backward")
+            return upstream
+
+        return y, backward
+
+    model = keras.Sequential([keras.layers.Input((8,)), Dense(3)])
+    inputs = ModelInputs(tf.constant(X))
+    with BACKEND.run(model, inputs, RunOptions(mode="eager", training=True)) as run:
+        noted.clear()
+        parts = run.parts(clock)
+        assert noted == ["clock", "forward", "clock", "backward", "clock"]
+        assert parts == {"forward": 1.0, "backward": 3.0}
+        assert min(run.parts().values()) > 0
+    for mode in BACKEND.execution_modes:
+        with BACKEND.run(model, inputs, RunOptions(mode=mode)) as run:
+            assert run.parts(clock) == {}
+
+
+@pytest.mark.parametrize("mode", ["graph", "xla"])
+def test_a_training_step_that_is_one_function_has_no_parts_that_can_be_timed(mode: str) -> None:
+    said = f"mode='{mode}': TensorFlow runs a training step as one function, in which no moment divides the forward"
+    inputs = ModelInputs(tf.constant(X))
+    with (
+        BACKEND.run(network(), inputs, RunOptions(mode=mode, training=True)) as run,
+        pytest.raises(NotOfferedError, match=said),
+    ):
+        run.parts()
+
+
+def test_a_metric_that_asks_for_parts_that_cannot_be_timed_is_unavailable() -> None:
+    @metric("forward_seconds")
+    def forward_seconds(backend: Any, model: Any, inputs: Any, run_options: Any) -> float:
+        with backend.run(model, inputs, run_options) as run:
+            return float(run.parts()["forward"])
+
+    def report(mode: str) -> Any:
+        functions = [forward_seconds]
+        return profile(network(), X, functions=functions, metrics="forward_seconds", training=True, mode=mode)
+
+    status = report("graph").status("forward_seconds")
+    assert status.completeness.value == "unavailable"
+    assert "use mode='eager' to time both, or layer_times for the gradients of each layer" in status.missing[0]
+    assert report("eager")["forward_seconds"] > 0
 
 
 def test_training_times_in_a_report() -> None:
