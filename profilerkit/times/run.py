@@ -57,9 +57,9 @@ class Run:
     def parts(self, clock: Callable[[], float] = time.perf_counter) -> Mapping[str, float]:
         """Run one pass and return the seconds of its parts by name; empty where the backend knows of no parts.
 
-        A training step has the parts "forward" and "backward". A backend raises `NotOfferedError` for a pass whose parts
-        it cannot tell apart: TensorFlow's does for a training step that runs as one function, and times both parts in
-        mode "eager".
+        A training step has the parts "forward" and "backward". Raises `NotOfferedError` for a pass whose parts the
+        backend cannot tell apart: on TensorFlow for a training step that runs as one function, which is in every mode
+        but "eager".
         """
         return {}
 
