@@ -142,20 +142,20 @@ class TFBackend(
 
     def trace(self, model: Any, inputs: ModelInputs | None) -> ModelTrace:
         """Trace the model as a graph of its own, or for real where it cannot be."""
-        trace = trace_model(model, None if inputs is None else _given(inputs))
+        trace = trace_model(model, None if inputs is None else _as_tensors(inputs))
         self._program = weakref.ref(trace.program) if trace.program is not None else None
         return trace
 
     def trace_training(self, model: Any, inputs: ModelInputs) -> ModelTrace:
         """Trace one training step: forward in training mode, and the gradients of the trainable variables."""
-        return trace_model(model, _given(inputs), training=True)
+        return trace_model(model, _as_tensors(inputs), training=True)
 
     def run(self, model: Any, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> AbstractContextManager[Run]:
         """Return a context that yields a run: a forward pass, or a training step; to be compiled is to run by XLA."""
         mode = self.mode(options)
         earlier = self._program() if self._program is not None else None
         where = None if options.device is None else devices.resolve_device(model, options.device)
-        return running(model, _given(inputs), where, mode, earlier, options.training)
+        return running(model, _as_tensors(inputs), where, mode, earlier, options.training)
 
     def mode(self, options: RunOptions = AS_IT_IS) -> str:
         """Return the execution mode that the options lead to: to be compiled is to run by XLA."""
@@ -169,9 +169,9 @@ class TFBackend(
         """Return the time of each layer's own work: forward in inference mode, backward in a training step."""
         earlier = self._program() if self._program is not None else None
         where = None if device is None else devices.resolve_device(model, device)
-        given = _given(inputs)
-        require_values(model, given)
-        return layer_times(model, given, where, passes, backward, earlier)
+        tensors = _as_tensors(inputs)
+        require_values(model, tensors)
+        return layer_times(model, tensors, where, passes, backward, earlier)
 
     def operator_times(
         self,
@@ -184,7 +184,7 @@ class TFBackend(
     ) -> OperatorTimes:
         """Return the time of each operator in each layer, as TensorFlow's profiler has it."""
         where = None if device is None else devices.resolve_device(model, device)
-        return times_of_operators(model, _given(inputs), where, passes, backward, export)
+        return times_of_operators(model, _as_tensors(inputs), where, passes, backward, export)
 
     def evaluate(self, model: Any, call: Callable[[], T], device: DeviceLike = None) -> T:
         """Return ``call()``, made on the device, with the model handed back as it was."""
@@ -229,7 +229,7 @@ class TFBackend(
         return facts
 
 
-def _given(inputs: ModelInputs) -> ModelInputs:
+def _as_tensors(inputs: ModelInputs) -> ModelInputs:
     """Return inputs as tensors; where nothing can be profiled that is said before one is made in the caller's graph."""
     require_plain_context()
     return inputs.map(data.as_tensor)

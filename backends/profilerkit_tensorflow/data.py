@@ -97,8 +97,8 @@ class TFDataLoader(DataLoader):
         if not isinstance(self.native_dl, tf.data.Dataset):
             return super().batch_size
         lengths = {shape[0] for shape in _shapes(self.native_dl) if shape.rank}
-        known = lengths.pop() if len(lengths) == 1 else None
-        return known if known is not None else _declared_batch_size(self.native_dl)
+        length = lengths.pop() if len(lengths) == 1 else None
+        return length if length is not None else _declared_batch_size(self.native_dl)
 
 
 def is_tensor(value: Any) -> bool:

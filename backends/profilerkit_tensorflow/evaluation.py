@@ -25,7 +25,7 @@ from profilerkit.errors import ProfilerKitError
 from profilerkit_metrics.scoring import EvaluationFunctions, ScoredBatch, Transform, mean_loss
 
 from .data import TFDataLoader, as_tensor, is_tensor
-from .model.calls import CompiledCall, compiled
+from .model.calls import CompiledCall
 from .model.layouts import fitted
 from .running.devices import resolve_device
 from .running.runs import build_weightless, require_values
@@ -41,7 +41,7 @@ def scored_batches(
 ) -> Iterator[Iterable[ScoredBatch]]:
     """Run the model over a loader in inference mode, and hand it back as it was."""
     with preserved(model, variable_values=True):
-        yield _scored_batches(compiled(model), data_loader, device, transform)
+        yield _scored_batches(CompiledCall(model), data_loader, device, transform)
 
 
 def _scored_batches(
@@ -95,28 +95,28 @@ def _outputs(
 ) -> Iterator[tuple[Any, Any, int]]:
     """Yield the model's output, the target and the number of samples of each batch."""
     data_loader, transform = checked("data_loader", data_loader), checked("transform", transform)
-    place = resolve_device(run.model, device)
+    target_device = resolve_device(run.model, device)
     loader = data_loader if isinstance(data_loader, DataLoader) else TFDataLoader(data_loader)
     if isinstance(loader, TFDataLoader) and loader.endless:
         raise InputError(
             "the data set has no end, so there is nothing to evaluate to; give dataset.take(n), of n batches"
         )
     for batch in loader:
-        with tf.device(place):  # never across a yield: the device would be the caller's too
+        with tf.device(target_device):  # never across a yield: the device would be the caller's too
             inputs = loader.forward_pass.extract_model_inputs(batch)
             target = map_leaves(loader.forward_pass.extract_targets(batch), as_tensor)
             if transform is not None:
                 inputs, target = transformed(transform, _alone(inputs), target)
-            placed = fitted(run.model, ModelInputs.of(inputs).map(as_tensor))
-            samples = _first_dimension([target, *placed.leaves()])
+            model_inputs = fitted(run.model, ModelInputs.of(inputs).map(as_tensor))
+            samples = _first_dimension([target, *model_inputs.leaves()])
             try:
-                require_values(run.model, placed)
-                build_weightless(run.model, placed)
-                output = run(*placed.args, **placed.kwargs)
+                require_values(run.model, model_inputs)
+                build_weightless(run.model, model_inputs)
+                output = run(*model_inputs.args, **model_inputs.kwargs)
             except ProfilerKitError:
                 raise
             except Exception as error:  # whatever the model raises
-                raise failed(run.model, error, placed) from error
+                raise failed(run.model, error, model_inputs) from error
         yield output, target, samples
 
 

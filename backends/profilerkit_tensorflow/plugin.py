@@ -88,9 +88,9 @@ def load_application(spec: str) -> Any:
         raise InputError(
             f"{spec}: needs the package 'keras', which cannot be imported ({error}); install it"
         ) from error
-    known = [found for found in vars(applications) if found[:1].isupper()]
-    if name not in known:
+    names = [attribute for attribute in vars(applications) if attribute[:1].isupper()]
+    if name not in names:
         raise InputError(
-            f"{spec!r}: there is no model {name!r}; the nearest are: {', '.join(by_likeness(name, known)[:5])}"
+            f"{spec!r}: there is no model {name!r}; the nearest are: {', '.join(by_likeness(name, names)[:5])}"
         )
     return LoadedModel(getattr(applications, name)(weights=None), name=name)

@@ -17,8 +17,8 @@ from .registry import Cost, OpCall, Shape, register_op_cost, register_op_costs
 
 def one_filter(call: OpCall, filters: Shape) -> int:
     """Return the elements of the filter that makes one output element."""
-    vectorised = call.attribute("data_format") == "NCHW_VECT_C"  # the filter is (out, in / 4, height, width, 4)
-    if vectorised or call.attribute("filter_format") == "OIHW":
+    vectorized = call.attribute("data_format") == "NCHW_VECT_C"  # the filter is (out, in / 4, height, width, 4)
+    if vectorized or call.attribute("filter_format") == "OIHW":
         return Shape(filters[1:]).numel
     return Shape(filters[:-1]).numel
 
@@ -55,12 +55,12 @@ def depthwise_conv(call: OpCall) -> Cost:
 Filter = Callable[[OpCall], Shape]
 
 
-def _given(call: OpCall) -> Shape:
+def _filter_shape(call: OpCall) -> Shape:
     shape: Shape = call.inputs[1]
     return shape
 
 
-def _returned(call: OpCall) -> Shape:
+def _filter_shape_of_gradient(call: OpCall) -> Shape:
     """Return the shape of the filter's gradient: given by value where the graph does not know the output's."""
     sizes = call.value(1)
     if sizes is not None and sizes.ndim == 1:
@@ -79,17 +79,17 @@ def _register_gradient(name: str, filters: Filter, depthwise: bool) -> None:
 
 
 for _name in ("Conv2DBackpropInput", "Conv3DBackpropInput", "Conv3DBackpropInputV2", "Conv2DBackpropInputV2"):
-    _register_gradient(_name, _given, depthwise=False)
+    _register_gradient(_name, _filter_shape, depthwise=False)
 for _name in ("Conv2DBackpropFilter", "Conv3DBackpropFilter", "Conv3DBackpropFilterV2", "Conv2DBackpropFilterV2"):
-    _register_gradient(_name, _returned, depthwise=False)
-_register_gradient("DepthwiseConv2dNativeBackpropInput", _given, depthwise=True)
-_register_gradient("DepthwiseConv2dNativeBackpropFilter", _returned, depthwise=True)
+    _register_gradient(_name, _filter_shape_of_gradient, depthwise=False)
+_register_gradient("DepthwiseConv2dNativeBackpropInput", _filter_shape, depthwise=True)
+_register_gradient("DepthwiseConv2dNativeBackpropFilter", _filter_shape_of_gradient, depthwise=True)
 for _name in ("_MklNativeConv2DBackpropInput", "_MklNativeConv3DBackpropInputV2"):
-    _register_gradient(_name, _given, depthwise=False)
+    _register_gradient(_name, _filter_shape, depthwise=False)
 for _name in ("_MklNativeConv2DBackpropFilter", "_MklNativeConv3DBackpropFilterV2"):
-    _register_gradient(_name, _returned, depthwise=False)
-_register_gradient("_MklNativeDepthwiseConv2dNativeBackpropInput", _given, depthwise=True)
-_register_gradient("_MklNativeDepthwiseConv2dNativeBackpropFilter", _returned, depthwise=True)
+    _register_gradient(_name, _filter_shape_of_gradient, depthwise=False)
+_register_gradient("_MklNativeDepthwiseConv2dNativeBackpropInput", _filter_shape, depthwise=True)
+_register_gradient("_MklNativeDepthwiseConv2dNativeBackpropFilter", _filter_shape_of_gradient, depthwise=True)
 
 
 @register_op_cost("Dilation2D")

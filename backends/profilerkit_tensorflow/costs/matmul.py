@@ -50,7 +50,7 @@ def _sized(sizes: dict[str, int], term: str, shape: Shape) -> list[str]:
     """Note the size of each label of a term; those under an ellipsis are called by their place from the right."""
     before, ellipsis, after = term.partition("...")
     covered = len(shape) - len(before) - len(after) if ellipsis else 0
-    labels = [*before, *(f"...{place}" for place in range(covered, 0, -1)), *after]
+    labels = [*before, *(f"...{position}" for position in range(covered, 0, -1)), *after]
     for label, size in zip(labels, shape, strict=True):
         sizes[label] = size if sizes.get(label, 1) == 1 else sizes[label]
     return labels

@@ -82,10 +82,10 @@ class Shapes(Sequence[Shape]):
         self._shapes = tuple(shapes)
 
     def __getitem__(self, index: Any) -> Any:
-        found = self._shapes[index]
-        if found is None or (isinstance(index, slice) and None in found):
+        shape = self._shapes[index]
+        if shape is None or (isinstance(index, slice) and None in shape):
             raise UnknownShapeError
-        return found
+        return shape
 
     def __len__(self) -> int:
         return len(self._shapes)

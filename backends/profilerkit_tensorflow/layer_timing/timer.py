@@ -32,11 +32,11 @@ from ..untouched.preservation import preserved
 __all__ = ["layer_times"]
 
 #: Below this part of the time of a pass the kernels that the profiler saw cannot be all that worked.
-_MUCH = 0.5
+_LEAST_BUSY_SHARE = 0.5
 #: Passes shorter than this are mostly the cost of calling the function.
-_SHORT_SECONDS = 0.01
+_SHORTEST_PASS_SECONDS = 0.01
 #: What says nothing about whether a layer's call is needed: a variable is read also where nothing needs its value.
-_RUN_IN_ANY_CASE = ("ReadVariableOp", "Placeholder", "NoOp", "Const")
+_UNINFORMATIVE = ("ReadVariableOp", "Placeholder", "NoOp", "Const")
 
 
 def layer_times(
@@ -113,14 +113,14 @@ class _Timed:
 
     def nodes(self, backward: bool) -> Iterable[Placed]:
         """Return where the nodes of one direction belong."""
-        return (place for place in self.placed.values() if place.backward == backward)
+        return (node for node in self.placed.values() if node.backward == backward)
 
     @property
     def unseen(self) -> str:
         """What to say where most of the time went by without a kernel that the profiler saw."""
         wall = sum(times.wall_seconds for times in self.passes)
         busy = sum(times.busy_seconds for times in self.passes)
-        if busy >= _MUCH * wall or wall < _SHORT_SECONDS * len(self.passes):
+        if busy >= _LEAST_BUSY_SHARE * wall or wall < _SHORTEST_PASS_SECONDS * len(self.passes):
             return ""
         return (
             f"operators that the profiler saw ran in only {busy / wall:.0%} of the time: what XLA compiles and what "
@@ -170,36 +170,36 @@ def _missing(
     program: Program, forward: _Timed, gradients: _Timed | None, calls: Mapping[str, int]
 ) -> dict[str, list[str]]:
     """Return what the times of each layer leave out."""
-    said: dict[str, list[str]] = {}
-    ran = {place.owner.path for place in forward.nodes(backward=False) if place.type not in BOOKKEEPING}
+    reasons: dict[str, list[str]] = {}
+    ran = {node.owner.path for node in forward.nodes(backward=False) if node.type not in BOOKKEEPING}
     hosts = _hosts(forward.nodes(backward=False))
     ran |= {path for path, _ in forward.compiled}
     for path in sorted(_working(program) & calls.keys() - ran - hosts.keys()):
-        said.setdefault(path, []).append(
+        reasons.setdefault(path, []).append(
             "none of its operators ran: TensorFlow has merged them or computed them before"
         )
     for path, kernels in hosts.items():
         part = "some of its operators run" if path in ran else "its operators run"
-        said.setdefault(path, []).append(f"{part} in the kernels of {kernels}, which have the time")
+        reasons.setdefault(path, []).append(f"{part} in the kernels of {kernels}, which have the time")
     for path, kernels in _hosts(gradients.nodes(backward=True) if gradients is not None else ()).items():
-        said.setdefault(path, []).append(f"backward, operators of it run in the kernels of {kernels}")
+        reasons.setdefault(path, []).append(f"backward, operators of it run in the kernels of {kernels}")
     for name, timed in (("forward", forward), ("backward", gradients)):
         for path, of_gradient in sorted(timed.compiled) if timed is not None else ():
             if of_gradient == (name == "backward"):
-                said.setdefault(path, []).append(
+                reasons.setdefault(path, []).append(
                     f"{name}, it calls a function that XLA compiles, whose time is not seen"
                 )
         if timed is not None and timed.unseen:
-            said.setdefault("", []).append(f"{name}, {timed.unseen}")
-    return said
+            reasons.setdefault("", []).append(f"{name}, {timed.unseen}")
+    return reasons
 
 
 def _hosts(nodes: Iterable[Placed]) -> dict[str, str]:
     """Return for each layer whose operators run in others' kernels which layers those are."""
     hosts: dict[str, set[str]] = {}
-    for place in nodes:
-        for path in place.merged:
-            hosts.setdefault(path, set()).add(place.owner.path)
+    for node in nodes:
+        for path in node.merged:
+            hosts.setdefault(path, set()).add(node.owner.path)
     return {path: ", ".join(map(repr, sorted(kernels))) for path, kernels in hosts.items()}
 
 
@@ -229,7 +229,7 @@ class _Live:
         operators = _window(owner)
         if not operators:
             return owner.outer is None or owner.outer.graph is None or self.runs(owner.outer)
-        working = [operator for operator in operators if operator.type not in _RUN_IN_ANY_CASE]
+        working = [operator for operator in operators if operator.type not in _UNINFORMATIVE]
         return any(operator.name in self._of(owner.graph) for operator in working or operators)
 
     def _of(self, graph: Any) -> set[str]:

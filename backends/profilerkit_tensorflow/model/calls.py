@@ -28,17 +28,16 @@ from ..untouched.preservation import preserved
 __all__ = [
     "CompiledCall",
     "call_model",
-    "called_with",
-    "compiled",
     "is_keras",
     "is_legacy_keras",
+    "outputs_of",
     "saved_for_inference",
     "served_signature",
     "takes_training",
 ]
 
 #: Operators that hand a score on as it is.
-_PASSING = ("Identity", "Cast", "Reshape", "Squeeze", "ExpandDims")
+_VIEWS = ("Identity", "Cast", "Reshape", "Squeeze", "ExpandDims")
 
 
 def call_model(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -56,7 +55,7 @@ def call_model(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> An
     if is_legacy_keras(model):
         _require_built(model)
         args, kwargs = call_arguments(model, args, kwargs)
-        with _losses_handed_back(model):
+        with _losses_restored(model):
             return model(*args, **{"training": False, **kwargs})
     if not callable(model):
         return _call_signature(model, args, kwargs)
@@ -65,7 +64,7 @@ def call_model(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> An
     return model(*args, training=False, **kwargs)
 
 
-def called_with(model: Any, inputs: ModelInputs) -> Any:
+def outputs_of(model: Any, inputs: ModelInputs) -> Any:
     """Return what the model gives for the inputs, as `call_model` does, or the function that they were given to.
 
     Such a function calls the model as it likes; Keras calls it in inference mode where nobody says otherwise.
@@ -123,11 +122,6 @@ class CompiledCall:
         return outputs
 
 
-def compiled(model: Any) -> CompiledCall:
-    """Return a callable that runs the model in inference mode, compiled where that leaves no trace on it."""
-    return CompiledCall(model)
-
-
 def _require_built(model: Any) -> None:
     if not model.built:
         raise WithoutValuesError(
@@ -141,7 +135,7 @@ def _without_side_effects(
 ) -> Any:
     called = getattr(model, "_called", None)
     try:
-        with sys.modules["keras"].StatelessScope(), _losses_handed_back(model):
+        with sys.modules["keras"].StatelessScope(), _losses_restored(model):
             return (call or model)(*args, **kwargs)
     finally:
         if called is not None and model._called is not called:  # what exporting it asks for
@@ -149,7 +143,7 @@ def _without_side_effects(
 
 
 @contextmanager
-def _losses_handed_back(model: Any) -> Iterator[None]:
+def _losses_restored(model: Any) -> Iterator[None]:
     """Hand back the losses of the model's last call, which the next one clears and, where traced, replaces."""
     legacy = is_legacy_keras(model)
     lists = [(layer, layer._eager_losses if legacy else layer._losses) for layer in model._flatten_layers()]
@@ -214,8 +208,8 @@ def saved_for_inference(function: Any) -> bool:
     parameters = list(function.function_type.parameters) if hasattr(function, "function_type") else []
     if "training" in keywords:
         return keywords["training"] is False
-    place = parameters.index("training") if "training" in parameters else len(positional)
-    return place < len(positional) and positional[place] is False
+    index = parameters.index("training") if "training" in parameters else len(positional)
+    return index < len(positional) and positional[index] is False
 
 
 def _from_sigmoid(outputs: Any) -> bool | None:
@@ -223,6 +217,6 @@ def _from_sigmoid(outputs: Any) -> bool | None:
     if hasattr(outputs, "_keras_logits"):  # Keras' own note to its losses
         return True
     operator = getattr(outputs, "op", None)  # an eager tensor has none
-    while operator is not None and operator.type in _PASSING:
+    while operator is not None and operator.type in _VIEWS:
         operator = operator.inputs[0].op
     return None if operator is None else operator.type == "Sigmoid"

@@ -19,7 +19,7 @@ from profilerkit.plugging.trust import refused
 __all__ = ["require_harmless_keras_file", "require_harmless_saved_model"]
 
 #: Classes of Keras' that hold code, or load further files: what they are, as the refusal says it.
-_HOLDING_CODE = {
+_CODE_CLASSES = {
     "Lambda": "a Lambda layer, which holds Python code",
     "__lambda__": "a lambda function, which is Python code",
     "TFSMLayer": "a TFSMLayer, which loads a further file",
@@ -28,7 +28,7 @@ _HOLDING_CODE = {
     "FlaxLayer": "a FlaxLayer, which holds Python code",
 }
 #: Packages of Keras' that a configuration may name something of.
-_OF_MODELS = frozenset(
+_MODEL_PACKAGES = frozenset(
     [
         *("layers", "models", "engine", "activations", "initializers", "regularizers", "constraints", "losses"),
         *("metrics", "optimizers", "dtype_policies", "mixed_precision", "quantizers", "random", "ops", "legacy"),
@@ -36,15 +36,15 @@ _OF_MODELS = frozenset(
     ]
 )
 #: Operators that run Python code, or write files under a name that the graph says.
-_REACHING_OUT = frozenset(["PyFunc", "PyFuncStateless", "EagerPyFunc", "WriteFile", "SaveSlices", "Save"])
+_UNSAFE_OPERATORS = frozenset(["PyFunc", "PyFuncStateless", "EagerPyFunc", "WriteFile", "SaveSlices", "Save"])
 
 
 def require_harmless_keras_file(path: Path) -> None:
     """Raise `InputError` for a ``.keras`` or ``.h5`` file whose configuration leads to code beyond Keras' own."""
     for part in _parts(_configuration(path)):
-        found = _found_in(part)
-        if found:
-            raise refused(path, f"has {found}")
+        problem = _code_in(part)
+        if problem:
+            raise refused(path, f"has {problem}")
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             if any(name.endswith((".npz", ".pkl", ".pickle")) for name in archive.namelist()):
@@ -78,16 +78,16 @@ def _parts(value: Any) -> Iterator[dict[str, Any]]:
             left.extend(part)
 
 
-def _found_in(part: dict[str, Any]) -> str:
+def _code_in(part: dict[str, Any]) -> str:
     """Return what in a part of a configuration may run code; empty where nothing does."""
     name = str(part.get("class_name"))
-    if name in _HOLDING_CODE and "config" in part and not _names_its_function(part):
-        return _HOLDING_CODE[name]
+    if name in _CODE_CLASSES and "config" in part and not _names_its_function(part):
+        return _CODE_CLASSES[name]
     module = part.get("module")
     if "config" not in part or not isinstance(module, str) or module == "builtins" or _is_registered(part):
         return ""
     package, *inner = [each for each in module.split(".") if each not in ("src", "api", "_tf_keras")]
-    if package not in ("keras", "tf_keras") or (inner and inner[0] not in _OF_MODELS):
+    if package not in ("keras", "tf_keras") or (inner and inner[0] not in _MODEL_PACKAGES):
         called = part["config"] if name == "function" else name
         return f"{module}.{called}, which is none of Keras' layers and functions"
     return ""
@@ -117,8 +117,10 @@ def require_harmless_saved_model(folder: Path) -> None:
         return
     for graph in saved.meta_graphs:
         functions = {function.signature.name: function.node_def for function in graph.graph_def.library.function}
-        for place, nodes in {"": graph.graph_def.node, **functions}.items():
+        for function_name, nodes in {"": graph.graph_def.node, **functions}.items():
             for node in nodes:
                 prints_to_file = node.op == "PrintV2" and node.attr["output_stream"].s.startswith(b"file:")
-                if node.op in _REACHING_OUT or prints_to_file:
-                    raise refused(folder, f"runs {node.op} ({node.name}{f' of {place}' if place else ''})")
+                if node.op in _UNSAFE_OPERATORS or prints_to_file:
+                    raise refused(
+                        folder, f"runs {node.op} ({node.name}{f' of {function_name}' if function_name else ''})"
+                    )

@@ -27,9 +27,9 @@ def require_tensors(model: Any, inputs: ModelInputs) -> None:
         return
     leaves = list(inputs.leaves())
     for leaf in leaves:
-        said = _refused(leaf)
-        if said is not None:
-            raise InputError(f"inputs={_brief(leaf)} {said}; {_WAYS}")
+        problem = _refused(leaf)
+        if problem is not None:
+            raise InputError(f"inputs={_brief(leaf)} {problem}; {_WAYS}")
     if not leaves or not all(isinstance(leaf, (bool, int, float, complex)) for leaf in leaves):
         return
     if all(type(leaf) is int for leaf in inputs.args) and not inputs.kwargs:

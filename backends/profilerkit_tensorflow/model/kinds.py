@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 #: What a saved model keeps beside what it computes with: what trained it, and Keras' books.
-_NO_PARTS = ("optimizer", "_optimizer", "keras_api", "signatures")
+_NOT_FOLLOWED = ("optimizer", "_optimizer", "keras_api", "signatures")
 
 
 def is_layer(value: Any) -> bool:
@@ -122,15 +122,15 @@ def _variables_in(model: Any) -> Iterator[Any]:
     """Yield the variables that were saved with a model, whatever uses them, but for those of its optimizer."""
     waiting, seen = [model], set()
     while waiting:
-        held = waiting.pop()
-        if id(held) in seen:
+        value = waiting.pop()
+        if id(value) in seen:
             continue
-        seen.add(id(held))
-        if is_variable(held):
-            yield held
-        elif hasattr(held, "_trackable_children"):
-            children = held._trackable_children()
-            waiting += [child for name, child in reversed(children.items()) if name not in _NO_PARTS]
+        seen.add(id(value))
+        if is_variable(value):
+            yield value
+        elif hasattr(value, "_trackable_children"):
+            children = value._trackable_children()
+            waiting += [child for name, child in reversed(children.items()) if name not in _NOT_FOLLOWED]
 
 
 def _attribute_path(path: tuple[Any, ...]) -> str:

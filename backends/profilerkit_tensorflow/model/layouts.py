@@ -29,8 +29,8 @@ def fitted(model: Any, inputs: ModelInputs) -> ModelInputs:
     require_tensors(model, inputs)
     if inputs.kwargs or not (is_keras(model) or is_legacy_keras(model)):
         return inputs
-    given = in_declared_layout(inputs.args, declared_shapes(model), _shape_of, tf.transpose)
-    return inputs if given is inputs.args else ModelInputs(*given)
+    args = in_declared_layout(inputs.args, declared_shapes(model), _shape_of, tf.transpose)
+    return inputs if args is inputs.args else ModelInputs(*args)
 
 
 def _shape_of(leaf: Any) -> Sequence[int | None] | None:

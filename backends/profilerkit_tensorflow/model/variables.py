@@ -71,21 +71,21 @@ def weights_of(model: Any) -> list[Weight]:
     are the variables of metrics and optimizers. A layer that is not built yet has none.
     """
     parts = ModelParts(model)
-    found: dict[int, Weight] = {}
+    weights: dict[int, Weight] = {}
     for layer in parts.layers:
         trainable = {id(stored_variable(variable)) for variable in listed_weights(layer, "trainable_weights")}
         packed = dict(packed_elements(layer))
         for variable in listed_weights(layer, "weights"):
             key = id(stored_variable(variable))
-            found.setdefault(key, _weight(variable, key in trainable, packed.get(key)))
+            weights.setdefault(key, _weight(variable, key in trainable, packed.get(key)))
     others = {id(stored_variable(variable)) for holder in parts.others for variable in _own_variables(holder)}
     trainable_here = _declared_trainable(model)
     for variable in parts.plain:
         key = id(stored_variable(variable))
-        if key not in others and key not in found and not _is_seed_state(variable):
+        if key not in others and key not in weights and not _is_seed_state(variable):
             declared = variable.trainable if trainable_here is None else key in trainable_here
-            found[key] = _weight(variable, bool(declared))
-    return list(found.values())
+            weights[key] = _weight(variable, bool(declared))
+    return list(weights.values())
 
 
 def fingerprint(model: Any, values: bool = True) -> object:
@@ -130,9 +130,9 @@ class ModelParts(HeldState):
             return None
         return super().visit_of(kind)
 
-    def _end(self, found: list[Any]) -> tuple[Callable[[Any], Iterable[Any]], bool]:
+    def _end(self, parts: list[Any]) -> tuple[Callable[[Any], Iterable[Any]], bool]:
         def note(value: Any) -> Iterable[Any]:
-            found.append(value)
+            parts.append(value)
             return ()
 
         return note, True
@@ -194,14 +194,16 @@ def packed_elements(layer: Any) -> Iterator[tuple[int, int]]:
 
 def _unpacked(layer: Any, name: str, stored: tuple[int, ...]) -> int:
     """Return how many numbers a packed variable stands for; as many as are stored where its layer does not tell."""
-    held = vars(layer)
-    candidates = [math.prod(held[key]) for key in ("original_kernel_shape", "kernel_shape") if held.get(key)]
+    attributes = vars(layer)
+    candidates = [
+        math.prod(attributes[key]) for key in ("original_kernel_shape", "kernel_shape") if attributes.get(key)
+    ]
     if name == "reverse_embeddings":
         candidates.append(layer.input_dim * layer.output_dim)
-    if held.get("_orig_output_dim"):
-        candidates.append(math.prod(stored[:-1]) * int(held["_orig_output_dim"]))
-    if held.get("_orig_input_dim"):
-        candidates.append(int(held["_orig_input_dim"]) * math.prod(stored[1:]))
+    if attributes.get("_orig_output_dim"):
+        candidates.append(math.prod(stored[:-1]) * int(attributes["_orig_output_dim"]))
+    if attributes.get("_orig_input_dim"):
+        candidates.append(int(attributes["_orig_input_dim"]) * math.prod(stored[1:]))
     count = math.prod(stored)
     return next((candidate for candidate in candidates if count <= candidate <= 2 * count), count)
 

@@ -43,13 +43,13 @@ def trainable_variables_of(layers: Iterable[tuple[str, Any]], captured: Iterable
     A Keras model says itself which these are; of what modules and saved models hold and functions capture, it is those
     that are marked so. ``layers`` are the model's, itself first.
     """
-    known = list(layers)
-    model = known[0][1]
+    named = list(layers)
+    model = named[0][1]
     if is_keras(model) or is_legacy_keras(model):
         return listed_weights(model, "trainable_weights")
-    held = [variable for _, layer in known for _, variable in own_variables(layer)]
-    frozen = {identity_of(v) for _, layer in known for v in _frozen(layer)}
-    distinct = {identity_of(variable): variable for variable in (*held, *captured)}
+    variables = [variable for _, layer in named for _, variable in own_variables(layer)]
+    frozen = {identity_of(v) for _, layer in named for v in _frozen(layer)}
+    distinct = {identity_of(variable): variable for variable in (*variables, *captured)}
     return [variable for key, variable in distinct.items() if variable.trainable and key not in frozen]
 
 

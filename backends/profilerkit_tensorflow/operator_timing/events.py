@@ -193,21 +193,21 @@ def _passes(space: Any) -> tuple[PassTimes, ...]:
             windows.update((int(step[1]), (start, end)) for start, end, step in _times(line, steps))
     in_order = [windows[index] for index in sorted(windows)]
     dealt = zip(in_order, _by_pass(in_order, host), _by_pass(in_order, device), strict=True)
-    return tuple(_pass_times(*found) for found in dealt)
+    return tuple(_pass_times(*parts) for parts in dealt)
 
 
 def _named(plane: Any, pattern: re.Pattern[str]) -> dict[int, re.Match[str]]:
-    found = ((key, pattern.fullmatch(metadata.name)) for key, metadata in plane.event_metadata.items())
-    return {key: matched for key, matched in found if matched}
+    matches = ((key, pattern.fullmatch(metadata.name)) for key, metadata in plane.event_metadata.items())
+    return {key: matched for key, matched in matches if matched}
 
 
-def _times(line: Any, wanted: Mapping[int, re.Match[str]]) -> list[tuple[int, int, re.Match[str]]]:
+def _times(line: Any, names: Mapping[int, re.Match[str]]) -> list[tuple[int, int, re.Match[str]]]:
     """Return start, end and name of a line's events of the wanted names, outer ones before those inside them."""
     origin = line.timestamp_ns * 1000
     events = [
-        (origin + event.offset_ps, origin + event.offset_ps + event.duration_ps, wanted[event.metadata_id])
+        (origin + event.offset_ps, origin + event.offset_ps + event.duration_ps, names[event.metadata_id])
         for event in line.events
-        if event.metadata_id in wanted
+        if event.metadata_id in names
     ]
     return sorted(events, key=lambda event: (event[0], -event[1]))
 
@@ -265,13 +265,13 @@ def _pass_times(window: tuple[int, int], host: list[_Stretch], device: list[_Str
     runs: Counter[str] = Counter()
     for stretch in host:
         runs[stretch.node] += stretch.runs
-    own: Counter[str] = Counter()
+    durations: Counter[str] = Counter()
     for stretch in counted:
-        own[stretch.node] += stretch.end - stretch.start
+        durations[stretch.node] += stretch.end - stretch.start
     shares = _shares(counted)
     types = {stretch.node: stretch.op_type for stretch in counted}
     nodes = {
-        node: NodeTime(op_type, own[node] * _PICOSECOND, shares[node] * _PICOSECOND, max(runs[node], 1))
+        node: NodeTime(op_type, durations[node] * _PICOSECOND, shares[node] * _PICOSECOND, max(runs[node], 1))
         for node, op_type in types.items()
     }
     return PassTimes((window[1] - window[0]) * _PICOSECOND, nodes)

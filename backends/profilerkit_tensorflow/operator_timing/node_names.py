@@ -53,7 +53,7 @@ _LEVEL = re.compile(
 )
 
 _FUSED = re.compile(r"_(?:Mkl)?(?:Native)?(?:PadWith)?Fused(?P<kernel>[A-Z]\w*)")
-_FUSED_NORMALISATIONS = {"BatchNormEx": "FusedBatchNormV3", "BatchNormGradEx": "FusedBatchNormGradV3"}
+_FUSED_NORMALIZATIONS = {"BatchNormEx": "FusedBatchNormV3", "BatchNormGradEx": "FusedBatchNormGradV3"}
 #: A fused kernel stands for few operators; what is further back belongs to something else.
 _MOST_FUSED = 8
 
@@ -112,11 +112,11 @@ def kernel_operation(operation: tf.Operation, executed_type: str, ran: Container
     fused = _FUSED.fullmatch(executed_type)
     if fused is None:
         return operation
-    wanted = _FUSED_NORMALISATIONS.get(fused["kernel"], fused["kernel"])
+    kernel_type = _FUSED_NORMALIZATIONS.get(fused["kernel"], fused["kernel"])
     front, seen = [operation], {operation.name}
     for _ in range(_MOST_FUSED):
         for candidate in front:
-            if candidate.type == wanted:
+            if candidate.type == kernel_type:
                 return candidate
         makers = [tensor.op for candidate in front for tensor in candidate.inputs]
         front = [maker for maker in dict.fromkeys(makers) if maker.name not in seen and maker.name not in ran]

@@ -117,8 +117,8 @@ class NodeOwners:
         parts = [*_between(operator, kernel), *_padding(kernel, executed_type)]
         paths = [self.owner_of(part, body).path for part in parts]
         others = tuple(sorted(set(paths) - {owner.path}))
-        own = tuple(part.type for part, path in zip(parts, paths, strict=True) if path == owner.path)
-        return Placed(owner, body, body.is_gradient(kernel.name), kernel.type, others, own)
+        part_types = tuple(part.type for part, path in zip(parts, paths, strict=True) if path == owner.path)
+        return Placed(owner, body, body.is_gradient(kernel.name), kernel.type, others, part_types)
 
     def compiled(self) -> set[tuple[str, bool]]:
         """Return the layers that call what XLA compiles, whose nodes no profiler sees; and whether for a gradient."""
@@ -133,10 +133,10 @@ class NodeOwners:
 
     def _body(self, callers: tuple[str, ...]) -> Body:
         """Return the body that a path of calls leads to; as far as the graphs know the path."""
-        found = self._bodies.get(callers)
-        if found is None:
-            found = self._bodies[callers] = self._entered(self._body(callers[:-1]), callers[-1])
-        return found
+        body = self._bodies.get(callers)
+        if body is None:
+            body = self._bodies[callers] = self._entered(self._body(callers[:-1]), callers[-1])
+        return body
 
     def _entered(self, outer: Body, caller: str) -> Body:
         name, attribute = (caller, "f") if caller in outer.operators else _branch(caller)
@@ -177,7 +177,7 @@ class NodeOwners:
                 self._by_name(operator.name, body.forward)
                 or self._by_forward_call(operator, body)
                 or self._by_forward_values(operator, body)
-                or self._only(self._by_neighbours(operator.outputs, body))
+                or self._only(self._by_neighbors(operator.outputs, body))
                 or self._only(
                     self._of_gradient(made.op, body) for made in operator.inputs if body.is_gradient(made.op.name)
                 )
@@ -211,7 +211,7 @@ class NodeOwners:
                 return self.owner_of(made.op, body)
         return None
 
-    def _by_neighbours(self, outputs: Any, body: Body) -> Iterator[Owner | None]:
+    def _by_neighbors(self, outputs: Any, body: Body) -> Iterator[Owner | None]:
         for tensor in outputs:
             for consumer in tensor.consumers():
                 if body.is_gradient(consumer.name) and consumer.outputs:
@@ -220,8 +220,8 @@ class NodeOwners:
     @staticmethod
     def _only(owners: Iterator[Owner | None]) -> Owner | None:
         """Return the first of several owners, where all are calls of one layer."""
-        known = [owner for owner in owners if owner is not None]
-        return known[0] if len({owner.path for owner in known}) == 1 else None
+        candidates = [owner for owner in owners if owner is not None]
+        return candidates[0] if len({owner.path for owner in candidates}) == 1 else None
 
     def _only_owner_in_scope(self, body: Body, scope: str) -> Owner | None:
         """Return the owner of all forward operators right inside a name scope, where they have one owner."""
@@ -239,8 +239,8 @@ class NodeOwners:
 def runs_of_bodies(times: PassTimes, placed: Mapping[str, Placed]) -> dict[int, int]:
     """Return how often each function's graph ran in a pass, by its ``id``: a loop's body in every round."""
     runs: Counter[Body] = Counter()
-    for executed, place in placed.items():
-        runs[place.body] = max(runs[place.body], times.nodes[executed].calls)
+    for executed, node in placed.items():
+        runs[node.body] = max(runs[node.body], times.nodes[executed].calls)
     of_graphs: Counter[int] = Counter()
     for body, count in runs.items():
         of_graphs[id(body.graph)] += count
@@ -306,7 +306,7 @@ def _is_compiled(graph: Any, function: str | None) -> bool:
 
 def _forward_graph(outer: Any, function: str | None, graph: Any) -> Any:
     """Return the graph that a function computes the gradients of, where it knows that."""
-    known = getattr(graph, "_forward_graph", None)
-    if known is not None or function is None:
-        return known
+    forward = getattr(graph, "_forward_graph", None)
+    if forward is not None or function is None:
+        return forward
     return find_body(outer, forward_function(outer, function))

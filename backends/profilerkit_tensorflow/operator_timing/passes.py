@@ -120,30 +120,30 @@ class _Ledger:
             )
 
     def _add(self, times: PassTimes, placed: dict[str, Placed]) -> None:
-        index, wanted = len(self.whole), self.phase == "backward"
+        index, backward = len(self.whole), self.phase == "backward"
         self._last.clear()
         self._calls.clear()
         self._ran.clear()
         others = 0.0
         for node, time in times.nodes.items():
-            place = placed[node]
-            if place.backward != wanted:
+            owned = placed[node]
+            if owned.backward != backward:
                 others += time.share_seconds
                 continue
-            key = place.type, place.owner.path
+            key = owned.type, owned.owner.path
             seconds = self._seconds.setdefault(key, {})
             seconds[time.op_type, index] = seconds.get((time.op_type, index), 0.0) + time.share_seconds
             self._calls[key, time.op_type] += time.calls
-            self._last.setdefault(key, []).append((0, _operator(place, time.op_type)))
-            self._ran.add(place.owner.path)
+            self._last.setdefault(key, []).append((0, _operator(owned, time.op_type)))
+            self._ran.add(owned.owner.path)
         self.whole.append(times.wall_seconds - others)
 
 
-def _operator(place: Placed, kernel: str) -> CalledOperator:
+def _operator(node: Placed, kernel: str) -> CalledOperator:
     """Return a node's operator, with the others of its layer that its kernel runs too."""
-    if not place.parts:
-        return CalledOperator(place.type, is_free=place.type in BOOKKEEPING)
-    inside = tuple(CalledOperator(name, is_free=name in BOOKKEEPING) for name in (place.type, *place.parts))
+    if not node.parts:
+        return CalledOperator(node.type, is_free=node.type in BOOKKEEPING)
+    inside = tuple(CalledOperator(name, is_free=name in BOOKKEEPING) for name in (node.type, *node.parts))
     return CalledOperator(kernel, inside)
 
 

@@ -37,14 +37,14 @@ def resolve_device(model: Any, device: DeviceLike) -> str:
     device = checked("device", device)
     if device is None:
         return device_of(model)
-    here = [_short(named) for found in tf.config.list_logical_devices() if (named := _NAME.fullmatch(found.name))]
+    here = [_short(named) for logical in tf.config.list_logical_devices() if (named := _NAME.fullmatch(logical.name))]
     if device is Device.GPU and not any(name.startswith("/GPU:") for name in here):
         raise DeviceNotAvailableError(
             f"Device.GPU was asked for, but tensorflow {tf.__version__} sees no GPU here; use Device.CPU, or a build "
             "of TensorFlow and a driver for the GPU"
         )
-    wanted = device.value if isinstance(device, Device) else device
-    named = _NAME.fullmatch(wanted) if isinstance(wanted, str) else None
+    requested = device.value if isinstance(device, Device) else device
+    named = _NAME.fullmatch(requested) if isinstance(requested, str) else None
     if named is None:
         raise DeviceNotAvailableError(
             f"TensorFlow knows no device {device!r}; use Device.CPU, Device.GPU or a string such as 'CPU:0', 'GPU:1' "

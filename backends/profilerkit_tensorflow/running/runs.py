@@ -20,7 +20,7 @@ from profilerkit import (
 )
 from profilerkit.backend import RunOptions
 
-from ..model.calls import called_with
+from ..model.calls import outputs_of
 from ..model.kinds import is_unbuilt, named_layers
 from ..model.unmade_weights import unmade_weights
 from ..model.variables import weights_of
@@ -53,6 +53,8 @@ class Pass(Run):
         super().__init__(call, first_call_seconds)
         self.on_accelerator = on_accelerator
         self.training_mode = training_mode
+        #: Runs one eager training step, and makes a call between its two parts.
+        self.in_parts: Callable[..., Any] = call
 
     def __call__(self) -> Any:
         """Run one pass."""
@@ -82,7 +84,7 @@ class Pass(Run):
 
         marks: list[float] = []
         mark()
-        self.call(mark)
+        self.in_parts(mark)
         mark()
         begin, middle, end = marks
         return {"forward": middle - begin, "backward": end - middle}
@@ -111,7 +113,7 @@ def running(
     with preserved(model, variable_values=True), placed, hushed:
         build_weightless(model, inputs)
         if is_unbuilt(model):  # a layer that was never called: this call makes its variables, for the time being
-            called_with(model, inputs)
+            outputs_of(model, inputs)
         fed = inputs.map(lambda leaf: tf.identity(leaf) if tf.is_tensor(leaf) else leaf)
         start = time.perf_counter()
         before = 0.0
@@ -197,7 +199,7 @@ def _of_program(program: Program, inputs: ModelInputs) -> Callable[[], Any]:
 
 
 def _eagerly(model: Any, inputs: ModelInputs) -> Callable[[], Any]:
-    return lambda: called_with(model, inputs)
+    return lambda: outputs_of(model, inputs)
 
 
 def _as_graph(model: Any, inputs: ModelInputs) -> Callable[[], Any]:

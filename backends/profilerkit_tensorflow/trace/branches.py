@@ -1,6 +1,6 @@
 """The branches of a condition: which may be taken, and what is known where several may be.
 
-The dearest counts. What holds only in one of them must not be taken for known after the condition: a number that one
+The most expensive branch counts. What is true in one branch alone is not known after the condition: a number that one
 branch returns would decide further conditions and loops as if that branch were always taken.
 """
 
@@ -25,7 +25,7 @@ _SIDES = ("then", "else")
 
 @dataclass(frozen=True)
 class Tried:
-    """What the walk over a body found, before it is known whether that counts."""
+    """The result of the walk over a body, before it is decided whether that counts."""
 
     results: Sequence[Value]
     executed: list[Executed]
@@ -34,7 +34,7 @@ class Tried:
 
     @property
     def price(self) -> tuple[int, int, int]:
-        """What branches are compared by: MACs first, then FLOPs, then operators."""
+        """The key by which branches are compared: MACs, then FLOPs, then the number of operators."""
         return sum(each.macs for each in self.executed), sum(each.flops for each in self.executed), len(self.executed)
 
 
@@ -50,23 +50,23 @@ def branch_names(operator: Any, chosen: Any) -> list[str]:
 
 
 def dearest(tried: Sequence[Tried]) -> Tried:
-    """Return the dearest branch; what cannot be counted in any that may be taken is not counted."""
+    """Return the most expensive branch; operators that are uncounted in any of the branches are uncounted."""
     uncounted = reduce(or_, (branch.uncounted for branch in tried))
     return replace(max(tried, key=lambda branch: branch.price), uncounted=uncounted)
 
 
 def agreed(folding: Folding, value: Value, others: Sequence[Value]) -> Value:
-    """Return what is known of a value that may also be one of others; the value itself if that is all it tells."""
-    known = reduce(Value.common, others, value)
+    """Return what is known about a value that may also be one of others; the value itself if they all agree."""
+    common = reduce(Value.common, others, value)
     constant = agreed_constant(folding, [value, *others])
-    if value.is_known_as(known) and (folding.constant(value) is None or constant is not None):
+    if value.is_known_as(common) and (folding.constant(value) is None or constant is not None):
         return value
-    known.constant = constant
-    return known
+    common.constant = constant
+    return common
 
 
 def agreed_constant(folding: Folding, values: Sequence[Value]) -> Any:
-    """Return the array that all values are known to be, else None."""
+    """Return the array if all values are known to be the same one, else None."""
     first, *others = (folding.constant(value) for value in values)
     if first is None or any(other is None or not np.array_equal(first, other) for other in others):
         return None

@@ -1,4 +1,4 @@
-"""The user's own Python code as TensorFlow's autograph reads it: ``if`` and ``for`` over tensors become operators."""
+"""The user's Python code as TensorFlow's autograph converts it: ``if`` and ``for`` over tensors become operators."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["converted", "functions_traced_anew"]
 def converted(call: Callable[..., Any]) -> Callable[..., Any]:
     """Return a callable as ``tf.function`` would run it: its Python code converted.
 
-    What is a function already stays as it is, and so do layers: Keras does not convert them, ``tf_keras`` does itself.
+    A ``tf.function`` is returned unchanged, and so are layers: Keras does not convert them, ``tf_keras`` does itself.
     """
     owner = getattr(call, "__self__", call)
     if hasattr(call, "get_concrete_function") or is_keras(owner) or is_legacy_keras(owner):
@@ -36,8 +36,8 @@ def converted(call: Callable[..., Any]) -> Callable[..., Any]:
 def functions_traced_anew() -> Iterator[None]:
     """Have ``tf.function``s traced anew where the graph that is being traced calls them.
 
-    So the layers inside are called, and the shapes are those of the caller, whatever their ``input_signature`` says.
-    Functions of a saved model have no Python code to run and stay what they are.
+    The layers inside are then called, and the shapes are those of the caller, whatever their ``input_signature`` is.
+    Functions of a saved model have no Python code to run and are not traced anew.
     """
     function = polymorphic_function.Function
     original = function.__call__

@@ -18,7 +18,7 @@ _TO_BATCH = ("SpaceToBatchND", "SpaceToBatch")
 TO_SPACE = ("BatchToSpaceND", "BatchToSpace")
 #: Other views of the same elements, which may stand between.
 _VIEWS = ("Identity", "Squeeze", "ExpandDims", "Reshape", "Transpose")
-_ASKING_FOR_SHAPES = ("Shape", "ShapeN", "Size", "Rank")
+_SHAPE_OPERATORS = ("Shape", "ShapeN", "Size", "Rank")
 
 #: Convolutions cost so much for each element of their output,
 CONVOLUTIONS = ("Conv", "Conv2D", "Conv3D", "DepthwiseConv2dNative")
@@ -63,7 +63,7 @@ def _behind_views(tensor: Any, used_once: bool = False) -> Any:
 
 
 def _is_used_once(tensor: Any) -> bool:
-    return sum(user.type not in _ASKING_FOR_SHAPES for user in tensor.consumers()) == 1
+    return sum(user.type not in _SHAPE_OPERATORS for user in tensor.consumers()) == 1
 
 
 def _share(folding: Folding, kept: Any, padded: Any, scope: Scope) -> Fraction | None:

@@ -21,7 +21,7 @@ from profilerkit.costs import Shape
 from profilerkit.process.locks import undone_in_child
 
 from ..costs import OpCall, Shapes
-from ..model.calls import called_with
+from ..model.calls import outputs_of
 from ..model.kinds import is_unbuilt, named_layers, own_variables
 from .dilation import CONVOLUTIONS, TO_SPACE
 from .layers import LayerCalls
@@ -54,9 +54,9 @@ class EagerRun:
         self._live.hold(leaf for leaf in inputs.leaves() if tf.is_tensor(leaf))
         self.input_bytes = self._live.total
         with _functions_run_eagerly(), _watched(self._seen), self.calls.following():
-            outputs = called_with(model, inputs)
-        given = tf.nest.flatten(outputs)
-        self._gave_values = any(tf.is_tensor(leaf) and hasattr(leaf, "numpy") for leaf in given)
+            outputs = outputs_of(model, inputs)
+        leaves = tf.nest.flatten(outputs)
+        self._gave_values = any(tf.is_tensor(leaf) and hasattr(leaf, "numpy") for leaf in leaves)
         self._price_all()
 
     @property

@@ -31,23 +31,23 @@ class Folding:
         self._scopes: dict[int, Scope] = {}
 
     def new_value(self, shape: PartialShape, dtype: str, tensor: Any, scope: Scope | None = None) -> Value:
-        """Return a value of its own."""
+        """Return a new value."""
         if scope is not None:
             self._scopes[id(scope)] = scope
         return Value(next(self._keys), shape, dtype, tensor, scope)
 
     def release(self) -> None:
-        """Let go of all values: they lead to their scopes and back, and would hold the graph's tensors for a while."""
+        """Drop all values: they and their scopes refer to each other, and would keep the graph's tensors alive."""
         for scope in self._scopes.values():
             scope.values.clear()
         self._scopes.clear()
 
     def value_of(self, tensor: Any, scope: Scope) -> Value:
         """Return the value of a graph's tensor in a scope; one that no walked operator made is made from the graph."""
-        found = scope.values.get(tensor.name)
-        if found is None:
-            found = scope.values[tensor.name] = self.new_value(static_shape(tensor), tensor.dtype.name, tensor, scope)
-        return found
+        value = scope.values.get(tensor.name)
+        if value is None:
+            value = scope.values[tensor.name] = self.new_value(static_shape(tensor), tensor.dtype.name, tensor, scope)
+        return value
 
     def constant_of(self, tensor: Any) -> Any:
         """Return the numpy array of a tensor that is a constant of its graph, else None."""
@@ -76,7 +76,7 @@ class Folding:
         if rule is None:
             return None
         inputs = [self.constant(self.value_of(tensor, value.scope)) for tensor in operator.inputs]
-        if any(known is None for known in inputs):
+        if any(constant is None for constant in inputs):
             return None
         try:
             return np.asarray(rule(operator, inputs))
@@ -89,10 +89,10 @@ class Folding:
             return None
         if operator.type == "Rank":
             return np.asarray(len(shape))
-        known = Shape(size for size in shape if size is not None)
-        if len(known) < len(shape):
+        sizes = Shape(size for size in shape if size is not None)
+        if len(sizes) < len(shape):
             return None
-        return np.asarray(known if operator.type == "Shape" else known.numel)
+        return np.asarray(sizes if operator.type == "Shape" else sizes.numel)
 
 
 _OF_SHAPES = ("Shape", "Size", "Rank")

@@ -1,4 +1,4 @@
-"""What the names of operators and functions tell about gradients, found out with TensorFlow 2.21."""
+"""What the names of operators and functions show about gradients, as observed with TensorFlow 2.21."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def traced_name(graph: Any) -> str:
 
 
 def is_gradient_name(name: str) -> bool:
-    """Say whether an operator of that name computes gradients."""
+    """Return whether an operator of that name computes gradients."""
     return _OF_TAPE.match(name) is not None or _OF_FUNCTION.match(name) is not None
 
 

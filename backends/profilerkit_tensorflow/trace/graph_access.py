@@ -1,4 +1,4 @@
-"""What graphs and operators say of themselves: functions by name, attributes in Python's terms."""
+"""Reading graphs and operators: functions by name, and attributes as Python values."""
 
 from __future__ import annotations
 

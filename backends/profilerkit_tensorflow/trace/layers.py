@@ -164,8 +164,8 @@ def layer_records(
     for path, layer in shown_layers(layers, calls):
         variables = list(own_variables(layer))
         if not path:
-            held = {identity_of(v) for _, each in layers for _, v in (*own_variables(each), *own_states(each))}
-            others = [v for v in further if identity_of(v) not in held and not holds_random_state(v)]
+            of_layers = {identity_of(v) for _, each in layers for _, v in (*own_variables(each), *own_states(each))}
+            others = [v for v in further if identity_of(v) not in of_layers and not holds_random_state(v)]
             variables += [(_short(v.name), v) for v in others]
         records.append(
             LayerRecord(

@@ -133,7 +133,7 @@ def unsized_tensors(operators: Iterable[Operator], inputs: Iterable[Tensor] = ()
     axes are too small to matter.
     """
     tensors: dict[int, Tensor] = {tensor[0]: tensor for tensor in inputs}
-    found = Counter("input" for tensor in tensors.values() if _is_unsized(tensor))
+    unsized = Counter("input" for tensor in tensors.values() if _is_unsized(tensor))
     for operator in operators:
         sources = [tensors.get(value) for value in operator.inputs]
         made = [
@@ -143,9 +143,9 @@ def unsized_tensors(operators: Iterable[Operator], inputs: Iterable[Tensor] = ()
             and not (operator.type in _BATCH_NORMS and index >= _STATISTICS)
         ]
         if operator.type not in _AXES and any(map(_is_unsized, made)):
-            found[operator.type] += operator.times
+            unsized[operator.type] += operator.times
         tensors.update((output[0], output) for output in operator.outputs)
-    return dict(found)
+    return dict(unsized)
 
 
 def _is_unsized(tensor: Tensor) -> bool:
@@ -227,12 +227,12 @@ class _StepWriter:
         before, item = sources[0], sources[_LIST_WRITES[operator.type]]
         if before is None or item is None:
             return 0
-        held = self._list_bytes.get(before[0], 0)
+        size = self._list_bytes.get(before[0], 0)
         origin = self._origin[item[0]]
         if origin in self._listed or (self._runs[origin] < operator.times and origin not in self._carried):
-            return held
+            return size
         self._listed.add(origin)
-        return held + operator.times // self._runs[before[0]] * tensor_bytes(*item[1:])
+        return size + operator.times // self._runs[before[0]] * tensor_bytes(*item[1:])
 
     def _reused(self, kind: str, sources: Sequence[Tensor | None]) -> tuple[int, ...]:
         if kind in _IN_PLACE_OF_FIRST:
@@ -330,8 +330,8 @@ def _einsum_scratch(equation: str, sizes: Sequence[int], made: int) -> int:
     contracted = [label for label in first if label in second and label not in result]
     copied, free = 0, ""
     for operand, size in zip(labels, sizes, strict=False):
-        own = [label for label in operand if label in result and label not in batch]
-        free += "".join(own)
-        if operand not in ("".join((*batch, *own, *contracted)), "".join((*batch, *contracted, *own))):
+        free_labels = [label for label in operand if label in result and label not in batch]
+        free += "".join(free_labels)
+        if operand not in ("".join((*batch, *free_labels, *contracted)), "".join((*batch, *contracted, *free_labels))):
             copied += size
     return copied + (made if result != "".join(batch) + free else 0)

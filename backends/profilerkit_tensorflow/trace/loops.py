@@ -1,7 +1,7 @@
-"""How often a loop runs, where its condition tells before the model runs.
+"""How often a loop runs, where that follows from its condition before the model runs.
 
-A loop runs while ``counter < limit`` holds (or several such at once; then the least of them counts), where the counter
-starts at a known number, every run adds a known number to it, and the limit is known.
+A loop runs while ``counter < limit`` is true, where the counter starts at a known number, every run adds a known number
+to it, and the limit is known. Of several such comparisons, the one that ends the loop first counts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _RUNS: dict[str, Callable[[float, float, float], float]] = {
 
 
 def trip_count(folding: Folding, condition: Scope, steps: Sequence[float | None]) -> tuple[int | None, bool]:
-    """Return how often a loop runs at most, and whether it may stop earlier; None where its condition does not tell.
+    """Return how often a loop runs at most, and whether it may stop earlier; None where that is not known.
 
     ``condition`` is the scope of the condition, whose arguments are the loop's first values; ``steps`` are what each
     run adds to them.
@@ -50,20 +50,20 @@ def counter_steps(folding: Folding, body: Any, first: Sequence[Value]) -> list[f
     """
     results = [_through(result).name for result in body.outputs]
     still = {tensor.name for tensor, result in zip(body.inputs, results, strict=False) if result == tensor.name}
-    known = {tensor.name: value for tensor, value in zip(body.inputs, first, strict=True) if tensor.name in still}
-    return [_step(folding, body, position, known) for position in range(len(body.inputs))]
+    unchanged = {tensor.name: value for tensor, value in zip(body.inputs, first, strict=True) if tensor.name in still}
+    return [_step(folding, body, position, unchanged) for position in range(len(body.inputs))]
 
 
 def counts_runs(variable: Any) -> bool:
-    """Say whether a loop variable is TensorFlow's own counter, of which only the loop's gradient asks how often to run.
+    """Return whether a loop variable is TensorFlow's own counter, which only the gradient of the loop reads.
 
-    So the gradient of a loop that may stop before its limit is counted up to that limit, as the loop is.
+    Therefore the gradient of a loop that may stop before its limit is counted up to that limit, as the loop is.
     """
     name: str = variable.op.name
     return name.endswith("loop_counter")
 
 
-def _step(folding: Folding, body: Any, position: int, known: Mapping[str, Value]) -> float | None:
+def _step(folding: Folding, body: Any, position: int, unchanged: Mapping[str, Value]) -> float | None:
     placeholder = body.inputs[position]
     result = _through(body.outputs[position])
     if result.name == placeholder.name:
@@ -76,12 +76,12 @@ def _step(folding: Folding, body: Any, position: int, known: Mapping[str, Value]
         left, right = right, left
     if left.name != placeholder.name:
         return None
-    added = folding.constant(known[right.name]) if right.name in known else folding.constant_of(right)
+    added = folding.constant(unchanged[right.name]) if right.name in unchanged else folding.constant_of(right)
     return None if added is None or added.size != 1 else sign * float(added.item())
 
 
 def _parts(folding: Folding, tensor: Any, scope: Scope, steps: Sequence[float | None]) -> Iterator[float | None]:
-    """Yield for each of what must all hold for another run how often it does; None where that is not known."""
+    """Yield for each comparison of a condition in how many runs it is true; None where that is not known."""
     tensor = _through(tensor)
     operator = tensor.op
     if operator.type == "LogicalAnd":
@@ -96,9 +96,9 @@ def _parts(folding: Folding, tensor: Any, scope: Scope, steps: Sequence[float | 
 def _parts_of_choice(
     folding: Folding, tensor: Any, scope: Scope, steps: Sequence[float | None]
 ) -> Iterator[float | None]:
-    """Yield the parts of a condition that is false on one side, so that it holds where the other side does.
+    """Yield the parts of a condition that is false in one branch, so that it is true where the other branch is.
 
-    Python's ``and`` becomes such a one, and so does a ``break``: whether it was come to is asked before each run.
+    Python's ``and`` becomes such a condition, and so does a ``break``: before each run it is checked for.
     """
     operator = tensor.op
     sides = [body_named(scope.graph, operator.get_attr(f"{side}_branch").name) for side in ("then", "else")]
@@ -111,27 +111,27 @@ def _parts_of_choice(
     else:
         yield None
         return
-    given = list(operator.inputs)[1:]
-    inside = Scope(holds, [folding.value_of(each, scope) for each in given], scope, scope.owner)
+    operands = list(operator.inputs)[1:]
+    inside = Scope(holds, [folding.value_of(each, scope) for each in operands], scope, scope.owner)
     inside.values.update({each.name: value for each, value in zip(holds.inputs, inside.arguments, strict=True)})
-    moves = [_move(_through(each), scope.graph, steps) for each in given]
+    moves = [_move(_through(each), scope.graph, steps) for each in operands]
     yield from _parts(folding, holds.outputs[tensor.value_index], inside, moves)
 
 
 def _is_false(tensor: Any, operator: Any, otherwise: Any = None) -> bool:
-    """Say whether a branch returns False; in the one ``otherwise`` taken, the condition itself is false."""
+    """Return whether a branch returns False; in the branch ``otherwise`` the condition itself is false."""
     tensor = _through(tensor)
     if tensor.op.type == "Const":
         return not bool(tf.make_ndarray(tensor.op.node_def.attr["value"].tensor).any())
-    place = None if otherwise is None else _position(tensor, otherwise)
-    return place is not None and _through(operator.inputs[1 + place]).name == _through(operator.inputs[0]).name
+    index = None if otherwise is None else _position(tensor, otherwise)
+    return index is not None and _through(operator.inputs[1 + index]).name == _through(operator.inputs[0]).name
 
 
 def _runs(folding: Folding, comparison: Any, condition: Scope, steps: Sequence[float | None]) -> float | None:
     sides = [_through(side) for side in comparison.inputs]
     moves = [_move(side, condition.graph, steps) for side in sides]
     kind = comparison.type
-    if moves[0] == 0:  # the left side stands still: then the right one must move
+    if moves[0] == 0:  # the left side is constant: then the right one must change
         sides, moves = sides[::-1], moves[::-1]
         kind = _MIRRORED.get(kind, kind)
     if not moves[0] or moves[1] != 0:
@@ -143,7 +143,7 @@ def _runs(folding: Folding, comparison: Any, condition: Scope, steps: Sequence[f
 
 
 def _move(tensor: Any, graph: Any, steps: Sequence[float | None]) -> float | None:
-    """Return what each run adds to one side of a comparison; what is no loop variable itself stands still or varies."""
+    """Return what each run adds to one side of a comparison: 0 if it is constant, None if that is not known."""
     position = _position(tensor, graph)
     if position is not None:
         return steps[position]
@@ -155,7 +155,7 @@ def _position(tensor: Any, graph: Any) -> int | None:
 
 
 def _through(tensor: Any) -> Any:
-    """Return what a tensor is a mere copy of."""
+    """Return the tensor that a chain of copies begins with."""
     while tensor.op.type in ("Identity", "StopGradient"):
         tensor = tensor.op.inputs[0]
     return tensor

@@ -1,4 +1,4 @@
-"""What is reported of a model that raised."""
+"""The error that is reported when a model raises."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from ..model.input_checks import wrong_ranks
 
 __all__ = ["failed", "only_in_graphs"]
 
-#: What TensorFlow says of a symbolic tensor that Python code asks for its value: of a model that must run eagerly.
-_NO_VALUE = ("ymbolic", "in a graph", "as a Python bool")
+#: Parts of TensorFlow's messages where Python code reads the value of a symbolic tensor: the model must run eagerly.
+_SYMBOLIC_VALUE_MESSAGES = ("ymbolic", "in a graph", "as a Python bool")
 
 
 def failed(model: Any, error: Exception, inputs: ModelInputs) -> ModelFailedError | BackendFailedError:
-    """Return what is said of a pass that raised: of the model, or of this package where the error was its own.
+    """Return the error that is reported for a pass that raised: the model's, or this package's where it is at fault.
 
-    Of a model that declares the rank of its inputs, that is said where these have another.
+    Where a model declares the rank of its inputs and got another one, the message names both.
     """
     hints = list(wrong_ranks(model, inputs))[:1]
     return failure_of(error, inputs, "tensorflow", __package__, *hints)
 
 
 def only_in_graphs(error: BaseException | None) -> bool:
-    """Say whether an error only tells that code cannot be traced, not what is wrong with the model."""
-    return isinstance(error, NotImplementedError) or any(part in str(error) for part in _NO_VALUE)
+    """Return whether an error only means that code cannot be traced, and not that the model is wrong."""
+    return isinstance(error, NotImplementedError) or any(part in str(error) for part in _SYMBOLIC_VALUE_MESSAGES)

@@ -1,7 +1,7 @@
 """Which layer an operator belongs to.
 
-Operators' names do not tell, since TensorFlow makes scopes unique as it likes. Instead, while a model is traced, every
-call of a layer notes which operators it added to the graph; the innermost call owns an operator.
+Operators' names do not show it, since TensorFlow numbers scopes to make them unique. Instead, while a model is traced,
+every call of a layer notes which operators it added to the graph; the innermost call owns an operator.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class Ownership:
 
     def of(self, graph: Any, name: str, caller: Owner) -> Owner:
         """Return the owner of an operator of a graph, by its name: the caller of the graph unless a layer made it."""
-        found = self._claims_of(graph).get(name)
-        return found if found is not None else self._of_gradient(graph, name) or caller
+        claimed = self._claims_of(graph).get(name)
+        return claimed if claimed is not None else self._of_gradient(graph, name) or caller
 
     def note_gradient(self, graph: Any, forward: Any) -> None:
         """Note that a graph computes the gradients of another."""
@@ -77,10 +77,10 @@ class Ownership:
         return claims
 
     def _traced(self, graph: Any) -> Any:
-        """Return the graph itself, or the one that was traced where it is a copy that a gradient needs more of."""
+        """Return the traced graph: this one, unless it is a copy with the further outputs that a gradient needs."""
         name = traced_name(graph)
-        known = [owner.graph for owner in self.calls if traced_name(owner.graph) == name]
-        return graph if not known or any(each is graph for each in known) else known[0]
+        copies = [owner.graph for owner in self.calls if traced_name(owner.graph) == name]
+        return graph if not copies or any(each is graph for each in copies) else copies[0]
 
     def _claimed(self, graph: Any) -> dict[str, Owner]:
         operators = graph.get_operations()
@@ -91,11 +91,11 @@ class Ownership:
         return {operator.name: owner for operator, owner in zip(operators, owners, strict=True) if owner is not None}
 
     def _of_gradient(self, graph: Any, name: str) -> Owner | None:
-        """Return the owner of the forward operator whose gradient an operator computes, as its name tells."""
+        """Return the owner of the forward operator whose gradient an operator computes, found by its name."""
         forward_graph = self._forward_graphs.get(id(graph)) or getattr(graph, "_forward_graph", None) or graph
         claims = self._claims_of(forward_graph)
         for forward in forward_names(name):
-            found = claims.get(forward)
-            if found is not None:
-                return found.of_gradient
+            owner = claims.get(forward)
+            if owner is not None:
+                return owner.of_gradient
         return None

@@ -1,4 +1,4 @@
-"""What executed operators cost: by their own formulas, or by that of the layer they belong to."""
+"""What executed operators cost, by the formula of the operator or by that of the layer that it belongs to."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["layer_work", "price"]
 
 
 def price(done: Executed, call: OpCall, uncounted: Counter[str]) -> None:
-    """Note the cost of an operator on it; what is not known is counted as missing."""
+    """Write its cost to an executed operator; one of unknown cost is added to ``uncounted``."""
     try:
         cost = op_cost(call)
         missing = "" if cost is not None else call.type
@@ -28,6 +28,6 @@ def price(done: Executed, call: OpCall, uncounted: Counter[str]) -> None:
 
 
 def layer_work(owner: Owner, cost: Cost, times: int) -> Executed:
-    """Return what stands for a whole call of a layer among the operators."""
+    """Return the operator that stands for a whole call of a layer among the others."""
     name = f"layer::{owner.layer_type}"
     return Executed(name, name, (), (), times, owner, cost.macs * times, cost.flops * times)

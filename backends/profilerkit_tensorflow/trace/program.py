@@ -1,4 +1,4 @@
-"""A model as a program: traced once, privately, for one shape of inputs, by which everything static is found."""
+"""A model as a program: a private trace for one shape of inputs, from which all static metrics are computed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import tensorflow as tf
 from tensorflow.python.framework import func_graph
 
 from profilerkit import ModelInputs
-from profilerkit.backend_kit.keras_layers import call_arguments as keras_arguments
+from profilerkit.backend_kit.keras_layers import call_arguments
 
 from ..model.calls import call_model, is_keras, is_legacy_keras, takes_training
 from ..model.kinds import is_function, is_unbuilt, named_layers
@@ -31,9 +31,11 @@ __all__ = ["Program", "built_symbolically", "loss_and_gradients", "quietly", "tr
 class Program:
     """A traced model: its concrete function, the calls of its layers while it was traced, the seconds tracing took.
 
-    ``key`` is equal for programs of the same model with the same settings for the same shapes. ``given`` has the shape
-    of each input that it was traced for, in the order of the graph's; a sparse or ragged one is several, since its type
-    leaves open how many values there are. The part that says a sparse one's shape has its value too, others None.
+    Attributes:
+        key: Equal for programs of the same model with the same settings for the same shapes.
+        input_shapes: The shape of each input of the graph, in its order, with None or, for the part of a sparse tensor
+            that holds the tensor's shape, its value. A sparse or ragged tensor is several inputs, since its type leaves
+            open how many values there are.
     """
 
     concrete: Any
@@ -41,7 +43,7 @@ class Program:
     layers: Sequence[tuple[str, Any]]
     seconds: float
     key: Any
-    given: Sequence[tuple[PartialShape, Any]]
+    input_shapes: Sequence[tuple[PartialShape, Any]]
     #: Kept here, since a graph knows its variables weakly and the model may have been handed back without them.
     variables: Sequence[Any] = ()
 
@@ -64,13 +66,13 @@ def traced_program(
     anew: bool = True,
     apart: bool = False,
 ) -> Program:
-    """Trace the model for inputs of these shapes; whatever the model raises is raised.
+    """Trace the model for inputs of these shapes; an error of the model is raised as it is.
 
     In training the program returns the sum of the outputs and its gradients by the trainable variables. ``compiled``
     makes it one for XLA. With ``anew`` the model's own ``tf.function``s are traced anew, so that their layers and
     shapes are seen. ``apart`` hands the model back right after the trace: one that is traced again would find in its
-    caches what this trace has put there. Use inside `preserved`: a model that is not built is built for the time being,
-    without values.
+    caches what this trace has put there. Use inside `preserved`: a model that is not built is built until the end of
+    that block, without values.
     """
     start = time.perf_counter()
     unbuilt = is_unbuilt(model)
@@ -82,32 +84,34 @@ def traced_program(
 
     def program(*leaves: Any) -> Any:
         calls.restart()
-        given = rebuild(leaves)
+        model_inputs = rebuild(leaves)
         with calls.following(), functions_traced_anew() if anew else nullcontext():
-            return loss_and_gradients(layers, given, unvalued) if training else _forward(model, given, unvalued)
+            if training:
+                return loss_and_gradients(layers, model_inputs, unvalued)
+            return _forward(model, model_inputs, unvalued)
 
     function = tf.function(program, autograph=False, jit_compile=True if compiled else None)
     with preserved(model) if apart and not unbuilt else nullcontext(), quietly():
         concrete = function.get_concrete_function(*specs)
         variables = tuple(concrete.graph.variables)
-    return Program(concrete, calls, layers, time.perf_counter() - start, key, tuple(_given(inputs)), variables)
+    return Program(concrete, calls, layers, time.perf_counter() - start, key, tuple(_shapes_of(inputs)), variables)
 
 
-def _given(inputs: ModelInputs) -> Iterator[tuple[PartialShape, Any]]:
+def _shapes_of(inputs: ModelInputs) -> Iterator[tuple[PartialShape, Any]]:
     for leaf in filter(_is_fed, inputs.leaves()):
-        said = leaf.dense_shape if isinstance(leaf, tf.SparseTensor) else None
+        dense_shape = leaf.dense_shape if isinstance(leaf, tf.SparseTensor) else None
         for part in tf.nest.flatten(leaf, expand_composites=True):
-            yield static_shape(part), said.numpy() if said is not None and part is said else None
+            yield static_shape(part), dense_shape.numpy() if dense_shape is not None and part is dense_shape else None
 
 
 def _key(layers: Sequence[tuple[str, Any]], inputs: ModelInputs) -> Any:
-    """Return the settings of all layers, and the shapes of the inputs: what a trace depends on."""
+    """Return what a trace depends on: the settings of all layers and the shapes of the inputs."""
     settings = tuple(
         (path, id(layer), tuple((name, _setting(value)) for name, value in vars(layer).items()))
         for path, layer in layers
     )
-    given = tuple(tf.type_spec_from_value(leaf) if _is_fed(leaf) else repr(leaf) for leaf in inputs.leaves())
-    return settings, inputs.function, given
+    kinds = tuple(tf.type_spec_from_value(leaf) if _is_fed(leaf) else repr(leaf) for leaf in inputs.leaves())
+    return settings, inputs.function, kinds
 
 
 def _setting(value: Any) -> Any:
@@ -115,7 +119,7 @@ def _setting(value: Any) -> Any:
 
 
 def _flattened(inputs: ModelInputs) -> tuple[list[Any], Callable[[Sequence[Any]], ModelInputs]]:
-    """Return the types of the tensors among the inputs, and what puts tensors back in their places."""
+    """Return the types of the tensors among the inputs, and a function that puts tensors back at their positions."""
     leaves = list(inputs.leaves())
     tensors = [leaf for leaf in leaves if _is_fed(leaf)]
 
@@ -140,12 +144,12 @@ def built_symbolically(model: Any, inputs: ModelInputs) -> list[Any]:
     specs, rebuild = _flattened(inputs)
     with func_graph.FuncGraph("build").as_default():  # it may read the variables of the layers that are built
         leaves = [tf.compat.v1.placeholder(spec.dtype, spec.shape) for spec in specs]
-        given = rebuild(leaves)
+        model_inputs = rebuild(leaves)
         if inputs.function is None:
-            args, kwargs = keras_arguments(model, given.args, given.kwargs)
-            given = ModelInputs(*args, **kwargs)
+            args, kwargs = call_arguments(model, model_inputs.args, model_inputs.kwargs)
+            model_inputs = ModelInputs(*args, **kwargs)
         with keras.StatelessScope(initialize_variables=False):
-            given.run(model)
+            model_inputs.run(model)
     return [variable for variable in model.variables if variable._value is None]
 
 
@@ -179,16 +183,16 @@ def loss_and_gradients(
 
 
 def _current(variable: Any, scope: Any) -> Any:
-    """Return what stands for a variable on the tape: TensorFlow's own variable, or what has its place."""
-    found = scope.get_current_value(variable) if scope is not None else None
-    if found is not None:
-        return found
+    """Return what stands for a variable on the tape: TensorFlow's variable, or the value that replaces it."""
+    current = scope.get_current_value(variable) if scope is not None else None
+    if current is not None:
+        return current
     return variable.value if not isinstance(variable, tf.Variable) else variable
 
 
 @contextmanager
 def _stateless(model: Any, unvalued: Sequence[Any]) -> Iterator[Any]:
-    """Let a Keras model write to nothing of its own, and read placeholders for variables that have no value."""
+    """Keep a Keras model from writing to its variables, and have it read placeholders for those without a value."""
     if not is_keras(model):
         yield None
         return
@@ -199,12 +203,12 @@ def _stateless(model: Any, unvalued: Sequence[Any]) -> Iterator[Any]:
 
 def _called(model: Any, inputs: ModelInputs, training: bool) -> Any:
     if inputs.function is not None:
-        own = converted(model) if is_function(model) else model
-        return converted(inputs.function)(own, *inputs.args, **inputs.kwargs)
+        target = converted(model) if is_function(model) else model
+        return converted(inputs.function)(target, *inputs.args, **inputs.kwargs)
     if not is_keras(model):
         named = {"training": True} if training and takes_training(model) else {}
         return call_model(converted(model) if is_function(model) else model, inputs.args, {**named, **inputs.kwargs})
-    args, kwargs = keras_arguments(model, inputs.args, inputs.kwargs)
+    args, kwargs = call_arguments(model, inputs.args, inputs.kwargs)
     return model(*args, **{"training": training, **kwargs})
 
 

@@ -1,4 +1,4 @@
-"""Which operators of a graph run, in the order in which they can: what an output needs, and nothing else."""
+"""Which operators of a graph run, in an order in which they can: those that an output needs."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def running_operators(graph: Any, outputs: Sequence[Any] | None = None) -> Itera
 
 
 def needed_variables(condition: Any, body: Any, used: Iterable[int]) -> set[int]:
-    """Return which variables of a loop are needed where some are used after it, all by their places.
+    """Return the indices of the variables of a loop that are needed, where those of ``used`` are used after it.
 
-    Those are what the condition asks for, and what the next values of needed ones are made of: the gradient of a loop
-    computes gradients of all that the loop takes, also of weights that are not trained.
+    Also needed are the variables that the condition reads, and those that the next values of needed ones are made of.
+    The gradient of a loop computes gradients of all that the loop takes, also of weights that are not trained.
     """
     needed = set(used) | _reached_inputs(condition, condition.outputs)
     while True:
-        further = _reached_inputs(body, [body.outputs[place] for place in sorted(needed)]) - needed
+        further = _reached_inputs(body, [body.outputs[index] for index in sorted(needed)]) - needed
         if not further:
             return needed
         needed |= further
@@ -54,7 +54,7 @@ def _reached_inputs(graph: Any, outputs: Sequence[Any]) -> set[int]:
     operators = graph.get_operations()
     position = {operator.name: index for index, operator in enumerate(operators)}
     needed = _needed(graph, outputs, position)
-    return {place for place, tensor in enumerate(graph.inputs) if position[tensor.op.name] in needed}
+    return {number for number, tensor in enumerate(graph.inputs) if position[tensor.op.name] in needed}
 
 
 def _needed(graph: Any, outputs: Sequence[Any], position: dict[str, int]) -> dict[int, set[int]]:

@@ -12,18 +12,18 @@ from tensorflow.python.ops import handle_data_util
 from .folding import Folding
 from .values import Value
 
-__all__ = ["Specialised"]
+__all__ = ["Specialized"]
 
 #: Attributes that say what was known before.
 _OUTDATED = ("_output_shapes", "_class", "_xla_inferred_shapes")
 
 
-class Specialised:
+class Specialized:
     """A scope's operators, made anew one by one in a graph of their own as the walk comes to them."""
 
     def __init__(self, folding: Folding) -> None:
         self._folding = folding
-        self._graph = func_graph.FuncGraph("specialised")
+        self._graph = func_graph.FuncGraph("specialized")
         self._twins: dict[int, Any] = {}
 
     def outputs_of(self, operator: Any, inputs: Sequence[Value]) -> Sequence[Any]:
@@ -49,10 +49,10 @@ class Specialised:
             self._twins[value.key] = tensor
 
     def _twin(self, value: Value) -> Any:
-        found = self._twins.get(value.key)
-        if found is None:
-            found = self._twins[value.key] = self._stand_in(value)
-        return found
+        twin = self._twins.get(value.key)
+        if twin is None:
+            twin = self._twins[value.key] = self._stand_in(value)
+        return twin
 
     def _stand_in(self, value: Value) -> Any:
         constant = self._folding.constant(value)

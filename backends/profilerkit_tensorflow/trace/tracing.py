@@ -1,4 +1,4 @@
-"""One static pass over a model: a private trace of it, walked; an eager run only where it cannot be traced."""
+"""One static pass over a model: a private trace and the walk over it; an eager run if it cannot be traced."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from .program import Program, traced_program
 from .values import Executed, PartialShape, Value, static_shape
 from .walk import Walk
 
-__all__ = ["BOOKKEEPING", "captured_by", "trace_model", "walked"]
+__all__ = ["BOOKKEEPING", "captured_by", "trace_model", "trace_of_program"]
 
-#: Operators that hand data on, read a weight or keep books: they are no work, and no record of their own.
+#: Operators that hand data on, read a weight or only keep the graph going: they do no work and get no record.
 BOOKKEEPING = frozenset(
     (
         *("Const", "Identity", "IdentityN", "NoOp", "ReadVariableOp", "VarHandleOp", "StopGradient", "PreventGradient"),
@@ -39,11 +39,11 @@ _AS_A_GRAPH = "of the model run as a graph; run eagerly, more stays alive"
 
 
 def trace_model(model: Any, inputs: ModelInputs | None, *, training: bool = False) -> ModelTrace:
-    """Return the trace of one forward pass, or in training of one step; a model that raises leaves its layers alone."""
+    """Return the trace of one forward pass, or of one training step; of a model that raises it has the layers alone."""
     if inputs is None:
         return _layers_alone(model)
     # A collector's pause costs more than the walk, and what only it would free is small: graphs hold no data.
-    found: ModelTrace | None = None
+    trace: ModelTrace | None = None
     with collector_paused(), preserved(model) as left:
         try:
             program = traced_program(model, inputs, training=training)
@@ -51,12 +51,12 @@ def trace_model(model: Any, inputs: ModelInputs | None, *, training: bool = Fals
             refusal = failed(model, error, inputs)
         else:
             try:
-                found = walked(program)
+                trace = trace_of_program(program)
             except CostFormulaError as error:
                 return _layers_alone(model, error)
-    if found is not None:
+    if trace is not None:
         if training or not left.tensors:
-            return found
+            return trace
         refusal = ModelFailedError(
             f"while the model was traced it put tensors without values into {left.names}, from which profilerkit has "
             "taken them; keep such a cache out of the model's call, or in the model"
@@ -65,7 +65,7 @@ def trace_model(model: Any, inputs: ModelInputs | None, *, training: bool = Fals
 
 
 def _run_eagerly(model: Any, inputs: ModelInputs, refusal: ModelFailedError | BackendFailedError) -> ModelTrace:
-    """Watch one eager pass of a model that cannot be traced; one that raises there too has failed."""
+    """Watch one eager pass of a model that cannot be traced; if that raises too, the model has failed."""
     with preserved(model, variable_values=True):
         try:
             run = EagerRun(model, inputs)
@@ -113,12 +113,12 @@ def captured_by(model: Any) -> list[Any]:
     """Return the variables that a function holds by having been traced before."""
     functions = getattr(model, "_list_all_concrete_functions", None)
     concrete = functions() if functions is not None else [model] if hasattr(model, "captured_inputs") else []
-    found = {id(variable): variable for function in concrete for variable in function.graph.variables}
-    return list(found.values())
+    variables = {id(variable): variable for function in concrete for variable in function.graph.variables}
+    return list(variables.values())
 
 
 def _parameters_among(captured: Iterable[Any], model: Any) -> list[Any]:
-    """Return the captured variables that may be parameters: a saved model's others than those it lists are states."""
+    """Return the captured variables that may be parameters: of a saved model, only those that it lists."""
     listed = getattr(model, "variables", None) if is_saved_model(model) else None
     if listed is None or callable(listed) or is_variable(listed):
         return list(captured)
@@ -126,26 +126,28 @@ def _parameters_among(captured: Iterable[Any], model: Any) -> list[Any]:
     return [variable for variable in captured if identity_of(variable) in declared]
 
 
-def walked(program: Program) -> ModelTrace:
-    """Return what the walk over a traced program finds."""
+def trace_of_program(program: Program) -> ModelTrace:
+    """Walk over a traced program and return its trace."""
     walk = Walk(program.calls.ownership)
-    given = _Given(walk, program)
-    results = walk.run(program.graph, given.arguments)
+    call_values = _CallValues(walk, program)
+    results = walk.run(program.graph, call_values.arguments)
     captured = _parameters_among(program.graph.variables, program.layers[0][1])
     trained = trainable_variables_of(program.layers, captured)
     records = layer_records(program.layers, program.calls.calls, trained, captured)
-    live = _live_bytes(walk, given, results)
-    unsized = unsized_tensors(walk.executed, given.tensors)
+    live = _live_bytes(walk, call_values, results)
+    unsized = unsized_tensors(walk.executed, call_values.tensors)
     walk.folding.release()
     shown = [(each, alive) for each, alive in zip(walk.executed, live, strict=True) if _is_record(each)]
     weights = distinct(weight for record in records for weight in (*record.parameters, *record.buffers))
-    held = sum(weight.bytes for weight in weights) + given.held_bytes + constant_bytes(walk.executed)
+    held_bytes = sum(weight.bytes for weight in weights) + call_values.held_bytes + constant_bytes(walk.executed)
     kept = set(map(identity_of, captured))
-    held += sum(bytes_of(state) for state in program.graph.variables if identity_of(state) not in kept)
+    held_bytes += sum(bytes_of(state) for state in program.graph.variables if identity_of(state) not in kept)
     return ModelTrace(
         layers=records,
         operators=tuple(_record(each) for each, _ in shown),
-        memory=MemoryTimeline(held, given.input_bytes, tuple(alive for _, alive in shown), _AS_A_GRAPH, unsized),
+        memory=MemoryTimeline(
+            held_bytes, call_values.input_bytes, tuple(alive for _, alive in shown), _AS_A_GRAPH, unsized
+        ),
         uncounted=dict(walk.uncounted),
         method="a traced graph",
         notes=(*_notes(walk, program), *_packed(program)),
@@ -153,11 +155,11 @@ def walked(program: Program) -> ModelTrace:
     )
 
 
-class _Given:
-    """What a program is called with: its inputs, and what it captures: variables, and tensors it holds.
+class _CallValues:
+    """What a program is called with: its inputs, and the variables and tensors that it captures.
 
-    The inputs have the shapes they were given in, the parts of sparse and ragged tensors too: the numbers are for as
-    many values as these have.
+    The inputs have the shapes of the call, and so do the parts of sparse and ragged tensors: costs are for as many
+    values as these have.
     """
 
     def __init__(self, walk: Walk, program: Program) -> None:
@@ -166,10 +168,10 @@ class _Given:
         self.held_bytes = 0
         self.sizes: dict[int, int] = {}
         captures = {placeholder.name: tensor for tensor, placeholder in program.graph.captures}
-        given = iter(program.given)
+        shapes = iter(program.input_shapes)
         for placeholder in program.graph.inputs:
             captured = captures.get(placeholder.name)
-            shape, constant = next(given) if captured is None else (static_shape(placeholder), None)
+            shape, constant = next(shapes) if captured is None else (static_shape(placeholder), None)
             value = walk.folding.new_value(shape, placeholder.dtype.name, placeholder)
             size = tensor_bytes(value.shape, value.dtype)
             if captured is None:
@@ -192,12 +194,12 @@ def _small_constant(tensor: Any, size: int) -> Any:
     return tensor.numpy() if hasattr(tensor, "numpy") and 0 < size <= 64 else None
 
 
-def _live_bytes(walk: Walk, given: _Given, results: Sequence[Value]) -> Sequence[int]:
-    """Return the bytes alive while each operator runs: as a graph, in which a value is freed when nobody needs it."""
-    steps = steps_of(walk.executed, given.tensors, lambda operator: operator.equation)
-    made = {value for step in steps for value, _ in step.makes} | given.sizes.keys()
+def _live_bytes(walk: Walk, call_values: _CallValues, results: Sequence[Value]) -> Sequence[int]:
+    """Return the bytes alive while each operator runs as a graph, in which a value is freed after its last use."""
+    steps = steps_of(walk.executed, call_values.tensors, lambda operator: operator.equation)
+    made = {value for step in steps for value, _ in step.makes} | call_values.sizes.keys()
     kept = [value.key for value in results if value.key in made]
-    return live_bytes(steps, given.sizes, kept, walk.spans)
+    return live_bytes(steps, call_values.sizes, kept, walk.spans)
 
 
 def _is_record(each: Executed) -> bool:
@@ -224,7 +226,7 @@ def _shown(shape: PartialShape) -> tuple[int, ...]:
 
 
 def _packed(program: Program) -> Iterator[str]:
-    """Say which weights keep several numbers in one element."""
+    """Yield a note if weights keep several numbers in one element."""
     packed = dict(packed_elements(program.layers[0][1]))
     if packed:
         which = f"{len(packed)} weights are" if len(packed) > 1 else "a weight is"

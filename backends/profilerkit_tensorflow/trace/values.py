@@ -16,16 +16,16 @@ __all__ = ["NOT_FOLDED", "Executed", "PartialShape", "Scope", "Value", "common_s
 #: The dimensions of a tensor, None for an unknown one; None where not even their number is known.
 PartialShape: TypeAlias = "tuple[int | None, ...] | None"
 
-#: What stands in `Value.constant` before anybody has asked.
+#: The content of `Value.constant` before it is first read.
 NOT_FOLDED: Any = object()
 
 
 @dataclass(eq=False, slots=True)
 class Value:
-    """One tensor that flows: what is known of it before the model runs.
+    """One tensor that flows through a graph, and what is known about it before the model runs.
 
     ``tensor`` is the graph's tensor that it comes from (it knows what a resource holds), ``scope`` where its operator
-    stands. ``constant`` is its numpy array where that is known, None where it is not. ``elements`` is the shape of a
+    is. ``constant`` is its numpy array where that is known, None where it is not. ``elements`` is the shape of a
     list's elements, None until something is put in, ``length`` how many these are.
     """
 
@@ -46,14 +46,14 @@ class Value:
         return Shape(self.shape)  # type: ignore[arg-type]
 
     def common(self, other: Value) -> Value:
-        """Return what is known of a variable that has one of two values."""
-        held = self.elements if self.elements is None else common_shape(self.elements, other.elements)
+        """Return what both of two values have in common: what is known about a variable that has one of them."""
+        elements = self.elements if self.elements is None else common_shape(self.elements, other.elements)
         length = self.length if self.length == other.length else None
         shape = common_shape(self.shape, other.shape)
-        return Value(self.key, shape, self.dtype, self.tensor, elements=held, length=length)
+        return Value(self.key, shape, self.dtype, self.tensor, elements=elements, length=length)
 
     def is_known_as(self, other: Value) -> bool:
-        """Say whether no less is known of another value."""
+        """Return whether the same is known about another value."""
         return (self.shape, self.elements, self.length) == (other.shape, other.elements, other.length)
 
 
@@ -67,7 +67,7 @@ class Scope:
         outer: The scope that calls it.
         owner: The layer that calls it, to which its operators belong unless a layer inside claims them.
         times: How often it runs, in all.
-        wanted: Which of the graph's outputs the caller uses, by their places; None for all.
+        needed_outputs: The indices of the graph's outputs that the caller uses; None for all.
         values: The values made so far, by the name of their tensor.
         executed: The operators that ran so far, by name.
         used: The names of the tensors that an operator which runs, or the caller, takes.
@@ -78,18 +78,18 @@ class Scope:
     outer: Scope | None
     owner: Owner
     times: int = 1
-    wanted: Set[int] | None = None
+    needed_outputs: Set[int] | None = None
     values: dict[str, Value] = field(default_factory=dict)
     executed: dict[str, Executed] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
 
-    def wants(self, place: int) -> bool:
-        """Say whether the caller uses an output."""
-        return self.wanted is None or place in self.wanted
+    def needs(self, index: int) -> bool:
+        """Return whether the caller uses an output."""
+        return self.needed_outputs is None or index in self.needed_outputs
 
     def used_outputs(self, operator: Any) -> set[int]:
-        """Return which outputs of one of its operators are used, by their places."""
-        return {place for place, tensor in enumerate(operator.outputs) if tensor.name in self.used}
+        """Return the indices of the outputs of one of its operators that are used."""
+        return {index for index, tensor in enumerate(operator.outputs) if tensor.name in self.used}
 
 
 @dataclass(eq=False, slots=True)
@@ -114,12 +114,12 @@ class Executed:
     silent: bool = False
 
     def scale(self, share: Fraction) -> None:
-        """Have a share of the cost count."""
+        """Reduce the cost to a share of it."""
         self.macs, self.flops = int(self.macs * share), int(self.flops * share)
 
 
 def common_shape(one: PartialShape, other: PartialShape) -> PartialShape:
-    """Return what two shapes agree about."""
+    """Return the shape with the dimensions that two shapes agree about; the others are None."""
     if one is None or other is None or len(one) != len(other):
         return None
     return tuple(size if size == second else None for size, second in zip(one, other, strict=True))

@@ -25,7 +25,7 @@ from .loops import counter_steps, counts_runs, trip_count
 from .ownership import Owner, Ownership
 from .pricing import layer_work, price
 from .reachable_operators import needed_variables, running_operators
-from .specialization import Specialised
+from .specialization import Specialized
 from .values import Executed, PartialShape, Scope, Value, static_shape
 
 __all__ = ["Walk"]
@@ -48,7 +48,7 @@ class Walk:
         self.spans: list[tuple[int, int]] = []
         self.uncounted: Counter[str] = Counter()
         self.notes: set[str] = set()
-        self._specialised: dict[int, Specialised] = {}
+        self._specialized: dict[int, Specialized] = {}
         self._formulas_used: set[tuple[int, int]] = set()
 
     def run(self, graph: Any, arguments: Sequence[Value]) -> list[Value]:
@@ -59,7 +59,7 @@ class Walk:
         for tensor, value in zip(scope.graph.inputs, scope.arguments, strict=True):
             scope.values[tensor.name] = value
             self._learn(scope, tensor, value)
-        outputs = [tensor for place, tensor in enumerate(scope.graph.outputs) if scope.wants(place)]
+        outputs = [tensor for index, tensor in enumerate(scope.graph.outputs) if scope.needs(index)]
         running = list(running_operators(scope.graph, outputs))
         scope.used = {tensor.name for tensor in outputs}
         scope.used.update(tensor.name for operator in running for tensor in operator.inputs)
@@ -81,25 +81,25 @@ class Walk:
 
     def _learn(self, scope: Scope, tensor: Any, value: Value) -> None:
         """Have the scope's operators made anew from here on where a value is better known than the graph says."""
-        if id(scope) not in self._specialised and _knows_more(value.shape, static_shape(tensor)):
-            self._specialised[id(scope)] = Specialised(self.folding)
+        if id(scope) not in self._specialized and _knows_more(value.shape, static_shape(tensor)):
+            self._specialized[id(scope)] = Specialized(self.folding)
 
     # One operator ------------------------------------------------------------------------------------------------
 
     def _operator(self, operator: Any, scope: Scope) -> None:
         inputs = [self.folding.value_of(tensor, scope) for tensor in operator.inputs]
-        specialised = self._specialised.get(id(scope))
-        tensors = operator.outputs if specialised is None else specialised.outputs_of(operator, inputs)
+        specialized = self._specialized.get(id(scope))
+        tensors = operator.outputs if specialized is None else specialized.outputs_of(operator, inputs)
         made = []
-        for place, (tensor, declared) in enumerate(zip(tensors, operator.outputs, strict=True)):
+        for index, (tensor, declared) in enumerate(zip(tensors, operator.outputs, strict=True)):
             inferred = static_shape(tensor)
-            shape = read_shape(operator, place, inputs, inferred)
+            shape = read_shape(operator, index, inputs, inferred)
             value = self.folding.new_value(shape, declared.dtype.name, declared, scope)
             scope.values[declared.name] = value
             if shape != inferred:
                 self._learn(scope, declared, value)
-            elif specialised is not None:
-                specialised.keep(value, tensor)
+            elif specialized is not None:
+                specialized.keep(value, tensor)
             made.append(value)
         note_elements(operator, inputs, made, self.folding.constant)
         owner = self.ownership.of(scope.graph, operator.name, scope.owner)
@@ -224,8 +224,8 @@ class Walk:
             tried = self._tried(scope)
             results = list(tried.results[: len(first)])
             common = [
-                begin.common(value) if scope.wants(place) else begin
-                for place, (begin, value) in enumerate(zip(begins, results, strict=True))
+                begin.common(value) if scope.needs(index) else begin
+                for index, (begin, value) in enumerate(zip(begins, results, strict=True))
             ]
             if all(begin.is_known_as(value) for begin, value in zip(begins, common, strict=True)):
                 self._take(tried)
@@ -233,7 +233,7 @@ class Walk:
             begins = common  # a variable that changes its shape from run to run
             del self.executed[start:]
             self._formulas_used = formulas
-            scope = Scope(body, [], scope.outer, scope.owner, scope.times, scope.wanted)
+            scope = Scope(body, [], scope.outer, scope.owner, scope.times, scope.needed_outputs)
 
     def _condition(self, scope: Scope, first: Sequence[Value], results: Sequence[Value]) -> None:
         """Walk a loop's condition, which runs once more than the body, and keep it if it does more than count."""
@@ -270,10 +270,10 @@ class Walk:
             final.append(value)
         return final
 
-    def _handed_on(self, value: Value, known: Value, owner: Owner) -> Value:
+    def _handed_on(self, value: Value, description: Value, owner: Owner) -> Value:
         """Return a loop's variable: another value's bytes under a name of its own, of which less may be known."""
-        twin = self.folding.new_value(known.shape, value.dtype, value.tensor)
-        twin.elements, twin.length = known.elements, known.length
+        twin = self.folding.new_value(description.shape, value.dtype, value.tensor)
+        twin.elements, twin.length = description.elements, description.length
         made = ((twin.key, twin.shape, value.dtype),)
         self.executed.append(Executed("Identity", "", (value.key,), made, 1, owner, silent=True))
         return twin
@@ -285,19 +285,19 @@ class Walk:
         names = branch_names(operator, self.folding.constant(self.folding.value_of(operator.inputs[0], scope)))
         if len(names) > 1:
             self.notes.add("of the branches of a condition the dearest is counted")
-        wanted = scope.used_outputs(operator)
+        used = scope.used_outputs(operator)
         tried = [
-            self._tried(Scope(body_named(scope.graph, name), arguments, scope, owner, scope.times, wanted))
+            self._tried(Scope(body_named(scope.graph, name), arguments, scope, owner, scope.times, used))
             for name in names
         ]
         taken = dearest(tried)
         self._take(taken)
         results = list(taken.results)
-        for place in sorted(wanted) if len(tried) > 1 else ():
-            known = agreed(self.folding, results[place], [branch.results[place] for branch in tried])
-            if known is not results[place]:
-                results[place] = self._handed_on(results[place], known, owner)
-                results[place].constant = known.constant
+        for index in sorted(used) if len(tried) > 1 else ():
+            common = agreed(self.folding, results[index], [branch.results[index] for branch in tried])
+            if common is not results[index]:
+                results[index] = self._handed_on(results[index], common, owner)
+                results[index].constant = common.constant
         self._bind(operator, results, scope)
 
     def _tried(self, scope: Scope) -> Tried:
@@ -317,8 +317,8 @@ class Walk:
         self.uncounted += tried.uncounted
 
 
-def _knows_more(known: PartialShape, declared: PartialShape) -> bool:
+def _knows_more(shape: PartialShape, declared: PartialShape) -> bool:
     """Say whether a shape tells something that another leaves open."""
-    if declared is None or known is None:
-        return declared is None and known is not None
-    return any(size is not None and other is None for size, other in zip(known, declared, strict=False))
+    if declared is None or shape is None:
+        return declared is None and shape is not None
+    return any(size is not None and other is None for size, other in zip(shape, declared, strict=False))

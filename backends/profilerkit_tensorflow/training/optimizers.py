@@ -13,7 +13,7 @@ __all__ = ["optimizer_state_bytes"]
 _SLOTS = {"SGD": 0, "RMSprop": 1, "Adagrad": 1, "Adadelta": 2, "Adamax": 2, "Adam": 2, "AdamW": 2, "Nadam": 2}
 _SLOTS |= {"Lion": 1, "Ftrl": 2, "Lamb": 2}
 #: Settings that make it keep one value more.
-_FURTHER = ("momentum", "amsgrad", "centered", "use_ema")
+_EXTRA_SLOT_SETTINGS = ("momentum", "amsgrad", "centered", "use_ema")
 
 
 def optimizer_state_bytes(model: Any) -> int | str:
@@ -32,9 +32,9 @@ def optimizer_state_bytes(model: Any) -> int | str:
     if name == "Adafactor":
         return sum(_factored(tuple(v.shape)) * bytes_of(v) // max(1, elements_of(v)) for v in weights)
     if name not in _SLOTS:
-        known = ", ".join([*_SLOTS, "Adafactor"])
-        return f"the state of the optimizer {name} (known are: {known})"
-    slots = _SLOTS[name] + sum(bool(getattr(inner, setting, False)) for setting in _FURTHER)
+        names = ", ".join([*_SLOTS, "Adafactor"])
+        return f"the state of the optimizer {name} (known are: {names})"
+    slots = _SLOTS[name] + sum(bool(getattr(inner, setting, False)) for setting in _EXTRA_SLOT_SETTINGS)
     return slots * sum(map(bytes_of, weights))
 
 

@@ -36,9 +36,9 @@ _BUILT_IN = ("builtins", "abc", "typing", "collections", "functools", "enum", "w
 #: How many steps plain objects and containers are followed from the layer or module that leads to them.
 _DEPTH = 4
 #: Longer containers are vocabularies and the like: they are kept whole, and looked into only where they hold layers.
-_LONG = 1000
+_LONGEST_FOLLOWED = 1000
 #: What has attributes, but is not the model's to change, or cannot be changed.
-_LEFT_ALONE: tuple[type, ...] = (
+_NOT_FOLLOWED: tuple[type, ...] = (
     types.ModuleType,
     BaseException,
     enum.Enum,
@@ -136,11 +136,11 @@ class HeldState:
                 if visit is None or id(child) in met:
                     continue
                 met.add(id(child))
-                held = visit[0](child)
+                further = visit[0](child)
                 if visit[1]:
-                    waiting.append((held, _DEPTH))
+                    waiting.append((further, _DEPTH))
                 elif depth > 1:
-                    waiting.append((held, depth - 1))
+                    waiting.append((further, depth - 1))
 
     def visit_of(self, kind: type) -> tuple[Callable[[Any], _Children], bool] | None:
         for above, visit in self._by_base():
@@ -150,7 +150,7 @@ class HeldState:
             return self._numpy_generator, False
         if issubclass(kind, type):
             return self._class, False
-        if _is_left_alone(kind):
+        if _is_not_followed(kind):
             return None
         slots = _slots(kind)
         if not (kind.__dictoffset__ or slots or issubclass(kind, threading.local)):
@@ -181,18 +181,18 @@ class HeldState:
 
     def _object(self, value: Any) -> _Children:
         try:
-            held = value.__dict__
+            attributes = value.__dict__
         except Exception:  # an object of the user's that is not ready to be looked at; nobody else can change it either
             return ()
-        names, values = tuple(held), tuple(held.values())
+        names, values = tuple(attributes), tuple(attributes.values())
         self.objects.append((value, type(value), names, values))
         return values
 
     def _slotted(self, slots: tuple[str, ...], value: Any) -> _Children:
-        held = {name: getattr(value, name) if _can_be_read(value, name) else MISSING for name in slots}
-        self.slotted.append((value, held))
-        own = self._object(value) if hasattr(value, "__dict__") else ()
-        return (*held.values(), *own)
+        attributes = {name: getattr(value, name) if _can_be_read(value, name) else MISSING for name in slots}
+        self.slotted.append((value, attributes))
+        others = self._object(value) if hasattr(value, "__dict__") else ()
+        return (*attributes.values(), *others)
 
     def _class(self, kind: type) -> _Children:
         if is_users_own(kind.__module__):
@@ -210,7 +210,7 @@ class HeldState:
             self.empty.append(container)
         else:
             self.dicts.append((container, keys, values))
-        return self._led_to(container, values)
+        return self._children_of(container, values)
 
     def _sequence(self, kind: Any, container: Any) -> _Children:
         items = tuple(kind.__iter__(container))
@@ -218,7 +218,7 @@ class HeldState:
             self.empty.append(container)
         else:
             self.sequences.append((container, items))
-        return self._led_to(container, items)
+        return self._children_of(container, items)
 
     def _set(self, container: set[Any]) -> _Children:
         items = frozenset(set.__iter__(container))
@@ -226,12 +226,12 @@ class HeldState:
             self.empty.append(container)
         else:
             self.sets.append((container, items))
-        return self._led_to(container, tuple(items))
+        return self._children_of(container, tuple(items))
 
-    def _led_to(self, container: Any, items: tuple[Any, ...]) -> _Children:
+    def _children_of(self, container: Any, items: tuple[Any, ...]) -> _Children:
         """Return the items worth a look, and the attributes of a derived class; Keras' own hold their tracker alone."""
         kind = type(container)
-        if len(items) > _LONG and not _is_of_a_framework(type(items[0])):
+        if len(items) > _LONGEST_FOLLOWED and not _is_of_a_framework(type(items[0])):
             items = ()
         if not kind.__dictoffset__ or kind.__module__ == _TRACKING:
             return items
@@ -273,17 +273,17 @@ class HeldState:
             if cls in self._known_classes or _package(cls) in (*_FRAMEWORKS, *_BUILT_IN):
                 continue
             self._known_classes.add(cls)
-            held = {name: value for name, value in vars(cls).items() if not name.startswith("__")}
-            self.classes.append((cls, held))
+            attributes = {name: value for name, value in vars(cls).items() if not name.startswith("__")}
+            self.classes.append((cls, attributes))
             followed = (dict, list, set, deque, core.PolymorphicFunction, tf.Variable)
-            self._waiting.append((tuple(value for value in held.values() if isinstance(value, followed)), _DEPTH))
+            self._waiting.append((tuple(value for value in attributes.values() if isinstance(value, followed)), _DEPTH))
             self._waiting.append((tuple(functions_of(cls)), _DEPTH))
 
 
-def _is_left_alone(kind: type) -> bool:
+def _is_not_followed(kind: type) -> bool:
     if issubclass(kind, core.Tensor):
         return not issubclass(kind, base.Trackable)  # Keras' variables are both, and lead to TensorFlow's
-    return issubclass(kind, _LEFT_ALONE) or (kind.__module__, kind.__name__) in _NEVER_CHANGE
+    return issubclass(kind, _NOT_FOLLOWED) or (kind.__module__, kind.__name__) in _NEVER_CHANGE
 
 
 def _is_of_a_framework(kind: type) -> bool:
@@ -298,8 +298,8 @@ def _slots(kind: type) -> tuple[str, ...]:
     """Return the names of the slots that a class keeps state in."""
     names: list[str] = []
     for cls in kind.__mro__:
-        own = cls.__dict__.get("__slots__", ())
-        names.extend(_mangled(cls, name) for name in ((own,) if isinstance(own, str) else own))
+        slots = cls.__dict__.get("__slots__", ())
+        names.extend(_mangled(cls, name) for name in ((slots,) if isinstance(slots, str) else slots))
     return tuple(name for name in names if not name.startswith("__"))
 
 

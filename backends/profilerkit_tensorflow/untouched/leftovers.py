@@ -25,12 +25,12 @@ from tensorflow.python.framework import func_graph
 
 from profilerkit.process.locks import undone_in_child
 
-__all__ = ["Holder", "forgotten", "graphs_made"]
+__all__ = ["Holder", "forget_tensors", "graphs_made"]
 
 #: How many steps up from a tensor something of the user's is looked for.
 _STEPS = 6
 #: So many tensors are looked for at once.
-_ENOUGH = 100
+_MOST_TENSORS = 100
 _CONTAINERS = (dict, list, set, deque)
 _LEADING: tuple[type, ...] = (*_CONTAINERS, tuple, types.CellType)
 _CACHE = functools._lru_cache_wrapper
@@ -92,7 +92,7 @@ def _patched(original: Any, noted: Any) -> Iterator[None]:
         graph.__init__ = original
 
 
-def forgotten(made: Iterable[weakref.ref[Any]]) -> tuple[Holder, ...]:
+def forget_tensors(made: Iterable[weakref.ref[Any]]) -> tuple[Holder, ...]:
     """Take tensors of these graphs out of the user's containers and caches; say which held any.
 
     What an attribute or a variable was before nobody knows, so that those are left as they are.
@@ -103,34 +103,34 @@ def forgotten(made: Iterable[weakref.ref[Any]]) -> tuple[Holder, ...]:
     suspects = [tensor for graph in graphs for tensor in _held_elsewhere(graph, graphs)]
     if not suspects:
         return ()
-    return tuple(dict.fromkeys(_forget(*each) for each in _Search(graphs, suspects[:_ENOUGH]).holders()))
+    return tuple(dict.fromkeys(_forget(*each) for each in _Search(graphs, suspects[:_MOST_TENSORS]).holders()))
 
 
 def _held_elsewhere(graph: Any, graphs: Sequence[Any]) -> list[Any]:
     """Return the tensors of a graph with more references than TensorFlow itself has to them."""
-    known = _known_references(graph, graphs)
-    held = []
+    references = _known_references(graph, graphs)
+    tensors = []
     for operator in graph.get_operations():
         outputs = operator.outputs
         for index in range(len(outputs)):
             users = len({user.name for user in outputs[index].consumers()})
-            if sys.getrefcount(outputs[index]) > _OF_AN_OPERATOR + users + known[id(outputs[index])]:
-                held.append(outputs[index])
-    return held
+            if sys.getrefcount(outputs[index]) > _REFERENCES_OF_OPERATOR + users + references[id(outputs[index])]:
+                tensors.append(outputs[index])
+    return tensors
 
 
 def _known_references(graph: Any, graphs: Sequence[Any]) -> Counter[int]:
     """Return how many references each tensor has by what TensorFlow keeps of a graph, its operators aside."""
-    known: Counter[int] = Counter(map(id, graph.inputs))
-    known.update(id(tensor) for tensor in (*graph.outputs, *graph.outputs))  # in a row, and in their structure
+    references: Counter[int] = Counter(map(id, graph.inputs))
+    references.update(id(tensor) for tensor in (*graph.outputs, *graph.outputs))  # in a row, and in their structure
     for other in graphs:
         for pair in other.captures:
-            known.update(id(tensor) for tensor in (*pair, *pair))
-    known.update(id(wrapper.unwrapped) for wrapper in getattr(graph._unfeedable_tensors, "_storage", ()))
+            references.update(id(tensor) for tensor in (*pair, *pair))
+    references.update(id(wrapper.unwrapped) for wrapper in getattr(graph._unfeedable_tensors, "_storage", ()))
     for operator in graph.get_operations():
         for tensor in operator.outputs:
-            known.update(map(id, vars(tensor).values()))  # a mask or logits, by Keras
-    return known
+            references.update(map(id, vars(tensor).values()))  # a mask or logits, by Keras
+    return references
 
 
 def _references_of_an_operator() -> int:
@@ -158,7 +158,7 @@ class _Search:
         self._below: dict[int, set[int]] = {}
         #: What holders are called, by their ids; and those of them that something of the user's holds.
         self._names: dict[int, str] = {}
-        self.found: dict[int, str] = {}
+        self.owned: dict[int, str] = {}
         step = suspects
         for _ in range(_STEPS):
             step = self._above(step)
@@ -166,8 +166,8 @@ class _Search:
                 break
 
     def holders(self) -> list[tuple[Any, list[Any], str]]:
-        """Return what holds tensors to be forgotten, which (or which tuples of them), and what it is called."""
-        return [(*self._holders[key], name) for key, name in self.found.items()]
+        """Return what holds tensors to be forget_tensors, which (or which tuples of them), and what it is called."""
+        return [(*self._holders[key], name) for key, name in self.owned.items()]
 
     def _above(self, step: list[Any]) -> list[Any]:
         inside = {id(each): each for each in step}
@@ -197,7 +197,7 @@ class _Search:
             name = f"a {type(holder).__name__} of {owner}" if holder is not referrer else owner
             name = self._names.setdefault(key, name)
             if not _is_local(referrer):
-                self.found.setdefault(key, name)
+                self.owned.setdefault(key, name)
 
     def _note(self, referrer: Any, children: list[Any]) -> None:
         tensors = [child for child in children if not self._below.get(id(child))]
@@ -255,9 +255,9 @@ def _is_local(value: Any) -> bool:
     return type(value) is types.FunctionType and "<locals>" in value.__qualname__
 
 
-def _forget(holder: Any, held: list[Any], name: str) -> Holder:
+def _forget(holder: Any, tensors: list[Any], name: str) -> Holder:
     """Take what is held out of a container or cache; an attribute or variable is left as it is."""
-    ids = set(map(id, held))
+    ids = set(map(id, tensors))
     if isinstance(holder, _CACHE):
         holder.cache_clear()
     elif isinstance(holder, dict) and not _is_namespace(holder):
@@ -294,4 +294,4 @@ def _root(module: str) -> str:
     return module.partition(".")[0]
 
 
-_OF_AN_OPERATOR = _references_of_an_operator()
+_REFERENCES_OF_OPERATOR = _references_of_an_operator()

@@ -22,14 +22,14 @@ from profilerkit.process.locks import Lock, undone_in_child
 
 from .caller_context import require_plain_context
 from .held_state import HeldState, contents
-from .leftovers import Holder, forgotten, graphs_made
+from .leftovers import Holder, forget_tensors, graphs_made
 from .process_state import process_roots, process_state
 from .user_code import MISSING
 
 __all__ = ["LeftBehind", "preserved"]
 
 #: Variables of at most so many elements that are not trained are counters and states of random generators.
-_SMALL = 16
+_SMALL_ELEMENTS = 16
 _CONTAINERS = (list, OrderedDict, dict, set, deque)
 
 
@@ -63,7 +63,7 @@ def preserved(model: Any, variable_values: bool = False) -> Iterator[Any]:
             restore_process()
             _restore(reached)
             _write_back(values)
-            left.tensors = forgotten(graphs)
+            left.tensors = forget_tensors(graphs)
     if left.still:
         warnings.warn(left.warning(), ProfilerKitWarning, stacklevel=3)
 
@@ -98,18 +98,18 @@ _one_at_a_time = Lock()
 
 def _values(variables: list[Any], all_of_them: bool) -> list[tuple[Any, Any]]:
     """Return variables' handles with their values."""
-    held: list[tuple[Any, Any]] = []
+    values: list[tuple[Any, Any]] = []
     with tf.init_scope():  # out of a graph that is being traced, and off the user's gradient tapes
         for variable in variables:
-            if not all_of_them and (variable.trainable or (variable.shape.num_elements() or 0) > _SMALL):
+            if not all_of_them and (variable.trainable or (variable.shape.num_elements() or 0) > _SMALL_ELEMENTS):
                 continue
             handle = variable.handle
             if hasattr(handle, "_numpy"):  # else it belongs to a graph
                 try:
-                    held.append((handle, gen_resource_variable_ops.read_variable_op(handle, variable.dtype)))
+                    values.append((handle, gen_resource_variable_ops.read_variable_op(handle, variable.dtype)))
                 except tf.errors.OpError:  # it has no value yet, or its device is gone
                     continue
-    return held
+    return values
 
 
 def _write_back(values: list[tuple[Any, Any]]) -> None:
@@ -155,8 +155,8 @@ def _refill(reached: HeldState) -> None:
 
 def _restore_attributes(reached: HeldState) -> None:
     """Put back what is set by name: slots, and the attributes of the user's own classes."""
-    for value, held in reached.slotted:
-        _restore_slots(value, held)
+    for value, slots in reached.slotted:
+        _restore_slots(value, slots)
     for binding in reached.globals:
         binding.restore()
     for kind, attributes in reached.classes:
@@ -168,8 +168,8 @@ def _restore_attributes(reached: HeldState) -> None:
                 setattr(kind, name, content)
 
 
-def _restore_slots(value: Any, held: dict[str, Any]) -> None:
-    for name, content in held.items():
+def _restore_slots(value: Any, attributes: dict[str, Any]) -> None:
+    for name, content in attributes.items():
         if getattr(value, name, MISSING) is content:
             continue
         if content is MISSING:

@@ -12,7 +12,7 @@ from typing import Any
 
 from tensorflow.python.eager import context as eager
 
-from .switches import switches_noted
+from .switches import note_switches
 
 __all__ = ["process_roots", "process_state"]
 
@@ -58,7 +58,7 @@ def process_state() -> Callable[[], None]:
     numpy = sys.modules.get("numpy")
     python_rng, numpy_rng = random.getstate(), numpy.random.get_state() if numpy else None
     settings = list(_attributes())
-    restore_switches = switches_noted()
+    restore_switches = note_switches()
     restore_context = _context_state()
 
     def restore() -> None:

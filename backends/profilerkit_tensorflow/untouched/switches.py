@@ -10,7 +10,7 @@ import tensorflow as tf
 from tensorflow.python.eager import context as eager
 from tensorflow.python.framework import config
 
-__all__ = ["switches_noted"]
+__all__ = ["note_switches"]
 
 
 class _Switch(NamedTuple):
@@ -62,7 +62,7 @@ _SWITCHES: tuple[_Switch, ...] = (
 )
 
 
-def switches_noted() -> Callable[[], None]:
+def note_switches() -> Callable[[], None]:
     """Note all settings, and return what sets back those that have changed."""
     noted = [(switch, switch.read()) for switch in _SWITCHES]
 

@@ -24,8 +24,8 @@ __all__ = ["MISSING", "GlobalBinding", "assigned_globals", "functions_of", "is_u
 
 #: Stands for a name that is not there.
 MISSING: Any = object()
-_INSTALLED = ("site-packages", "dist-packages")
-_ALWAYS = (
+_PACKAGE_FOLDERS = ("site-packages", "dist-packages")
+_STATEFUL_TYPES = (
     base.Trackable,
     types.FunctionType,
     functools._lru_cache_wrapper,
@@ -90,7 +90,7 @@ def assigned_globals(function: types.FunctionType) -> Iterator[GlobalBinding]:
 
 
 def _may_hold(value: Any) -> bool:
-    if isinstance(value, _ALWAYS):
+    if isinstance(value, _STATEFUL_TYPES):
         return True
     kind = value if isinstance(value, type) else type(value)
     return is_users_own(kind.__module__)
@@ -123,4 +123,4 @@ def is_users_own(module: str) -> bool:
     if package in sys.stdlib_module_names or package.startswith("profilerkit"):
         return False
     file = getattr(sys.modules.get(module), "__file__", None)
-    return isinstance(file, str) and not any(place in file for place in _INSTALLED)
+    return isinstance(file, str) and not any(folder in file for folder in _PACKAGE_FOLDERS)

@@ -16,7 +16,7 @@ import keras  # noqa: E402 - TensorFlow comes first, or the tests are skipped
 
 from profilerkit import InputError, ModelFailedError, WithoutValuesError  # noqa: E402
 from profilerkit_tensorflow.evaluation import EvalLossFunction, get_accuracy, get_topk  # noqa: E402
-from profilerkit_tensorflow.model.calls import call_model, compiled  # noqa: E402
+from profilerkit_tensorflow.model.calls import CompiledCall, call_model  # noqa: E402
 
 SCORES = np.array([[9, 1, 0], [0, 9, 1], [1, 0, 9], [9, 1, 0], [0, 9, 1]], dtype=np.float32)
 TARGETS = np.array([0, 1, 2, 1, 0])  # the first three are the highest scores
@@ -67,7 +67,7 @@ def test_every_kind_is_called_in_inference_mode(tmp_path: Path) -> None:
     models = [flagged, saved(flagged, tmp_path / "flagged"), subclass, layered, dropout]
     for model in [*models, lambda x, *, training: flagged(x, training), tf.function(flagged)]:
         assert call_model(model, (x,), {}).numpy().tolist() == x.numpy().tolist()
-        assert compiled(model)(x).numpy().tolist() == x.numpy().tolist()
+        assert CompiledCall(model)(x).numpy().tolist() == x.numpy().tolist()
     for model in (flagged, layered):
         assert call_model(model, (x,), {"training": True}).numpy().tolist() == (2 * x).numpy().tolist()
 
@@ -106,8 +106,8 @@ def test_a_model_that_is_not_built_stays_so() -> None:
 
 def test_float64_inputs_are_cast_as_a_keras_layer_casts_them() -> None:
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
-    assert compiled(model)(tf.ones((2, 3), tf.float64)).dtype == tf.float32
-    assert compiled(lambda x: x)(tf.ones((2, 3), tf.float64)).dtype == tf.float64
+    assert CompiledCall(model)(tf.ones((2, 3), tf.float64)).dtype == tf.float32
+    assert CompiledCall(lambda x: x)(tf.ones((2, 3), tf.float64)).dtype == tf.float64
 
 
 def test_a_model_is_traced_once_and_sees_training_in_between() -> None:
@@ -120,7 +120,7 @@ def test_a_model_is_traced_once_and_sees_training_in_between() -> None:
 
     model = keras.Sequential([keras.Input((1,)), Noted(), keras.layers.Dense(1, use_bias=False)])
     before = next(traces)
-    run, x = compiled(model), tf.ones((1, 1))
+    run, x = CompiledCall(model), tf.ones((1, 1))
     for weight in (2.0, 3.0):
         model.layers[-1].kernel.assign([[weight]])
         assert float(run(x)[0, 0]) == weight
@@ -240,4 +240,4 @@ def test_a_single_layer_of_mixed_precision_computes_as_it_does_for_its_user() ->
     """``stateless_call`` would leave out the cast to half precision, which the layer's own call makes."""
     layer = keras.layers.Dense(2, dtype="mixed_float16")
     layer.build((None, 3))
-    assert compiled(layer)(tf.ones((1, 3))).dtype == call_model(layer, (tf.ones((1, 3)),), {}).dtype == tf.float16
+    assert CompiledCall(layer)(tf.ones((1, 3))).dtype == call_model(layer, (tf.ones((1, 3)),), {}).dtype == tf.float16

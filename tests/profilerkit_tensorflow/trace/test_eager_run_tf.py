@@ -137,6 +137,6 @@ def test_an_error_of_ours_is_not_said_to_be_the_models(monkeypatch: pytest.Monke
     def broken(program: Any) -> ModelTrace:
         raise AttributeError("a mistake in the walk")
 
-    monkeypatch.setattr("profilerkit_tensorflow.trace.tracing.walked", broken)
+    monkeypatch.setattr("profilerkit_tensorflow.trace.tracing.trace_of_program", broken)
     with pytest.raises(AttributeError, match="a mistake in the walk"):
         traced(lambda x: x, tf.ones((1,)))

@@ -22,7 +22,7 @@ from tensorflow.python.framework.func_graph import FuncGraph
 from profilerkit import ModelInputs, ProfilerKitWarning, profile
 from profilerkit.backend import RunOptions
 from profilerkit_tensorflow import TFBackend, get_accuracy
-from profilerkit_tensorflow.untouched.leftovers import forgotten, graphs_made
+from profilerkit_tensorflow.untouched.leftovers import forget_tensors, graphs_made
 
 BACKEND = TFBackend()
 X = np.ones((2, 4), "float32")
@@ -154,7 +154,7 @@ def test_only_graphs_of_this_thread_and_of_this_call_are_looked_at() -> None:
             thread.join()
         assert [each() for each in inner] == [made.graph]
         assert not outer
-    assert [each.emptied for each in forgotten(inner)] == [True]
+    assert [each.emptied for each in forget_tensors(inner)] == [True]
     assert caching.HIDDEN_LIST == []
 
 
