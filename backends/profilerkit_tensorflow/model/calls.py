@@ -1,8 +1,8 @@
-"""Calling a model of any kind once, in inference mode: what its call takes, and what it must not leave behind.
+"""Calling a model of any kind once, in inference mode: its arguments, and the side effects that are undone.
 
 | kind | takes ``training`` | side effects of a call |
 |---|---|---|
-| Keras 3 layer or model | always | none: in a ``keras.StatelessScope`` updates and seeds go nowhere |
+| Keras 3 layer or model | always | none: a ``keras.StatelessScope`` discards updates and seeds |
 | tf_keras layer or model | always | its own; the losses it collects are handed back |
 | saved model, with a ``__call__`` | where a function saved with it has ``training=False`` | its own |
 | saved model, signatures alone | no | its own |
@@ -36,12 +36,12 @@ __all__ = [
     "takes_training",
 ]
 
-#: Operators that hand a score on as it is.
+#: Operators that return the elements of their input unchanged.
 _VIEWS = ("Identity", "Cast", "Reshape", "Squeeze", "ExpandDims")
 
 
 def call_model(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Return what the model gives for the inputs, in inference mode unless ``kwargs`` say ``training=True``.
+    """Return the model's outputs for the inputs, in inference mode unless ``kwargs`` have ``training=True``.
 
     Keras models are called as layers are (inputs cast to the model's dtype, masks passed on), not through
     ``stateless_call``, which leaves that out. Functional and sequential models take one structure: several positional
@@ -65,9 +65,9 @@ def call_model(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> An
 
 
 def outputs_of(model: Any, inputs: ModelInputs) -> Any:
-    """Return what the model gives for the inputs, as `call_model` does, or the function that they were given to.
+    """Return the outputs for the inputs: by `call_model`, or by the function that was given as ``call=``.
 
-    Such a function calls the model as it likes; Keras calls it in inference mode where nobody says otherwise.
+    Such a function may call the model in any way; Keras runs it in inference mode unless it says otherwise.
     """
     function = inputs.function
     if function is None:
@@ -79,36 +79,36 @@ def outputs_of(model: Any, inputs: ModelInputs) -> Any:
 
 
 class CompiledCall:
-    """Calls a model again and again: a Keras model through one private ``tf.function``, others as they are.
+    """Calls a model repeatedly in inference mode: a Keras model by one private ``tf.function``, others directly.
 
-    The variables are read at each call, so that training in between is seen. A Keras model that cannot be traced runs
-    eagerly from then on. Others are not traced: what their Python code does is theirs to say, and a callable around a
+    The variables are read at each call, so training in between has its effect. A Keras model that cannot be traced runs
+    eagerly from then on. Others are not traced: their Python code may depend on being run, and a callable around a
     Keras model would leave graph tensors in its losses.
     """
 
     def __init__(self, model: Any) -> None:
         self.model = model
-        #: Whether the output is a sigmoid's; None where the way there is not known.
+        #: Whether the output is that of a sigmoid; None where that is not known.
         self.ends_in_sigmoid: bool | None = None
         compiles = is_keras(model) or is_legacy_keras(model)
-        # A partial is told apart from those of other evaluations, which TensorFlow would take for endless retracing.
+        # A new partial for each evaluation: TensorFlow would warn of retracing if they shared one function.
         call = functools.partial(self._call)
         self._function: Any = tf.function(call, autograph=False, reduce_retracing=True) if compiles else None
-        #: The kinds of inputs that it was called with.
+        #: The types of the inputs that it was traced for.
         self._traced: set[Any] = set()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Return what the model gives in inference mode."""
+        """Return the model's outputs in inference mode."""
         if self._function is not None:
             try:
                 with self._traced_apart(args, kwargs):
                     return self._function(args, kwargs)
-            except Exception:  # whatever tracing raises; what the model itself raises, it raises again
+            except Exception:  # of tracing; an error of the model itself is raised again below
                 self._function = None
         return self._call(args, kwargs)
 
     def _traced_apart(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> AbstractContextManager[Any]:
-        """Hand the model back after a call that may trace it, whose tensors a cache would keep for the next call."""
+        """Restore the model after a call that may trace it: a cache would keep tensors of the trace."""
         leaves = tf.nest.flatten((args, dict(kwargs)))
         kinds = tuple(tf.type_spec_from_value(leaf) if tf.is_tensor(leaf) else repr(leaf) for leaf in leaves)
         if kinds in self._traced:
@@ -138,13 +138,13 @@ def _without_side_effects(
         with sys.modules["keras"].StatelessScope(), _losses_restored(model):
             return (call or model)(*args, **kwargs)
     finally:
-        if called is not None and model._called is not called:  # what exporting it asks for
+        if called is not None and model._called is not called:  # which exporting the model reads
             model._called = called
 
 
 @contextmanager
 def _losses_restored(model: Any) -> Iterator[None]:
-    """Hand back the losses of the model's last call, which the next one clears and, where traced, replaces."""
+    """Restore the losses of the model's last call, which the next one clears and, when traced, replaces."""
     legacy = is_legacy_keras(model)
     lists = [(layer, layer._eager_losses if legacy else layer._losses) for layer in model._flatten_layers()]
     kept = [(layer, native, list(native)) for layer, native in lists]
@@ -158,7 +158,7 @@ def _losses_restored(model: Any) -> Iterator[None]:
 
 
 def _call_signature(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Call what a saved model without ``__call__`` serves: Keras' ``serve``, or its signature."""
+    """Call what a saved model without ``__call__`` serves: the ``serve`` of Keras, or its signature."""
     serve = getattr(model, "serve", None)
     if callable(serve):
         return serve(*args, **kwargs)
@@ -179,7 +179,7 @@ def _call_signature(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) 
 
 
 def served_signature(model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the types of what a saved model without ``__call__`` is called with; none where it serves nothing."""
+    """Return the types of the arguments of a saved model without ``__call__``; none where it serves nothing."""
     serve = getattr(model, "serve", None)
     if callable(serve):
         functions = getattr(serve, "concrete_functions", ())
@@ -190,7 +190,7 @@ def served_signature(model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
 
 
 def takes_training(model: Callable[..., Any]) -> bool:
-    """Say whether the call has a parameter ``training``; a saved function is asked for what it was saved with."""
+    """Return whether the call has a parameter ``training``; of a saved function, whether it was saved with it."""
     saved = getattr(model, "__call__", None)  # noqa: B004 - what a saved model restores there holds its signatures
     functions = getattr(saved, "concrete_functions", None) or getattr(model, "concrete_functions", None)
     if functions is not None:
@@ -203,7 +203,7 @@ def takes_training(model: Callable[..., Any]) -> bool:
 
 
 def saved_for_inference(function: Any) -> bool:
-    """Say whether a saved function is one of ``training=False``."""
+    """Return whether a saved function was saved with ``training=False``."""
     positional, keywords = function.structured_input_signature
     parameters = list(function.function_type.parameters) if hasattr(function, "function_type") else []
     if "training" in keywords:
@@ -213,8 +213,8 @@ def saved_for_inference(function: Any) -> bool:
 
 
 def _from_sigmoid(outputs: Any) -> bool | None:
-    """Say whether the one tensor that was given is a sigmoid's result; None where an eager tensor does not tell."""
-    if hasattr(outputs, "_keras_logits"):  # Keras' own note to its losses
+    """Return whether an output is the result of a sigmoid; None for an eager tensor, which does not show it."""
+    if hasattr(outputs, "_keras_logits"):  # Keras leaves it there for its losses
         return True
     operator = getattr(outputs, "op", None)  # an eager tensor has none
     while operator is not None and operator.type in _VIEWS:

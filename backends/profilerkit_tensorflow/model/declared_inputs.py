@@ -1,4 +1,4 @@
-"""What models of TensorFlow's declare of their inputs: Keras models, saved models, functions with a signature."""
+"""The inputs that models declare: Keras models, saved models, and functions with a signature."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def declared_inputs(model: Any) -> ModelInputs | None:
 
 
 def _saved_call(model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the arguments of the function that is called: of the model itself, else of what it serves."""
+    """Return the declared arguments of the model's call, or of what it serves."""
     if not callable(model):
         return served_signature(model)
     functions = model.__call__.concrete_functions

@@ -1,7 +1,8 @@
-"""What is in a file of Keras', and in a saved model of TensorFlow's, looked through before it is loaded.
+"""Checks of the content of a Keras file, and of a saved model of TensorFlow, before it is loaded.
 
-The configuration of a Keras model names classes and functions, which are looked up and called with what it says; some
-of them hold Python code. Keras' own safe mode differs from version to version, and ``.h5`` files had none for long.
+The configuration of a Keras model names classes and functions, which Keras looks up and calls with arguments from the
+file; some of them hold Python code. Keras' own safe mode differs from version to version, and ``.h5`` files had none
+for long.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from profilerkit.plugging.trust import refused
 
 __all__ = ["require_harmless_keras_file", "require_harmless_saved_model"]
 
-#: Classes of Keras' that hold code, or load further files: what they are, as the refusal says it.
+#: Classes of Keras that hold code or load further files, with their descriptions in the error message.
 _CODE_CLASSES = {
     "Lambda": "a Lambda layer, which holds Python code",
     "__lambda__": "a lambda function, which is Python code",
@@ -27,7 +28,7 @@ _CODE_CLASSES = {
     "JaxLayer": "a JaxLayer, which holds Python code",
     "FlaxLayer": "a FlaxLayer, which holds Python code",
 }
-#: Packages of Keras' that a configuration may name something of.
+#: Packages of Keras whose classes and functions a configuration may name.
 _MODEL_PACKAGES = frozenset(
     [
         *("layers", "models", "engine", "activations", "initializers", "regularizers", "constraints", "losses"),
@@ -35,7 +36,7 @@ _MODEL_PACKAGES = frozenset(
         *("legacy_tf_layers", "backend", "trainers"),
     ]
 )
-#: Operators that run Python code, or write files under a name that the graph says.
+#: Operators that run Python code, or write files whose names are in the graph.
 _UNSAFE_OPERATORS = frozenset(["PyFunc", "PyFuncStateless", "EagerPyFunc", "WriteFile", "SaveSlices", "Save"])
 
 
@@ -52,7 +53,7 @@ def require_harmless_keras_file(path: Path) -> None:
 
 
 def _configuration(path: Path) -> Any:
-    """Return what a file says of its model; an empty dict where Keras is to say what is wrong with it."""
+    """Return the configuration in a file; an empty dict for a broken file, whose fault Keras reports on loading."""
     try:
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
@@ -79,7 +80,7 @@ def _parts(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def _code_in(part: dict[str, Any]) -> str:
-    """Return what in a part of a configuration may run code; empty where nothing does."""
+    """Return what in a part of a configuration may run code; empty if nothing does."""
     name = str(part.get("class_name"))
     if name in _CODE_CLASSES and "config" in part and not _names_its_function(part):
         return _CODE_CLASSES[name]
@@ -94,14 +95,14 @@ def _code_in(part: dict[str, Any]) -> str:
 
 
 def _names_its_function(part: dict[str, Any]) -> bool:
-    """Say whether a Lambda layer says its function by name: that is looked at by itself."""
+    """Return whether a Lambda layer has its function by name, which is checked as a part of its own."""
     config = part["config"]
     function = config.get("function") if isinstance(config, dict) else None
     return part["class_name"] == "Lambda" and isinstance(function, dict) and function.get("class_name") == "function"
 
 
 def _is_registered(part: dict[str, Any]) -> bool:
-    """Say whether the caller has registered what a part names: its code is here, and not from the file."""
+    """Return whether the caller has registered what a part names: its code is not from the file then."""
     names = (part.get("registered_name"), part["config"] if isinstance(part["config"], str) else None)
     return any(name is not None and tf.keras.utils.get_registered_object(name) is not None for name in names)
 
@@ -113,7 +114,7 @@ def require_harmless_saved_model(folder: Path) -> None:
     saved = SavedModel()
     try:
         saved.ParseFromString((folder / "saved_model.pb").read_bytes())
-    except Exception:  # TensorFlow is to say what is wrong with it
+    except Exception:  # TensorFlow reports the fault on loading
         return
     for graph in saved.meta_graphs:
         functions = {function.signature.name: function.node_def for function in graph.graph_def.library.function}

@@ -19,9 +19,9 @@ _WAYS = (
 
 
 def require_tensors(model: Any, inputs: ModelInputs) -> None:
-    """Raise `InputError` for inputs that no Keras model can take, and say in which way they should be given.
+    """Raise `InputError` for inputs that no Keras model can take; the message has the right way to give them.
 
-    Such are symbolic tensors, types of tensors, data sets and iterators, and numbers where no tensor is beside them.
+    These are symbolic tensors, types of tensors, data sets, iterators, and numbers without any tensor.
     """
     if not (is_keras(model) or is_legacy_keras(model)):
         return
@@ -43,7 +43,7 @@ def require_tensors(model: Any, inputs: ModelInputs) -> None:
 
 
 def wrong_ranks(model: Any, inputs: ModelInputs) -> Iterator[str]:
-    """Yield what an input lacks, or has too much, that is of another rank by one than the model declares."""
+    """Yield a hint for each input that has one dimension more or less than the model declares."""
     declared = declared_shapes(model) if is_keras(model) or is_legacy_keras(model) else []
     if len(declared) != len(inputs.args) or inputs.function is not None:
         return
@@ -57,7 +57,7 @@ def wrong_ranks(model: Any, inputs: ModelInputs) -> Iterator[str]:
 
 
 def _refused(leaf: Any) -> str | None:
-    """Return what is wrong with an input that is no value at all; None where nothing is."""
+    """Return what is wrong with an input that is no value; None if nothing is."""
     if type(leaf).__name__ == "KerasTensor" and type(leaf).__module__.partition(".")[0] in ("keras", "tf_keras"):
         return f"is a symbolic tensor without values; give input_shape={_sample_shape(leaf)}"
     if isinstance(leaf, tf.TypeSpec):

@@ -1,4 +1,4 @@
-"""The kinds of model this backend knows, and how each holds its layers and variables.
+"""The kinds of model that this backend knows, and how each holds its layers and variables.
 
 Layers are Keras 3's, those of ``tf_keras`` (only where it is imported already), and ``tf.Module``s. Functions, saved
 models and plain callables are one layer each.
@@ -29,22 +29,22 @@ __all__ = [
     "type_name",
 ]
 
-#: What a saved model keeps beside what it computes with: what trained it, and Keras' books.
+#: Attributes of a saved model that its computation does not use: its optimizer, and metadata of Keras.
 _NOT_FOLLOWED = ("optimizer", "_optimizer", "keras_api", "signatures")
 
 
 def is_layer(value: Any) -> bool:
-    """Say whether something is a layer: Keras' or a ``tf.Module``."""
+    """Return whether a value is a layer: of Keras, or a ``tf.Module``."""
     return is_keras(value) or is_legacy_keras(value) or isinstance(value, tf.Module)
 
 
 def is_saved_model(value: Any) -> bool:
-    """Say whether something came from ``tf.saved_model.load``."""
+    """Return whether a value came from ``tf.saved_model.load``."""
     return any(base.__module__ == "tensorflow.python.saved_model.load" for base in type(value).__mro__)
 
 
 def is_function(value: Any) -> bool:
-    """Say whether something is a ``tf.function``, one of its traces, or a callable of Python's."""
+    """Return whether a value is a ``tf.function``, one of its traces, or another Python callable."""
     return callable(value) and not isinstance(value, type) and not is_layer(value) and not is_saved_model(value)
 
 
@@ -56,18 +56,18 @@ def type_name(layer: Any) -> str:
 
 
 def is_unbuilt(model: Any) -> bool:
-    """Say whether a Keras model lacks variables that its first call would make."""
+    """Return whether a Keras model lacks variables that its first call would make."""
     return (is_keras(model) or is_legacy_keras(model)) and keras_layers.is_keras_unbuilt(model)
 
 
 def is_variable(value: Any) -> bool:
-    """Say whether something is a variable of TensorFlow's or of Keras 3."""
+    """Return whether a value is a variable of TensorFlow or of Keras 3."""
     keras = sys.modules.get("keras")
     return isinstance(value, tf.Variable) or (keras is not None and isinstance(value, keras.Variable))
 
 
 def holds_random_state(variable: Any) -> bool:
-    """Say whether a variable is where a random-number generator stands, Keras' or TensorFlow's: that is no weight."""
+    """Return whether a variable is the state of a random-number generator, of Keras or TensorFlow: no weight."""
     return variable_name(variable) in ("seed_generator_state", "StateVar")
 
 
@@ -77,9 +77,9 @@ def named_layers(model: Any) -> list[tuple[str, Any]]:
 
 
 def children_of(layer: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the layers directly inside a layer, by name; one that is held under several names under each.
+    """Yield the layers directly inside a layer, by name; one with several names under each of them.
 
-    See `profilerkit.backend_kit.keras_layers.children_of` for Keras'; a ``tf.Module`` names them by its attributes.
+    See `profilerkit.backend_kit.keras_layers.children_of` for Keras; a ``tf.Module`` names them by its attributes.
     """
     if is_keras(layer) or is_legacy_keras(layer):
         yield from keras_layers.children_of(layer)
@@ -89,7 +89,7 @@ def children_of(layer: Any) -> Iterator[tuple[str, Any]]:
 
 
 def own_variables(layer: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the variables that a layer holds itself, by name; those of a saved model are its own."""
+    """Yield the variables that a layer holds itself, by name; a saved model holds all of its variables."""
     if is_keras(layer) or is_legacy_keras(layer):
         yield from keras_layers.own_variables(layer)
     elif isinstance(layer, tf.Module):
@@ -102,7 +102,7 @@ def own_variables(layer: Any) -> Iterator[tuple[str, Any]]:
 
 
 def own_states(layer: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what a Keras layer carries from one call to the next and does not save, by name; others have none."""
+    """Yield the state that a Keras layer carries from call to call and does not save, by name; others have none."""
     if is_keras(layer) or is_legacy_keras(layer):
         yield from keras_layers.own_states(layer)
 
@@ -119,7 +119,7 @@ def _variables_of_saved(model: Any) -> list[Any]:
 
 
 def _variables_in(model: Any) -> Iterator[Any]:
-    """Yield the variables that were saved with a model, whatever uses them, but for those of its optimizer."""
+    """Yield the variables that were saved with a model, except those of its optimizer."""
     waiting, seen = [model], set()
     while waiting:
         value = waiting.pop()

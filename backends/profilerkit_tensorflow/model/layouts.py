@@ -20,11 +20,12 @@ def fitted(model: Any, inputs: ModelInputs) -> ModelInputs:
     """Return the inputs as a Keras model declares them, where their channels only need to be moved to the end.
 
     A batch of images ``(N, 3, 224, 224)``, as PyTorch has them, becomes ``(N, 224, 224, 3)`` for a model with an input
-    of shape ``(None, 224, 224, 3)``; so do sequences and volumes. Whatever fits as it is, or not even so, stays.
+    of shape ``(None, 224, 224, 3)``; so do sequences and volumes. Inputs that fit already, or that would not fit even
+    so, are returned unchanged.
 
-    Raises `InputError` for what no Keras model can take: symbolic tensors, data sets, iterators, bare numbers.
+    Raises `InputError` for inputs that no Keras model can take: symbolic tensors, data sets, iterators, bare numbers.
     """
-    if inputs.function is not None:  # it takes what it likes
+    if inputs.function is not None:  # it may take any inputs
         return inputs
     require_tensors(model, inputs)
     if inputs.kwargs or not (is_keras(model) or is_legacy_keras(model)):

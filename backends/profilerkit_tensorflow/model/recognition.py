@@ -1,4 +1,4 @@
-"""Whose a Keras model is; importing this imports neither TensorFlow nor Keras."""
+"""Which framework a Keras model runs on; importing this imports neither TensorFlow nor Keras."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["claims"]
 
 
 def claims(model: Any) -> bool:
-    """Say whether a model is TensorFlow's: a Keras model on torch is a torch module too, and torch's to profile.
+    """Return whether a model is one of TensorFlow: a Keras model on torch is left to the torch backend.
 
-    Raises `BackendNotFoundError` for a Keras model on a framework that no backend is there for, such as JAX.
+    Raises `BackendNotFoundError` for a Keras model on a framework without a backend, such as JAX.
     """
     if not is_keras(model):
         return True

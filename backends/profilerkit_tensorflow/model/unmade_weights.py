@@ -13,7 +13,7 @@ __all__ = ["unmade_weights"]
 
 
 def unmade_weights(model: Any) -> str:
-    """Say which Keras layers of a model have no weights yet, since its first call makes them; empty where none."""
+    """Return in words which Keras layers have no weights before the model's first call; empty if all have theirs."""
     inside = {id(layer): layer for outer in _keras_layers(model) for layer in outer._flatten_layers()}
     names = [layer.name for layer in inside.values() if _lacks_weights(layer)]
     if not names:
@@ -23,7 +23,7 @@ def unmade_weights(model: Any) -> str:
 
 
 def _keras_layers(model: Any) -> list[Any]:
-    """Return the Keras layers that a model leads to: itself, those inside a module, those that a function names."""
+    """Return the Keras layers of a model: itself, those inside a module, or those that a function names."""
     if is_keras(model) or is_legacy_keras(model):
         return [model]
     if is_function(model):
@@ -32,7 +32,7 @@ def _keras_layers(model: Any) -> list[Any]:
 
 
 def _lacks_weights(layer: Any) -> bool:
-    """Say whether a layer will make weights in a ``build`` that has not run."""
+    """Return whether a layer will make weights in a ``build`` that has not run."""
     if layer.built or any(True for _ in own_variables(layer)):
         return False
     bases = [base for base in type(layer).__mro__ if base.__name__ in ("Layer", "Model", "Sequential", "Functional")]

@@ -1,4 +1,4 @@
-"""A model's variables: all that it leads to, and those that are its parameters; and when they have changed."""
+"""The parameters of a model, and a fingerprint that changes when they do."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 _LAYERS = {("keras.src.layers.layer", "Layer"), ("tf_keras.src.engine.base_layer", "Layer")}
-#: What holds variables that are no parameters.
+#: Classes whose variables are no parameters.
 _NO_PARAMETERS = {
     ("keras.src.metrics.metric", "Metric"),
     ("keras.src.optimizers.base_optimizer", "BaseOptimizer"),
@@ -46,10 +46,10 @@ _PACKED = ("_kernel", "_embeddings", "reverse_embeddings", "quantized_kernel")
 class Weight:
     """One parameter of a model.
 
-    ``elements`` counts the numbers that it stands for, ``bytes`` what is stored, by the variable's own dtype. The two
-    part ways for a kernel quantised to 4 bits by Keras (``layer.quantize("int4")``, GPTQ and AWQ): two numbers lie in
+    ``elements`` counts the numbers that it stands for, ``bytes`` what is stored, by the dtype of the variable. The two
+    differ for a kernel quantised to 4 bits by Keras (``layer.quantize("int4")``, GPTQ and AWQ): two numbers lie in
     each element of an int8 (or uint8) variable, an odd last axis padded. A (6, 5) kernel is a (6, 3) variable: 30
-    elements, 18 bytes. Its scales, zero points and group indices are weights of their own, as Keras has them. Layers
+    elements, 18 bytes. Its scales, zero points and group indices are separate weights, as in Keras. Layers
     quantised to float8 keep their kernel as it was, with scales and histories beside it.
     """
 
@@ -89,7 +89,7 @@ def weights_of(model: Any) -> list[Weight]:
 
 
 def fingerprint(model: Any, values: bool = True) -> object:
-    """Return what changes when the model's parameters do: which there are, their kind, flags and (if asked) values.
+    """Return what changes when the model's parameters do: identities, shapes, dtypes, flags and, optionally, values.
 
     Variables do not count their changes, so their values are summed up by CRC-32: some 15 ms for 100 MB where zlib
     uses the processor's instructions for it, some 100 ms where not. Values that lie elsewhere than in the memory of
@@ -125,7 +125,7 @@ class ModelParts(HeldState):
             return self._end(self.layers)
         if _is_one_of(kind, _KERAS_VARIABLE) or issubclass(kind, tf.Variable):
             return self._end(self.plain)
-        # What a module's functions captured may be anyone's, such as the state of the optimizer of its training step.
+        # A module's functions may capture variables of others, such as the state of the optimizer of its training step.
         if issubclass(kind, _FUNCTIONS) and not isinstance(self._root, _FUNCTIONS):
             return None
         return super().visit_of(kind)
@@ -142,7 +142,7 @@ def listed_weights(layer: Any, which: str) -> list[Any]:
     """Return the weights that a Keras layer lists under a name, ``trainable_weights`` for instance."""
     try:
         return list(getattr(layer, which))
-    except ValueError:  # a tf_keras model that is not built has none to show
+    except ValueError:  # tf_keras raises it for a model that is not built
         children = layer._flatten_layers(recursive=False, include_self=False)
         return [variable for child in children for variable in listed_weights(child, which)]
 
@@ -170,13 +170,13 @@ def _weight(variable: Any, trainable: bool, elements: int | None = None) -> Weig
 
 
 def stored_variable(variable: Any) -> Any:
-    """Return TensorFlow's variable behind Keras'; a Keras variable that has none yet itself."""
+    """Return the TensorFlow variable of a Keras variable, or the Keras variable itself if it has none yet."""
     inner = getattr(variable, "_value", None) if _is_one_of(type(variable), _KERAS_VARIABLE) else None
     return variable if inner is None else inner
 
 
 def _is_seed_state(variable: Any) -> bool:
-    """Say whether a variable has the name that Keras' seed generators give theirs: all that is left once saved."""
+    """Return whether a variable has the name that seed generators of Keras give theirs, which saving keeps."""
     return str(variable.name).partition(":")[0].endswith("seed_generator_state")
 
 
@@ -193,7 +193,7 @@ def packed_elements(layer: Any) -> Iterator[tuple[int, int]]:
 
 
 def _unpacked(layer: Any, name: str, stored: tuple[int, ...]) -> int:
-    """Return how many numbers a packed variable stands for; as many as are stored where its layer does not tell."""
+    """Return how many numbers a packed variable stands for; the number stored where its layer does not record it."""
     attributes = vars(layer)
     candidates = [
         math.prod(attributes[key]) for key in ("original_kernel_shape", "kernel_shape") if attributes.get(key)

@@ -1,4 +1,4 @@
-"""What a variable is to its model: which one it is, how many bytes it takes, whether training changes it."""
+"""Facts about a variable of a model: its identity, its size, and whether training changes it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def bytes_of(variable: Any) -> int:
 
 
 def identity_of(variable: Any) -> int:
-    """Return what is equal for one variable, for what Keras wraps around it, and for its copy on each device.
+    """Return a number that is equal for a variable, the Keras variable around it, and its copy on each device.
 
     A mirrored variable (``tf.distribute.MirroredStrategy``) has a copy on each device, and those are what graphs know.
     """
@@ -40,8 +40,8 @@ def identity_of(variable: Any) -> int:
 def trainable_variables_of(layers: Iterable[tuple[str, Any]], captured: Iterable[Any] = ()) -> list[Any]:
     """Return the variables that training changes.
 
-    A Keras model says itself which these are; of what modules and saved models hold and functions capture, it is those
-    that are marked so. ``layers`` are the model's, itself first.
+    A Keras model lists them; of the variables that modules and saved models hold and functions capture, they are those
+    marked as trainable. ``layers`` are the model's, itself first.
     """
     named = list(layers)
     model = named[0][1]
@@ -54,7 +54,7 @@ def trainable_variables_of(layers: Iterable[tuple[str, Any]], captured: Iterable
 
 
 def _frozen(layer: Any) -> Iterator[Any]:
-    """Yield the variables that a Keras layer inside another kind of model says are not trained."""
+    """Yield the variables that a Keras layer inside another kind of model lists as not trainable."""
     if is_keras(layer) or is_legacy_keras(layer):
         trained = set(map(identity_of, listed_weights(layer, "trainable_weights")))
         yield from (variable for variable in listed_weights(layer, "weights") if identity_of(variable) not in trained)

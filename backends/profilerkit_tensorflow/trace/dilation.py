@@ -1,7 +1,7 @@
-"""Dilated convolutions that TensorFlow spells as dense ones, over an input that is dealt out over the batch.
+"""Dilated convolutions that TensorFlow writes as dense ones, over an input that is spread over the batch.
 
-``SpaceToBatchND`` pads the input until the block divides it, and ``BatchToSpaceND`` crops what was made of the padding.
-Neither is part of the convolution, which counts as if it were dilated itself: for the elements that are left.
+``SpaceToBatchND`` pads the input until the block divides it, and ``BatchToSpaceND`` crops what was computed on the
+padding. Neither is part of the convolution, which costs what a dilated one does: for the elements that are left.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from typing import Any
 from .folding import Folding
 from .values import Scope
 
-__all__ = ["CONVOLUTIONS", "TO_SPACE", "cropped_share", "dealt_out_share"]
+__all__ = ["CONVOLUTIONS", "TO_SPACE", "cropped_share", "spread_share"]
 
 _TO_BATCH = ("SpaceToBatchND", "SpaceToBatch")
 TO_SPACE = ("BatchToSpaceND", "BatchToSpace")
-#: Other views of the same elements, which may stand between.
+#: Other views of the same elements, which may come between the two.
 _VIEWS = ("Identity", "Squeeze", "ExpandDims", "Reshape", "Transpose")
 _SHAPE_OPERATORS = ("Shape", "ShapeN", "Size", "Rank")
 
-#: Convolutions cost so much for each element of their output,
+#: Convolutions whose cost is by the element of their output.
 CONVOLUTIONS = ("Conv", "Conv2D", "Conv3D", "DepthwiseConv2dNative")
-#: and gradients (and so transposed ones) for each element of the convolution's output, which is their third input.
+#: Gradients, and thus transposed convolutions, whose cost is by the element of their third input: that same output.
 _BY_THIRD_INPUT = tuple(
     f"{name}Backprop{side}{version}"
     for name in ("Conv2D", "Conv3D", "DepthwiseConv2dNative")
@@ -31,18 +31,18 @@ _BY_THIRD_INPUT = tuple(
 )
 
 
-def dealt_out_share(folding: Folding, operator: Any, scope: Scope) -> Fraction | None:
-    """Return which share of the elements that a gradient costs for was there before they were dealt out and padded."""
+def spread_share(folding: Folding, operator: Any, scope: Scope) -> Fraction | None:
+    """Return the share of a gradient's elements that is no padding; None where its input was not spread."""
     if operator.type not in _BY_THIRD_INPUT:
         return None
-    dealing = _behind_views(operator.inputs[2])
-    if dealing.op.type not in _TO_BATCH:
+    spreading = _behind_views(operator.inputs[2])
+    if spreading.op.type not in _TO_BATCH:
         return None
-    return _share(folding, dealing.op.inputs[0], dealing, scope)
+    return _share(folding, spreading.op.inputs[0], spreading, scope)
 
 
 def cropped_share(folding: Folding, operator: Any, scope: Scope) -> tuple[str, Fraction] | None:
-    """Return the convolution whose output an operator puts together, and which share of that it leaves.
+    """Return the name of the convolution whose output an operator puts together, and the share that is not cropped.
 
     None if anything else uses what is cropped.
     """

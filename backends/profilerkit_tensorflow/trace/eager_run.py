@@ -1,7 +1,7 @@
 """One eager forward pass, watched operator by operator: for models that cannot be traced.
 
-Such a model decides by values what it does, so that its numbers are those of these very inputs. The bytes alive are
-those of eager execution: each tensor lives until the last Python variable that holds it is gone.
+Such a model decides by values what it does, so its costs are those of these inputs alone. The bytes alive are those of
+eager execution: each tensor lives until the last Python reference to it is gone.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _VIEWS = ("Identity", "Reshape", "Squeeze", "ExpandDims", "ReadVariableOp", "Sto
 
 
 class EagerRun:
-    """Runs the model once, as it is, and keeps what its operators were, whose, and how many bytes were alive."""
+    """Runs the model once, as it is, and keeps its operators, their layers, and the bytes alive at each."""
 
     def __init__(self, model: Any, inputs: ModelInputs) -> None:
         if is_unbuilt(model):
@@ -47,7 +47,7 @@ class EagerRun:
         self.live_bytes: list[int] = []
         self.uncounted: Counter[str] = Counter()
         self._prices: list[OpCall] = []
-        #: The operator that made a tensor, by the tensor's id while it is alive; shares that are left of convolutions.
+        #: The operator that made a tensor, by the id of the tensor while it is alive; uncropped shares of convolutions.
         self._makers: dict[int, Executed] = {}
         self._left: list[tuple[Executed, Fraction]] = []
         self._live = _LiveBytes()
@@ -68,8 +68,8 @@ class EagerRun:
     def _seen(
         self, op_type: Any, inputs: Any, attrs: Any, outputs: Any, op_name: Any = None, graph: Any = None
     ) -> None:
-        """Take note of one operator; TensorFlow calls this after it ran."""
-        if graph is not None:  # a function of the model's that is traced: it is seen where it runs
+        """Record one operator; TensorFlow calls this after it ran."""
+        if graph is not None:  # a function of the model that is traced: it is recorded where it runs
             return
         kind = op_type.decode() if isinstance(op_type, bytes) else str(op_type)
         attributes = _attributes(attrs)
@@ -102,7 +102,7 @@ class EagerRun:
         self.live_bytes.append(self._live.total)
 
     def _note_makers(self, kind: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
-        """Note who made what, and which share of a dilated convolution is left of its padded output."""
+        """Record which operator made a tensor, and the uncropped share of a dilated convolution's output."""
         maker = self._makers.get(id(inputs[0])) if inputs else None
         if kind in TO_SPACE and maker is not None and maker.type in CONVOLUTIONS:
             whole, left = (tensor.shape.num_elements() for tensor in (inputs[0], outputs[0]))
@@ -111,7 +111,7 @@ class EagerRun:
         self._makers.update((id(tensor), done) for tensor in outputs)
 
     def _price_all(self) -> None:
-        """Price the operators, now that it is known which layers have a formula of their own."""
+        """Compute the cost of all operators, once it is known which layers have a formula."""
         priced: list[tuple[Executed, int]] = []
         used: set[int] = set()
         for done, call, live in zip(self.executed, self._prices, self.live_bytes, strict=True):

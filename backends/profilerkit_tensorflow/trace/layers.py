@@ -1,4 +1,4 @@
-"""The model's layers: which there are, what each owns, and which one runs while the model is traced."""
+"""The layers of a model in a trace: which one runs while the model is traced, and the records of all."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = ["LayerCalls", "infos_in", "layer_records"]
 
 
 class LayerCalls(CallStack):
-    """Follows the calls of a model's layers while it is traced, and notes which operators each adds to which graph."""
+    """Follows the calls of a model's layers while it is traced, and records the operators that each adds."""
 
     def __init__(self, layers: Iterable[tuple[str, Any]], training: bool) -> None:
         self._layers = list(layers)
@@ -45,7 +45,7 @@ class LayerCalls(CallStack):
         self.restart()
 
     def restart(self) -> None:
-        """Forget what was noted: the model is traced anew."""
+        """Delete what was recorded: the model is traced anew."""
         super().__init__(self._layers)
         self.ownership.clear()
         self.strangers.clear()
@@ -53,12 +53,12 @@ class LayerCalls(CallStack):
 
     @property
     def owner(self) -> Owner:
-        """The layer call that is under way."""
+        """The layer call that is running."""
         return self._owners[-1]
 
     @contextmanager
     def following(self) -> Iterator[None]:
-        """Note the calls of the model's layers in this thread, by the classes' own ``__call__``."""
+        """Record the calls of the model's layers in this thread, by replacing ``__call__`` of their classes."""
         with ExitStack() as patches:
             for cls in _calling_classes(layer for _, layer in self._layers):
                 patches.enter_context(self._patched(cls))
@@ -104,7 +104,7 @@ class LayerCalls(CallStack):
             self.end()
 
     def _inside_a_leaf(self) -> bool:
-        """Say whether the layer that runs hides its inner ones, as a recurrent layer hides its cell."""
+        """Return whether the running layer hides its inner ones, as a recurrent layer hides its cell."""
         return len(self._owners) > 1
 
     def _formula(self, layer: Any, call: LayerCall) -> Callable[[], Cost | None] | None:
@@ -125,7 +125,7 @@ class LayerCalls(CallStack):
 
 
 def _calling_classes(layers: Iterable[Any]) -> set[type]:
-    """Return the classes whose ``__call__`` the layers' calls go through."""
+    """Return the classes that define ``__call__`` for the layers."""
     return {
         next(cls for cls in type(layer).__mro__ if "__call__" in cls.__dict__)
         for layer in layers
@@ -154,8 +154,8 @@ def layer_records(
 ) -> tuple[LayerRecord, ...]:
     """Return a record for each layer, and for each further path under which a shared one was called.
 
-    ``trainable`` are the variables that training changes; ``further`` are variables that belong to no layer: those a
-    function captures, which the root gets.
+    ``trainable`` are the variables that training changes; ``further`` are variables that a function captures, which
+    belong to no layer and are added to the root.
     """
     identities: dict[int, int] = {}
     packed = dict(packed_elements(layers[0][1]))

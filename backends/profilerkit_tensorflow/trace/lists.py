@@ -17,7 +17,7 @@ __all__ = ["note_elements", "read_shape"]
 _PUTTING = {"TensorListSetItem": 2, "TensorListPushBack": 1}
 #: Operators that make a list of a tensor's rows.
 _DEALING = ("TensorListFromTensor", "TensorListScatter", "TensorListScatterV2")
-#: Operators that make a list without elements, or resize one, by the index of the number of elements among their inputs.
+#: Operators that make a list without elements or resize one, by the index of the size among their inputs.
 _SIZING = {"TensorListReserve": 1, "TensorListResize": 1}
 #: Operators that hand a list on, as their first output, and whether it has as many elements as before.
 _PASSING = {"Identity": True, "TensorListResize": False, "TensorListPopBack": False}

@@ -1,10 +1,10 @@
 """What TensorFlow's CPU kernels do with memory: which outputs share an input's buffer, which take one over.
 
-Each rule was seen in the allocations of TensorFlow 2.21 (oneDNN on, as is the default on x86), one operator at a time.
-What grappler fuses needs no rule: a bias, an addition or an activation after a convolution or a product works in the
-buffer of what is before it, fused or not. The one exception is a batch normalisation, which does so only where it is
-fused into the convolution before it. Sizes are lower bounds where a shape is not known: such a tensor counts nothing,
-and `unsized_tensors` says so.
+Each rule was observed in the allocations of TensorFlow 2.21 (oneDNN on, as is the default on x86), one operator at a
+time. What grappler fuses needs no rule: a bias, an addition or an activation after a convolution or a product works in
+the buffer of the operator before it, fused or not. The one exception is a batch normalization, which does so only where
+it is fused into the convolution before it. Sizes are lower bounds where a shape is not known: such a tensor counts
+nothing, and `unsized_tensors` lists it.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from profilerkit.backend_kit.live_bytes import Step
 
 __all__ = ["Operator", "constant_bytes", "steps_of", "tensor_bytes", "unsized_tensors"]
 
-#: The number of a value, its shape (None where unknown, also in places), and the name of its dtype.
+#: The number of a value, its shape (None where unknown, also for one dimension), and the name of its dtype.
 Tensor: TypeAlias = "tuple[int, tuple[int | None, ...] | None, str]"
 
 
 class Operator(Protocol):
-    """What is asked of an operator that ran: its type, the values it read and made, how often it ran in all.
+    """What is read of an operator that ran: its type, the values it read and made, how often it ran in all.
 
-    A ``silent`` one is no operator of the model's: it hands a value into a loop, or out of it.
+    A ``silent`` one is no operator of the model: it hands a value into a loop, or out of it.
     """
 
     @property
@@ -96,7 +96,7 @@ _BATCH_NORMS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
 #: Outputs of a fused batch norm from here on are space that its gradient may use, and empty on a CPU.
 _STATISTICS = 3
 _REDUCTIONS = _types("Sum Mean Max Min Prod All Any EuclideanNorm")
-#: Operators that only name axes: grappler works them out where shapes are known, and else they take a few bytes.
+#: Operators that compute axes: grappler folds them where shapes are known, otherwise they take a few bytes.
 _AXES = ("BroadcastGradientArgs",)
 _LIST_WRITES = {"TensorListSetItem": 2, "TensorListPushBack": 1}
 
@@ -127,9 +127,9 @@ def constant_bytes(operators: Iterable[Operator]) -> int:
 
 
 def unsized_tensors(operators: Iterable[Operator], inputs: Iterable[Tensor] = ()) -> dict[str, int]:
-    """Return the operators that make tensors of unknown size, with their calls; what the caller gives is an ``input``.
+    """Return the operators that make tensors of unknown size, with their calls; those of the caller are ``input``.
 
-    Handles, variants and strings have no size to know; what shares an input's buffer takes none of its own; lists of
+    Handles, variants and strings have no size; what shares an input's buffer takes none of its own; lists of
     axes are too small to matter.
     """
     tensors: dict[int, Tensor] = {tensor[0]: tensor for tensor in inputs}
@@ -162,7 +162,7 @@ def tensor_bytes(shape: Sequence[int | None] | None, dtype: str) -> int:
 
 
 class _StepWriter:
-    """Turns operators into steps, one after the other, and remembers what each value is."""
+    """Turns operators into steps, one after the other, and keeps what is known about each value."""
 
     def __init__(self, inputs: Iterable[Tensor]) -> None:
         self._tensors: dict[int, Tensor] = {tensor[0]: tensor for tensor in inputs}
@@ -222,7 +222,7 @@ class _StepWriter:
     def _written_list(self, operator: Operator, sources: Sequence[Tensor | None]) -> int:
         """Return the bytes of a list after all writes to it.
 
-        What its loop does not make is held elsewhere, and what another list of the loop has is held once.
+        A tensor that the loop does not make is counted elsewhere; one that several lists of the loop hold counts once.
         """
         before, item = sources[0], sources[_LIST_WRITES[operator.type]]
         if before is None or item is None:
@@ -266,7 +266,7 @@ def _shared_input(kind: str, index: int, sources: Sequence[Tensor | None], outpu
 
 
 def _unchanged(kind: str, source: Tensor, output: Tensor) -> bool:
-    """Say whether an operator had nothing to do: a reduction of dimensions of one, a cast to the same dtype."""
+    """Return whether an operator had nothing to do: a reduction of dimensions of one, a cast to the same dtype."""
     if source[1] is None or output[1] is None or source[2] != output[2]:
         return False
     if kind in _REDUCTIONS:
@@ -275,7 +275,7 @@ def _unchanged(kind: str, source: Tensor, output: Tensor) -> bool:
 
 
 def _moves_nothing(source: Sequence[int | None] | None, output: Sequence[int | None] | None) -> bool:
-    """Say whether a transposition surely moves dimensions of one alone."""
+    """Return whether a transposition is known to move dimensions of one alone."""
     if source is None or output is None or None in source:
         return False
     before, after = ([size for size in shape if size != 1] for shape in (source, output))
@@ -283,7 +283,7 @@ def _moves_nothing(source: Sequence[int | None] | None, output: Sequence[int | N
 
 
 def _is_view(whole: Tensor, part: Tensor) -> bool:
-    """Say whether a part can lie in the buffer of the whole: it is cut along the first dimension, and aligned."""
+    """Return whether a part can lie in the buffer of the whole: cut along the first dimension, and aligned."""
     if whole[1] is None or part[1] is None or not whole[1]:
         return False
     inner = tuple(whole[1][1:])
@@ -293,10 +293,10 @@ def _is_view(whole: Tensor, part: Tensor) -> bool:
 
 
 def scratch_bytes(kind: str, sources: Sequence[Tensor | None], outputs: Sequence[Tensor], equation: str = "") -> int:
-    """Return what an operator takes for copies that other frameworks make by operators of their own: transposed ones.
+    """Return the bytes of the transposed copies in an operator, for which other frameworks have separate operators.
 
-    What a kernel allocates for itself beside them (filters in another order, im2col) is none of the model's tensors,
-    and differs from one build of TensorFlow to the next.
+    What a kernel allocates besides (filters in another order, im2col) is no tensor of the model, and differs from one
+    build of TensorFlow to the next.
     """
     sizes = [0 if source is None else tensor_bytes(*source[1:]) for source in sources]
     made = [tensor_bytes(shape, dtype) for _, shape, dtype in outputs]
@@ -308,7 +308,7 @@ def scratch_bytes(kind: str, sources: Sequence[Tensor | None], outputs: Sequence
 
 
 def _reduces_apart(source: Sequence[int | None] | None, output: Sequence[int | None] | None) -> bool:
-    """Say whether a reduction that keeps its dimensions first transposes: its axes lie in between others, twice."""
+    """Return whether a reduction that keeps its dimensions transposes first: its axes lie between others, twice."""
     if source is None or output is None or len(source) != len(output):
         return False
     reduced = [before != after for before, after in zip(source, output, strict=True) if before != 1]

@@ -56,7 +56,7 @@ class Ownership:
     _forward_graphs: dict[int, Any] = field(default_factory=dict)
 
     def clear(self) -> None:
-        """Forget what was noted: the model is traced anew."""
+        """Delete what was recorded: the model is traced anew."""
         self.calls.clear()
         self._claims.clear()
         self._forward_graphs.clear()

@@ -14,12 +14,12 @@ from .values import Value
 
 __all__ = ["Specialized"]
 
-#: Attributes that say what was known before.
+#: Attributes with the shapes that the graph had.
 _OUTDATED = ("_output_shapes", "_class", "_xla_inferred_shapes")
 
 
 class Specialized:
-    """A scope's operators, made anew one by one in a graph of their own as the walk comes to them."""
+    """A scope's operators, made anew in a separate graph as the walk comes to them."""
 
     def __init__(self, folding: Folding) -> None:
         self._folding = folding

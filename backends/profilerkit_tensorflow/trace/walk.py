@@ -1,9 +1,9 @@
-"""The walk over a traced graph: every operator that runs, how often, whose it is, and what it costs.
+"""The walk over a traced graph: every operator that runs, how often, in which layer, and what it costs.
 
 - What no output needs does not run: the walk reaches back from the outputs (Keras traces one step of a recurrent layer
-  more than it runs), also into what is called, of whose outputs only those count that are used.
-- Called functions and loop bodies are entered, a body counting as often as its loop runs; of several branches the
-  dearest counts.
+  more than it runs), and into called functions, of whose outputs only the used ones count.
+- Called functions and loop bodies are entered, and a body counts as often as its loop runs; of several branches the
+  most expensive counts.
 - Where a caller knows more of a shape than the function it calls (a saved model, an ``input_signature`` with None), the
   function's operators are made anew with the caller's shapes (`profilerkit_tensorflow.trace.specialization`).
 """
@@ -16,7 +16,7 @@ from typing import Any
 
 from ..costs import OpCall, Shapes
 from .branches import Tried, agreed, agreed_constant, branch_names, dearest
-from .dilation import cropped_share, dealt_out_share
+from .dilation import cropped_share, spread_share
 from .folding import Folding
 from .graph_access import attribute_of, body_named, forward_function
 from .lists import note_elements, read_shape
@@ -33,7 +33,7 @@ __all__ = ["Walk"]
 CALLS = ("PartitionedCall", "StatefulPartitionedCall")
 LOOPS = ("While", "StatelessWhile")
 BRANCHES = ("If", "StatelessIf", "Case", "StatelessCase")
-#: What makes or passes on a value without work, and stands for nothing that runs.
+#: Operators that make or hand on a value and run no kernel.
 _SILENT = ("NoOp", "Placeholder", "_Arg", "_Retval")
 
 
@@ -80,7 +80,7 @@ class Walk:
         return [self.folding.value_of(tensor, scope) for tensor in scope.graph.outputs]
 
     def _learn(self, scope: Scope, tensor: Any, value: Value) -> None:
-        """Have the scope's operators made anew from here on where a value is better known than the graph says."""
+        """Have the scope's further operators made anew if more is known about a value's shape than the graph has."""
         if id(scope) not in self._specialized and _knows_more(value.shape, static_shape(tensor)):
             self._specialized[id(scope)] = Specialized(self.folding)
 
@@ -134,8 +134,8 @@ class Walk:
         price(done, call, self.uncounted)
 
     def _without_padding(self, done: Executed, operator: Any, scope: Scope) -> None:
-        """Take off what a convolution spends on padding that only makes it dilated."""
-        of_gradient = dealt_out_share(self.folding, operator, scope)
+        """Subtract what a convolution computes on padding that only serves its dilation."""
+        of_gradient = spread_share(self.folding, operator, scope)
         cropped = cropped_share(self.folding, operator, scope)
         if of_gradient is not None:
             done.scale(of_gradient)
@@ -143,7 +143,7 @@ class Walk:
             scope.executed[cropped[0]].scale(cropped[1])
 
     def _covered(self, owner: Owner, scope: Scope) -> bool:
-        """Say whether a layer's formula covers an operator; the first time, have the formula's cost count."""
+        """Return whether a layer's formula covers an operator; add the formula's cost once for each call."""
         covering = owner.covered_by
         if covering is None or covering.cost is None:
             return False
@@ -160,7 +160,7 @@ class Walk:
             self.executed.append(layer_work(covering, cost, where.times if where is not None else scope.times))
         return True
 
-    # What calls further bodies -----------------------------------------------------------------------------------
+    # Operators that call further bodies ---------------------------------------------------------------------------
 
     def _call(self, operator: Any, scope: Scope) -> None:
         if attribute_of(operator, "_XlaMustCompile"):
@@ -182,7 +182,7 @@ class Walk:
         return self.ownership.of(scope.graph, operator.name, scope.owner)
 
     def _bind(self, operator: Any, results: Sequence[Value], scope: Scope) -> None:
-        """Have these values be the operator's outputs; of a graph whose gradient was taken there may be more."""
+        """Make these values the operator's outputs; a graph whose gradient was taken may return more of them."""
         for tensor, value in zip(operator.outputs, results[: len(operator.outputs)], strict=True):
             scope.values[tensor.name] = value
             self._learn(scope, tensor, value)
@@ -211,11 +211,11 @@ class Walk:
             Scope(condition, [], scope, owner, scope.times * (1 if runs is None else runs + 1)), first, results
         )
         self.spans.append((start, len(self.executed)))
-        surely = [None if may_stop and not counts_runs(tensor) else runs for tensor in body.inputs]
-        self._bind(operator, self._after(first, steps, results, surely, owner), scope)
+        runs_of = [None if may_stop and not counts_runs(tensor) else runs for tensor in body.inputs]
+        self._bind(operator, self._after(first, steps, results, runs_of, owner), scope)
 
     def _iterated(self, body: Any, first: Sequence[Value], steps: Sequence[float | None], scope: Scope) -> list[Value]:
-        """Walk a loop's body with what holds in every run: of the first values only those that do not change."""
+        """Walk a loop's body with what is known in every run: of the first values, only those that do not change."""
         begins = list(first)
         while True:
             start, formulas = len(self.executed), set(self._formulas_used)
@@ -236,7 +236,7 @@ class Walk:
             scope = Scope(body, [], scope.outer, scope.owner, scope.times, scope.needed_outputs)
 
     def _condition(self, scope: Scope, first: Sequence[Value], results: Sequence[Value]) -> None:
-        """Walk a loop's condition, which runs once more than the body, and keep it if it does more than count."""
+        """Walk a loop's condition, which runs once more than the body, and keep it if it costs anything."""
         for before, after in zip(first, results, strict=True):
             scope.arguments.append(self._handed_on(before, before.common(after), scope.owner))
         tried = self._tried(scope)
@@ -248,15 +248,15 @@ class Walk:
         first: Sequence[Value],
         steps: Sequence[float | None],
         results: Sequence[Value],
-        surely: Sequence[int | None],
+        runs_of: Sequence[int | None],
         owner: Owner,
     ) -> list[Value]:
-        """Return the loop's outputs: what the last run made, with the counters' last numbers where they are known.
+        """Return the loop's outputs: the values of the last run, and the last number of each counter where it is known.
 
-        ``surely`` is how often each of its variables has changed, None where that is not certain.
+        ``runs_of`` is how often each of its variables has changed, None where that is not certain.
         """
         final = []
-        for before, step, value, runs in zip(first, steps, results, surely, strict=True):
+        for before, step, value, runs in zip(first, steps, results, runs_of, strict=True):
             start = self.folding.constant(before)
             if step == 0:
                 value = before
@@ -271,7 +271,7 @@ class Walk:
         return final
 
     def _handed_on(self, value: Value, description: Value, owner: Owner) -> Value:
-        """Return a loop's variable: another value's bytes under a name of its own, of which less may be known."""
+        """Return a loop's variable: a new value with the bytes of ``value`` and the shape of ``description``."""
         twin = self.folding.new_value(description.shape, value.dtype, value.tensor)
         twin.elements, twin.length = description.elements, description.length
         made = ((twin.key, twin.shape, value.dtype),)
@@ -279,7 +279,7 @@ class Walk:
         return twin
 
     def _branches(self, operator: Any, scope: Scope) -> None:
-        """Walk every branch that may be taken and keep the dearest."""
+        """Walk every branch that may be taken and keep the most expensive one."""
         arguments = [self.folding.value_of(tensor, scope) for tensor in list(operator.inputs)[1:]]
         owner = self.ownership.of(scope.graph, operator.name, scope.owner)
         names = branch_names(operator, self.folding.constant(self.folding.value_of(operator.inputs[0], scope)))
@@ -301,7 +301,7 @@ class Walk:
         self._bind(operator, results, scope)
 
     def _tried(self, scope: Scope) -> Tried:
-        """Walk a body, and hold back what that adds."""
+        """Walk a body and return what that adds, without adding it."""
         kept = self.executed, self.spans, self.uncounted
         self.executed, self.spans, self.uncounted = [], [], Counter()
         try:
@@ -310,7 +310,7 @@ class Walk:
             self.executed, self.spans, self.uncounted = kept
 
     def _take(self, tried: Tried) -> None:
-        """Add what was held back."""
+        """Add what a walk over a body has returned."""
         before = len(self.executed)
         self.executed += tried.executed
         self.spans += [(start + before, end + before) for start, end in tried.spans]
@@ -318,7 +318,7 @@ class Walk:
 
 
 def _knows_more(shape: PartialShape, declared: PartialShape) -> bool:
-    """Say whether a shape tells something that another leaves open."""
+    """Return whether a shape has a dimension that is unknown in another."""
     if declared is None or shape is None:
         return declared is None and shape is not None
     return any(size is not None and other is None for size, other in zip(shape, declared, strict=False))

@@ -1,7 +1,7 @@
-"""Where nothing can be profiled: while TensorFlow or Keras builds a graph, and where gradients are recorded.
+"""Contexts in which nothing can be profiled: TensorFlow or Keras builds a graph, or gradients are recorded.
 
-There a call does not run the model, it adds operators to the caller's graph or tape: times would be those of building
-it, and the caller's graph would be left with our operators in it.
+There a call does not run the model, but adds operators to the caller's graph or tape: a time would be that of building
+it, and the caller's graph would keep the operators of the profiler.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["require_plain_context"]
 
 
 def require_plain_context() -> None:
-    """Raise `TracingError` where a call of the model would not simply run it, and say where to profile instead."""
+    """Raise `TracingError` in a context where a call of the model would not just run it."""
     refused = _keras_scope() or _graph() or _recording()
     if refused is not None:
         where, instead = refused

@@ -1,8 +1,8 @@
-"""What a model leads to: a walk over its layers, modules and variables, and over what their attributes hold.
+"""The state that a model holds: a walk over its layers, modules and variables, and over their attributes.
 
-Layers, modules, trackers, metrics and optimizers are followed however deep they lie; other objects only a few steps
-away from one of those. Data sets, arrays, tensors, graphs and Python modules are left
-alone; of the globals of a function, the user's methods among them, only those that its code names are met.
+Layers, modules, trackers, metrics and optimizers are followed at any depth; other objects only a few steps away from
+one of those. Data sets, arrays, tensors, graphs and Python modules are not followed; of the globals of a function, or
+of a method of the user, only those that its code names are.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ __all__ = ["HeldState", "contents"]
 #: Packages whose objects make up a model.
 _FRAMEWORKS = ("keras", "tf_keras", "keras_hub", "keras_cv", "keras_nlp", "tensorflow")
 _BUILT_IN = ("builtins", "abc", "typing", "collections", "functools", "enum", "wrapt", "dataclasses", "threading")
-#: How many steps plain objects and containers are followed from the layer or module that leads to them.
+#: The number of steps that other objects and containers are followed from a layer or module.
 _DEPTH = 4
-#: Longer containers are vocabularies and the like: they are kept whole, and looked into only where they hold layers.
+#: Longer containers are mostly vocabularies: their items are kept, and followed only if they are layers.
 _LONGEST_FOLLOWED = 1000
-#: What has attributes, but is not the model's to change, or cannot be changed.
+#: Types with attributes that no model changes.
 _NOT_FOLLOWED: tuple[type, ...] = (
     types.ModuleType,
     BaseException,
@@ -60,7 +60,7 @@ _NOT_FOLLOWED: tuple[type, ...] = (
     tf.distribute.Strategy,
     tf.summary.SummaryWriter,
 )
-#: Keras' own classes whose objects stay as they were made, and lead to nothing.
+#: Classes of Keras whose objects never change and hold no state.
 _NEVER_CHANGE = frozenset(
     {
         ("keras.src.backend.common.keras_tensor", "KerasTensor"),
@@ -90,12 +90,12 @@ def contents(container: dict[Any, Any]) -> tuple[tuple[Any, ...], tuple[Any, ...
 def _can_be_read(value: Any, name: str) -> bool:
     try:
         return hasattr(value, name)
-    except Exception:  # an attribute that raises something else than AttributeError
+    except Exception:  # a property of the user may raise anything
         return False
 
 
 class HeldState:
-    """Everything that the roots lead to, each once, with what it held when it was met."""
+    """Every object that is reached from the roots, once each, with its content at that time."""
 
     def __init__(self, *roots: Any) -> None:
         #: (object, its class, names, values), and the same for slots.
@@ -108,13 +108,13 @@ class HeldState:
         #: Containers that were empty, as most are: lists, dicts and sets.
         self.empty: list[Any] = []
         self.cells: list[tuple[types.CellType, Any]] = []
-        #: (what sets a generator's state, its state).
+        #: (function that sets the state of a generator, its state).
         self.generators: list[tuple[Callable[[Any], Any], Any]] = []
-        #: The classes of the user's own that layers and modules are of, with their attributes.
+        #: The user's classes of layers and modules, with their attributes.
         self.classes: list[tuple[type, dict[str, Any]]] = []
         #: The globals that the user's functions assign to.
         self.globals: list[GlobalBinding] = []
-        #: The variables that hold a value themselves; Keras' and distributed ones lead to these.
+        #: The variables with a value of their own, which Keras' and distributed variables wrap.
         self.variables: list[Any] = []
         self._waiting: deque[tuple[_Children, int]] = deque()
         self._visits: dict[type, tuple[Callable[[Any], _Children], bool] | None] = {}
@@ -182,7 +182,7 @@ class HeldState:
     def _object(self, value: Any) -> _Children:
         try:
             attributes = value.__dict__
-        except Exception:  # an object of the user's that is not ready to be looked at; nobody else can change it either
+        except Exception:  # an object of the user that cannot be read yet cannot be changed either
             return ()
         names, values = tuple(attributes), tuple(attributes.values())
         self.objects.append((value, type(value), names, values))
@@ -229,7 +229,7 @@ class HeldState:
         return self._children_of(container, tuple(items))
 
     def _children_of(self, container: Any, items: tuple[Any, ...]) -> _Children:
-        """Return the items worth a look, and the attributes of a derived class; Keras' own hold their tracker alone."""
+        """Return the items to follow, and the attributes of a derived class; those of Keras hold only a tracker."""
         kind = type(container)
         if len(items) > _LONGEST_FOLLOWED and not _is_of_a_framework(type(items[0])):
             items = ()
@@ -268,7 +268,7 @@ class HeldState:
         return ()
 
     def _note_classes(self, kind: type) -> None:
-        """Note the attributes of the user's own classes, where some models keep counters, caches and functions."""
+        """Record the attributes of the user's classes, where some models keep counters, caches and functions."""
         for cls in kind.__mro__:
             if cls in self._known_classes or _package(cls) in (*_FRAMEWORKS, *_BUILT_IN):
                 continue
@@ -282,7 +282,7 @@ class HeldState:
 
 def _is_not_followed(kind: type) -> bool:
     if issubclass(kind, core.Tensor):
-        return not issubclass(kind, base.Trackable)  # Keras' variables are both, and lead to TensorFlow's
+        return not issubclass(kind, base.Trackable)  # Keras' variables are both, and wrap TensorFlow's
     return issubclass(kind, _NOT_FOLLOWED) or (kind.__module__, kind.__name__) in _NEVER_CHANGE
 
 
@@ -295,7 +295,7 @@ def _package(named: Any) -> str:
 
 
 def _slots(kind: type) -> tuple[str, ...]:
-    """Return the names of the slots that a class keeps state in."""
+    """Return the names of the slots of a class and its bases."""
     names: list[str] = []
     for cls in kind.__mro__:
         slots = cls.__dict__.get("__slots__", ())
@@ -304,6 +304,6 @@ def _slots(kind: type) -> tuple[str, ...]:
 
 
 def _mangled(cls: type, name: str) -> str:
-    """Return the name by which Python knows a slot: a private one has the class in front."""
+    """Return the name under which Python stores a slot: a private one has the class in front."""
     private = name.startswith("__") and not name.endswith("__")
     return f"_{cls.__name__.lstrip('_')}{name}" if private else name

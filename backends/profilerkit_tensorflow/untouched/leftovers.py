@@ -1,10 +1,10 @@
-"""Tensors of our own traces that something of the user's still holds: a cache that was filled while a model was traced.
+"""Tensors of a trace that an object of the user still holds: a cache that was filled while a model was traced.
 
-Such a tensor has no value. The next call of the model would take it from the cache and raise. What `preserved` has put
-back holds none any more, so those are looked for that lie where it does not reach.
+Such a tensor has no value. The next call of the model would take it from the cache and raise. What `preserved` restores
+holds none any more; this module finds the others.
 
-To find them is cheap: the references to a graph's tensors are counted, and those that TensorFlow itself has are known.
-Only where there are more of them is the memory searched for who has the rest.
+Finding them is cheap: the references to a graph's tensors are counted, and the number that TensorFlow itself has is
+known. Only if there are more, the memory is searched for their holders.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ from profilerkit.process.locks import undone_in_child
 
 __all__ = ["Holder", "forget_tensors", "graphs_made"]
 
-#: How many steps up from a tensor something of the user's is looked for.
+#: The number of references that are followed back from a tensor to an object of the user.
 _STEPS = 6
-#: So many tensors are looked for at once.
+#: The number of tensors whose holders are searched for.
 _MOST_TENSORS = 100
 _CONTAINERS = (dict, list, set, deque)
 _LEADING: tuple[type, ...] = (*_CONTAINERS, tuple, types.CellType)
 _CACHE = functools._lru_cache_wrapper
-#: What these keep is not the user's.
+#: Packages whose objects are not the user's.
 _INTERNAL = ("tensorflow", "keras", "tf_keras", "profilerkit", "profilerkit_tensorflow", "profilerkit_metrics")
 _BUILT_IN = ("builtins", *sys.stdlib_module_names)
 
 
-#: In the names of the files that TensorFlow writes a function of the user's to, in its own words.
+#: Part of the names of files to which autograph writes a converted function of the user.
 _GENERATED = "__autograph_generated_file"
 
 
 class Holder(NamedTuple):
-    """What of the user's held such tensors, and whether it is rid of them."""
+    """The name of an object of the user that held such tensors, and whether they were removed."""
 
     name: str
     emptied: bool
 
 
 class _Noting(threading.local):
-    """The graphs that this thread makes, for each `graphs_made` under way: the innermost last."""
+    """The graphs that this thread makes, for each `graphs_made` block that is open: the innermost last."""
 
     def __init__(self) -> None:
         self.stack: list[list[weakref.ref[Any]]] = []
@@ -62,7 +62,7 @@ _noting = _Noting()
 
 @contextmanager
 def graphs_made() -> Iterator[list[weakref.ref[Any]]]:
-    """Yield a list of the function graphs that this thread makes meanwhile, those of a nested call left out."""
+    """Yield a list of the function graphs that this thread makes in the block, except those of a nested block."""
     made: list[weakref.ref[Any]] = []
     outermost = not _noting.stack
     _noting.stack.append(made)
@@ -93,13 +93,13 @@ def _patched(original: Any, noted: Any) -> Iterator[None]:
 
 
 def forget_tensors(made: Iterable[weakref.ref[Any]]) -> tuple[Holder, ...]:
-    """Take tensors of these graphs out of the user's containers and caches; say which held any.
+    """Remove tensors of these graphs from the user's containers and caches; return all holders of such tensors.
 
-    What an attribute or a variable was before nobody knows, so that those are left as they are.
+    Attributes and variables are not changed, since their earlier value is not known.
     """
     graphs = [graph for reference in made if (graph := reference()) is not None]
     if any(type(graph).__name__.endswith("GradFuncGraph") or "__backward_" in graph.name for graph in graphs):
-        return ()  # for the gradients of loops TensorFlow keeps more; what a cache takes, a forward pass shows too
+        return ()  # of gradients of loops TensorFlow keeps more references; a forward pass fills the same caches
     suspects = [tensor for graph in graphs for tensor in _held_elsewhere(graph, graphs)]
     if not suspects:
         return ()
@@ -120,7 +120,7 @@ def _held_elsewhere(graph: Any, graphs: Sequence[Any]) -> list[Any]:
 
 
 def _known_references(graph: Any, graphs: Sequence[Any]) -> Counter[int]:
-    """Return how many references each tensor has by what TensorFlow keeps of a graph, its operators aside."""
+    """Return how many references TensorFlow itself has to each tensor of a graph, apart from the operators."""
     references: Counter[int] = Counter(map(id, graph.inputs))
     references.update(id(tensor) for tensor in (*graph.outputs, *graph.outputs))  # in a row, and in their structure
     for other in graphs:
@@ -134,7 +134,7 @@ def _known_references(graph: Any, graphs: Sequence[Any]) -> Counter[int]:
 
 
 def _references_of_an_operator() -> int:
-    """Return how many references a tensor has, as they are counted here, that only its operator holds."""
+    """Return the number of references to a tensor that only its operator holds."""
     graph = func_graph.FuncGraph("profilerkit_references")
     with graph.as_default():
         tf.compat.v1.placeholder(tf.float32)
@@ -144,19 +144,19 @@ def _references_of_an_operator() -> int:
 
 
 class _Search:
-    """Goes up from tensors through what refers to them, all at once, to what of the user's leads to them.
+    """Follows references back from tensors to the objects of the user that hold them, for all tensors at once.
 
-    Between a tensor and its holder may lie tuples; between the holder and what it is named after, other containers.
+    There may be tuples between a tensor and its holder, and other containers between the holder and what names it.
     """
 
     def __init__(self, graphs: Sequence[Any], suspects: list[Any]) -> None:
-        gc.collect()  # what only garbage holds is held by nobody
+        gc.collect()  # garbage holds nothing
         self._not_the_users = {id(graphs), id(suspects), *_parts_of(graphs)}
         self._seen: set[int] = set()
-        #: Each holder with what it holds, by its id; and the holders below whatever was passed on the way up, by ids.
+        #: Each holder with the tensors that it holds, by its id; and the holders below each object passed, by ids.
         self._holders: dict[int, tuple[Any, list[Any]]] = {}
         self._below: dict[int, set[int]] = {}
-        #: What holders are called, by their ids; and those of them that something of the user's holds.
+        #: The names of the holders, by their ids; and of those that an object of the user owns.
         self._names: dict[int, str] = {}
         self.owned: dict[int, str] = {}
         step = suspects
@@ -166,7 +166,7 @@ class _Search:
                 break
 
     def holders(self) -> list[tuple[Any, list[Any], str]]:
-        """Return what holds tensors to be forget_tensors, which (or which tuples of them), and what it is called."""
+        """Return each holder with the tensors (or tuples of tensors) to remove from it, and its name."""
         return [(*self._holders[key], name) for key, name in self.owned.items()]
 
     def _above(self, step: list[Any]) -> list[Any]:
@@ -188,9 +188,10 @@ class _Search:
         return above
 
     def _name(self, referrer: Any, owner: str) -> None:
-        """Find the holders below what has a name; those of a function made in another only once that is held, too.
+        """Name the holders below a named object; below a nested function only if an object of the user holds that.
 
-        The gradient of `tf.custom_gradient` is made in each pass, and afterwards only TensorFlow holds it.
+        The gradient of `tf.custom_gradient` is such a function: it is made in each pass, and then only TensorFlow has
+        it.
         """
         for key in self._below[id(referrer)]:
             holder = self._holders[key][0]
@@ -209,7 +210,7 @@ class _Search:
 
 
 def _parts_of(graphs: Sequence[Any]) -> set[int]:
-    """Return the ids of what makes up graphs: the containers of their operators, of their tensors, and their own."""
+    """Return the ids of the parts of graphs: the containers of their operators, their tensors and the graphs."""
     operators = [operator for graph in graphs for operator in graph.get_operations()]
     tensors = [tensor for operator in operators for tensor in operator.outputs]
     parts: set[int] = set()
@@ -228,12 +229,12 @@ def _is_part(value: Any) -> bool:
 def _is_a_frameworks(referrer: Any) -> bool:
     kind = type(referrer)  # never isinstance: a proxy may raise where it is asked for its class
     if kind is types.FunctionType and _GENERATED in referrer.__code__.co_filename:
-        return True  # what TensorFlow has made of a loop of the user's, and keeps its variables for
+        return True  # autograph's version of a loop of the user
     return issubclass(kind, (types.FrameType, tf.Graph, tf.Operation, tf.Tensor)) or _package(kind) in _INTERNAL
 
 
 def _owner(value: Any) -> str | None:
-    """Return what a module's names, a cache, a function, a class or an object of the user's is called."""
+    """Return the name of a module, cache, function, class or object of the user; None for anything else."""
     kind = type(value)
     if issubclass(kind, dict):
         name = dict.get(value, "__name__")
@@ -251,12 +252,12 @@ def _owner(value: Any) -> str | None:
 
 
 def _is_local(value: Any) -> bool:
-    """Say whether a value is a function that another one has made."""
+    """Return whether a value is a function that was defined in another one."""
     return type(value) is types.FunctionType and "<locals>" in value.__qualname__
 
 
 def _forget(holder: Any, tensors: list[Any], name: str) -> Holder:
-    """Take what is held out of a container or cache; an attribute or variable is left as it is."""
+    """Remove tensors from a container or cache; an attribute or variable is not changed."""
     ids = set(map(id, tensors))
     if isinstance(holder, _CACHE):
         holder.cache_clear()
@@ -275,7 +276,7 @@ def _forget(holder: Any, tensors: list[Any], name: str) -> Holder:
 
 
 def _is_namespace(holder: dict[Any, Any]) -> bool:
-    """Say whether a dict has the names of a module or the attributes of an object."""
+    """Return whether a dict is the namespace of a module or of an object."""
     return any(_attributes(owner) is holder for owner in gc.get_referrers(holder))
 
 

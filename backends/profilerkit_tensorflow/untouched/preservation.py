@@ -1,7 +1,7 @@
-"""Handing the user's model back exactly as it came, and the process around it, without copying the model.
+"""Restoring the user's model and the process to exactly their earlier state, without copying the model.
 
-`preserved` notes what every layer, module, tracker, metric and optimizer holds, and the process' state, and puts back
-what changed.
+`preserved` records what every layer, module, tracker, metric and optimizer holds, and the state of the process, and
+restores what changed.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ _CONTAINERS = (list, OrderedDict, dict, set, deque)
 
 @contextmanager
 def preserved(model: Any, variable_values: bool = False) -> Iterator[Any]:
-    """Put back whatever changes of the model's structure and of the process' state, after errors too.
+    """Restore the structure of the model and the state of the process at the end of the block, after errors too.
 
-    With ``variable_values`` every variable gets its value back as well: weights, statistics, states, metrics, the
-    optimizer's. Without, only those do that are not trained and have at most 16 elements: the states of random
+    With ``variable_values`` every variable is restored as well: weights, statistics, states, metrics, those of the
+    optimizer. Without, only variables that are not trained and have at most 16 elements are: the states of random
     generators, and counters. No value is copied: TensorFlow itself copies a variable when it is written to while its
-    value is held elsewhere, so holding the values costs memory only for what is written to.
+    value is referenced elsewhere, so keeping the values takes memory only for variables that are written to.
 
-    Not handed back, since nothing can set it: the state of random operators with a seed of their own inside a
+    Not restored, since nothing can set them: the state of random operators with a seed of their own inside a
     ``tf.function``, and lookup tables. One model is profiled at a time in a process: another thread waits here.
 
-    Yields a `LeftBehind`, which says afterwards what else held tensors that were made while the model was traced: those
-    are taken out of containers and caches, and where that cannot be done a warning says so.
+    Yields a `LeftBehind`, which afterwards has what else held tensors that were made while the model was traced. They
+    are removed from containers and caches; a warning names what they cannot be removed from.
 
     Raises `TracingError` while a graph is built or gradients are recorded.
     """
@@ -69,23 +69,23 @@ def preserved(model: Any, variable_values: bool = False) -> Iterator[Any]:
 
 
 class LeftBehind:
-    """What held tensors of a trace, when the model had come back; see `escapes`."""
+    """What held tensors of a trace after the model was restored."""
 
     def __init__(self) -> None:
         self.tensors: tuple[Holder, ...] = ()
 
     @property
     def still(self) -> list[str]:
-        """Those that still do, since what they held before is not known."""
+        """The names of those that still do, since what they held before is not known."""
         return [holder.name for holder in self.tensors if not holder.emptied]
 
     @property
     def names(self) -> str:
-        """All of them, in words."""
+        """The names of all of them, in words."""
         return ", ".join(holder.name for holder in self.tensors)
 
     def warning(self) -> str:
-        """Say what still holds such tensors, and what to do about it."""
+        """Return the warning: what still holds such tensors, and what to do about it."""
         return (
             f"the model has put tensors that it made while it was traced into {', '.join(self.still)}; they have no "
             "values, and what was there before is not known: set it anew before the model is called, or keep "
@@ -113,7 +113,7 @@ def _values(variables: list[Any], all_of_them: bool) -> list[tuple[Any, Any]]:
 
 
 def _write_back(values: list[tuple[Any, Any]]) -> None:
-    """Give variables their values back: no copy either, the variable takes over what was held."""
+    """Restore the values of variables, without a copy: the variable takes over the kept value."""
     with tf.init_scope():
         for handle, value in values:
             gen_resource_variable_ops.assign_variable_op(handle, value)
@@ -134,7 +134,7 @@ def _restore(reached: HeldState) -> None:
 
 
 def _refill(reached: HeldState) -> None:
-    """Give the containers their contents back."""
+    """Restore the contents of the containers."""
     for emptied in reached.empty:
         base = _base(emptied)
         if base.__len__(emptied):
@@ -154,7 +154,7 @@ def _refill(reached: HeldState) -> None:
 
 
 def _restore_attributes(reached: HeldState) -> None:
-    """Put back what is set by name: slots, and the attributes of the user's own classes."""
+    """Restore what is set by name: slots, globals, and the attributes of the user's classes."""
     for value, slots in reached.slotted:
         _restore_slots(value, slots)
     for binding in reached.globals:
@@ -183,14 +183,14 @@ def _same(current: dict[Any, Any], keys: tuple[Any, ...], values: tuple[Any, ...
 
 
 def _refill_dict(container: dict[Any, Any], keys: tuple[Any, ...], values: tuple[Any, ...]) -> None:
-    """Give a dict its content back, by the methods of its base class: a subclass may refuse, or do more."""
+    """Restore the content of a dict, by the methods of its base class: a subclass may refuse, or do more."""
     now_keys, now_values = contents(container)
     if len(now_keys) == len(keys) and all(map(is_, now_keys, keys)) and all(map(is_, now_values, values)):
         return
     base = _base(container)
     base.clear(container)
     for key, value in zip(keys, values, strict=True):
-        if not (isinstance(key, weakref.ref) and key() is None):  # its object died in between
+        if not (isinstance(key, weakref.ref) and key() is None):  # its object was deleted in between
             base.__setitem__(container, key, value)
 
 
@@ -202,7 +202,7 @@ def _refill_sequence(container: Any, items: tuple[Any, ...]) -> None:
 
 
 def _base(container: Any) -> Any:
-    """Return the built-in class of a container, whose methods do nothing besides."""
+    """Return the built-in class of a container, whose methods have no side effects."""
     return next(kind for kind in _CONTAINERS if isinstance(container, kind))
 
 

@@ -1,6 +1,6 @@
 """The state of the process around a model: random numbers, the counters that name layers, the settings of Keras.
 
-Only what is already imported is looked at; nothing is imported to ask.
+Only modules that are already imported are read.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .switches import note_switches
 
 __all__ = ["process_roots", "process_state"]
 
-#: The module attributes that are settings of the process, or objects that hold its state.
+#: The attributes of modules that are settings of the process, or objects that hold its state.
 _SETTINGS: dict[str, tuple[str, ...]] = {
     "tensorflow.python.eager.polymorphic_function.eager_function_run": ("RUN_FUNCTIONS_EAGERLY",),
     "tensorflow.python.data.ops.debug_mode": ("DEBUG_MODE",),
@@ -41,7 +41,7 @@ _SETTINGS: dict[str, tuple[str, ...]] = {
 
 
 def process_roots() -> list[Any]:
-    """Return the objects that hold the state of Keras and TensorFlow, to be handed back as a model is."""
+    """Return the objects that hold the state of Keras and TensorFlow, which are restored as a model is."""
     return [value for _, _, value in _attributes()]
 
 
@@ -54,7 +54,7 @@ def _attributes() -> Iterator[tuple[Any, str, Any]]:
 
 
 def process_state() -> Callable[[], None]:
-    """Note the settings and the random numbers of the process, and return what puts them back."""
+    """Record the settings and random states of the process, and return a function that restores them."""
     numpy = sys.modules.get("numpy")
     python_rng, numpy_rng = random.getstate(), numpy.random.get_state() if numpy else None
     settings = list(_attributes())
@@ -75,11 +75,11 @@ def process_state() -> Callable[[], None]:
 
 
 def _context_state() -> Callable[[], None]:
-    """Note TensorFlow's global seed, the generator of the operators' seeds, and the default device.
+    """Record TensorFlow's global seed, the generator of the operators' seeds, and the default device.
 
-    Inside, another global seed holds. The kernel of a random operator is cached by its two seeds and goes on counting
-    from call to call, which nothing can set back: under another seed the user's kernels are not touched. Clearing the
-    cache instead would start them over. From a seed that the user set follows always the same other one.
+    Until they are restored, another global seed is set. The kernel of a random operator is cached by its two seeds and
+    counts its calls, and nothing can reset that count: under another seed the user's kernels are not used. Clearing
+    the cache instead would restart them. The other seed is a function of the one that the user has set.
     """
     context = eager.context()
     seed, generator = context._seed, getattr(context, "_rng", None)

@@ -1,4 +1,4 @@
-"""Settings of TensorFlow and numpy that a model's call can leave changed: how each is read, and how it is set."""
+"""Settings of TensorFlow and numpy that a call of a model can change: how each is read, and how it is set."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _SWITCHES: tuple[_Switch, ...] = (
 
 
 def note_switches() -> Callable[[], None]:
-    """Note all settings, and return what sets back those that have changed."""
+    """Record all settings, and return a function that restores those that have changed."""
     noted = [(switch, switch.read()) for switch in _SWITCHES]
 
     def restore() -> None:

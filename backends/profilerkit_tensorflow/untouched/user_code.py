@@ -1,7 +1,7 @@
-"""What the user's own functions keep outside of the model: the globals that their code names.
+"""The state that the user's functions keep outside of the model: the globals that their code names.
 
-Only the names in the code are looked up, never all globals of a module. Objects and classes are followed where they are
-the user's own: those of an installed package are that package's to keep.
+Only the names in the code are looked up, never all globals of a module. Objects and classes are followed if they are
+the user's; those of an installed package are not restored.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from profilerkit.process.cached import once_for_each
 
 __all__ = ["MISSING", "GlobalBinding", "assigned_globals", "functions_of", "is_users_own", "named_globals"]
 
-#: Stands for a name that is not there.
+#: The value of a name that is not bound.
 MISSING: Any = object()
 _PACKAGE_FOLDERS = ("site-packages", "dist-packages")
 _STATEFUL_TYPES = (
@@ -39,14 +39,14 @@ _STATEFUL_TYPES = (
 
 
 class GlobalBinding(NamedTuple):
-    """A name that code assigns to in a module, and what it was bound to."""
+    """A global that code assigns to, and its value."""
 
     module: dict[str, Any]
     name: str
     value: Any
 
     def restore(self) -> None:
-        """Bind the name to what it was bound to; remove it where it was not there."""
+        """Restore the value of the name; delete the name if it was not bound."""
         if self.value is MISSING:
             self.module.pop(self.name, None)
         elif self.module.get(self.name, MISSING) is not self.value:
@@ -71,7 +71,7 @@ def functions_of(cls: type) -> Iterator[types.FunctionType]:
 
 
 def named_globals(function: types.FunctionType) -> Iterable[Any]:
-    """Return what a function's code names among its globals, and in the user's own modules, that may hold state."""
+    """Return the globals, and the content of the user's modules, that a function's code names and may hold state."""
     names, scope = _names(function.__code__), function.__globals__
     for name in names.read | names.written:
         value = scope.get(name)
@@ -83,7 +83,7 @@ def named_globals(function: types.FunctionType) -> Iterable[Any]:
 
 
 def assigned_globals(function: types.FunctionType) -> Iterator[GlobalBinding]:
-    """Yield the globals that a function's code assigns to, with what they are bound to now."""
+    """Yield the globals that a function's code assigns to, with their present values."""
     scope = function.__globals__
     for name in _names(function.__code__).written:
         yield GlobalBinding(scope, name, scope.get(name, MISSING))
@@ -98,7 +98,7 @@ def _may_hold(value: Any) -> bool:
 
 @once_for_each
 def _names(code: types.CodeType) -> _Names:
-    """Return the globals that code reads and those it assigns to, and the attributes it reads; of code in it too."""
+    """Return the globals that code reads and assigns to, and the attributes it reads; nested functions included."""
     read, written, attributes = set(), set(), set()
     for step in dis.get_instructions(code):
         if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
@@ -116,7 +116,7 @@ def _names(code: types.CodeType) -> _Names:
 
 @functools.lru_cache(maxsize=1000)
 def is_users_own(module: str) -> bool:
-    """Say whether a module is a file of the user's, or what is typed in: neither Python's nor an installed package."""
+    """Return whether a module is a file of the user or ``__main__``: neither of Python nor an installed package."""
     package = module.partition(".")[0]
     if package == "__main__":
         return True
