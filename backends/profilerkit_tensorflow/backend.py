@@ -1,4 +1,4 @@
-"""The TensorFlow backend: `Backend` spelt out for Keras models, modules, functions and saved models."""
+"""The TensorFlow backend: `Backend` for Keras models, modules, functions and saved models."""
 
 from __future__ import annotations
 
@@ -78,20 +78,20 @@ class TFBackend(
     shares_costs: ClassVar[bool] = True
 
     def __init__(self) -> None:
-        #: The program of the last trace, for as long as somebody keeps the trace: timing need not trace again.
+        #: The program of the last trace, while that trace is in use: timing need not trace the model again.
         self._program: weakref.ref[Program] | None = None
 
     def opened(self, model: Any, trust: bool = False) -> Any:
-        """Return the model of a ``.keras`` or ``.h5`` file, or of a saved model's folder, that a path leads to.
+        """Return the model at the path of a ``.keras`` or ``.h5`` file, or of the folder of a saved model.
 
-        One that may run code of its own is loaded with ``trust`` alone.
+        A file that may run code of its own is only loaded with ``trust``.
         """
         return opened(model, trust)
 
     def accepts(self, model: Any) -> bool:
-        """Say whether the model is one of TensorFlow's, or a callable over its tensors.
+        """Return whether the model is one of TensorFlow, or a callable over its tensors.
 
-        Raises `BackendNotFoundError` for a Keras model on a framework that no backend is there for.
+        Raises `BackendNotFoundError` for a Keras model on a framework without a backend.
         """
         if any(base.__module__.partition(".")[0] == "torch" for base in type(model).__mro__):
             return False  # a torch module is a callable too
@@ -102,7 +102,7 @@ class TFBackend(
         return devices.resolve_device(model, device)
 
     def is_tensor(self, value: Any) -> bool:
-        """Say whether a value is a tensor or variable of TensorFlow's."""
+        """Return whether a value is a tensor or variable of TensorFlow."""
         return data.is_tensor(value)
 
     def as_tensor(self, value: Any) -> Any:
@@ -123,7 +123,7 @@ class TFBackend(
         return None if declared is None else made_from(declared, batch_size, self.random_tensor)
 
     def fit_inputs(self, model: Any, inputs: ModelInputs) -> ModelInputs:
-        """Return the inputs with the channels last where a Keras model says that it takes them so."""
+        """Return the inputs with the channels last if a Keras model declares them so."""
         return layouts.fitted(model, inputs)
 
     def model_name(self, model: Any) -> str:
@@ -141,7 +141,7 @@ class TFBackend(
         return zero_weights(model)
 
     def trace(self, model: Any, inputs: ModelInputs | None) -> ModelTrace:
-        """Trace the model as a graph of its own, or for real where it cannot be."""
+        """Trace the model as a separate graph, or by an eager run if it cannot be traced."""
         trace = trace_model(model, None if inputs is None else _as_tensors(inputs))
         self._program = weakref.ref(trace.program) if trace.program is not None else None
         return trace
@@ -151,14 +151,14 @@ class TFBackend(
         return trace_model(model, _as_tensors(inputs), training=True)
 
     def run(self, model: Any, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> AbstractContextManager[Run]:
-        """Return a context that yields a run: a forward pass, or a training step; to be compiled is to run by XLA."""
+        """Return a context that yields a run: a forward pass, or a training step; with ``compile`` in mode "xla"."""
         mode = self.mode(options)
         earlier = self._program() if self._program is not None else None
         where = None if options.device is None else devices.resolve_device(model, options.device)
         return running(model, _as_tensors(inputs), where, mode, earlier, options.training)
 
     def mode(self, options: RunOptions = AS_IT_IS) -> str:
-        """Return the execution mode that the options lead to: to be compiled is to run by XLA."""
+        """Return the execution mode that the options lead to: with ``compile`` in mode "xla"."""
         usual = super().mode(RunOptions(mode=options.mode))
         require_offered(options)
         return "xla" if "compile" in options.given else usual
@@ -182,18 +182,18 @@ class TFBackend(
         backward: bool = True,
         export: str | PathLike[str] | None = None,
     ) -> OperatorTimes:
-        """Return the time of each operator in each layer, as TensorFlow's profiler has it."""
+        """Return the time of each operator in each layer, measured by TensorFlow's profiler."""
         where = None if device is None else devices.resolve_device(model, device)
         return times_of_operators(model, _as_tensors(inputs), where, passes, backward, export)
 
     def evaluate(self, model: Any, call: Callable[[], T], device: DeviceLike = None) -> T:
-        """Return ``call()``, made on the device, with the model handed back as it was."""
+        """Return ``call()``, made on the device; the model is restored."""
         target = devices.resolve_device(model, device)
         with preserved(model, variable_values=True), tf.device(target):
             return call()
 
     def preserved(self, model: Any) -> AbstractContextManager[None]:
-        """Hand the model and the process back as they came."""
+        """Return a context at whose end the model and the process are restored."""
         return preserved(model)
 
     def apart(self) -> AbstractContextManager[None]:
@@ -203,7 +203,7 @@ class TFBackend(
 
     def add_costs(self, costs: Mapping[Any, Callable[..., Any]]) -> None:
         """Register formulas for operator types and for classes of layers; all of them or none."""
-        with scoped_costs():  # a rehearsal, whose errors leave no trace
+        with scoped_costs():  # a trial: an error leaves nothing registered
             _register(costs)
         _register(costs)
 
@@ -214,7 +214,7 @@ class TFBackend(
     def environment(self) -> Mapping[str, str]:
         """Return TensorFlow's and Keras' versions and threads, and the accelerators it sees.
 
-        0 threads mean that TensorFlow takes as many as there are cores.
+        0 threads mean as many as there are cores.
         """
         facts = {
             "tensorflow": tf.__version__,
@@ -230,7 +230,7 @@ class TFBackend(
 
 
 def _as_tensors(inputs: ModelInputs) -> ModelInputs:
-    """Return inputs as tensors; where nothing can be profiled that is said before one is made in the caller's graph."""
+    """Return inputs as tensors; a context that forbids profiling raises before any is made in the caller's graph."""
     require_plain_context()
     return inputs.map(data.as_tensor)
 

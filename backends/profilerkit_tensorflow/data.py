@@ -20,7 +20,7 @@ __all__ = [
     "with_batch_size",
 ]
 
-#: Data sets that hand on the batches of the data set before them, in TensorFlow's own names.
+#: Data sets that return the batches of the data set before them unchanged, by the names of TensorFlow's classes.
 _SAME_BATCHES = ("Cache", "Options", "Prefetch", "Repeat", "Shuffle", "Skip", "Take")
 
 
@@ -28,7 +28,7 @@ class TFForwardPass(ForwardPass):
     """Takes a batch apart into the model's inputs and the targets; numpy arrays and torch tensors become tensors.
 
     With the usual pattern ``(0, '_')`` a batch of three is Keras' ``(inputs, targets, sample_weight)``. The weights are
-    left out: every sample counts alike, as it does for a metric that Keras is given as ``metrics=``.
+    left out: every sample counts the same, as for a metric that is given to Keras as ``metrics=``.
     """
 
     def extract_model_inputs(self, batch: Any) -> Any:
@@ -48,7 +48,7 @@ class TFDataLoader(DataLoader):
     """Wraps a batched ``tf.data.Dataset``, a ``keras.utils.PyDataset``, or any iterable of batches.
 
     The batches of other iterables may hold numpy arrays or torch tensors: a list of batches, a torch ``DataLoader``.
-    Raises `InputError` for what gives single samples, or is one pair of arrays that nobody has cut into batches.
+    Raises `InputError` for a data set of single samples, and for one pair of arrays that is not cut into batches.
     """
 
     def __init__(self, native: Iterable[Any], forward_pass: ForwardPass | None = None) -> None:
@@ -58,17 +58,17 @@ class TFDataLoader(DataLoader):
                 "a tuple of arrays is a whole data set, not an iterable of batches; give "
                 "tf.data.Dataset.from_tensor_slices((inputs, targets)).batch(32)"
             )
-        if isinstance(native, tf.data.Dataset) and not _own_extraction(self.forward_pass):
+        if isinstance(native, tf.data.Dataset) and not _is_customized(self.forward_pass):
             _require_batches(native)
 
     def __iter__(self) -> Iterator[Any]:
         native: Any = self.native_dl
         if hasattr(native, "__iter__"):
             return super().__iter__()
-        return (native[index] for index in range(len(self)))  # indexing such a one need not end by itself
+        return (native[index] for index in range(len(self)))  # indexing need not raise IndexError at the end
 
     def __len__(self) -> int:
-        """Return the number of batches; raises TypeError where it is not known, or there is no end."""
+        """Return the number of batches; raises TypeError if it is not known or infinite."""
         native: Any = self.native_dl
         if isinstance(native, tf.data.Dataset):
             count = int(native.cardinality())
@@ -85,7 +85,7 @@ class TFDataLoader(DataLoader):
 
     @property
     def endless(self) -> bool:
-        """Whether the native loader says that its batches never end, as ``dataset.repeat()`` does."""
+        """Whether the native loader declares that its batches never end, as ``dataset.repeat()`` does."""
         native: Any = self.native_dl
         if isinstance(native, tf.data.Dataset):
             return bool(native.cardinality() == tf.data.INFINITE_CARDINALITY)
@@ -93,7 +93,7 @@ class TFDataLoader(DataLoader):
 
     @property
     def batch_size(self) -> int | None:
-        """The batch size the native loader has, or None where it does not say."""
+        """The batch size that the native loader declares, else None."""
         if not isinstance(self.native_dl, tf.data.Dataset):
             return super().batch_size
         lengths = {shape[0] for shape in _shapes(self.native_dl) if shape.rank}
@@ -102,12 +102,12 @@ class TFDataLoader(DataLoader):
 
 
 def is_tensor(value: Any) -> bool:
-    """Say whether a value is a tensor, ragged, sparse or a variable too."""
+    """Return whether a value is a tensor (also a ragged or sparse one) or a variable."""
     return isinstance(value, _keras_variables()) or bool(tf.is_tensor(value))
 
 
 def as_tensor(value: Any) -> Any:
-    """Return a tensor for a numpy array or a torch tensor, of the same dtype; anything else as it is.
+    """Return a tensor of the same dtype for a numpy array or a torch tensor; other values unchanged.
 
     A float64 array stays float64: Keras casts it to what the model computes in, a plain function does not.
     """
@@ -134,7 +134,7 @@ def random_tensor(spec: TensorSpec, batch_size: int) -> tf.Tensor:
         half = tf.constant(0.5, dtype.real_dtype)
         return tf.complex(parts[0] * tf.sqrt(half), parts[1] * tf.sqrt(half))
     if dtype.is_floating:
-        working = dtype if dtype.size > 1 else tf.float32  # the generator knows no 8-bit floats
+        working = dtype if dtype.size > 1 else tf.float32  # the generator has no 8-bit floats
         return tf.cast(tf.random.stateless_normal(shape, seed=(0, 0), dtype=working), dtype)
     return tf.zeros(shape, dtype)
 
@@ -164,19 +164,19 @@ def _dtype_named(name: str) -> tf.DType:
 
 
 def _is_array(value: Any) -> bool:
-    """Say whether a value is a tensor, a numpy array or a torch tensor; no framework is imported to find out."""
+    """Return whether a value is a tensor, a numpy array or a torch tensor; no framework is imported for it."""
     named = (("numpy", "ndarray"), ("torch", "Tensor"))
     foreign = [getattr(sys.modules.get(package), kind, None) for package, kind in named]
     return isinstance(value, tuple(kind for kind in foreign if isinstance(kind, type))) or is_tensor(value)
 
 
 def _keras_variables() -> tuple[type, ...]:
-    """Return the class of Keras 3's variables, which are no variables of TensorFlow's; none where nobody uses Keras."""
+    """Return the class of Keras 3's variables, which are no TensorFlow variables; nothing if Keras is not imported."""
     variable = getattr(sys.modules.get("keras"), "Variable", None)
     return (variable,) if isinstance(variable, type) else ()
 
 
-def _own_extraction(forward_pass: ForwardPass) -> bool:
+def _is_customized(forward_pass: ForwardPass) -> bool:
     stock = (ForwardPass.extract_model_inputs, TFForwardPass.extract_model_inputs)
     return type(forward_pass).extract_model_inputs not in stock
 
@@ -188,7 +188,7 @@ def _shapes(dataset: tf.data.Dataset) -> list[tf.TensorShape]:
 
 
 def _require_batches(dataset: tf.data.Dataset) -> None:
-    """Raise `InputError` where the elements cannot be batches: their tensors share no first dimension."""
+    """Raise `InputError` if the elements cannot be batches: their tensors share no first dimension."""
     shapes = [shape for shape in _shapes(dataset) if shape.rank is not None]
     lengths = {shape[0] for shape in shapes if shape.rank and shape[0] is not None}
     if len(lengths) > 1 or any(shape.rank == 0 for shape in shapes):
@@ -200,7 +200,7 @@ def _require_batches(dataset: tf.data.Dataset) -> None:
 
 
 def _declared_batch_size(dataset: Any) -> int | None:
-    """Return what ``.batch()`` was called with, where only data sets that keep the batches whole come after it."""
+    """Return the argument of ``.batch()``, if the data sets after it leave the batches unchanged."""
     while dataset is not None:
         declared = getattr(dataset, "_batch_size", None)
         if declared is not None:

@@ -1,8 +1,8 @@
 """Evaluation functions for classifiers and losses, over a loader.
 
-Each takes the model and a loader. The model runs in inference mode, in a loop of our own (``model.evaluate`` and
-``compile`` would change it), and comes back as it was; what is right and wrong is decided in
-`profilerkit_metrics.scoring`, for every framework alike.
+Each takes the model and a loader. The model runs in inference mode, in a separate loop (``model.evaluate`` and
+``compile`` would change it), and is restored afterwards; `profilerkit_metrics.scoring` computes the scores, for every
+framework alike.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = ["EvalLossFunction", "get_accuracy", "get_missclass", "get_topk"]
 def scored_batches(
     model: Any, data_loader: Iterable[Any], device: DeviceLike = None, transform: Transform | None = None
 ) -> Iterator[Iterable[ScoredBatch]]:
-    """Run the model over a loader in inference mode, and hand it back as it was."""
+    """Yield the scored batches of a loader, on which the model runs in inference mode; restore the model."""
     with preserved(model, variable_values=True):
         yield _scored_batches(CompiledCall(model), data_loader, device, transform)
 
@@ -121,7 +121,7 @@ def _outputs(
 
 
 def _scores(output: Any) -> tf.Tensor:
-    """Return the one tensor of scores: the output, or the only entry of a dict or list that a saved model gives."""
+    """Return the one tensor of scores: the output, or the only entry of a dict or list, as saved models return it."""
     entries = list(output.values()) if isinstance(output, Mapping) else output
     if isinstance(entries, (list, tuple)):
         if len(entries) != 1:
@@ -138,7 +138,7 @@ def _scores(output: Any) -> tf.Tensor:
 
 
 def _takes_target_first(loss_fn: Callable[..., Any]) -> bool:
-    """Say whether a loss has Keras' order of arguments: (y_true, y_pred)."""
+    """Return whether a loss has Keras' order of arguments: (y_true, y_pred)."""
     for package in ("keras", "tf_keras"):
         losses = getattr(sys.modules.get(package), "losses", None)
         if losses is not None and isinstance(loss_fn, losses.Loss):
@@ -155,7 +155,7 @@ def _mean(value: Any) -> float:
 
 
 def _first_dimension(candidates: Iterable[Any]) -> int:
-    """Return the length of the first tensor that has one: of the target, or of an input; 1 where none has."""
+    """Return the length of the first tensor that has one: of the target, or of an input; 1 if none has."""
     return next((int(value.shape[0]) for value in candidates if is_tensor(value) and len(value.shape)), 1)
 
 

@@ -17,10 +17,10 @@ __all__ = ["opened"]
 
 
 def opened(model: Any, trust: bool = False) -> Any:
-    """Return the model that a path leads to; anything else as it is.
+    """Return the model at a path; a value that is no path is returned unchanged.
 
-    Raises `InputError` for a path where no model of TensorFlow's or Keras' is, and for one that may run code of the
-    file's own: with ``trust`` it is loaded.
+    Raises `InputError` for a path without a model of TensorFlow or Keras, and, unless ``trust`` is True, for a file
+    that may run code of its own.
     """
     if not isinstance(model, (str, os.PathLike)):
         return model

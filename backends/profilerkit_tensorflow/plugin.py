@@ -16,7 +16,7 @@ MINIMUM = (2, 16)
 
 
 def load() -> Backend:
-    """Import TensorFlow and return the backend; raises ImportError where it is missing or too old."""
+    """Import TensorFlow and return the backend; raises ImportError if it is missing or too old."""
     import tensorflow as tf
 
     require_version("tensorflow", tf.__version__, MINIMUM)
@@ -57,13 +57,13 @@ def profilerkit_model_loaders() -> list[LoaderInfo]:
 
 
 def is_model_path(spec: str) -> bool:
-    """Say whether a text is the path of a Keras file, which need not exist, or of the folder of a saved model."""
+    """Return whether a text is the path of a Keras file, which need not exist, or of the folder of a saved model."""
     path = Path(spec)
     return path.suffix in (".keras", ".h5", ".hdf5") or (path / "saved_model.pb").is_file()
 
 
 def load_path(spec: str, trust: bool = False) -> Any:
-    """Return the model of a Keras file or of a saved model's folder; one that may run its own code with ``trust``."""
+    """Return the model of a Keras file or of a saved model's folder; ``trust`` allows files that run code."""
     from profilerkit.plugging.offers import backend_named
 
     backend: Any = backend_named("tensorflow")
@@ -71,14 +71,14 @@ def load_path(spec: str, trust: bool = False) -> Any:
 
 
 def is_application(spec: str) -> bool:
-    """Say whether a text is ``keras:NAME``."""
+    """Return whether a text is ``keras:NAME``."""
     return spec.startswith("keras:") and len(spec) > len("keras:")
 
 
 def load_application(spec: str) -> Any:
     """Return the model of that name in ``keras.applications``, without weights.
 
-    Raises `InputError` for a name that there is not, and where Keras cannot be imported.
+    Raises `InputError` for an unknown name, and if Keras cannot be imported.
     """
     name = spec.partition(":")[2]
     try:

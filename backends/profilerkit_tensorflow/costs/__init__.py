@@ -17,7 +17,7 @@ from .registry import (
     scoped_costs,
 )
 
-#: The families of operators, each a module of adapters: found, not listed.
+#: The families of operators, each a module of adapters.
 FAMILIES = tuple(
     import_module(f"{__name__}.{module.name}")
     for module in sorted(pkgutil.iter_modules(__path__), key=lambda module: module.name)

@@ -1,6 +1,6 @@
 """Activations, softmax and their gradients: which operator goes to which formula.
 
-Attention is made of products and a softmax here, and counts as these.
+Attention is several operators in TensorFlow, products and a softmax, and each of these counts.
 """
 
 from __future__ import annotations

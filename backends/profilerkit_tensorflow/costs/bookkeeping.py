@@ -1,4 +1,4 @@
-"""Variables, lists of tensors, control flow, devices: operators that keep a graph going and do no arithmetic."""
+"""Variables, lists of tensors, control flow, devices: operators that a graph needs and that do no arithmetic."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Reading, parsing and queueing data, strings, hash tables, sparse and ragged tensors: no arithmetic on floats.
 
-Making a dataset runs none of its functions. What reduces one (``ReduceDataset``) runs them, and is not known.
+Making a dataset runs none of its functions. An operator that reduces a dataset (``ReduceDataset``) runs them, and is
+not counted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Element-wise operators that are no activations: which elementary function, or which formula, each of them is."""
+"""Element-wise operators that are no activations: the elementary function or formula of each."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from profilerkit.costs import elementwise
 
 from .registry import Cost, OpCall, UnknownShapeError, register_elementwise, register_op_cost, register_op_costs
 
-#: Operators, by the constant of the convention that each of them is.
+#: Operators, by the constant of the convention that is their cost for each element.
 _FUNCTIONS = {
     "ADD": "BiasAdd BiasAddV1",
     "MULTIPLY": "MulNoNan",
@@ -39,7 +39,7 @@ register_elementwise(elementwise.reciprocal_gradient, "ReciprocalGrad", "InvGrad
 
 
 def _is_constant(call: OpCall, index: int, number: int) -> bool:
-    """Say whether an input is that number, known before the model runs; bigger constants are not looked at."""
+    """Return whether an input is known to be that single number; larger constants are not read."""
     try:
         single = call.inputs[index].numel == 1
     except UnknownShapeError:
@@ -53,9 +53,9 @@ def _register_unless_neutral(constant: str, neutral: int, operands: tuple[int, .
 
     @register_op_costs(*names)
     def formula(call: OpCall) -> Cost:
-        """One operation for each output element, and none where an operand is known to leave the other as it is.
+        """One operation for each output element; none if an operand is known to be the neutral element.
 
-        TensorFlow writes ``silu`` as ``x * sigmoid(1.0 * x)``, and takes such products out before it runs a graph.
+        TensorFlow writes ``silu`` as ``x * sigmoid(1.0 * x)``, and removes such products before it runs a graph.
         """
         if not call.has_floats or any(_is_constant(call, operand, neutral) for operand in operands):
             return Cost(0, 0)

@@ -1,4 +1,4 @@
-"""Products fused with what follows them, as TensorFlow's graph optimiser leaves them."""
+"""Products that TensorFlow's graph optimizer has fused with the operators after them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .convolution import conv, depthwise_conv
 from .matmul import batch_matmul, matrix_product
 from .registry import Cost, OpCall, UnknownCostError, register_op_cost
 
-#: The formula of what is fused, by the number of output elements.
+#: The formulas of the fused operators, over the number of output elements.
 _FUSED: dict[str, Callable[[int], Cost]] = {
     "BiasAdd": elementwise.elementary("ADD"),
     "Add": elementwise.elementary("ADD"),
@@ -47,7 +47,7 @@ _NAMES: dict[str, Callable[[OpCall], Cost]] = {
 def _register(name: str, product: Callable[[OpCall], Cost]) -> None:
     @register_op_cost(name)
     def fused(call: OpCall) -> Cost:
-        """The product, and what the attribute ``fused_ops`` names, for each output element."""
+        """The product, and the operators in the attribute ``fused_ops`` for each output element."""
         formulas = [_FUSED.get(operator) for operator in call.attribute("fused_ops")]
         cost = product(call)
         for formula in formulas:

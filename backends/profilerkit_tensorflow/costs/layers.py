@@ -1,4 +1,4 @@
-"""Keras' layers that are spelt out with other operators than the convention counts: the core has their formulas."""
+"""Keras layers whose operators are others than the convention counts: the core has their formulas."""
 
 from __future__ import annotations
 

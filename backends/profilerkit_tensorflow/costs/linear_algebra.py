@@ -1,6 +1,6 @@
 """Decompositions and solutions: which operator goes to which formula.
 
-What has no count in the book (iterations to a tolerance, matrix functions) is not known.
+Operators without a textbook count (iterations to a tolerance, matrix functions) are not counted.
 """
 
 from __future__ import annotations

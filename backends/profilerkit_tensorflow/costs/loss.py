@@ -1,4 +1,4 @@
-"""Losses that are one operator; the others are spelt out in TensorFlow, and count as what they are made of."""
+"""Losses that are one operator; the others are several operators in TensorFlow, and each of these counts."""
 
 from __future__ import annotations
 

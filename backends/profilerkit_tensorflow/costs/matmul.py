@@ -47,7 +47,7 @@ def einsum(call: OpCall) -> Cost:
 
 
 def _sized(sizes: dict[str, int], term: str, shape: Shape) -> list[str]:
-    """Note the size of each label of a term; those under an ellipsis are called by their place from the right."""
+    """Note the size of each label of a term; those under an ellipsis are numbered from the right."""
     before, ellipsis, after = term.partition("...")
     covered = len(shape) - len(before) - len(after) if ellipsis else 0
     labels = [*before, *(f"...{position}" for position in range(covered, 0, -1)), *after]

@@ -25,7 +25,7 @@ def _slots(rule: Callable[..., Cost], **options: Any) -> Rule:
     return lambda call, elements: rule(elements, updates=call.attribute("update_slots") is not False, **options)
 
 
-#: The operator's name after "Apply", the place of the gradient among its inputs, and the rule.
+#: The operator's name after "Apply", the index of the gradient among its inputs, and the rule.
 _RULES: dict[str, tuple[int, Rule]] = {
     "GradientDescent": (2, _plain(optimizers.sgd)),
     "ProximalGradientDescent": (4, _plain(optimizers.proximal_sgd)),
@@ -53,7 +53,7 @@ _RESOURCE_ONLY = ("AdamWithAmsgrad", "KerasMomentum")
 def _register(name: str, gradient: int, rule: Rule) -> None:
     @register_op_cost(name)
     def update(call: OpCall) -> Cost:
-        """Return the cost of the rule for each element of the gradient, of rows that it names if sparse."""
+        """Return the cost of the rule for each element of the gradient; of a sparse one, of its rows."""
         return rule(call, call.inputs[gradient].numel)
 
 

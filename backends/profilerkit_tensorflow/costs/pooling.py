@@ -47,7 +47,7 @@ def pool_by_value(call: OpCall) -> Cost:
 
 @register_op_costs("FractionalAvgPool", "FractionalMaxPool")
 def fractional_pool(call: OpCall) -> Cost:
-    """One comparison or addition for each element of each window; without overlap they share the input out."""
+    """One comparison or addition for each element of each window; without overlap the windows partition the input."""
     cover = call.inputs[0].numel
     if call.attribute("overlapping"):  # each window takes the next one's first row and column
         (_, height, width, _), (_, rows, columns, _) = call.inputs[0], call.outputs[0]

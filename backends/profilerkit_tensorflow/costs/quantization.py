@@ -1,7 +1,7 @@
-"""Quantized products, going to quantized integers and back.
+"""Quantized products, and conversions to and from quantized integers.
 
-The multiply-accumulates of products over integers count as those over floats. What follows them (bias, ReLU,
-requantizing) is work on integers: none.
+The multiply-accumulates of products over integers count as those over floats. The operations after them (bias,
+ReLU, requantization) are on integers and count nothing.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def uniform_convolution(call: OpCall) -> Cost:
 def _register_elements(formula: Callable[[int], Cost], *names: str) -> None:
     @register_op_costs(*names)
     def elements(call: OpCall) -> Cost:
-        """Return the cost for each element; the dtypes of quantized outputs are no floats, but the work on them is."""
+        """Return the cost for each element: the arithmetic is on floats, although the quantized dtypes are not."""
         return formula(call.outputs[0].numel)
 
 
@@ -84,7 +84,7 @@ def _register_elements(formula: Callable[[int], Cost], *names: str) -> None:
     "QuantizeAndDequantize", "QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3", "QuantizeAndDequantizeV4"
 )
 def quantize_and_dequantize(call: OpCall) -> Cost:
-    """Return the cost of going there and back, and of finding the range where it is not given."""
+    """Return the cost of quantizing and dequantizing, and of finding the range if it is not an argument."""
     return quantization.fake_quantize(call.outputs[0].numel, finds_range=call.attribute("range_given") is False)
 
 

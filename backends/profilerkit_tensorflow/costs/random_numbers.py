@@ -1,4 +1,4 @@
-"""Random numbers: drawing them is free, what a model does with them is not."""
+"""Random numbers: drawing them costs nothing, arithmetic on them does."""
 
 from __future__ import annotations
 

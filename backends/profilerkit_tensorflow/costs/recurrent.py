@@ -1,4 +1,4 @@
-"""Recurrent layers that are one operator; loops over steps count as what their bodies are made of."""
+"""Recurrent layers that are one operator; in loops over steps, the operators of the body count."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def cudnn_rnn(call: OpCall) -> Cost:
 
 @register_op_costs("CudnnRNNBackprop", "CudnnRNNBackpropV2", "CudnnRNNBackpropV3")
 def cudnn_rnn_gradient(call: OpCall) -> Cost:
-    """As much as the forward pass for the inputs' gradients, and again for the weights'."""
+    """Twice the forward pass: once for the gradients of the inputs, once for those of the weights."""
     return cudnn_rnn(call).times(2)
 
 
@@ -48,7 +48,7 @@ def block_lstm(call: OpCall) -> Cost:
 
 @register_op_costs("BlockLSTMGrad", "BlockLSTMGradV2")
 def block_lstm_gradient(call: OpCall) -> Cost:
-    """As much as the forward pass for the inputs' gradients, and again for the weights'."""
+    """Twice the forward pass: once for the gradients of the inputs, once for those of the weights."""
     return block_lstm(call).times(2)
 
 

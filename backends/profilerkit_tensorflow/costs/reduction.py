@@ -1,4 +1,4 @@
-"""Reductions, cumulative ones, and sums over the places that indices name: which goes to which formula."""
+"""Reductions, cumulative ones, and scattered sums: which operator goes to which formula."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .registry import Cost, OpCall, Shape, register_op_cost, register_reduction
 def _register_over_axes(name: str, formula: Callable[[int], Cost]) -> None:
     @register_op_cost(name)
     def over_axes(call: OpCall) -> Cost:
-        """Return the cost for each input element; none where no axis is to be reduced.
+        """Return the cost for each input element; none if no axis is reduced.
 
         Gradients of operators that broadcast sum over the axes that were broadcast, often none.
         """
@@ -30,7 +30,7 @@ for _name, _formula in _OVER_AXES:
 
 register_reduction(reduction.total, "BiasAddGrad", "Cumsum")
 register_reduction(reduction.multiplied, "Cumprod")
-register_reduction(reduction.total, "MirrorPadGrad", "TileGrad")  # what was copied adds up
+register_reduction(reduction.total, "MirrorPadGrad", "TileGrad")  # the gradients of copies are summed
 register_reduction(reduction.norm, "L2Loss")
 register_reduction(reduction.log_sum_exp, "CumulativeLogsumexp")
 register_reduction(elementwise.adjust_contrast, "AdjustContrast", "AdjustContrastv2")
@@ -58,13 +58,13 @@ _SCATTERED = """
 def _register_scattering(name: str, updates: int) -> None:
     @register_op_cost(name)
     def scattering(call: OpCall) -> Cost:
-        """One addition, product or comparison for each element that is brought in."""
+        """One addition, product or comparison for each element of the updates."""
         return reduction.scattered(call.inputs[updates].numel if call.has_floats else 0)
 
 
 for _name in _SCATTERED.split():
     _register_scattering(_name, 2)
-_register_scattering("ScatterNd", 1)  # adds up where an index comes twice
+_register_scattering("ScatterNd", 1)  # sums the values of equal indices
 _register_scattering("AssignAdd", 1)
 _register_scattering("AssignSub", 1)
 _register_scattering("AssignAddVariableOp", 1)

@@ -1,8 +1,8 @@
-"""Which formula gives the cost of which operator type or layer.
+"""The formulas of operator types and of layers.
 
 A formula is a pure function of one call of an operator: the static shapes of its inputs and outputs, and its
 attributes. Operators that move or choose data are known zeros, element-wise operators cost the same for each output
-element, reductions for each input element. Whatever is left is reported as not counted, never as zero.
+element, reductions for each input element. Any other operator is reported as not counted, never as zero.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [
 
 F = TypeVar("F", bound="Callable[..., Cost]")
 LayerF = TypeVar("LayerF", bound="Callable[..., Cost | None]")
-#: The cost of an operator by the number of its elements.
+#: A formula over the number of elements.
 PerElements: TypeAlias = Callable[[int], Cost]
 
 _free: set[str] = set()
@@ -45,8 +45,8 @@ _elementwise: dict[str, PerElements] = {}
 _reductions: dict[str, PerElements] = {}
 
 
-def _is_kerass(key: Any) -> bool:
-    """Say whether a layer, by its class or as the name of one, comes with Keras."""
+def _is_of_keras(key: Any) -> bool:
+    """Return whether the key is that of a layer which Keras ships."""
     return isinstance(key, _Layer) and (isinstance(key.layer, str) or _ships(key.layer))
 
 
@@ -62,17 +62,17 @@ class _Layer(NamedTuple):
 
 COSTS = CostRegistry(
     "Keras",
-    shipped=_is_kerass,
+    shipped=_is_of_keras,
     called_with={"operator": (("call",), ()), "layer": (("layer", "inputs", "outputs", "training"), ())},
 )
 
 
 class UnknownShapeError(Exception):
-    """A formula asked for a shape that the graph does not know."""
+    """A formula read a shape that is not known in the graph."""
 
 
 class UnknownCostError(Exception):
-    """A formula met a variant of its operator whose cost it does not know: the call is one that is not counted."""
+    """A formula does not know the cost of this variant of its operator: the call is reported as not counted."""
 
 
 class Shapes(Sequence[Shape]):
@@ -96,18 +96,18 @@ class Shapes(Sequence[Shape]):
 
 @dataclass(frozen=True)
 class OpCall:
-    """One call of an operator, as formulas see it.
+    """One call of an operator: the argument of a formula.
 
     Attributes:
         type: The operator's type: ``"Conv2D"``.
-        inputs: Shapes of its inputs; reading an unknown one makes the call one that is not counted.
+        inputs: Shapes of its inputs; a call whose formula reads an unknown one is reported as not counted.
         outputs: Shapes of its outputs.
         input_dtypes: Names of the inputs' dtypes: ``"float32"``.
         output_dtypes: Names of the outputs' dtypes.
-        attribute: Gives an attribute's value by name: ``call.attribute("data_format")`` is ``"NHWC"`` (a ``str``, never
-            ``bytes``); ``None`` for one that the operator lacks.
-        value: Gives the value of an input by its index, as a numpy array, where it is known before the model runs;
-            ``None`` elsewhere.
+        attribute: Returns the value of an attribute by name: ``call.attribute("data_format")`` is ``"NHWC"`` (a
+            ``str``, never ``bytes``); ``None`` for an attribute that the operator lacks.
+        value: Returns the value of an input by its index, as a numpy array, if it is known before the model runs, else
+            ``None``.
     """
 
     type: str
@@ -120,12 +120,12 @@ class OpCall:
 
     @property
     def has_floats(self) -> bool:
-        """Whether it takes or returns a floating-point or complex tensor: work on integers is no FLOP."""
+        """Whether it takes or returns a floating-point or complex tensor; operations on integers are no FLOPs."""
         return any(map(is_float, (*self.input_dtypes, *self.output_dtypes)))
 
 
 def is_float(dtype: str) -> bool:
-    """Say whether a dtype is a floating-point or complex one; quantised integers are not."""
+    """Return whether a dtype is a floating-point or complex one; quantized integers are not."""
     return dtype.startswith(("float", "bfloat", "half", "double", "complex"))
 
 
@@ -143,9 +143,9 @@ def register_op_cost(op: str, formula: F | None = None, *, override: bool = Fals
     Args:
         op: The operator's type, as graphs spell it: ``"Conv2D"``.
         formula: Called with the `OpCall`; returns a `Cost`. It raises `UnknownCostError` for a variant of the operator
-            that it does not know, and lets `UnknownShapeError` pass. FLOPs without MACs count for calls that take or
-            return a floating-point (or complex) tensor alone: work on integers is none.
-        override: Replace a formula that is there already; without it that raises `RegistrationConflictError`.
+            that it does not know, and lets `UnknownShapeError` pass. FLOPs without MACs count only for calls
+            that take or return a floating-point (or complex) tensor; operations on integers are no FLOPs.
+        override: Replace an existing formula; without it that raises `RegistrationConflictError`.
 
     >>> @register_op_cost("MyAttention")
     ... def attend(call):
@@ -174,8 +174,8 @@ def register_layer_cost(layer_type: Any, formula: LayerF | None = None, *, overr
         layer_type: The class (subclasses do not inherit the formula), or the name of a class that Keras ships:
             ``"BatchNormalization"`` is that of Keras 3 and that of ``tf_keras``.
         formula: Called with the layer, the shapes of its input tensors, those of its outputs, and ``training``;
-            returns a `Cost`, or None where the layer's operators are to be counted after all.
-        override: Replace a formula that is there already, or count a layer that comes with Keras by a formula and not
+            returns a `Cost`, or None if the operators of the layer are to be counted instead.
+        override: Replace an existing formula, or count a layer that comes with Keras by a formula and not
             by its operators; without it either raises `RegistrationConflictError`.
     """
     if not isinstance(layer_type, (type, str)):
@@ -186,22 +186,22 @@ def register_layer_cost(layer_type: Any, formula: LayerF | None = None, *, overr
 
 
 def register_free(*types: str) -> None:
-    """Declare operators that move or choose data and do no floating-point arithmetic."""
+    """Register operators that move or choose data and do no floating-point arithmetic."""
     _free.update(types)
 
 
 def register_elementwise(formula: PerElements, *types: str) -> None:
-    """Declare operators that cost so much by the number of elements of their first output."""
+    """Register operators whose cost is ``formula`` of the number of elements of their first output."""
     _elementwise.update(dict.fromkeys(types, formula))
 
 
 def register_reduction(formula: PerElements, *types: str) -> None:
-    """Declare operators that cost so much by the number of elements of their first input."""
+    """Register operators whose cost is ``formula`` of the number of elements of their first input."""
     _reductions.update(dict.fromkeys(types, formula))
 
 
 def register_op_costs(*types: str) -> Callable[[F], F]:
-    """Give several operators one formula: a decorator."""
+    """Return a decorator that registers one formula for several operators."""
 
     def register(function: F) -> F:
         for op in types:
@@ -213,13 +213,13 @@ def register_op_costs(*types: str) -> Callable[[F], F]:
 
 @contextmanager
 def scoped_costs() -> Iterator[None]:
-    """Forget at the end whatever formulas this context registered inside: for tests, and for trying one out."""
+    """Remove, at the end, the formulas that were registered in this context: for tests and trials."""
     with COSTS.scoped():
         yield
 
 
 def layer_cost(layer: Any) -> Formula | None:
-    """Return the formula for a layer, if its class has one."""
+    """Return the formula of a layer's class; None if it has none."""
     kind = type(layer)
     named = (_Layer(kind.__name__),) if _ships(kind) else ()
     return COSTS.get(_Layer(kind), *named)
@@ -228,7 +228,7 @@ def layer_cost(layer: Any) -> Formula | None:
 def op_cost(call: OpCall) -> Cost | None:
     """Return the cost of one call, or None where it is not known.
 
-    Raises `UnknownShapeError` where the cost follows from a shape that is not known.
+    Raises `UnknownShapeError` if the formula reads a shape that is not known.
     """
     formula = COSTS.get(call.type)
     if formula is None:

@@ -37,7 +37,7 @@ def crop_and_resize(call: OpCall) -> Cost:
 
 @register_op_costs("ImageProjectiveTransformV2", "ImageProjectiveTransformV3")
 def projective_transform(call: OpCall) -> Cost:
-    """Return the cost of finding each pixel's place, and of what each of its channels takes there."""
+    """Return the cost of the position of each output pixel, and of the sample of each of its channels."""
     out = call.outputs[0]
     neighbours = _BILINEAR if call.attribute("interpolation") == "BILINEAR" else 1
     return pooling.projective_transform(Shape(out[:-1]).numel).plus(pooling.resample(out.numel, neighbours))

@@ -1,4 +1,4 @@
-"""How long each layer takes: the model's operators timed in a profiler session, and each given to its layer."""
+"""Seconds of each layer: the model's operators timed in a profiler session, each assigned to its layer."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from ..untouched.preservation import preserved
 
 __all__ = ["layer_times"]
 
-#: Below this part of the time of a pass the kernels that the profiler saw cannot be all that worked.
+#: If recorded kernels ran in a smaller share of the time of a pass, others were not recorded.
 _LEAST_BUSY_SHARE = 0.5
 #: Passes shorter than this are mostly the cost of calling the function.
 _SHORTEST_PASS_SECONDS = 0.01
-#: What says nothing about whether a layer's call is needed: a variable is read also where nothing needs its value.
+#: Operators that do not show whether a layer's call is needed: a variable is read even if nothing needs its value.
 _UNINFORMATIVE = ("ReadVariableOp", "Placeholder", "NoOp", "Const")
 
 
@@ -47,25 +47,25 @@ def layer_times(
     backward: bool = True,
     earlier: Program | None = None,
 ) -> list[LayerTime]:
-    """Return the seconds of each layer's own work in each of several passes, forward and (if wanted) backward.
+    """Return the seconds of each layer's own work in each of several passes, forward and, if ``backward``, backward.
 
-    Forward is the model in inference mode, as `execution_time` has it, whether or not backward is asked for. Backward
-    are the gradients in a training step, those of the sum of the outputs by the trainable variables; what the step
-    takes for its forward pass in training mode, and for that sum, is left out. Each has a profiler session of its own.
+    Forward is the model in inference mode, as for `execution_time`, with or without ``backward``. Backward are the
+    gradients in a training step, those of the sum of the outputs by the trainable variables; the step's forward pass in
+    training mode, and that sum, are left out. Each has a separate profiler session.
 
-    A layer's seconds are those in which its kernels ran; a moment in which several kernels ran is divided among them,
-    so that all layers together never take more than the wall time. What lies between kernels is no layer's. Work that
-    no layer inside claims is the root's, and so is everything of a function or a saved model. A kernel that TensorFlow
-    has made of operators of several layers has its time with the layer whose convolution or product it is; ``missing``
-    says so at the others.
+    A layer's seconds are those in which its kernels ran; time in which several kernels ran is divided among them, so
+    that all layers together never take more than the wall time. Time between kernels belongs to no layer. Operators of
+    no inner layer belong to the root, and so do all of a function or a saved model. A kernel that TensorFlow has fused
+    from operators of several layers belongs to the layer of its convolution or product; ``missing`` of the others has
+    that reason.
 
     Args:
-        model: The model; it gets its variables' values back.
+        model: The model; the values of its variables are restored.
         inputs: What it is called with.
-        device: A device by TensorFlow's name; where the model is unless given.
+        device: A device by TensorFlow's name; the device of the model by default.
         passes: How many, from 1 to 50.
         backward: Whether to time the gradients.
-        earlier: A program of the model that may be at hand, so that it need not be traced again.
+        earlier: An existing program of the model; if it fits, the model is not traced again.
 
     Raises `WithoutValuesError` for a Keras model that is not built, `ProfilerBusyError` where a session of
     TensorFlow's profiler runs in this process, `InputError` for another number of passes, and `ModelFailedError` where
@@ -93,7 +93,7 @@ def layer_times(
 class _Timed:
     """The passes of a program, and where each node belongs; a pass may lack nodes that another has.
 
-    ``compiled`` are the layers that call what XLA compiles, and whether for a gradient.
+    ``compiled`` are the layers that call a function compiled by XLA, and whether for a gradient.
     """
 
     passes: Sequence[PassTimes]
@@ -112,12 +112,12 @@ class _Timed:
         return each
 
     def nodes(self, backward: bool) -> Iterable[Placed]:
-        """Return where the nodes of one direction belong."""
+        """Return the owners of the nodes of one direction."""
         return (node for node in self.placed.values() if node.backward == backward)
 
     @property
     def unseen(self) -> str:
-        """What to say where most of the time went by without a kernel that the profiler saw."""
+        """A note if no recorded kernel ran in most of the time; empty otherwise."""
         wall = sum(times.wall_seconds for times in self.passes)
         busy = sum(times.busy_seconds for times in self.passes)
         if busy >= _LEAST_BUSY_SHARE * wall or wall < _SHORTEST_PASS_SECONDS * len(self.passes):
@@ -156,7 +156,7 @@ def _layer_times(program: Program, forward: _Timed, gradients: _Timed | None, ba
 
 
 def _calls(program: Program, forward: _Timed) -> Counter[str]:
-    """Return how often a pass called each layer: in a loop once a round, in a branch that was not taken never."""
+    """Return how often a pass called each layer: in a loop once for each run, in a branch not taken never."""
     runs = runs_of_bodies(forward.passes[-1], forward.placed)
     live = _Live()
     calls: Counter[str] = Counter()
@@ -195,7 +195,7 @@ def _missing(
 
 
 def _hosts(nodes: Iterable[Placed]) -> dict[str, str]:
-    """Return for each layer whose operators run in others' kernels which layers those are."""
+    """Return, for each layer whose operators run in kernels of other layers, the paths of those layers."""
     hosts: dict[str, set[str]] = {}
     for node in nodes:
         for path in node.merged:
@@ -204,7 +204,7 @@ def _hosts(nodes: Iterable[Placed]) -> dict[str, str]:
 
 
 def _working(program: Program) -> set[str]:
-    """Return the layers that have operators of their own which do any work."""
+    """Return the layers that own operators which do any work."""
     ownership, live = program.calls.ownership, _Live()
     return {
         owner.path
@@ -215,7 +215,7 @@ def _working(program: Program) -> set[str]:
 
 
 class _Live:
-    """Tells what a graph's outputs need from what was traced and is not run, as one step of a Keras RNN is."""
+    """The operators that a graph's outputs need; others were traced but do not run, such as one step of a Keras RNN."""
 
     def __init__(self) -> None:
         self._names: dict[int, set[str]] = {}
@@ -225,7 +225,7 @@ class _Live:
         return [operator for operator in _window(owner) if operator.name in self._of(owner.graph)]
 
     def runs(self, owner: Owner) -> bool:
-        """Say whether a call of a layer is run: of one without operators, whether the call around it is."""
+        """Return whether a call of a layer runs; one without operators runs if the call around it does."""
         operators = _window(owner)
         if not operators:
             return owner.outer is None or owner.outer.graph is None or self.runs(owner.outer)

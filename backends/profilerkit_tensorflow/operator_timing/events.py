@@ -1,12 +1,12 @@
-"""How long each node of a graph takes: one session of TensorFlow's profiler, read back event by event.
+"""Seconds of each node of a graph: one session of TensorFlow's profiler, read event by event.
 
-What the profiler gives, found out with TensorFlow 2.21:
+What the profiler records, as observed with TensorFlow 2.21:
 
 - The executor records one event for each kernel it runs, ``name of the node:type of the operator``, on the line of the
   thread that ran it. The executor's own events (``ExecutorState::Process``, ``FunctionRun``, ``EagerExecute``, ...) lie
   around and between them and are not counted. The threads of a kernel that is parallel in itself record no kernel
   events: the kernel's event lasts until they are done. A kernel that runs others on its own thread
-  (``tf.py_function``, a called function that was not inlined) keeps only what is its own.
+  (``tf.py_function``, a called function that was not inlined) counts without these.
 - Kernels of independent nodes run at the same time on several threads, so that the sum over the nodes can be above the
   wall time. `NodeTime.share_seconds` divides such moments among the kernels; these sums never are above it.
 - A kernel that TensorFlow has found to be cheap is not recorded: one below 8000 cycles (about 3 microseconds) in a
@@ -47,7 +47,7 @@ from profilerkit.process.files import write_bytes
 
 __all__ = ["MAX_PASSES", "NodeTime", "OpTimes", "PassTimes", "op_seconds"]
 
-#: A session is kept in memory whole, at about 20 times the size of the profile: 200 MB for so many of a ResNet50.
+#: A session is kept in memory as a whole, at about 20 times the size of the profile: 200 MB for 50 of a ResNet50.
 MAX_PASSES = 50
 
 _STEP = "profilerkit_pass_"
@@ -59,12 +59,12 @@ _PICOSECOND = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class NodeTime:
-    """What one node took in one pass, over all its runs in it.
+    """The seconds of one node in one pass, over all its runs in it.
 
     Attributes:
         op_type: The operator that ran, which may be a fused one: ``_FusedConv2D``, ``_MklNativeFusedMatMul``.
-        seconds: How long its kernel was under way.
-        share_seconds: The same with each moment divided evenly among all kernels under way, so that the shares of the
+        seconds: How long its kernel ran.
+        share_seconds: The same with time divided evenly among all kernels that run at once, so that the shares of the
             nodes sum to the time in which any kernel ran.
         calls: How often it ran.
     """
@@ -84,18 +84,18 @@ class PassTimes:
 
     @property
     def kernel_seconds(self) -> float:
-        """The kernels' seconds added up; above ``wall_seconds`` where several ran at once."""
+        """The sum of the kernels' seconds; above ``wall_seconds`` if several ran at once."""
         return sum(node.seconds for node in self.nodes.values())
 
     @property
     def busy_seconds(self) -> float:
-        """Seconds in which at least one kernel ran; the rest of ``wall_seconds`` is no node's."""
+        """Seconds in which at least one kernel ran; the rest of ``wall_seconds`` belongs to no node."""
         return sum(node.share_seconds for node in self.nodes.values())
 
 
 @dataclass(frozen=True, slots=True)
 class OpTimes:
-    """The passes of one session, in their order; ``profile_bytes`` is how large the profile was."""
+    """The passes of one session, in their order; ``profile_bytes`` is the size of the profile."""
 
     passes: tuple[PassTimes, ...]
     profile_bytes: int
@@ -144,13 +144,13 @@ def _xplane_protobuf() -> Any:
 
 @contextmanager
 def _session(folder: str) -> Iterator[None]:
-    """Hold the process' one profiler session; what it saw is in the folder afterwards, unless something was raised."""
+    """Hold the one profiler session of the process; its profile is in the folder afterwards, except after an error."""
     busy = ProfilerBusyError(
         "operators are timed in a profiler session, and TensorFlow has one session per process, which runs already; "
         "stop it (tf.profiler.experimental.stop(), a TensorBoard callback's profile_batch=0, a profiler server) and "
         "try again"
     )
-    if session_runs():  # asked first: a failed start would log a warning and could leave TensorFlow's own state astray
+    if session_runs():  # a failed start would log a warning and could leave TensorFlow's state inconsistent
         raise busy
     try:
         tf.profiler.experimental.start(folder)
@@ -165,7 +165,7 @@ def _session(folder: str) -> Iterator[None]:
 
 
 class _Stretch(NamedTuple):
-    """A time in which a node's kernel was what a thread or device stream did: picoseconds since the epoch.
+    """A stretch of time in which a thread or device stream ran the kernel of a node: picoseconds since the epoch.
 
     ``runs`` is 1 for the stretch with which a run of the kernel ends, 0 for one before a kernel inside it.
     """
@@ -202,7 +202,7 @@ def _named(plane: Any, pattern: re.Pattern[str]) -> dict[int, re.Match[str]]:
 
 
 def _times(line: Any, names: Mapping[int, re.Match[str]]) -> list[tuple[int, int, re.Match[str]]]:
-    """Return start, end and name of a line's events of the wanted names, outer ones before those inside them."""
+    """Return start, end and name of a line's events with these names, outer ones before those inside them."""
     origin = line.timestamp_ns * 1000
     events = [
         (origin + event.offset_ps, origin + event.offset_ps + event.duration_ps, names[event.metadata_id])
@@ -213,7 +213,7 @@ def _times(line: Any, names: Mapping[int, re.Match[str]]) -> list[tuple[int, int
 
 
 def _host_stretches(events: list[tuple[int, int, re.Match[str]]]) -> Iterator[_Stretch]:
-    """Cut one thread's kernels, some inside others, into stretches that belong to the innermost."""
+    """Cut the kernels of one thread, which may be nested, into stretches that belong to the innermost."""
     waiting: list[tuple[int, re.Match[str]]] = []
     reached = 0
     for start, end, name in events:
@@ -233,7 +233,7 @@ def _host_stretches(events: list[tuple[int, int, re.Match[str]]]) -> Iterator[_S
 
 
 def _device_stretches(plane: Any) -> Iterator[_Stretch]:
-    """Yield the device kernels that carry a node's name, from the streams; the plane's other lines repeat them."""
+    """Yield the device kernels with a node's name, from the streams; the plane's other lines repeat them."""
     labels = {key for key, metadata in plane.stat_metadata.items() if metadata.name == "tf_op"}
     for line in plane.lines:
         if not line.name.startswith("Stream"):
@@ -248,7 +248,7 @@ def _device_stretches(plane: Any) -> Iterator[_Stretch]:
 
 
 def _by_pass(windows: list[tuple[int, int]], stretches: list[_Stretch]) -> list[list[_Stretch]]:
-    """Deal the stretches out to the passes in which they began; those of the warm-up go nowhere."""
+    """Return the stretches that began in each pass; those of the warm-up are left out."""
     starts = [start for start, _ in windows]
     dealt: list[list[_Stretch]] = [[] for _ in windows]
     for stretch in stretches:
@@ -278,15 +278,15 @@ def _pass_times(window: tuple[int, int], host: list[_Stretch], device: list[_Str
 
 
 def _shares(stretches: list[_Stretch]) -> dict[str, float]:
-    """Return each node's share of the time: every moment is divided evenly among the kernels under way."""
+    """Return each node's share of the time, which is divided evenly among the kernels that run at once."""
     edges = [(stretch.start, index) for index, stretch in enumerate(stretches)]
     edges += [(stretch.end, index) for index, stretch in enumerate(stretches)]
     shares = dict.fromkeys((stretch.node for stretch in stretches), 0.0)
-    under_way: set[int] = set()
+    running: set[int] = set()
     reached = 0
     for moment, index in sorted(edges):
-        for other in under_way:
-            shares[stretches[other].node] += (moment - reached) / len(under_way)
-        under_way ^= {index}
+        for other in running:
+            shares[stretches[other].node] += (moment - reached) / len(running)
+        running ^= {index}
         reached = moment
     return shares

@@ -1,7 +1,7 @@
 """From the names under which nodes run back to the operators of the traced graph.
 
 Before a graph runs, TensorFlow inlines the functions it calls, lowers its loops and branches, and lets its optimizer
-(grappler) rewrite it. What that does to names, found out with TensorFlow 2.21:
+(grappler) rewrite it. What that does to names, as observed with TensorFlow 2.21:
 
 =================================  =====================================================================
 in the traced graph                when it runs
@@ -14,18 +14,18 @@ gradients of a loop                ``gradient_tape/while/while_grad/body/_9/grad
 ``c/add_1``, sums rewritten        ``c/ArithmeticOptimizer/AddOpsRewrite_add_1``, ``.../AddOpsRewrite_Leaf_0_add_1``
 ``mt/mm`` after a transpose        ``mt/ArithmeticOptimizer/FoldTransposeIntoMatMul_mm``
 ``Sqrt`` of ``Exp``, a chain        ``Sqrt/unary_ops_composition``: the name of the last one
-a cast that was put in             ``x-0-CastToBf16-0-AutoMixedPrecision``: the name of the neighbour it serves
+a cast that was added              ``x-0-CastToBf16-0-AutoMixedPrecision``: the name of the neighbour it serves
 =================================  =====================================================================
 
-The number after ``body/`` and the like differs from trace to trace and says nothing. Each level is put before the next,
-so that the names of nested calls are paths. Undone too, but known from TensorFlow's source alone: ``ConstantFolding/``,
+The number after ``body/`` and the like differs from trace to trace and has no meaning. Each level is put before the
+next, so that the names of nested calls are paths. Also undone, from TensorFlow's source alone: ``ConstantFolding/``,
 ``Func/.../input/_3`` (a call's arguments), ``HoistCommonFactor``, and ``LayoutOptimizer`` and ``/_12`` (transfers) with
 a GPU.
 
 A fused kernel has the name of the *last* operator it stands for: convolution, bias and activation run as one
 ``_FusedConv2D`` (``_MklNativeFusedConv2D`` with oneDNN) named ``re_lu/Relu``, and the convolution's and the bias' names
-do not run at all. Where these are of two layers the time goes to the wrong one; `kernel_operation` finds the right one.
-A rewrite that keeps the name changes the type alone: a division by a constant runs as ``Mul``, ``Log`` of one plus
+do not run at all. If these belong to two layers, the name leads to the wrong one; `kernel_operation` finds the right
+one. A rewrite that keeps the name changes the type alone: a division by a constant runs as ``Mul``, ``Log`` of one plus
 something as ``Log1p``.
 """
 
@@ -47,24 +47,24 @@ _FOLDED_PREFIX = re.compile(r"^ConstantFolding/")
 _FOLDED_SUFFIX = re.compile(r"(?:_recip|_const_axis|_partial_split_\d+|-folded(?:-\d+)?)$")
 _ARGUMENT = re.compile(r"^Func/(.+)/(?:input|output|input_control_node|output_control_node)/_\d+$")
 _MARK = re.compile(r"(?:/unary_ops_composition|/_\d+)$")
-#: Where one level of a path ends and the next begins: a branch of a loop or of a condition, or a call.
+#: The separator of two levels of a path: a branch of a loop or of a condition, or a call.
 _LEVEL = re.compile(
     r"(?P<branch>/(?:body|cond|then|else|branch\d+))/_\d+/|(?P<call>(?:^|(?<=/)|/)(?:Stateful)?PartitionedCall(?:_\d+)?)/"
 )
 
 _FUSED = re.compile(r"_(?:Mkl)?(?:Native)?(?:PadWith)?Fused(?P<kernel>[A-Z]\w*)")
 _FUSED_NORMALIZATIONS = {"BatchNormEx": "FusedBatchNormV3", "BatchNormGradEx": "FusedBatchNormGradV3"}
-#: A fused kernel stands for few operators; what is further back belongs to something else.
+#: The most operators of a fused kernel; operators further back belong to another.
 _MOST_FUSED = 8
 
 
 def original_name(executed_name: str) -> str:
     """Return the name that a node which ran has in the traced graph, or in the function graph that it comes from.
 
-    Undoes what the module's table lists: the prefixes of calls, loops and branches, and what the optimizer put in.
-    A name none of this applies to is returned as it is. What cannot be told: which of two operators of one name in two
-    functions it is (see `node_path`), what else a fused kernel stands for (see `kernel_operation`), and that a scope
-    called ``PartitionedCall`` is the user's own.
+    Undoes what the module's table lists: the prefixes of calls, loops and branches, and what the optimizer put in. A
+    name none of this applies to is returned unchanged. The name alone does not show which of two operators of one name
+    in two functions it is (see `node_path`), what else a fused kernel stands for (see `kernel_operation`), or that a
+    scope called ``PartitionedCall`` was named by the user.
 
     >>> original_name("encoder/PartitionedCall/while/body/_4/while/mul")
     'while/mul'
@@ -107,7 +107,7 @@ def kernel_operation(operation: tf.Operation, executed_type: str, ran: Container
     That is the same one unless the kernel is a fused one: for ``_FusedConv2D`` under the name of a ReLU it is the
     convolution that feeds it, the nearest operator of type ``Conv2D`` on the way back. ``ran`` has the original names
     of what ran on its own, which is no part of a fused kernel; it decides where a sum has two convolutions before it.
-    Where none is found, the same one again.
+    If there is none, the given operator is returned.
     """
     fused = _FUSED.fullmatch(executed_type)
     if fused is None:

@@ -1,8 +1,8 @@
 """Which layer call a node that ran belongs to, and whether it is of the forward pass or of the gradients.
 
-The way from a node to its layer: its name as a path through calls, loops and branches (`node_names`); along that path
+How a node leads to its layer: its name as a path through calls, loops and branches (`node_names`); along that path
 through the program's function graphs to the operator it stands for; from there to the call of a layer that made the
-operator (`ownership`). How a gradient's operator leads to the forward one, found out with TensorFlow 2.21:
+operator (`ownership`). How an operator of a gradient leads to the forward one, as observed with TensorFlow 2.21:
 
 - The tape makes it in ``gradient_tape/`` and the name scope that was open when the forward operator ran:
   ``gradient_tape/dense/MatMul/MatMul_1`` for ``dense/MatMul``, but ``gradient_tape/dense/Sum`` for ``dense/Softmax``.
@@ -77,7 +77,7 @@ class Placed:
 class NodeOwners:
     """Finds the owners of the nodes of one program.
 
-    ``forward_operators`` is how many operators the forward pass has at least, where no call of a layer tells.
+    ``forward_operators`` is the least number of operators in the forward pass, for a graph without the root's call.
     """
 
     def __init__(self, program: Program, training: bool, forward_operators: int = 0) -> None:
@@ -121,7 +121,7 @@ class NodeOwners:
         return Placed(owner, body, body.is_gradient(kernel.name), kernel.type, others, part_types)
 
     def compiled(self) -> set[tuple[str, bool]]:
-        """Return the layers that call what XLA compiles, whose nodes no profiler sees; and whether for a gradient."""
+        """Return the layers that call a function compiled by XLA, whose nodes are not seen, and if for a gradient."""
         return {
             (self.owner_of(operator, body).path, body.is_gradient(name))
             for body in list(self._bodies.values())
@@ -132,7 +132,7 @@ class NodeOwners:
     # Bodies ------------------------------------------------------------------------------------------------------
 
     def _body(self, callers: tuple[str, ...]) -> Body:
-        """Return the body that a path of calls leads to; as far as the graphs know the path."""
+        """Return the body that a path of calls leads to, as far as the graphs have that path."""
         body = self._bodies.get(callers)
         if body is None:
             body = self._bodies[callers] = self._entered(self._body(callers[:-1]), callers[-1])
@@ -163,7 +163,7 @@ class NodeOwners:
         return self._of_gradient(operator, body) or body.owner
 
     def _forward_owner(self, body: Body, name: str) -> Owner:
-        """Return who made an operator: in a branch's graph, of which the gradient makes a copy, by the one traced."""
+        """Return the owner of a forward operator; in a copy of a branch's graph, that in the traced graph."""
         graph = body.graph
         if id(graph) not in self._traced:
             graph = self._traced_by_name.get(traced_name(graph), graph)
@@ -172,7 +172,7 @@ class NodeOwners:
     def _of_gradient(self, operator: Any, body: Body) -> Owner | None:
         key = (id(body), operator.name)
         if key not in self._placed_operators:
-            self._placed_operators[key] = None  # what leads back here learns nothing
+            self._placed_operators[key] = None  # for a search that leads back here
             self._placed_operators[key] = (
                 self._by_name(operator.name, body.forward)
                 or self._by_forward_call(operator, body)
@@ -196,7 +196,7 @@ class NodeOwners:
         return None
 
     def _by_forward_call(self, operator: Any, body: Body) -> Owner | None:
-        """Return whose call of a function it is that hands its values to this call of the function's gradient."""
+        """Return the owner of the function's call whose values this call of the function's gradient takes."""
         function = _called(operator, "f")
         forward = forward_function(body.graph, function) if function is not None else ""
         for made in operator.inputs if forward else ():
@@ -205,7 +205,7 @@ class NodeOwners:
         return None
 
     def _by_forward_values(self, operator: Any, body: Body) -> Owner | None:
-        """Return who made the value that an operator such as ``ReluGrad`` takes from a forward operator ``Relu``."""
+        """Return the owner of the forward operator ``Relu`` whose value an operator such as ``ReluGrad`` takes."""
         for made in operator.inputs:
             if f"{made.op.type}Grad" == operator.type and not body.is_gradient(made.op.name):
                 return self.owner_of(made.op, body)
@@ -267,7 +267,7 @@ def _named_gradient(path: tuple[str, ...]) -> bool:
 
 
 def _between(operator: Any, kernel: Any) -> list[Any]:
-    """Return the operators from the one that names a fused kernel back to the one it is for, that one left out."""
+    """Return the operators from the one that names a fused kernel back to its main one, which is left out."""
     ways: list[list[Any]] = [[operator]]
     for _ in range(8):
         for way in ways:
@@ -278,7 +278,7 @@ def _between(operator: Any, kernel: Any) -> list[Any]:
 
 
 def _padding(kernel: Any, executed_type: str) -> list[Any]:
-    """Return the padding that a fused convolution does itself."""
+    """Return the padding that is fused into a convolution."""
     return [tensor.op for tensor in kernel.inputs if "PadWith" in executed_type and tensor.op.type == "Pad"]
 
 
@@ -305,7 +305,7 @@ def _is_compiled(graph: Any, function: str | None) -> bool:
 
 
 def _forward_graph(outer: Any, function: str | None, graph: Any) -> Any:
-    """Return the graph that a function computes the gradients of, where it knows that."""
+    """Return the graph whose gradients a function computes; None if it does not record that."""
     forward = getattr(graph, "_forward_graph", None)
     if forward is not None or function is None:
         return forward

@@ -1,4 +1,4 @@
-"""How long each operator takes in each layer: the kernels of profiler sessions, given to operators and layers."""
+"""Seconds of each operator in each layer: the kernels of profiler sessions, assigned to operators and layers."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def times_of_operators(
 ) -> OperatorTimes:
     """Return the seconds of each operator in each layer, forward in inference mode and backward in a training step.
 
-    A moment in which several kernels run is divided among them. An operator is what the graph has; a kernel that
-    TensorFlow has made of several has its time with the convolution or product among them. The seconds of a whole
-    backward pass are those of a training step without its forward operators. With ``export`` the
-    profile (an XSpace, which TensorBoard's profile page and ``xprof`` read) of the last session goes to a file.
+    Time in which several kernels run is divided among them. Operators are those of the traced graph; the time of a
+    kernel that TensorFlow has fused from several is that of the convolution or product among them. The seconds of a
+    whole backward pass are those of a training step without its forward operators. With ``export`` the profile (an
+    XSpace, which TensorBoard's profile page and ``xprof`` read) of the last session goes to a file.
 
     Raises as `layer_times` does, and `InputError` for a file that cannot be written.
     """
@@ -75,7 +75,7 @@ def times_of_operators(
 
 
 class _Ledger:
-    """Adds passes up to the seconds of each operator of one phase; no pass is kept but the last."""
+    """Sums the passes up to the seconds of each operator of one phase; only the last pass is kept."""
 
     def __init__(self, phase: str) -> None:
         self.phase = phase
@@ -88,7 +88,7 @@ class _Ledger:
     def time(
         self, owners: NodeOwners, program: Program, inputs: ModelInputs, passes: int, synchronized: bool, export: Any
     ) -> None:
-        """Run a program so often, in sessions that hold so many passes as memory allows."""
+        """Run a program ``passes`` times, in sessions of at most `MAX_PASSES` passes."""
         call = fresh_call(program, inputs, synchronized)
         while len(self.whole) < passes:
             number = min(MAX_PASSES, passes - len(self.whole))
@@ -97,7 +97,7 @@ class _Ledger:
 
     @property
     def layers(self) -> dict[str, frozenset[str]]:
-        """The layers that had kernels of their own in the last pass."""
+        """The layers that own a kernel of the last pass."""
         return {self.phase: frozenset(self._ran)}
 
     def times(self) -> Iterator[OperatorTime]:

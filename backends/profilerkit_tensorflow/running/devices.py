@@ -1,4 +1,4 @@
-"""Devices by TensorFlow's names: where a model is, and what there is on this machine."""
+"""Devices by TensorFlow's names: the one that a model is on, and those of this machine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NAME = re.compile(
 
 
 def device_of(model: Any) -> str:
-    """Return where the model is: the device of its first variable, the CPU where it has none."""
+    """Return the device of the model's first variable; the CPU if it has none."""
     for variable in [*(getattr(model, "weights", None) or ()), *(getattr(model, "variables", None) or ())]:
         native = variable if isinstance(variable, tf.Variable) else getattr(variable, "value", None)
         named = _NAME.fullmatch(getattr(native, "device", None) or "")
@@ -32,7 +32,8 @@ def device_of(model: Any) -> str:
 def resolve_device(model: Any, device: DeviceLike) -> str:
     """Return TensorFlow's string for a member of `Device`, a string of TensorFlow's, or None (where the model is).
 
-    The string is short: ``"/CPU:0"``, ``"/GPU:1"``. Raises `DeviceNotAvailableError` for one that does not exist here.
+    The string is short: ``"/CPU:0"``, ``"/GPU:1"``. Raises `DeviceNotAvailableError` for a device that does not exist
+    here.
     """
     device = checked("device", device)
     if device is None:

@@ -1,4 +1,4 @@
-"""Running a model for real, as TensorFlow people do: as a graph, eagerly, compiled by XLA, by Keras' ``predict``."""
+"""Running a model in each of TensorFlow's execution modes: as a graph, eagerly, compiled by XLA, by ``predict``."""
 
 from __future__ import annotations
 
@@ -98,21 +98,21 @@ class Pass(Run):
 def running(
     model: Any, inputs: ModelInputs, device: str | None, mode: str, earlier: Program | None, training: bool = False
 ) -> Iterator[Pass]:
-    """Yield a `Run` of the model in inference mode; it gets every variable's value back at the end.
+    """Yield a `Run` of the model in inference mode; the values of all variables are restored at the end.
 
     With ``training`` it runs training steps: forward in training mode, and the gradients of the sum of the outputs.
 
-    ``mode`` is "graph" (one traced function), "eager" (operator by operator), "xla" (compiled) or "predict" (Keras' own
-    ``predict``). ``earlier`` is a program of the model that may be at hand, so that it need not be traced again.
+    ``mode`` is "graph" (one traced function), "eager" (operator by operator), "xla" (compiled) or "predict" (the
+    ``predict`` of Keras). ``earlier`` is an existing program of the model; if it fits, the model is not traced again.
     """
     require_values(model, inputs)
     target = resolve_device(model, device)
     placed = tf.device(target) if device is not None else nullcontext()
-    # Keras' `predict` is traced anew for each profile, as the model is handed back: TensorFlow would warn of it.
-    hushed = quietly() if mode == "predict" else nullcontext()
-    with preserved(model, variable_values=True), placed, hushed:
+    # Keras' `predict` is traced anew for each profile, since the model is restored: TensorFlow would warn of it.
+    without_warnings = quietly() if mode == "predict" else nullcontext()
+    with preserved(model, variable_values=True), placed, without_warnings:
         build_weightless(model, inputs)
-        if is_unbuilt(model):  # a layer that was never called: this call makes its variables, for the time being
+        if is_unbuilt(model):  # a layer that was never called: this call makes its variables
             outputs_of(model, inputs)
         fed = inputs.map(lambda leaf: tf.identity(leaf) if tf.is_tensor(leaf) else leaf)
         start = time.perf_counter()
@@ -134,7 +134,7 @@ def running(
 
 
 def require_offered(options: RunOptions) -> None:
-    """Raise `NotOfferedError` for what TensorFlow does not do while it runs, `InputError` for another compiler."""
+    """Raise `NotOfferedError` for options that TensorFlow does not offer, `InputError` for another compiler."""
     if options.num_threads is not None:
         raise NotOfferedError(
             f"num_threads={options.num_threads}: TensorFlow takes its threads once, before its first operation; call "
@@ -153,10 +153,10 @@ def require_offered(options: RunOptions) -> None:
 
 
 def require_values(model: Any, inputs: ModelInputs | None = None) -> None:
-    """Raise `WithoutValuesError` for a Keras model whose call would make weights; what it raises, if it does.
+    """Raise `WithoutValuesError` for a Keras model whose call would make weights, or the error of a model that raises.
 
-    A model that is not built may have all its weights: one around a built model, or one that needs none. It is built
-    for the time being to see that; without inputs its layers are asked.
+    A model that is not built may have all its weights: one around a built model, or one that needs none. To find out,
+    it is built and restored; without inputs, its layers are checked.
     """
     if not _never_called(model):
         return
@@ -170,7 +170,7 @@ def require_values(model: Any, inputs: ModelInputs | None = None) -> None:
             failure = trace_model(model, inputs).failure
             if isinstance(failure, (ModelFailedError, BackendFailedError)):
                 raise failure from failure.__cause__
-            lacking = bool(unmade_weights(model))  # it only cannot be built symbolically
+            lacking = bool(unmade_weights(model))  # the model runs, but cannot be built symbolically
     if lacking:
         raise WithoutValuesError(
             f"the model {model.name!r} is not built: its weights have no values yet, so it cannot be run, only its "
@@ -179,7 +179,7 @@ def require_values(model: Any, inputs: ModelInputs | None = None) -> None:
 
 
 def build_weightless(model: Any, inputs: ModelInputs) -> None:
-    """Mark a model that `require_values` let pass as built. Use inside `preserved`."""
+    """Build a model that `require_values` has accepted, and that has not been called. Use inside `preserved`."""
     if _never_called(model):
         built_symbolically(model, inputs)
 

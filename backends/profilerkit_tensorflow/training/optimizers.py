@@ -1,4 +1,4 @@
-"""What a compiled Keras model's optimizer keeps for its weights: counted from its settings, never made."""
+"""The state of a compiled Keras model's optimizer, computed from its settings without making it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["optimizer_state_bytes"]
 #: How many values an optimizer keeps for each element of a trainable weight; settings may add to it.
 _SLOTS = {"SGD": 0, "RMSprop": 1, "Adagrad": 1, "Adadelta": 2, "Adamax": 2, "Adam": 2, "AdamW": 2, "Nadam": 2}
 _SLOTS |= {"Lion": 1, "Ftrl": 2, "Lamb": 2}
-#: Settings that make it keep one value more.
+#: Settings each of which adds one value.
 _EXTRA_SLOT_SETTINGS = ("momentum", "amsgrad", "centered", "use_ema")
 
 
 def optimizer_state_bytes(model: Any) -> int | str:
     """Return the bytes of a compiled model's optimizer state, the dtype of each weight's being the weight's own.
 
-    0 where the model is not compiled. For an optimizer that is not known, what is missing, in words. Adafactor keeps a
+    0 if the model is not compiled. For an unknown optimizer, a text with what is missing. Adafactor keeps a
     row and a column of sums for each matrix (Shazeer and Stern 2018, arXiv:1804.04235), and one value for each element
     of a vector.
     """
