@@ -78,7 +78,7 @@ class TFDataLoader(DataLoader):
             raise TypeError("the data set has no end and therefore no length; give dataset.take(n), of n batches")
         if count == tf.data.UNKNOWN_CARDINALITY:
             raise TypeError(
-                "the length of the data set is not known; say it with "
+                "the length of the data set is not known; declare it with "
                 "dataset.apply(tf.data.experimental.assert_cardinality(n))"
             )
         return int(count)

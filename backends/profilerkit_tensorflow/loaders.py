@@ -35,7 +35,7 @@ def opened(model: Any, trust: bool = False) -> Any:
         if not trust:
             require_harmless_keras_file(path)
         return tf.keras.models.load_model(path, safe_mode=not trust)
-    problem = "is there, but is no such model" if path.exists() else "does not exist"
+    problem = "exists, but holds no such model" if path.exists() else "does not exist"
     raise InputError(
         f"the path {str(path)!r} {problem}; give a model, the path of a .keras or .h5 file, or that of the folder of a "
         "saved model, with its saved_model.pb"

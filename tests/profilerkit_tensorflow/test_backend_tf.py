@@ -145,7 +145,7 @@ def test_models_are_read_from_their_files(tmp_path: Path) -> None:
 def test_a_path_without_a_model_is_said(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="'nowhere.keras' does not exist; give a model, the path of a .keras"):
         TFProfiler("nowhere.keras")
-    with pytest.raises(InputError, match="is there, but is no such model"):
+    with pytest.raises(InputError, match="exists, but holds no such model"):
         TFProfiler(tmp_path)
 
 

@@ -169,7 +169,7 @@ def test_a_length_that_has_no_end_or_is_not_known() -> None:
         len(TFDataLoader(dataset().batch(2).repeat()))
     unknown = dataset().batch(2).filter(lambda x, y: True)
     with pytest.raises(
-        TypeError, match=r"is not known; say it with dataset\.apply\(tf\.data\.experimental\.assert_car"
+        TypeError, match=r"is not known; declare it with dataset\.apply\(tf\.data\.experimental\.assert_car"
     ):
         len(TFDataLoader(unknown))
     loader = TFDataLoader(unknown.apply(tf.data.experimental.assert_cardinality(3)))
@@ -307,7 +307,7 @@ def test_without_a_gpu() -> None:
         assert resolve_device(None, Device.GPU) == "/GPU:0"
         return
     with pytest.raises(
-        DeviceNotAvailableError, match=r"Device\.GPU was asked for, but tensorflow .* sees no GPU here; use Device\.CPU"
+        DeviceNotAvailableError, match=r"Device\.GPU was requested, but tensorflow .* sees no GPU here; use Device\.CPU"
     ):
         resolve_device(None, Device.GPU)
 

@@ -123,8 +123,8 @@ class _Timed:
         if busy >= _LEAST_BUSY_SHARE * wall or wall < _SHORTEST_PASS_SECONDS * len(self.passes):
             return ""
         return (
-            f"operators that the profiler saw ran in only {busy / wall:.0%} of the time: what XLA compiles and what "
-            "Python code does is not seen"
+            f"the operators that the profiler recorded ran in only {busy / wall:.0%} of the time: functions compiled by "
+            "XLA and Python code are not recorded"
         )
 
 
@@ -187,7 +187,7 @@ def _missing(
         for path, of_gradient in sorted(timed.compiled) if timed is not None else ():
             if of_gradient == (name == "backward"):
                 reasons.setdefault(path, []).append(
-                    f"{name}, it calls a function that XLA compiles, whose time is not seen"
+                    f"{name}, it calls a function that XLA compiles, whose time is not recorded"
                 )
         if timed is not None and timed.unseen:
             reasons.setdefault("", []).append(f"{name}, {timed.unseen}")

@@ -3,7 +3,7 @@
 | kind | takes ``training`` | side effects of a call |
 |---|---|---|
 | Keras 3 layer or model | always | none: a ``keras.StatelessScope`` discards updates and seeds |
-| tf_keras layer or model | always | its own; the losses it collects are handed back |
+| tf_keras layer or model | always | its own; the losses it collects are restored |
 | saved model, with a ``__call__`` | where a function saved with it has ``training=False`` | its own |
 | saved model, signatures alone | no | its own |
 | ``tf.Module``, ``tf.function``, callable | where its signature names it | its own |

@@ -41,7 +41,7 @@ def resolve_device(model: Any, device: DeviceLike) -> str:
     here = [_short(named) for logical in tf.config.list_logical_devices() if (named := _NAME.fullmatch(logical.name))]
     if device is Device.GPU and not any(name.startswith("/GPU:") for name in here):
         raise DeviceNotAvailableError(
-            f"Device.GPU was asked for, but tensorflow {tf.__version__} sees no GPU here; use Device.CPU, or a build "
+            f"Device.GPU was requested, but tensorflow {tf.__version__} sees no GPU here; use Device.CPU, or a build "
             "of TensorFlow and a driver for the GPU"
         )
     requested = device.value if isinstance(device, Device) else device

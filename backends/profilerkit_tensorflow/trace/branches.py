@@ -18,7 +18,7 @@ import numpy as np
 from .folding import Folding
 from .values import Executed, Value
 
-__all__ = ["Tried", "agreed", "agreed_constant", "branch_names", "dearest"]
+__all__ = ["Tried", "agreed", "agreed_constant", "branch_names", "most_expensive"]
 
 _SIDES = ("then", "else")
 
@@ -49,7 +49,7 @@ def branch_names(operator: Any, chosen: Any) -> list[str]:
     return [names[taken if 0 <= taken < len(names) else -1]]
 
 
-def dearest(tried: Sequence[Tried]) -> Tried:
+def most_expensive(tried: Sequence[Tried]) -> Tried:
     """Return the most expensive branch; operators that are uncounted in any of the branches are uncounted."""
     uncounted = reduce(or_, (branch.uncounted for branch in tried))
     return replace(max(tried, key=lambda branch: branch.price), uncounted=uncounted)

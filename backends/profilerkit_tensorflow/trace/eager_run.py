@@ -56,14 +56,14 @@ class EagerRun:
         with _functions_run_eagerly(), _watched(self._seen), self.calls.following():
             outputs = outputs_of(model, inputs)
         leaves = tf.nest.flatten(outputs)
-        self._gave_values = any(tf.is_tensor(leaf) and hasattr(leaf, "numpy") for leaf in leaves)
+        self._returned_values = any(tf.is_tensor(leaf) and hasattr(leaf, "numpy") for leaf in leaves)
         self._price_all()
 
     @property
     def did_nothing(self) -> bool:
         """Whether no operator ran and no value came out, although the model has weights to work with."""
         weights = any(True for _, layer in self.layers for _ in own_variables(layer))
-        return not self.executed and not self._gave_values and weights
+        return not self.executed and not self._returned_values and weights
 
     def _seen(
         self, op_type: Any, inputs: Any, attrs: Any, outputs: Any, op_name: Any = None, graph: Any = None

@@ -44,7 +44,7 @@ class Program:
     seconds: float
     key: Any
     input_shapes: Sequence[tuple[PartialShape, Any]]
-    #: Kept here, since a graph knows its variables weakly and the model may have been handed back without them.
+    #: Kept here, since a graph refers to its variables weakly and the restored model may not have them.
     variables: Sequence[Any] = ()
 
     @property
@@ -53,7 +53,7 @@ class Program:
         return self.concrete.graph
 
     def fits(self, model: Any, inputs: ModelInputs) -> bool:
-        """Say whether it is the program of a model, as that is now, in inference mode on these inputs."""
+        """Return whether it is the program of a model in its present state, in inference mode, on these inputs."""
         return self.layers[0][1] is model and self.key is not None and self.key == _key(self.layers, inputs)
 
 

@@ -82,5 +82,5 @@ def _needed(graph: Any, outputs: Sequence[Any], position: dict[str, int]) -> dic
 
 
 def _closes_a_loop(operator: Any, earlier: Any) -> bool:
-    """Say whether one operator takes from another what that made in the run before, as TensorFlow 1 writes loops."""
+    """Return whether one operator takes the value that another made in the run before: a loop of TensorFlow 1."""
     return operator.type in ("Merge", "RefMerge") and earlier.type in ("NextIteration", "RefNextIteration")

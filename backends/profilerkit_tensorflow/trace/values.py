@@ -94,7 +94,7 @@ class Scope:
 
 @dataclass(eq=False, slots=True)
 class Executed:
-    """One operator that runs, ``times`` times: what it reads and makes, whose it is, and what it costs in all.
+    """One operator that runs, ``times`` times: what it reads and makes, its layer, and its total cost.
 
     ``missing`` says why the cost is not known; such a call counts as nothing. ``equation`` is an ``Einsum``'s. A
     ``silent`` one is no operator of the model's: it hands a value into a loop or out of it.

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..costs import OpCall, Shapes
-from .branches import Tried, agreed, agreed_constant, branch_names, dearest
+from .branches import Tried, agreed, agreed_constant, branch_names, most_expensive
 from .dilation import cropped_share, spread_share
 from .folding import Folding
 from .graph_access import attribute_of, body_named, forward_function
@@ -284,13 +284,13 @@ class Walk:
         owner = self.ownership.of(scope.graph, operator.name, scope.owner)
         names = branch_names(operator, self.folding.constant(self.folding.value_of(operator.inputs[0], scope)))
         if len(names) > 1:
-            self.notes.add("of the branches of a condition the dearest is counted")
+            self.notes.add("of the branches of a condition the most expensive is counted")
         used = scope.used_outputs(operator)
         tried = [
             self._tried(Scope(body_named(scope.graph, name), arguments, scope, owner, scope.times, used))
             for name in names
         ]
-        taken = dearest(tried)
+        taken = most_expensive(tried)
         self._take(taken)
         results = list(taken.results)
         for index in sorted(used) if len(tried) > 1 else ():

@@ -33,7 +33,7 @@ def optimizer_state_bytes(model: Any) -> int | str:
         return sum(_factored(tuple(v.shape)) * bytes_of(v) // max(1, elements_of(v)) for v in weights)
     if name not in _SLOTS:
         names = ", ".join([*_SLOTS, "Adafactor"])
-        return f"the state of the optimizer {name} (known are: {names})"
+        return f"the state of the optimizer {name} (the known ones are: {names})"
     slots = _SLOTS[name] + sum(bool(getattr(inner, setting, False)) for setting in _EXTRA_SLOT_SETTINGS)
     return slots * sum(map(bytes_of, weights))
 

@@ -221,7 +221,7 @@ def test_what_xla_compiles_is_said_to_be_missing() -> None:
 
     model = keras.Sequential([keras.Input((8,)), Part(name="part"), L.Dense(4, name="dense")])
     times = timed(model, x)
-    said = "it calls a function that XLA compiles, whose time is not seen"
+    said = "it calls a function that XLA compiles, whose time is not recorded"
     assert times["part"].missing == f"forward, {said}; backward, {said}"
     assert times["dense"].missing == ""
     (alone,) = timed(compiled, x).values()
@@ -231,7 +231,7 @@ def test_what_xla_compiles_is_said_to_be_missing() -> None:
 @pytest.mark.parametrize(
     ("wall", "busy", "said"),
     [
-        (2.0, 0.5, "operators that the profiler saw ran in only 25% of the time"),
+        (2.0, 0.5, "the operators that the profiler recorded ran in only 25% of the time"),
         (2.0, 1.5, ""),
         (0.002, 0.0005, ""),  # a short pass is mostly the cost of calling the function
     ],

@@ -223,16 +223,16 @@ def test_what_is_used_besides_is_not_cropped() -> None:
 # Branches ---------------------------------------------------------------------------------------------------------
 
 
-def test_of_branches_the_dearest_counts() -> None:
+def test_of_branches_the_most_expensive_counts() -> None:
     def function(x: Any) -> Any:
         return tf.cond(tf.reduce_sum(x) > 0, lambda: x @ W, lambda: x @ W @ W)
 
     found = traced(function, X)
     assert found.macs == 2 * ONE
-    assert any("dearest" in note for note in found.notes)
+    assert any("most expensive" in note for note in found.notes)
 
 
-def test_of_cases_the_dearest_counts() -> None:
+def test_of_cases_the_most_expensive_counts() -> None:
     def function(x: Any) -> Any:
         index = tf.cast(tf.reduce_sum(x), tf.int32)
         return tf.switch_case(index, [lambda: x, lambda: x @ W @ W @ W, lambda: x @ W])
@@ -247,7 +247,7 @@ def test_a_condition_that_is_known_takes_its_branch(limit: int, expected: int) -
 
     found = traced(function, X)
     assert found.macs == expected * ONE
-    assert not any("dearest" in note for note in found.notes)
+    assert not any("most expensive" in note for note in found.notes)
 
 
 @pytest.mark.parametrize(("index", "expected"), [(0, 1), (1, 2), (2, 3), (7, 3), (-1, 3)])
