@@ -123,8 +123,8 @@ class _Timed:
         if busy >= _LEAST_BUSY_SHARE * wall or wall < _SHORTEST_PASS_SECONDS * len(self.passes):
             return ""
         return (
-            f"the operators that the profiler recorded ran in only {busy / wall:.0%} of the time: functions compiled by "
-            "XLA and Python code are not recorded"
+            f"the operators that the profiler recorded ran in only {busy / wall:.0%} of the time: functions compiled "
+            "by XLA and Python code are not recorded"
         )
 
 
