@@ -1,1 +1,1 @@
-"""The trace of one training step."""
+"""What a training step needs besides the trace: the state of the optimizer."""
