@@ -225,7 +225,8 @@ def test_what_xla_compiles_is_said_to_be_missing() -> None:
     assert times["part"].missing == f"forward, {said}; backward, {said}"
     assert times["dense"].missing == ""
     (alone,) = timed(compiled, x).values()
-    assert alone.missing == f"forward, {said}; backward, {said}"
+    notes = set(alone.missing.split("; "))  # on a busy machine the pass is long, and a note on the wall time is added
+    assert notes >= {f"forward, {said}", f"backward, {said}"}
 
 
 @pytest.mark.parametrize(
