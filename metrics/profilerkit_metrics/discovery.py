@@ -17,7 +17,7 @@ __all__ = ["default_functions", "modules", "public_names", "status_keys"]
 
 _PACKAGE = __name__.rpartition(".")[0]
 #: The modules that define no metric.
-_OTHERS = frozenset({"discovery", "plugin", "scoring", "scoring_notes"})
+_OTHERS = frozenset({"discovery", "kinds", "plugin", "scoring", "scoring_notes"})
 
 
 def modules() -> Iterator[ModuleType]:

@@ -15,7 +15,6 @@ from profilerkit import (
     Metric,
     Noted,
     ProfilerFunction,
-    Scale,
     Unavailable,
 )
 from profilerkit.backend import Backend, RunOptions
@@ -23,6 +22,8 @@ from profilerkit.inputs import ModelInputs
 from profilerkit.piping.intrinsic import batch_size_of
 from profilerkit.protocols import RunsInRanks
 from profilerkit.times.measurement import Sampling, measure_interleaved
+
+from .kinds import Seconds
 
 __all__ = [
     "ComputeExecutionTime",
@@ -35,7 +36,7 @@ __all__ = [
 ]
 
 
-class ExecutionTime(Metric):
+class ExecutionTime(Seconds):
     """Seconds for one forward pass in inference mode: the median, with its confidence interval.
 
     >>> from torch import nn
@@ -46,9 +47,6 @@ class ExecutionTime(Metric):
     """
 
     NAME = "execution_time"
-    UNIT = "s"
-    SCALE = Scale.TIME
-    COMPARATIVE = Comparative.RECIPROCAL
     FORMULA = "median of the samples; its interval lies between two order statistics"
     OMISSIONS = "loading data and moving it to the device"
     SOURCE = "the sign-test interval of the median: Conover, Practical Nonparametric Statistics, section 3.2"
@@ -72,7 +70,7 @@ class Throughput(Metric):
     SOURCE = "profilerkit's own definition"
 
 
-class TrainingTime(Metric):
+class TrainingTime(Seconds):
     """Seconds for one training step: the forward pass in training mode, and the gradients of the trainable weights.
 
     >>> from torch import nn
@@ -83,15 +81,12 @@ class TrainingTime(Metric):
     """
 
     NAME = "training_time"
-    UNIT = "s"
-    SCALE = Scale.TIME
-    COMPARATIVE = Comparative.RECIPROCAL
     FORMULA = "median of the samples of one training step"
     OMISSIONS = "the loss, the optimizer's update, loading data"
     SOURCE = "as execution_time"
 
 
-class FirstCallTime(Metric):
+class FirstCallTime(Seconds):
     """Seconds that the first call takes, tracing and compiling the model included.
 
     >>> from torch import nn
@@ -102,9 +97,6 @@ class FirstCallTime(Metric):
     """
 
     NAME = "first_call_time"
-    UNIT = "s"
-    SCALE = Scale.TIME
-    COMPARATIVE = Comparative.RECIPROCAL
     FORMULA = "seconds from the first call until the device is done"
     OMISSIONS = "reading the model; it is unavailable where nothing is compiled"
     SOURCE = "profilerkit's own definition"

@@ -6,12 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from profilerkit import (
-    Comparative,
     Metric,
     Noted,
     Partial,
     ProfilerFunction,
-    Scale,
     Unavailable,
 )
 from profilerkit.backend import Backend
@@ -19,6 +17,8 @@ from profilerkit.backend_kit.optimizers import OptimizerBytes, optimizer_bytes
 from profilerkit.protocols import HoldsOptimizer, ReadsOptimizers
 from profilerkit.trace.completeness import TracePart
 from profilerkit.trace.records import ModelTrace
+
+from .kinds import Bytes, Count, LayerRows
 
 __all__ = [
     "ComputeTraining",
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 
-class TrainingMacs(Metric):
+class TrainingMacs(Count):
     """Multiply-accumulates of one training step: the forward pass and the gradients of the trainable weights.
 
     >>> from torch import nn
@@ -43,14 +43,12 @@ class TrainingMacs(Metric):
     DERIVED_FROM = TracePart.OPERATORS
     FRIENDLY_NAME = "Training MACs"
     UNIT = "MACs"
-    SCALE = Scale.SI
-    COMPARATIVE = Comparative.RECIPROCAL
     FORMULA = "macs of the forward pass in training mode + those of the gradients by the trainable weights"
     OMISSIONS = "the loss and the optimizer's update"
     SOURCE = "counted operator by operator, not taken for three forward passes"
 
 
-class TrainingFlops(Metric):
+class TrainingFlops(Count):
     """All floating-point operations of one training step, two for each multiply-accumulate.
 
     >>> from torch import nn
@@ -63,14 +61,12 @@ class TrainingFlops(Metric):
     DERIVED_FROM = TracePart.OPERATORS
     FRIENDLY_NAME = "Training FLOPs"
     UNIT = "FLOPs"
-    SCALE = Scale.SI
-    COMPARATIVE = Comparative.RECIPROCAL
     FORMULA = "flops of the forward pass in training mode + those of the gradients by the trainable weights"
     OMISSIONS = "the loss and the optimizer's update"
     SOURCE = "counted operator by operator, as flops is"
 
 
-class TrainingMemory(Metric):
+class TrainingMemory(Bytes):
     """Peak bytes alive at once in one training step: weights, activations, gradients and the optimizer's state.
 
     >>> from torch import nn
@@ -81,9 +77,6 @@ class TrainingMemory(Metric):
 
     NAME = "training_memory"
     DERIVED_FROM = TracePart.MEMORY
-    UNIT = "B"
-    SCALE = Scale.IEC
-    COMPARATIVE = Comparative.RECIPROCAL
     FORMULA = "peak over the step of weights + inputs + activations + gradients, and the optimizer's state"
     OMISSIONS = "scratch memory of kernels; an optimizer that is not known, which makes it a lower bound"
     SOURCE = "profilerkit's own definition"
@@ -119,7 +112,7 @@ class TrainingMemoryParts(Metric):
         return ", ".join(f"{name.replace('_', ' ')} {sizes[name] / sum(sizes.values()):.0%}" for name in largest)
 
 
-class TrainingLayers(Metric):
+class TrainingLayers(LayerRows):
     """The layer table of a training step, as a `LayerTable`: MACs and FLOPs forward, backward and together.
 
     The columns are those of the layer table; where the backend tells the two passes apart, ``forward_macs``,
@@ -136,12 +129,6 @@ class TrainingLayers(Metric):
     FORMULA = "training_macs and training_flops of each layer, with and without the layers inside it"
     OMISSIONS = "as training_macs"
     SOURCE = "profilerkit's own definition"
-
-    def show(self) -> str:
-        """Say how many layers there are; the table is the value."""
-        if self.value is None:
-            return ""
-        return "1 layer" if len(self.value) == 1 else f"{len(self.value)} layers"
 
 
 _PARTS = ("weights", "gradients", "optimizer_state", "activations", "inputs", "other")

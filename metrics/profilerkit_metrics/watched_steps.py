@@ -5,10 +5,11 @@ from __future__ import annotations
 from statistics import median
 from typing import Any, ClassVar
 
-from profilerkit import Comparative, Measurement, Metric, Noted, ProfilerFunction, Scale, Unavailable
+from profilerkit import Measurement, Metric, Noted, ProfilerFunction, Scale, Unavailable
 from profilerkit.piping.quantity import scale_value
 from profilerkit.times.steps import WatchedSteps
 
+from .kinds import Seconds
 from .layer_times import LayerTimes
 from .static import Flops, Macs
 from .training import TrainingFlops, TrainingMacs, TrainingMemory, TrainingMemoryParts
@@ -16,13 +17,7 @@ from .training import TrainingFlops, TrainingMacs, TrainingMemory, TrainingMemor
 __all__ = ["BackwardTime", "ComputeWatchedSteps", "ForwardTime", "OptimizerTime", "OtherTime", "StepMemory", "StepTime"]
 
 
-class _StepSeconds(Metric):
-    UNIT = "s"
-    SCALE = Scale.TIME
-    COMPARATIVE = Comparative.RECIPROCAL
-
-
-class StepTime(_StepSeconds):
+class StepTime(Seconds):
     """Seconds of one step of a training loop, from its beginning to its end, while it was measured.
 
     >>> from profilerkit.times.steps import StepRecord
@@ -37,7 +32,7 @@ class StepTime(_StepSeconds):
     SOURCE = "profilerkit's own definition"
 
 
-class ForwardTime(_StepSeconds):
+class ForwardTime(Seconds):
     """Seconds of a step that the calls of the model took.
 
     >>> from profilerkit.times.steps import StepRecord
@@ -52,7 +47,7 @@ class ForwardTime(_StepSeconds):
     SOURCE = "profilerkit's own definition"
 
 
-class BackwardTime(_StepSeconds):
+class BackwardTime(Seconds):
     """Seconds of a step that the gradients of the model's layers took.
 
     >>> from profilerkit.times.steps import StepRecord
@@ -67,7 +62,7 @@ class BackwardTime(_StepSeconds):
     SOURCE = "profilerkit's own definition"
 
 
-class OptimizerTime(_StepSeconds):
+class OptimizerTime(Seconds):
     """Seconds of a step that the optimizer took for its updates.
 
     >>> from profilerkit.times.steps import StepRecord
@@ -82,7 +77,7 @@ class OptimizerTime(_StepSeconds):
     SOURCE = "profilerkit's own definition"
 
 
-class OtherTime(_StepSeconds):
+class OtherTime(Seconds):
     """Seconds of a step that are left: loading data, the loss and its gradient, the loop's own code, measuring.
 
     >>> from profilerkit.times.steps import StepRecord

@@ -16,14 +16,14 @@ from rich.text import Text
 from ..process.clean_output import terminal_columns
 from ..process.randomness import untouched_random
 from ..trace.records import LayerTable
-from .content import layer_grid, measured_grid, parts
+from .content import layer_grid, parts
 from .grids import Grid, Notes, Part
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison
     from ..results.report import Report
 
-__all__ = ["layer_table", "measured_table", "render", "result_table", "to_text"]
+__all__ = ["layer_table", "render", "result_table", "to_text"]
 
 NARROWEST, WIDEST = 80, 160
 LONGEST_NAME = 36
@@ -60,11 +60,6 @@ def result_table(result: Report | Comparison, details: bool = False) -> Renderab
 def layer_table(layers: LayerTable) -> RenderableType:
     """Return the per-layer table: paths indented by depth, counts with the layers inside included."""
     return _Fitted(layer_grid(layers))
-
-
-def measured_table(title: str, layers: LayerTable) -> RenderableType:
-    """Return a per-layer table of measured seconds: a column for each of its own, and what rows leave out."""
-    return _Fitted(measured_grid(title, layers))
 
 
 def _drawn(said: list[Part]) -> RenderableType:
