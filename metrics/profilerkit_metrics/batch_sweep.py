@@ -92,8 +92,14 @@ class ComputeBatchSweep(JointFunction):
             batch_sizes: The sizes; 1, 2, 4, 8, 16 and 32 unless given. Several as ``batch_size`` come here too.
             split: The data split that inputs are read from, where they come from data.
         """
-        given = {"profiler": profiler, "model": model, "backend": backend, "batch_sizes": batch_sizes, "split": split}
-        return self.alone(**given, run_options=run_options, sampling=sampling)
+        arguments = {
+            "profiler": profiler,
+            "model": model,
+            "backend": backend,
+            "batch_sizes": batch_sizes,
+            "split": split,
+        }
+        return self.alone(**arguments, run_options=run_options, sampling=sampling)
 
     def measure_together(self, calls: Sequence[Mapping[str, Any]]) -> Sequence[Any]:
         """Return the sweeps of several models: at each size they are measured in turn."""
@@ -102,15 +108,15 @@ class ComputeBatchSweep(JointFunction):
         failed: dict[int, Exception] = {}
         for size in sizes:
             try:
-                for own, row in zip(rows, _rows_at(size, calls), strict=True):
-                    own.append(row)
+                for table, row in zip(rows, _rows_at(size, calls), strict=True):
+                    table.append(row)
             except (InputError, NotOfferedError, WithoutValuesError):  # no size is better than another
                 raise
             except Exception as error:  # out of memory, most often: the other sizes are fine
                 failed[size] = error
         if len(failed) == len(sizes):
             raise failed[sizes[0]]
-        return [_said(Sweep.of(own), sizes[0], failed, call) for own, call in zip(rows, calls, strict=True)]
+        return [_said(Sweep.of(table), sizes[0], failed, call) for table, call in zip(rows, calls, strict=True)]
 
 
 def _rows_at(size: int, calls: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -23,9 +23,9 @@ _OTHERS = frozenset({"discovery", "kinds", "plugin", "scoring", "scoring_notes"}
 def modules() -> Iterator[ModuleType]:
     """Yield every module of the package that defines metrics."""
     package = import_module(_PACKAGE)
-    for found in pkgutil.iter_modules(package.__path__):
-        if found.name not in _OTHERS:
-            yield import_module(f"{package.__name__}.{found.name}")
+    for module in pkgutil.iter_modules(package.__path__):
+        if module.name not in _OTHERS:
+            yield import_module(f"{package.__name__}.{module.name}")
 
 
 def public_names() -> dict[str, str]:
@@ -47,16 +47,16 @@ def default_functions() -> list[ProfilerFunction]:
     Of functions with common keys the one with most of them is meant. First comes what follows from the trace, then what
     uses the model, then what follows from other metrics; what is computed on demand comes last.
     """
-    found = _found(tuple(import_module(_PACKAGE).__path__))
-    return [each() if isinstance(each, type) else each for each in found]
+    functions = _found(tuple(import_module(_PACKAGE).__path__))
+    return [each() if isinstance(each, type) else each for each in functions]
 
 
 @lru_cache(maxsize=4)
 def _found(path: tuple[str, ...]) -> tuple[type[ProfilerFunction] | ProfilerFunction, ...]:
     """Return the default functions, or the classes that make them: looked for once, for each profiler asks."""
-    made = [function for module in modules() for function in _functions(module)]
-    keys = {id(function): {key.NAME for key in function.bounded_keys()} for _, function in made}
-    whole = [each for each in made if not any(keys[id(each[1])] < others for others in keys.values())]
+    functions = [function for module in modules() for function in _functions(module)]
+    keys = {id(function): {key.NAME for key in function.bounded_keys()} for _, function in functions}
+    whole = [each for each in functions if not any(keys[id(each[1])] < others for others in keys.values())]
     ordered = sorted(whole, key=lambda each: (each[1].ON_DEMAND, _level(each[1])))
     return tuple(member for member, _ in ordered)
 

@@ -178,8 +178,8 @@ class ComputeEvalMetric(ExternalProfilerFunction):
             raise InputError("there is no data to evaluate on; give data_splits={'test': loader}")
         name = split or self.default_split
         loader = split_named(data_splits, name).tracked(f"Evaluating on {name}")
-        own = {"backend": backend, "split": name, "device": device, **others}
-        arguments = {name: value for name, value in own.items() if name in self._others}
+        offered = {"backend": backend, "split": name, "device": device, **others}
+        arguments = {name: value for name, value in offered.items() if name in self._others}
         if device is None and "device" in arguments and self._others["device"].default is Parameter.empty:
             arguments["device"] = backend.resolve_device(model, None)
 

@@ -148,9 +148,11 @@ class ComputeExecutionTime(JointFunction):
         return [
             {
                 ExecutionTime.NAME: _noted(time, call["run_options"]),
-                Throughput.NAME: _noted(_throughput(time, batch_size_of(own, call["backend"])), call["run_options"]),
+                Throughput.NAME: _noted(
+                    _throughput(time, batch_size_of(call_inputs, call["backend"])), call["run_options"]
+                ),
             }
-            for call, own, time in zip(calls, inputs, measured, strict=True)
+            for call, call_inputs, time in zip(calls, inputs, measured, strict=True)
         ]
 
 
@@ -194,8 +196,8 @@ def measured_in_turn(calls: Sequence[Mapping[str, Any]], inputs: Sequence[ModelI
     _require_equal_calls(sampling, max(_ranks(call["backend"], call["model"]) for call in calls))
     with ExitStack() as running:
         passes = [
-            running.enter_context(call["backend"].run(call["model"], own, call["run_options"]))
-            for call, own in zip(calls, inputs, strict=True)
+            running.enter_context(call["backend"].run(call["model"], call_inputs, call["run_options"]))
+            for call, call_inputs in zip(calls, inputs, strict=True)
         ]
         return measure_interleaved(passes, sampling)
 

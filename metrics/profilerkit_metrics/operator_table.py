@@ -82,12 +82,12 @@ class ComputeOperatorTable(ProfilerFunction):
             backward: Whether to time the backward pass too.
             export: Where to write the framework's own trace file of one pass; none is written unless given.
         """
-        given = ModelInputs.of(inputs)
-        times = offered(backend, TimesOperators).operator_times(model, given, device, passes, backward, export)
+        model_inputs = ModelInputs.of(inputs)
+        times = offered(backend, TimesOperators).operator_times(model, model_inputs, device, passes, backward, export)
         traces: dict[str, ModelTrace | str] = {"forward": trace}
         if "backward" in times.whole:
             try:
-                traces["backward"] = offered(backend, Trains).trace_training(model, given)
+                traces["backward"] = offered(backend, Trains).trace_training(model, model_inputs)
             except NotOfferedError as error:
                 traces["backward"] = f"not counted: {error}"
         table = operator_table(times, traces)

@@ -18,10 +18,10 @@ _notes: ContextVar[list[str] | None] = ContextVar("notes_of_scoring", default=No
 @contextmanager
 def notes_of_scoring() -> Iterator[list[str]]:
     """Collect what would else be warned of, for a report that keeps it as the value's note."""
-    found: list[str] = []
-    token = _notes.set(found)
+    notes: list[str] = []
+    token = _notes.set(notes)
     try:
-        yield found
+        yield notes
     finally:
         _notes.reset(token)
 

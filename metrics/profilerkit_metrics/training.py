@@ -167,11 +167,11 @@ class ComputeTraining(ProfilerFunction):
         """Return the counts; ``optimizer`` takes the place of the one given to the constructor."""
         trace = training_trace
         optimizer = self.optimizer if optimizer is None else optimizer
-        taken = _taken(backend, model, trace, optimizer)
+        optimizer_size = _taken(backend, model, trace, optimizer)
         counts = {TrainingMacs.NAME: trace.macs, TrainingFlops.NAME: trace.flops, TrainingLayers.NAME: trace.table}
         return {
             **{name: _noted(count, trace.notes) for name, count in counts.items()},
-            **_memory(trace, taken, optimizer, backend),
+            **_memory(trace, optimizer_size, optimizer, backend),
         }
 
 
@@ -186,16 +186,18 @@ def _taken(backend: Backend, model: Any, trace: ModelTrace, optimizer: Any) -> O
     return f"the state of {optimizer!r}: the {backend.name} backend reads no optimizers; give the name of one"
 
 
-def _memory(trace: ModelTrace, taken: OptimizerBytes | str, optimizer: Any, backend: Backend) -> dict[str, Any]:
+def _memory(
+    trace: ModelTrace, optimizer_size: OptimizerBytes | str, optimizer: Any, backend: Backend
+) -> dict[str, Any]:
     """Return the peak with what the optimizer takes, and its parts; lower bounds where a part is not known."""
-    known = OptimizerBytes(0) if isinstance(taken, str) else taken
-    missing = (*((taken,) if isinstance(taken, str) else ()), *_untold(trace))
-    in_update = trace.memory.weight_bytes + _left(trace) + known.update
-    peak = max(trace.memory.peak_bytes(), in_update) + known.state
-    parts = _parts_of_update(trace, known) if in_update > trace.memory.peak_bytes() else _parts(trace, known)
-    without = optimizer is None and taken == OptimizerBytes(0)
-    said = ("no optimizer's state is in it; optimizer='adam', say, adds one",) if without else ()
-    notes = (*filter(None, [trace.memory.note]), *trace.notes, *said)
+    counted = OptimizerBytes(0) if isinstance(optimizer_size, str) else optimizer_size
+    missing = (*((optimizer_size,) if isinstance(optimizer_size, str) else ()), *_untold(trace))
+    in_update = trace.memory.weight_bytes + _left(trace) + counted.update
+    peak = max(trace.memory.peak_bytes(), in_update) + counted.state
+    parts = _parts_of_update(trace, counted) if in_update > trace.memory.peak_bytes() else _parts(trace, counted)
+    without = optimizer is None and optimizer_size == OptimizerBytes(0)
+    hints = ("no optimizer's state is in it; optimizer='adam', say, adds one",) if without else ()
+    notes = (*filter(None, [trace.memory.note]), *trace.notes, *hints)
     unsaid = Unavailable(f"the {backend.name} backend does not tell what the bytes at the peak are for")
     return {
         TrainingMemory.NAME: _noted(Partial(peak, missing) if missing else peak, notes),
@@ -217,34 +219,34 @@ def _untold(trace: ModelTrace) -> tuple[str, ...]:
 
 def _left(trace: ModelTrace) -> int:
     """Return the bytes that are alive while the weights are updated, themselves left out."""
-    told = trace.memory.left_bytes
-    return trace.memory.input_bytes + _gradients(trace) if told is None else told
+    left_bytes = trace.memory.left_bytes
+    return trace.memory.input_bytes + _gradients(trace) if left_bytes is None else left_bytes
 
 
-def _parts(trace: ModelTrace, taken: OptimizerBytes) -> dict[str, Any]:
-    sizes = {**trace.memory.parts, "weights": trace.memory.weight_bytes, "optimizer_state": taken.state}
+def _parts(trace: ModelTrace, optimizer_size: OptimizerBytes) -> dict[str, Any]:
+    sizes = {**trace.memory.parts, "weights": trace.memory.weight_bytes, "optimizer_state": optimizer_size.state}
     at = trace.peak_operator
-    place = {"operator": "", "layer": "", "phase": "forward"}
+    position = {"operator": "", "layer": "", "phase": "forward"}
     if at is not None:
-        place = {"operator": at.operator, "layer": at.layer, "phase": at.phase}
-    return {**{name: sizes.get(name, 0) for name in _PARTS}, **place}
+        position = {"operator": at.operator, "layer": at.layer, "phase": at.phase}
+    return {**{name: sizes.get(name, 0) for name in _PARTS}, **position}
 
 
-def _parts_of_update(trace: ModelTrace, taken: OptimizerBytes) -> dict[str, Any]:
+def _parts_of_update(trace: ModelTrace, optimizer_size: OptimizerBytes) -> dict[str, Any]:
     """Return the parts where the peak is in the update: there are the gradients then, and what the last step left."""
     left = _left(trace) - trace.memory.input_bytes
     gradients = min(left, _gradients(trace))
     sizes = {
         "weights": trace.memory.weight_bytes,
         "gradients": gradients,
-        "optimizer_state": taken.state,
+        "optimizer_state": optimizer_size.state,
         "activations": left - gradients,
         "inputs": trace.memory.input_bytes,
-        "other": taken.update,
+        "other": optimizer_size.update,
     }
     return {**sizes, "operator": "the optimizer's update", "layer": "", "phase": "update"}
 
 
 def _noted(value: Any, notes: Iterable[str]) -> Any:
-    said = "; ".join(notes)
-    return Noted(value, said) if said else value
+    note = "; ".join(notes)
+    return Noted(value, note) if note else value

@@ -134,15 +134,15 @@ class ComputeWatchedSteps(ProfilerFunction):
         if not watched.steps:
             return dict.fromkeys(keys, Unavailable(watched.missed or "no step was measured: call start() and stop()"))
         steps = list(watched.steps.values())
-        found = {
+        values = {
             StepTime.NAME: _noted([step.seconds for step in steps], watched),
             OtherTime.NAME: Measurement(tuple(step.other for step in steps)),
             StepMemory.NAME: dict(steps[-1].memory) or Unavailable(watched.reasons["memory"]),
         }
         for key, part in ((ForwardTime, "forward"), (BackwardTime, "backward"), (OptimizerTime, "optimizer")):
             seconds = [getattr(step, part) for step in steps if getattr(step, part) is not None]
-            found[key.NAME] = Measurement(tuple(seconds)) if seconds else Unavailable(watched.reasons[part])
-        return found
+            values[key.NAME] = Measurement(tuple(seconds)) if seconds else Unavailable(watched.reasons[part])
+        return values
 
 
 def _noted(seconds: list[float], watched: WatchedSteps) -> Any:

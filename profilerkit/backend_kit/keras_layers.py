@@ -105,8 +105,8 @@ def children_of(layer: Any) -> Iterator[tuple[str, Any]]:
 def own_variables(layer: Any) -> Iterator[tuple[str, Any]]:
     """Yield the weights that a Keras layer holds itself, by name: of a recurrent layer its cell's too."""
     states = {id(state) for _, state in _states_held(layer)}
-    held = _listed(layer, "trainable", "non_trainable")
-    yield from ((variable_name(variable), variable) for variable in held if id(variable) not in states)
+    variables = _listed(layer, "trainable", "non_trainable")
+    yield from ((variable_name(variable), variable) for variable in variables if id(variable) not in states)
     for inside in _cells_of(layer):
         yield from own_variables(inside)
 
@@ -123,11 +123,11 @@ def own_states(layer: Any) -> Iterator[tuple[str, Any]]:
 
 def _states_held(layer: Any) -> Iterator[tuple[str, Any]]:
     carried = getattr(layer, "states", None) if getattr(layer, "stateful", False) else None
-    held = {id(state): state for state in tensors_in(carried, lambda value: hasattr(value, "assign"))}
+    states = {id(state): state for state in tensors_in(carried, lambda value: hasattr(value, "assign"))}
     if untrained := _listed(layer, "non_trainable"):
         weights = {id(weight) for weight in layer.weights}
-        held.update((id(variable), variable) for variable in untrained if id(variable) not in weights)
-    yield from ((variable_name(state), state) for state in held.values())
+        states.update((id(variable), variable) for variable in untrained if id(variable) not in weights)
+    yield from ((variable_name(state), state) for state in states.values())
 
 
 def _listed(layer: Any, *lists: str) -> list[Any]:
@@ -191,25 +191,25 @@ def _is_input(layer: Any) -> bool:
 
 
 def _named(layers: Sequence[Any], names: Mapping[int, list[str]]) -> Iterator[tuple[str, Any]]:
-    taken: set[str] = set()
+    names_in_use: set[str] = set()
     for layer in layers:
         for name in names.get(id(layer)) or [getattr(layer, "name", None) or type(layer).__name__]:
             unique = name = name.replace(".", "_")
             number = 1
-            while unique in taken:
+            while unique in names_in_use:
                 number += 1
                 unique = f"{name}#{number}"
-            taken.add(unique)
+            names_in_use.add(unique)
             yield unique, layer
 
 
 def _attribute_names(layer: Any, inside: Collection[int]) -> dict[int, list[str]]:
     """Return under which attributes a layer holds those inside it, by their ``id``, through lists and mappings."""
-    found: dict[int, list[str]] = {}
+    names: dict[int, list[str]] = {}
 
     def look(name: str, value: Any, depth: int) -> None:
         if id(value) in inside:
-            found.setdefault(id(value), []).append(name)
+            names.setdefault(id(value), []).append(name)
         elif depth and isinstance(value, Mapping):
             for key, item in value.items():
                 look(f"{name}[{key}]", item, depth - 1)
@@ -221,4 +221,4 @@ def _attribute_names(layer: Any, inside: Collection[int]) -> dict[int, list[str]
     for name, value in {**vars(layer), **vars(layer).get("_modules", {})}.items():
         if not name.startswith(_BOOKS):
             look(name, value, 3)
-    return found
+    return names

@@ -16,8 +16,8 @@ _MARKS = {Verdict.PASSED: "ok", Verdict.FAILED: "FAILED", Verdict.UNCERTAIN: "un
 def summary(findings: Sequence[Finding]) -> str:
     """Return in a sentence how many limits were kept."""
     counts = {verdict: sum(finding.verdict is verdict for finding in findings) for verdict in Verdict}
-    said = [f"{count} {verdict.value}" for verdict, count in counts.items() if count]
-    return f"{len(findings)} limit{'s' if len(findings) != 1 else ''}: {', '.join(said)}"
+    parts = [f"{count} {verdict.value}" for verdict, count in counts.items() if count]
+    return f"{len(findings)} limit{'s' if len(findings) != 1 else ''}: {', '.join(parts)}"
 
 
 def as_text(findings: Sequence[Finding], name: str) -> str:
@@ -50,12 +50,12 @@ def as_junit(findings: Sequence[Finding], name: str) -> str:
     suite = ET.Element("testsuite", {"name": visible(f"profilerkit budget of {name}"), **counts})
     for finding in findings:
         case = ET.SubElement(suite, "testcase", classname=visible(name), name=_named(finding))
-        said = "\n".join(map(visible, (finding.said, *finding.responsible)))
+        text = "\n".join(map(visible, (finding.said, *finding.responsible)))
         if finding.verdict is Verdict.PASSED:
-            ET.SubElement(case, "system-out").text = said
+            ET.SubElement(case, "system-out").text = text
         else:
             kind = "failure" if finding.verdict is Verdict.FAILED else "skipped"
-            ET.SubElement(case, kind, message=visible(finding.said)).text = said
+            ET.SubElement(case, kind, message=visible(finding.said)).text = text
     suites = ET.Element("testsuites", dict(counts))
     suites.append(suite)
     ET.indent(suites)

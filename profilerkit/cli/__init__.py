@@ -108,8 +108,8 @@ def _show_help(context: click.Context, parameter: click.Parameter, value: bool) 
 def fail(message: str, code: int, error: BaseException | None = None) -> NoReturn:
     """Say on standard error what went wrong, and leave with an exit code; with ``--traceback`` where it came from."""
     context = click.get_current_context(silent=True)
-    wanted = bool(context and (context.find_root().obj or {}).get("traceback"))
-    if wanted and error is not None:
+    traced = bool(context and (context.find_root().obj or {}).get("traceback"))
+    if traced and error is not None:
         click.echo("".join(traceback.format_exception(error)).rstrip(), err=True)
     click.echo(f"Error: {message}", err=True)
     sys.exit(code)
@@ -126,8 +126,8 @@ def main(arguments: list[str] | None = None) -> Any:
     """
     try:
         with _warnings_in_a_line():
-            own = _OWN_PROCESS if arguments is None else None
-            result = cli(args=arguments, standalone_mode=False, obj=own)
+            mode = _OWN_PROCESS if arguments is None else None
+            result = cli(args=arguments, standalone_mode=False, obj=mode)
             sys.exit(result if isinstance(result, int) else 0)
     except click.ClickException as error:
         error.show()

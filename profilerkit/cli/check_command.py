@@ -89,8 +89,8 @@ def command(
             raise BudgetError(f"{relative} is relative: give --baseline, a saved report or a model")
     except BudgetError as error:
         raise click.UsageError(str(error)) from error
-    asked = Asked(**{**how, "metric": tuple(dict.fromkeys((*budget.metrics, *how["metric"])))})
-    report, reference = _reports(model, baseline, asked)
+    request = Asked(**{**how, "metric": tuple(dict.fromkeys((*budget.metrics, *how["metric"])))})
+    report, reference = _reports(model, baseline, request)
     try:
         findings = check(report, budget, reference)
     except BudgetError as error:
@@ -112,13 +112,13 @@ def _budget(path: str | None, limits: tuple[str, ...]) -> Budget:
     from ..budgets import Budget, Limit
 
     read = Budget.load(path).limits if path is not None else ()
-    given = []
+    parsed = []
     for text in limits:
         key = re.split(r"[\s<>=]", text.strip(), maxsplit=1)[0]
-        given.append(Limit.parse(key, text.strip().removeprefix(key)))
-    if not (read or given):
+        parsed.append(Limit.parse(key, text.strip().removeprefix(key)))
+    if not (read or parsed):
         raise BudgetError("give a budget: --budget budget.toml, or --limit 'macs <= 5 G'")
-    return Budget((*read, *given))
+    return Budget((*read, *parsed))
 
 
 def _require_units(budget: Budget) -> None:
@@ -132,15 +132,15 @@ def _require_units(budget: Budget) -> None:
             limit.bound(units[limit.key])
 
 
-def _reports(model: str, baseline: str | None, asked: Asked) -> tuple[Report, Report | None]:
+def _reports(model: str, baseline: str | None, request: Asked) -> tuple[Report, Report | None]:
     """Return the report of the model and that of the baseline; two models are measured in turn."""
     from ..results.report import Report
 
     if baseline is not None:
-        comparison, _ = compared((baseline, model), asked, renamed=False)
+        comparison, _ = compared((baseline, model), request, renamed=False)
         return comparison.others[0], comparison.reference
     if not is_saved(model):
-        return profiled(model, asked)[0], None
+        return profiled(model, request)[0], None
     loaded = saved(model, "MODEL")
     if not isinstance(loaded, Report):
         raise click.BadParameter(f"{model} holds a comparison; give the report of one model", param_hint="MODEL")

@@ -26,6 +26,6 @@ def command(old: str, new: str, **options: Any) -> None:
 
     Each is a report that was saved as JSON, or a MODEL as 'profilerkit profile' takes it.
     """
-    asked, shown = picked(Asked, options), picked(Shown, options)
-    comparison, _ = compared((old, new), asked)
-    shown.emit(comparison, changes=not shown.layers)
+    request, display = picked(Asked, options), picked(Shown, options)
+    comparison, _ = compared((old, new), request)
+    display.emit(comparison, changes=not display.layers)

@@ -50,8 +50,8 @@ def command() -> None:
             _line(info.name, f"cannot be used: {' '.join(str(error).split())}")
             continue
         _line(info.name, ", ".join(f"{name} {value}" for name, value in backend.environment().items()) or "ready")
-        for what, said in _abilities(backend):
-            emit(f"  {'':<16} {what}: {said}")
+        for what, answer in _abilities(backend):
+            emit(f"  {'':<16} {what}: {answer}")
 
 
 def _line(name: str, value: str) -> None:
@@ -69,10 +69,10 @@ def _abilities(backend: Backend) -> list[tuple[str, str]]:
     """Return what a backend offers beyond what every one must: the protocols that it is an instance of."""
     from ..protocols import CAPABILITIES
 
-    said = [
+    abilities = [
         (capability.offers, "yes" if isinstance(backend, capability.protocol) else "not offered")
         for capability in CAPABILITIES
         if capability.offers
     ]
     options = ", ".join(backend.offered_options) or "none"
-    return [*said, ("runs models as", ", ".join(backend.execution_modes)), ("options of a run", options)]
+    return [*abilities, ("runs models as", ", ".join(backend.execution_modes)), ("options of a run", options)]

@@ -80,13 +80,13 @@ class _Listing:
             emit(f"  {'':<20}   {', '.join(filter(None, [f'plugin {plugin}', place_of(thing)]))}")
 
     def section(
-        self, title: str, offers: Iterable[Offer[Any]], name: str = "name", place: str = "", text: Any = None
+        self, title: str, offers: Iterable[Offer[Any]], name: str = "name", attribute: str = "", text: Any = None
     ) -> None:
         self.title(title)
         for offer in offers:
-            said = (text(offer.item) or "").partition("\n")[0] if text else offer.item.description
-            thing = getattr(offer.item, place) if place else offer.item
-            self.line(getattr(offer.item, name), said, offer.plugin, thing)
+            summary = (text(offer.item) or "").partition("\n")[0] if text else offer.item.description
+            thing = getattr(offer.item, attribute) if attribute else offer.item
+            self.line(getattr(offer.item, name), summary, offer.plugin, thing)
 
     def plugins(self) -> None:
         from ..plugging import offers as plugins
@@ -114,10 +114,10 @@ class _Listing:
         usable: dict[str, Backend] = {}
         for offer in offered:
             is_quick = not self.verbose and offer.item.installed is not None
-            backend, said = (self.described if is_quick else self.loaded)(offer.item, offer.plugin)
+            backend, state = (self.described if is_quick else self.loaded)(offer.item, offer.plugin)
             if backend is not None:
                 usable.setdefault(backend.name, backend)
-            self.line(offer.item.name, said, offer.plugin, offer.item.load)
+            self.line(offer.item.name, state, offer.plugin, offer.item.load)
         return list(usable.values())
 
     def described(self, info: BackendInfo, plugin: PluginInfo) -> tuple[Backend | None, str]:
@@ -192,17 +192,19 @@ class _Listing:
         renderers = self.claimed(
             plugins.offered_renderers, lambda: plugins.offers("profilerkit_renderers", RendererInfo)
         )
-        self.section("Renderers", renderers, place="load")
+        self.section("Renderers", renderers, attribute="load")
         loaders = self.claimed(plugins.offered_loaders, lambda: plugins.offers("profilerkit_model_loaders", LoaderInfo))
-        self.section("Model loaders", loaders, place="load")
+        self.section("Model loaders", loaders, attribute="load")
 
     def formulas(self, backend: Backend) -> None:
         from ..plugging import offers as plugins
 
-        found = [(plugin, op, formula) for plugin, costs in plugins.op_costs(backend) for op, formula in costs.items()]
-        if found:
+        formulas = [
+            (plugin, op, formula) for plugin, costs in plugins.op_costs(backend) for op, formula in costs.items()
+        ]
+        if formulas:
             self.title(f"Cost formulas of plugins for the {backend.name} backend")
-        for plugin, op, formula in found:
+        for plugin, op, formula in formulas:
             name = op.__qualname__ if isinstance(op, type) else str(op)
             self.line(name, f"{formula.__module__}:{getattr(formula, '__qualname__', formula)}", plugin, formula)
 

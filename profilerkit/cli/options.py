@@ -33,8 +33,8 @@ T = TypeVar("T")
 
 def picked(kind: type[T], options: Mapping[str, Any]) -> T:
     """Return a dataclass of those of a command's options that are its fields."""
-    known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
-    return kind(**{name: value for name, value in options.items() if name in known})
+    names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    return kind(**{name: value for name, value in options.items() if name in names})
 
 
 def parse_shapes(values: tuple[str, ...]) -> Any:
@@ -129,11 +129,11 @@ def _writable(context: click.Context, parameter: click.Parameter, paths: tuple[s
     """Check where files are to go, and that their suffixes say a form."""
     from .output import form_of
 
-    places = [require_writable(context, parameter, path) for path in paths]
+    targets = [require_writable(context, parameter, path) for path in paths]
     if not context.resilient_parsing:
-        for place in places:
-            form_of(place)
-    return tuple(places)
+        for target in targets:
+            form_of(target)
+    return tuple(targets)
 
 
 def _timeout(context: click.Context, parameter: click.Parameter, value: str | None) -> float | None:

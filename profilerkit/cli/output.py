@@ -28,9 +28,9 @@ def form_of(path: Path) -> str:
 
     suffix = path.suffix.removeprefix(".").lower()
     form = _SUFFIXES.get(suffix, suffix)
-    known = [offer.item.name for offer in offered_renderers()]
-    if form not in known:
-        listing = ", ".join(sorted({*known, *_SUFFIXES}))
+    forms = [offer.item.name for offer in offered_renderers()]
+    if form not in forms:
+        listing = ", ".join(sorted({*forms, *_SUFFIXES}))
         raise click.BadParameter(f"{path.name!r}: the suffix says no form; there are {listing}", param_hint="--output")
     return form
 

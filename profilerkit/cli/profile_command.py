@@ -26,7 +26,7 @@ def command(model: str, **options: Any) -> None:
     MODEL says where the model is; 'profilerkit list' names the ways: package.module:name, path/to/file.py:name, a saved
     file, or the name of a model in a library.
     """
-    asked, shown = picked(Asked, options), picked(Shown, options)
-    report, profiler = profiled(model, asked)
-    shown.emit(report)
+    request, display = picked(Asked, options), picked(Shown, options)
+    report, profiler = profiled(model, request)
+    display.emit(report)
     end_with_failures(report, profiler)

@@ -126,12 +126,17 @@ def isolated_comparison(
     names = checked("names", names)
     if names is not None and len(names) != len(models):
         raise ArgumentError(f"names has {len(names)} entries for {len(models)} models; give one for each")
-    own = {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits}
+    data = {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits}
     arguments = checked_all({**kwargs, **arguments_given(batch_size=batch_size, device=device)})
     further = tuple(functions_of(functions))
-    asked = (names_of("metrics", metrics), names_of("leave_out", leave_out) or (), None, checked("backend", backend))
+    selection = (
+        names_of("metrics", metrics),
+        names_of("leave_out", leave_out) or (),
+        None,
+        checked("backend", backend),
+    )
     flags = {"strict": checked("strict", strict), "trust": checked("trust", trust)}
-    jobs = [Job(model, own, further, *asked, arguments=arguments, **flags) for model in models]
+    jobs = [Job(model, data, further, *selection, arguments=arguments, **flags) for model in models]
     reports = run_jobs(jobs, Limits.read(timeout, memory, max_threads), start_method, checked("preload", preload))
     comparison = compared(reports, names)
     plugins.announce(comparison)
@@ -158,8 +163,8 @@ def run_jobs(
     runs: list[IsolatedRun] = []
     try:
         for job in jobs:
-            told = replace(job, in_turn=in_turn, own_plugins_alone=alone)
-            runs.append(IsolatedRun(told, limits, start_method, preload))
+            prepared = replace(job, in_turn=in_turn, own_plugins_alone=alone)
+            runs.append(IsolatedRun(prepared, limits, start_method, preload))
             pump(runs, lambda: runs[-1].over or runs[-1].heard.waiting)
             runs[-1].let(run=False)
         conduct(runs)

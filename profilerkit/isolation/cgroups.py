@@ -43,10 +43,10 @@ def _own(groups: str) -> str | None:
     return next((line.removeprefix("0::") for line in groups.splitlines() if line.startswith("0::")), None)
 
 
-def _found(root: Path | None, own: str | None) -> Path | None:
-    if root is None or own is None or ".." in own:
+def _found(root: Path | None, group: str | None) -> Path | None:
+    if root is None or group is None or ".." in group:
         return None
-    folder = root / own.strip("/")
+    folder = root / group.strip("/")
     for candidate in (folder, *folder.parents):
         if not candidate.is_relative_to(root):
             break

@@ -96,10 +96,10 @@ def serve(channel: Channel, job: Job) -> None:
 
 def said_error(error: Exception) -> dict[str, Any]:
     """Return an error as it is said: its type, its text, and what else its type is made of."""
-    said: dict[str, Any] = {"type": type(error).__name__, "text": str(error)[:20_000]}
+    message: dict[str, Any] = {"type": type(error).__name__, "text": str(error)[:20_000]}
     if isinstance(error, UnknownStatusError):
-        said |= {"name": error.name, "known": list(error.known), "owner": error.owner}
-    return said
+        message |= {"name": error.name, "known": list(error.known), "owner": error.owner}
+    return message
 
 
 @contextmanager
@@ -109,13 +109,13 @@ def _warnings_said(channel: Channel) -> Iterator[None]:
         others = warnings.showwarning
         counted = 0
 
-        def show(message: Warning | str, category: type[Warning], *place: Any, **kwargs: Any) -> None:
+        def show(message: Warning | str, category: type[Warning], *location: Any, **kwargs: Any) -> None:
             nonlocal counted
             if issubclass(category, ProfilerKitWarning) and counted < _MOST_WARNINGS:
                 counted += 1
                 channel.say(warning={"type": category.__name__, "text": str(message)[:5_000]})
             else:
-                others(message, category, *place, **kwargs)
+                others(message, category, *location, **kwargs)
 
         warnings.showwarning = show
         warnings.simplefilter("always", ProfilerKitWarning)
@@ -138,11 +138,11 @@ def _profile(channel: Channel, job: Job) -> None:
         backend=job.backend,
         **made_with,
     )
-    own = parameters_of(profile)
-    job = replace(job, arguments=read_arguments(job.arguments, [profiler._registry], own, strict=job.strict))
-    asked = job.metrics
-    names = profiler._registry.requested(asked, job.arguments)
-    work = Work(channel, profiler, names, None if asked is None else names, job)
+    reserved = parameters_of(profile)
+    job = replace(job, arguments=read_arguments(job.arguments, [profiler._registry], reserved, strict=job.strict))
+    requested = job.metrics
+    names = profiler._registry.requested(requested, job.arguments)
+    work = Work(channel, profiler, names, None if requested is None else names, job)
     work.plan()
     work.count_without_running()
     work.compute()
@@ -152,11 +152,11 @@ class Work:
     """The status keys that one profiler is to compute, those that need no run of the model first."""
 
     def __init__(
-        self, channel: Channel, profiler: Profiler, names: Sequence[str], wanted: Sequence[str] | None, job: Job
+        self, channel: Channel, profiler: Profiler, names: Sequence[str], requested: Sequence[str] | None, job: Job
     ) -> None:
         self.channel = channel
         self.profiler = profiler
-        self.wanted = wanted
+        self.wanted = requested
         self.job = job
         bindings = [profiler._registry[name] for name in names]
         self.order = in_order(bindings, profiler._registry)
@@ -191,10 +191,10 @@ class Work:
         with suppress(Exception):
             twin.compute(names, **without)
             report = replace(twin._report(self.wanted), arguments={}, notes=(), inputs="", data={})
-            known = (Completeness.COMPLETE, Completeness.PARTIAL)
-            found = {key: record for key, record in report.statuses.items() if record.completeness in known}
-            self.there |= found.keys()
-            self._say(replace(report, statuses=found), self._missing())
+            usable = (Completeness.COMPLETE, Completeness.PARTIAL)
+            records = {key: record for key, record in report.statuses.items() if record.completeness in usable}
+            self.there |= records.keys()
+            self._say(replace(report, statuses=records), self._missing())
 
     def compute(self) -> None:
         """Compute all of it, and say each function's results when they are there."""
@@ -236,8 +236,8 @@ class Work:
         self.channel.say(pending=list(pending), doing=[])
 
     def _listed(self, records: Mapping[str, StatusRecord]) -> list[str]:
-        known = [binding.key.NAME for binding in self.profiler._registry]
-        return [name for name in known if name in records]
+        registered = [binding.key.NAME for binding in self.profiler._registry]
+        return [name for name in registered if name in records]
 
     def _pending(self, names: Sequence[str]) -> dict[str, StatusRecord]:
         from ..piping.status import Completeness, Metric, Outcome
@@ -257,8 +257,8 @@ def in_order(bindings: Sequence[Binding], registry: Any) -> list[Binding]:
     from ..piping.function import JointFunction
 
     first: dict[int, int] = {}
-    for place, binding in enumerate(bindings):
-        first.setdefault(id(binding.function), place)
+    for index, binding in enumerate(bindings):
+        first.setdefault(id(binding.function), index)
 
     def order(binding: Binding) -> tuple[int, bool, int]:
         alone = not isinstance(binding.function, JointFunction)
@@ -283,5 +283,5 @@ def _risk(name: str, registry: Any, above: frozenset[str]) -> int:
     parameters = function.parameters().keys()
     if isinstance(function, JointFunction) or not _RUN_OPTIONS.isdisjoint(parameters):
         return 2
-    own = 0 if parameters.isdisjoint(PROVIDED) else 1
-    return max([own, *(_risk(needed, registry, above | {name}) for needed in parameters)])
+    direct = 0 if parameters.isdisjoint(PROVIDED) else 1
+    return max([direct, *(_risk(needed, registry, above | {name}) for needed in parameters)])

@@ -89,8 +89,8 @@ def end_strays(supervisors: set[int]) -> None:
 
     def strays() -> list[int]:
         processes.reap()
-        mine = [pid for pid in processes.children_of(os.getpid()) if pid not in supervisors]
-        return [each for pid in mine for each in (pid, *processes.descendants(pid))]
+        strangers = [pid for pid in processes.children_of(os.getpid()) if pid not in supervisors]
+        return [each for pid in strangers for each in (pid, *processes.descendants(pid))]
 
     processes.end_tree(strays)
 

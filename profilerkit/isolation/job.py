@@ -53,12 +53,12 @@ class Job:
         """Return the model as a `LoadedModel`: loaded from its text, built, or as it is."""
         from ..plugging.extension import LoadedModel
 
-        found = self.model
-        if isinstance(found, (str, os.PathLike)) and self._is_spec(os.fspath(found)):
-            found = _model_at(os.fspath(found), self.trust)
-        elif is_builder(found):
-            found = found()
-        loaded = found if isinstance(found, LoadedModel) else LoadedModel(found)
+        model = self.model
+        if isinstance(model, (str, os.PathLike)) and self._is_spec(os.fspath(model)):
+            model = _model_at(os.fspath(model), self.trust)
+        elif is_builder(model):
+            model = model()
+        loaded = model if isinstance(model, LoadedModel) else LoadedModel(model)
         if any(self.own.get(key) is not None for key in ("inputs", "input_shape")):
             return replace(loaded, inputs=self.own.get("inputs"), input_shape=self.own.get("input_shape"))
         if self.own.get("data_splits") is not None:
@@ -134,8 +134,8 @@ def _surroundings(needs_main: bool, job: Job) -> dict[str, Any]:
     from multiprocessing.spawn import get_preparation_data
 
     data = get_preparation_data("profilerkit-isolated")
-    kept = ("sys_path", "sys_argv", "dir", "init_main_from_name", "init_main_from_path")
-    return {key: data[key] for key in kept if key in data}
+    names = ("sys_path", "sys_argv", "dir", "init_main_from_name", "init_main_from_path")
+    return {key: data[key] for key in names if key in data}
 
 
 def read_job(descriptor: int) -> Job:

@@ -74,10 +74,10 @@ def parse_memory(value: Any) -> int:
 def _bytes_of(value: Any) -> int | None:
     if isinstance(value, Integral) and not isinstance(value, bool):
         return int(value)
-    found = _SIZE.fullmatch(value) if isinstance(value, str) and len(value) < 100 else None
-    if found is None:
+    match = _SIZE.fullmatch(value) if isinstance(value, str) and len(value) < 100 else None
+    if match is None:
         return None
-    number, prefix, binary, unit, _ = found.groups()
+    number, prefix, binary, unit, _ = match.groups()
     factor = 1
     if prefix:
         factor = (1000 if unit and not binary else 1024) ** _POWERS[prefix.lower()]

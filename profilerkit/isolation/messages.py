@@ -110,10 +110,12 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 def _error_of(value: Any) -> Exception:
     """Return an error that a child said: of its own type where that is one of profilerkit's, or a usual one."""
-    said = _mapping(value)
-    name, text = _text(said.get("type")), _text(said.get("text"))
+    message = _mapping(value)
+    name, text = _text(message.get("type")), _text(message.get("text"))
     if name == "UnknownStatusError":
-        return UnknownStatusError(_text(said.get("name")), _texts(said.get("known")), owner=_text(said.get("owner")))
+        return UnknownStatusError(
+            _text(message.get("name")), _texts(message.get("known")), owner=_text(message.get("owner"))
+        )
     kind = _OTHER_ERRORS.get(name) or (getattr(errors, name, None) if name in errors.__all__ else None)
     if isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, Warning):
         return kind(text)
@@ -121,11 +123,11 @@ def _error_of(value: Any) -> Exception:
 
 
 def _warn(heard: Heard, value: Any) -> None:
-    said = _mapping(value)
-    name, text = _text(said.get("type")), _text(said.get("text"))
+    message = _mapping(value)
+    name, text = _text(message.get("type")), _text(message.get("text"))
     kind = getattr(errors, name, None) if name in errors.__all__ else None
-    known = isinstance(kind, type) and issubclass(kind, ProfilerKitWarning)
-    warnings.warn(text, kind if known and kind is not None else ProfilerKitWarning, stacklevel=2)
+    is_warning = isinstance(kind, type) and issubclass(kind, ProfilerKitWarning)
+    warnings.warn(text, kind if is_warning and kind is not None else ProfilerKitWarning, stacklevel=2)
 
 
 _TAKES: dict[str, Callable[[Heard, Any], None]] = {

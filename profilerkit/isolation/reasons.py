@@ -56,9 +56,9 @@ class Fate:
 def reason_of(fate: Fate) -> str:
     """Return the reason with what was being done, where in the code, and the last lines of standard error."""
     where, lines = _place(fate.stderr), _last_lines(fate.stderr)
-    place = f", in {where}" if where else ""
+    location = f", in {where}" if where else ""
     quoted = f"; its standard error ends with: {lines}" if lines else ""
-    return f"{_cause(fate)} while {_work(fate)}{place}{quoted}"
+    return f"{_cause(fate)} while {_work(fate)}{location}{quoted}"
 
 
 def _work(fate: Fate) -> str:
@@ -99,14 +99,14 @@ def _own_end(ending: Ending, limits: Limits, stderr: str) -> str:
         more = f" ({_SIGNALS[name]})" if name in _SIGNALS else ""
         if name == "SIGKILL":
             more = ", which was not sent from here: most often the system does that where memory runs out,"
-        said = f"the process was ended by {name}{more}"
+        sentence = f"the process was ended by {name}{more}"
     elif ending.code is not None:
-        said = f"the process left by itself with exit code {ending.code}"
+        sentence = f"the process left by itself with exit code {ending.code}"
     else:
-        said = "the process ended"
+        sentence = "the process ended"
     if limits.memory is not None and _OUT_OF_MEMORY.search(stderr[-4000:]):
-        return f"{said}, out of memory under its limit of {shown_bytes(limits.memory)},"
-    return said
+        return f"{sentence}, out of memory under its limit of {shown_bytes(limits.memory)},"
+    return sentence
 
 
 def _name_of(number: int) -> str:
@@ -120,9 +120,9 @@ def _place(stderr: str) -> str:
     """Return where in the code a process was, by what faulthandler wrote last: in the user's, where there is any."""
     stacks = _STACK.findall(stderr)
     frames = list(_FRAME.finditer(stacks[-1])) if stacks else []
-    own = [frame for frame in frames if not _NOT_THE_MODEL.search(frame["file"])]
-    chosen = (own or frames)[:1]
-    return "".join(f"{frame['name']} ({frame['file']}:{frame['line']})" for frame in chosen)
+    model_frames = [frame for frame in frames if not _NOT_THE_MODEL.search(frame["file"])]
+    innermost = (model_frames or frames)[:1]
+    return "".join(f"{frame['name']} ({frame['file']}:{frame['line']})" for frame in innermost)
 
 
 def _last_lines(stderr: str) -> str:

@@ -121,13 +121,13 @@ class IsolatedRun:
             self._finish()
         return bool(piece)
 
-    def _take_control(self, said: dict[str, Any]) -> None:
-        if "child" in said:
-            self._session, self._memory_by = int(said["child"]), str(said["memory_by"])
+    def _take_control(self, message: dict[str, Any]) -> None:
+        if "child" in message:
+            self._session, self._memory_by = int(message["child"]), str(message["memory_by"])
             self._pidfd = processes.pidfd(self._session)
-        if "ended" in said:
-            known = {each.name for each in fields(Ending)}
-            self.ending = Ending(**{name: value for name, value in said["ended"].items() if name in known})
+        if "ended" in message:
+            names = {each.name for each in fields(Ending)}
+            self.ending = Ending(**{name: value for name, value in message["ended"].items() if name in names})
 
     def _read_channel(self) -> bool:
         piece = _received(self._started.channel)
@@ -161,10 +161,10 @@ class IsolatedRun:
             processes.send_signal(self._pidfd, signal.SIGCONT if run else signal.SIGSTOP)
             self._stopped = not run
 
-    def _end_for(self, kind: str, said: str = "") -> None:
+    def _end_for(self, kind: str, detail: str = "") -> None:
         """End the process, and keep why."""
         if self._kind is None and self.ending is None:
-            self._kind, self._said = kind, said
+            self._kind, self._said = kind, detail
         if self._patience_until is None:
             self._patience_until = time.monotonic() + PATIENCE
             self._started.tell(end=True, dump=kind == "timeout")

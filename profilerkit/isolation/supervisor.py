@@ -175,10 +175,10 @@ class Supervisor:
     def _hear(self) -> None:
         """Do what the caller says; where it has ended there is nobody left to do anything for."""
         try:
-            said = Channel(self.control).hear()
+            message = Channel(self.control).hear()
         except (ChannelError, OSError):
-            said = {}
-        if said.get("dump"):
+            message = {}
+        if message.get("dump"):
             with suppress(OSError):
                 os.kill(self.child, signal.SIGUSR2)
             time.sleep(LAST_WORDS)
@@ -207,19 +207,19 @@ class Supervisor:
 
     def _look_at_memory(self) -> None:
         limit = self.limits.memory or 0
-        held = sum(map(processes.held_bytes, self._tree)) - self._base
-        if held > limit and len(self._tree) > 1:
-            held = sum(map(processes.held_exactly, self._tree)) - self._base
-        self._held = max(self._held, held)
-        if held > limit:
+        resident = sum(map(processes.held_bytes, self._tree)) - self._base
+        if resident > limit and len(self._tree) > 1:
+            resident = sum(map(processes.held_exactly, self._tree)) - self._base
+        self._held = max(self._held, resident)
+        if resident > limit:
             self._why = self._why or "memory"
 
     # Ending -----------------------------------------------------------------------------------------------------
 
     def end(self) -> Ending:
         """End every process that is left, and return how the child ended."""
-        own = self._status is not None
-        left_behind = len(self._left()) if own else 0
+        has_ended = self._status is not None
+        left_behind = len(self._left()) if has_ended else 0
         survivors = processes.end_tree(self._left)
         self._status = processes.reap().get(self.child, self._status)
         if self.group is not None:
@@ -248,12 +248,12 @@ class Supervisor:
         if self.group is not None:
             self.group.kill()
         self._status = processes.reap().get(self.child, self._status)
-        found = processes.descendants(os.getpid())
+        pids = processes.descendants(os.getpid())
         if not processes.LINUX and self._status is None:
             with suppress(OSError):
                 os.killpg(self.child, signal.SIGKILL)
-            found = [self.child]
-        return found
+            pids = [self.child]
+        return pids
 
 
 def limit_resources(limits: Limits, watched: bool) -> None:
@@ -267,9 +267,9 @@ def limit_resources(limits: Limits, watched: bool) -> None:
 
     def lower(kind: int, value: int) -> None:
         hard = resource.getrlimit(kind)[1]
-        wanted = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        soft = value if hard == resource.RLIM_INFINITY else min(value, hard)
         with suppress(OSError, ValueError):
-            resource.setrlimit(kind, (wanted, hard if kind == resource.RLIMIT_CORE else wanted))
+            resource.setrlimit(kind, (soft, hard if kind == resource.RLIMIT_CORE else soft))
 
     lower(resource.RLIMIT_CORE, 1)  # not 0: with 1 a program that takes dumps is not started either
     if limits.memory is not None and watched:

@@ -39,9 +39,9 @@ def taking_turns(channel: Channel) -> Iterator[None]:
         with collector_paused():
             last = WARM_SECONDS
             while True:
-                said = channel.hear()
-                if "finish" in said:
-                    return Measurement(**said["finish"])
+                message = channel.hear()
+                if "finish" in message:
+                    return Measurement(**message["finish"])
                 last = _sample(run, plan, last)
                 channel.say(sample=last)
 
@@ -57,13 +57,13 @@ def _sample(run: Run, plan: Sampling, last: float) -> float:
     return run.seconds(plan.clock)
 
 
-def plan_of(said: Any) -> Sampling:
+def plan_of(plan: Any) -> Sampling:
     """Return how a child wants to be sampled; raises `ChannelError` for what no `Sampling` says."""
-    if not isinstance(said, Mapping) or set(said) != set(_PLAN):
+    if not isinstance(plan, Mapping) or set(plan) != set(_PLAN):
         raise ChannelError("a plan for sampling has other parts")
-    if not all(value is None or type(value) in _PLAN[name] for name, value in said.items()):
+    if not all(value is None or type(value) in _PLAN[name] for name, value in plan.items()):
         raise ChannelError("a plan for sampling holds something that is no number")
     try:
-        return Sampling(**said)
+        return Sampling(**plan)
     except (TypeError, ValueError) as error:
         raise ChannelError(f"a plan for sampling: {error}") from error

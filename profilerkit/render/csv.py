@@ -29,9 +29,9 @@ def render(result: Report | Comparison) -> str:
 
     reports = result.reports if isinstance(result, Comparison) else (result,)
     rows = []
-    for place, report in enumerate(reports):
+    for index, report in enumerate(reports):
         for record in report.statuses.values():
-            better = result.enhancement(record.key, place - 1) if isinstance(result, Comparison) and place else None
+            better = result.enhancement(record.key, index - 1) if isinstance(result, Comparison) and index else None
             rows.append({"model": report.name, "backend": report.backend, **_cells(record), "enhancement": better})
     return written(_COLUMNS, rows)
 

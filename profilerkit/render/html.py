@@ -88,9 +88,9 @@ def _reports(result: Report | Comparison) -> Sequence[Report]:
 
 def _metrics(result: Report | Comparison) -> tuple[Grid, Notes]:
     """Return the grid of the metrics and the notes below it, which are the first parts of everything that is said."""
-    said = parts(result)
-    grid = next(part for part in said if isinstance(part, Grid))
-    notes = next(part for part in said if isinstance(part, Notes))
+    content = parts(result)
+    grid = next(part for part in content if isinstance(part, Grid))
+    notes = next(part for part in content if isinstance(part, Notes))
     return grid, notes
 
 
@@ -177,10 +177,10 @@ def _compared_cards(comparison: Comparison, grid: Grid) -> Iterator[_Card]:
     for key, (title, *cells) in zip(comparison.keys, grid.rows, strict=True):
         values = []
         description = ""
-        for place, (report, text) in enumerate(zip(comparison.reports, cells, strict=False)):
+        for index, (report, text) in enumerate(zip(comparison.reports, cells, strict=False)):
             record = report.statuses.get(key)
             description = description or ("" if record is None else visible(record.description))
-            better = cells[count + place - 1] if place else ""
+            better = cells[count + index - 1] if index else ""
             state = "absent" if record is None else record.completeness.value
             reason = "" if record is None else _reason(record)
             values.append(_Value(visible(report.name), text, "", "", state, reason, better))

@@ -46,36 +46,36 @@ def require_rows(table: Table, where: str) -> None:
         if expected is None:
             continue
         kind, fits = expected
-        for place, row in enumerate(table):
+        for index, row in enumerate(table):
             if not fits(row[column]):
-                raise ValueError(f"{where}.rows[{place}].{column} is {_short(row[column])}, {kind}")
+                raise ValueError(f"{where}.rows[{index}].{column} is {_short(row[column])}, {kind}")
 
 
 def require_layers(table: LayerTable, where: str) -> None:
     """Raise `ValueError`, naming the row, where one has not the place of a layer: a path, and the depth of that."""
     for column, kind in (("path", str), ("type", str), ("depth", int), ("is_leaf", bool)):
-        for place, row in enumerate(table):
+        for index, row in enumerate(table):
             if type(row.get(column)) is not kind:
-                raise ValueError(f"{where}.rows[{place}] has no {column} that is a {kind.__name__}")
-    for place, row in enumerate(table):
+                raise ValueError(f"{where}.rows[{index}] has no {column} that is a {kind.__name__}")
+    for index, row in enumerate(table):
         if row["depth"] != depth_of(row["path"]):
             depth, path = _short(row["depth"]), _short(row["path"])
-            raise ValueError(f"{where}.rows[{place}].depth is {depth}, but {path} lies {depth_of(row['path'])} deep")
+            raise ValueError(f"{where}.rows[{index}].depth is {depth}, but {path} lies {depth_of(row['path'])} deep")
 
 
 def require_tree(table: LayerTable, where: str) -> None:
     """Raise `ValueError`, naming the row, unless the layers are one tree: a root, and each inside another, once."""
     _require_columns(table, _OF_LAYERS, where)
-    for place, row in enumerate(table):
-        if bool(row["path"]) != bool(place):
+    for index, row in enumerate(table):
+        if bool(row["path"]) != bool(index):
             path = _short(row["path"])
-            raise ValueError(f"{where}.rows[{place}].path is {path}; the root is the first row, and no other")
+            raise ValueError(f"{where}.rows[{index}].path is {path}; the root is the first row, and no other")
     require_once((row["path"] for row in table), f"{where}.rows", "path")
     met = {row["path"] for row in table}
-    for place, row in enumerate(table):
+    for index, row in enumerate(table):
         parent = parent_path(row["path"])
         if parent is not None and parent not in met:
-            raise ValueError(f"{where}.rows[{place}].path is {_short(row['path'])}, but no row has {_short(parent)}")
+            raise ValueError(f"{where}.rows[{index}].path is {_short(row['path'])}, but no row has {_short(parent)}")
 
 
 def require_times(table: Table, where: str) -> None:
@@ -91,9 +91,9 @@ def require_operators(table: Table, where: str) -> None:
 
 def _require_values(table: Table, columns: Iterable[str], where: str) -> None:
     for column in columns:
-        for place, row in enumerate(table):
+        for index, row in enumerate(table):
             if row[column] is None:
-                raise ValueError(f"{where}.rows[{place}].{column} is None, no number")
+                raise ValueError(f"{where}.rows[{index}].{column} is None, no number")
 
 
 def _require_columns(table: Table, names: Iterable[str], where: str) -> None:
@@ -143,7 +143,7 @@ def _short(value: Any) -> str:
 def require_once(names: Iterable[str], where: str, field: str) -> None:
     """Raise `ValueError`, naming the place, where a name is there twice."""
     met: set[str] = set()
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         if name in met:
-            raise ValueError(f"{where}[{place}].{field} is {_short(name)}, as that of one before it")
+            raise ValueError(f"{where}[{index}].{field} is {_short(name)}, as that of one before it")
         met.add(name)

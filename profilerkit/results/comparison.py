@@ -108,10 +108,10 @@ class Comparison(Result):
 
 def told_apart(names: Iterable[str]) -> list[str]:
     """Give models of one name a number each, so that a reader can tell the columns apart."""
-    given = list(names)
+    listed = list(names)
     met: Counter[str] = Counter()
-    apart = []
-    for name in given:
+    distinct = []
+    for name in listed:
         met[name] += 1
-        apart.append(f"{name} ({met[name]})" if given.count(name) > 1 else name)
-    return apart
+        distinct.append(f"{name} ({met[name]})" if listed.count(name) > 1 else name)
+    return distinct

@@ -51,8 +51,8 @@ class StatusRecord:
         try:
             return cls._of(metric, metric.outcome)
         except Exception as error:
-            said = f"{type(metric).__name__} cannot be shown: {type(error).__name__}: {error}"
-            outcome = Outcome(None, Completeness.FAILED, (said,), error)
+            reason = f"{type(metric).__name__} cannot be shown: {type(error).__name__}: {error}"
+            outcome = Outcome(None, Completeness.FAILED, (reason,), error)
             return cls(
                 metric.NAME, metric.NAME, "", None, "", "", Comparative.NONE, outcome.completeness, outcome.missing
             )
@@ -150,10 +150,10 @@ class Report(Result):
         """
         if table not in _TABLES:
             raise ValueError(f"no table {shown(table)} in a report; it has {', '.join(map(repr, _TABLES))}")
-        found = getattr(self, table)
-        if found is None:
+        selected = getattr(self, table)
+        if selected is None:
             raise ValueError(f"the report of {self.name} holds no {table}: the model was not traced")
-        return found.to_pandas()
+        return selected.to_pandas()
 
 
 #: What `Report.to_pandas` makes frames of.
@@ -163,8 +163,8 @@ _TABLES = ("layers", "operators", "iterations", "layerwise")
 def _iterations(report: Report) -> Iterator[Mapping[str, Any]]:
     for key, record in report.statuses.items():
         if isinstance(record.value, Measurement):
-            taken = [(True, record.value.warmup), (False, record.value.samples)]
-            for warmup, samples in taken:
+            groups = [(True, record.value.warmup), (False, record.value.samples)]
+            for warmup, samples in groups:
                 for iteration, value in enumerate(samples):
                     yield _iteration(key, iteration, value, warmup)
         elif isinstance(record.value, LayerTimeTable):
