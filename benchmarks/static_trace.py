@@ -47,11 +47,11 @@ def rows(models: list[str], peers: str, samples: int) -> Iterator[str]:
     """Yield a line for each tool, as soon as it has run."""
     yield f"{'':<20}" + "".join(f"{name:>{WIDTH}}" for name in models)
     for tool in TOOLS:
-        cells, said = asked(tool, models, sys.executable if tool in OURS else peers, samples)
+        cells, answer = asked(tool, models, sys.executable if tool in OURS else peers, samples)
         if cells:
             yield f"{tool:<20}" + "".join(f"{cells.get(name, '-'):>{WIDTH}}" for name in models)
         else:
-            yield f"{tool:<20}  not run: {said}"
+            yield f"{tool:<20}  not run: {answer}"
 
 
 def main(arguments: list[str] | None = None) -> None:

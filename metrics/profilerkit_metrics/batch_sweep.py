@@ -116,7 +116,7 @@ class ComputeBatchSweep(JointFunction):
                 failed[size] = error
         if len(failed) == len(sizes):
             raise failed[sizes[0]]
-        return [_said(Sweep.of(table), sizes[0], failed, call) for table, call in zip(rows, calls, strict=True)]
+        return [_noted(Sweep.of(table), sizes[0], failed, call) for table, call in zip(rows, calls, strict=True)]
 
 
 def _rows_at(size: int, calls: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -149,7 +149,7 @@ def _memory(profiler: Profiler, key: str, size: int, how: Mapping[str, Any]) -> 
         return None
 
 
-def _said(sweep: Sweep, first: int, failed: Mapping[int, Exception], call: Mapping[str, Any]) -> Any:
+def _noted(sweep: Sweep, first: int, failed: Mapping[int, Exception], call: Mapping[str, Any]) -> Any:
     options: RunOptions = call["run_options"]
     notes = [str(options)] if options.given else []
     noisy = [str(row["batch_size"]) for row in sweep if row["execution_time"].warning]

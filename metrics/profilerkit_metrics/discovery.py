@@ -47,12 +47,12 @@ def default_functions() -> list[ProfilerFunction]:
     Of functions with common keys the one with most of them is meant. First comes what follows from the trace, then what
     uses the model, then what follows from other metrics; what is computed on demand comes last.
     """
-    functions = _found(tuple(import_module(_PACKAGE).__path__))
+    functions = _default_members(tuple(import_module(_PACKAGE).__path__))
     return [each() if isinstance(each, type) else each for each in functions]
 
 
 @lru_cache(maxsize=4)
-def _found(path: tuple[str, ...]) -> tuple[type[ProfilerFunction] | ProfilerFunction, ...]:
+def _default_members(path: tuple[str, ...]) -> tuple[type[ProfilerFunction] | ProfilerFunction, ...]:
     """Return the default functions, or the classes that make them: looked for once, for each profiler asks."""
     functions = [function for module in modules() for function in _functions(module)]
     keys = {id(function): {key.NAME for key in function.bounded_keys()} for _, function in functions}

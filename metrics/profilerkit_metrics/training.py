@@ -167,7 +167,7 @@ class ComputeTraining(ProfilerFunction):
         """Return the counts; ``optimizer`` takes the place of the one given to the constructor."""
         trace = training_trace
         optimizer = self.optimizer if optimizer is None else optimizer
-        optimizer_size = _taken(backend, model, trace, optimizer)
+        optimizer_size = _optimizer_bytes(backend, model, trace, optimizer)
         counts = {TrainingMacs.NAME: trace.macs, TrainingFlops.NAME: trace.flops, TrainingLayers.NAME: trace.table}
         return {
             **{name: _noted(count, trace.notes) for name, count in counts.items()},
@@ -175,7 +175,7 @@ class ComputeTraining(ProfilerFunction):
         }
 
 
-def _taken(backend: Backend, model: Any, trace: ModelTrace, optimizer: Any) -> OptimizerBytes | str:
+def _optimizer_bytes(backend: Backend, model: Any, trace: ModelTrace, optimizer: Any) -> OptimizerBytes | str:
     if optimizer is None:
         state = backend.optimizer_state(model) if isinstance(backend, HoldsOptimizer) else 0
         return state if isinstance(state, str) else OptimizerBytes(state)

@@ -49,7 +49,7 @@ def _is_layer_of(package: str, value: Any) -> bool:
     return package in sys.modules and _is_layer_class[package](kind)
 
 
-def _asked_of(package: str) -> Callable[[type], bool]:
+def _layer_class_check(package: str) -> Callable[[type], bool]:
     def is_layer_class(kind: type) -> bool:
         mentioned = any(base.__module__.partition(".")[0] == package for base in kind.__mro__)
         return mentioned and issubclass(kind, sys.modules[package].layers.Layer)
@@ -57,7 +57,7 @@ def _asked_of(package: str) -> Callable[[type], bool]:
     return once_for_each(is_layer_class)
 
 
-_is_layer_class = {package: _asked_of(package) for package in ("keras", "tf_keras")}
+_is_layer_class = {package: _layer_class_check(package) for package in ("keras", "tf_keras")}
 
 
 def keras_backend() -> str | None:
@@ -104,7 +104,7 @@ def children_of(layer: Any) -> Iterator[tuple[str, Any]]:
 
 def own_variables(layer: Any) -> Iterator[tuple[str, Any]]:
     """Yield the weights that a Keras layer holds itself, by name: of a recurrent layer its cell's too."""
-    states = {id(state) for _, state in _states_held(layer)}
+    states = {id(state) for _, state in _carried_states(layer)}
     variables = _listed(layer, "trainable", "non_trainable")
     yield from ((variable_name(variable), variable) for variable in variables if id(variable) not in states)
     for inside in _cells_of(layer):
@@ -116,12 +116,12 @@ def own_states(layer: Any) -> Iterator[tuple[str, Any]]:
 
     A stateful recurrent layer does; so does one whose ``weights`` leave out a variable of its own.
     """
-    yield from _states_held(layer)
+    yield from _carried_states(layer)
     for inside in _cells_of(layer):
         yield from own_states(inside)
 
 
-def _states_held(layer: Any) -> Iterator[tuple[str, Any]]:
+def _carried_states(layer: Any) -> Iterator[tuple[str, Any]]:
     carried = getattr(layer, "states", None) if getattr(layer, "stateful", False) else None
     states = {id(state): state for state in tensors_in(carried, lambda value: hasattr(value, "assign"))}
     if untrained := _listed(layer, "non_trainable"):

@@ -37,7 +37,7 @@ class Finding:
     limit: Limit
     subject: str
     verdict: Verdict
-    said: str
+    detail: str
     responsible: tuple[str, ...] = ()
 
 

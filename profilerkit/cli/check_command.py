@@ -12,7 +12,7 @@ import click
 from ..errors import BudgetError
 from ..process.files import write_text
 from . import NOT_KEPT, USAGE, emit, fail
-from .measuring import Asked, compared, is_saved, profiled, saved
+from .measuring import Request, compared, is_saved, profiled, saved_report
 from .options import input_options, isolation_options, measuring_options, require_writable
 from .output import cannot_write
 
@@ -89,7 +89,7 @@ def command(
             raise BudgetError(f"{relative} is relative: give --baseline, a saved report or a model")
     except BudgetError as error:
         raise click.UsageError(str(error)) from error
-    request = Asked(**{**how, "metric": tuple(dict.fromkeys((*budget.metrics, *how["metric"])))})
+    request = Request(**{**how, "metric": tuple(dict.fromkeys((*budget.metrics, *how["metric"])))})
     report, reference = _reports(model, baseline, request)
     try:
         findings = check(report, budget, reference)
@@ -132,16 +132,9 @@ def _require_units(budget: Budget) -> None:
             limit.bound(units[limit.key])
 
 
-def _reports(model: str, baseline: str | None, request: Asked) -> tuple[Report, Report | None]:
+def _reports(model: str, baseline: str | None, request: Request) -> tuple[Report, Report | None]:
     """Return the report of the model and that of the baseline; two models are measured in turn."""
-    from ..results.report import Report
-
     if baseline is not None:
         comparison, _ = compared((baseline, model), request, renamed=False)
         return comparison.others[0], comparison.reference
-    if not is_saved(model):
-        return profiled(model, request)[0], None
-    loaded = saved(model, "MODEL")
-    if not isinstance(loaded, Report):
-        raise click.BadParameter(f"{model} holds a comparison; give the report of one model", param_hint="MODEL")
-    return loaded, None
+    return saved_report(model) if is_saved(model) else profiled(model, request)[0], None

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from .measuring import Asked, compared
+from .measuring import Request, compared
 from .options import input_options, isolation_options, measuring_options, output_options, picked, strict_option
-from .output import Shown
+from .output import Display
 
 __all__ = ["command"]
 
@@ -26,6 +26,6 @@ def command(old: str, new: str, **options: Any) -> None:
 
     Each is a report that was saved as JSON, or a MODEL as 'profilerkit profile' takes it.
     """
-    request, display = picked(Asked, options), picked(Shown, options)
+    request, display = picked(Request, options), picked(Display, options)
     comparison, _ = compared((old, new), request)
     display.emit(comparison, changes=not display.layers)

@@ -30,7 +30,7 @@ OPTIONAL = {
 def command() -> None:
     """Say what is installed, and what each backend can do here: for a bug report, or before a measurement."""
     from ..piping.quantity import Scale, scale_value
-    from ..plugging import offers as plugins
+    from ..plugging import offers
     from ..process import environment
 
     emit(click.style("This machine", bold=True))
@@ -43,9 +43,9 @@ def command() -> None:
     for package, use in OPTIONAL.items():
         _line(package, f"{_installed(package)}  ({use})")
     emit(click.style("\nBackends", bold=True))
-    for info in plugins.backends():
+    for info in offers.backends():
         try:
-            backend = plugins.load(info)
+            backend = offers.load(info)
         except Exception as error:  # whatever a plugin does wrong, the others go on
             _line(info.name, f"cannot be used: {' '.join(str(error).split())}")
             continue

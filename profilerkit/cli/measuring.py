@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from ..results.comparison import Comparison
     from ..results.report import Report
 
-__all__ = ["Asked", "compared", "end_with_failures", "is_saved", "loaded_model", "profiled", "saved"]
+__all__ = ["Request", "compared", "end_with_failures", "is_saved", "loaded_model", "profiled", "saved", "saved_report"]
 
 
 @dataclass(frozen=True)
-class Asked:
+class Request:
     """How models are to be measured, as the options say."""
 
     input_shape: tuple[str, ...] = ()
@@ -128,7 +128,7 @@ def saved(path: str, hint: str = "REPORT") -> Report | Comparison:
         raise click.BadParameter(str(error), param_hint=hint) from error
 
 
-def profiled(spec: str, request: Asked) -> tuple[Report, Profiler | None]:
+def profiled(spec: str, request: Request) -> tuple[Report, Profiler | None]:
     """Return the report of one model, and the profiler that has the errors of what failed; an isolated one has none."""
     from ..api import compute
 
@@ -145,29 +145,29 @@ def profiled(spec: str, request: Asked) -> tuple[Report, Profiler | None]:
         return compute(profiler, request.metric or None, strict=request.strict, **request.arguments), profiler
 
 
-def compared(specs: Sequence[str], request: Asked, renamed: bool = True) -> tuple[Comparison, list[Profiler | None]]:
+def compared(specs: Sequence[str], request: Request, renamed: bool = True) -> tuple[Comparison, list[Profiler | None]]:
     """Return models and saved reports side by side, and their profilers; those that are models are measured in turn.
 
     A saved report has None for a profiler, and so has a model in a process of its own. Those that are called alike get
     a number each, unless they are not to be ``renamed``.
     """
-    from ..results.comparison import Comparison, told_apart
+    from ..results.comparison import Comparison, distinct_names
 
     models = {index: spec for index, spec in enumerate(specs) if not is_saved(spec)}
-    reports = {index: _one(spec) for index, spec in enumerate(specs) if is_saved(spec)}
+    reports = {index: saved_report(spec) for index, spec in enumerate(specs) if is_saved(spec)}
     measured, profilers = _isolated(models, request) if request.isolated else _in_this_process(models, request)
     reports |= measured
     ordered = [reports[index] for index in range(len(specs))]
     names = [profilers[index].name if index in profilers else reports[index].name for index in range(len(specs))]
-    named = told_apart(names) if renamed else names
+    named = distinct_names(names) if renamed else names
     first, *rest = (replace(report, name=name) for report, name in zip(ordered, named, strict=True))
     return Comparison(first, tuple(rest)), [profilers.get(index) for index in range(len(specs))]
 
 
-def _isolated(specs: Mapping[int, str], request: Asked) -> tuple[dict[int, Report], dict[int, Profiler]]:
+def _isolated(specs: Mapping[int, str], request: Request) -> tuple[dict[int, Report], dict[int, Profiler]]:
     """Return the reports of models in processes of their own, which take turns."""
-    from ..isolation.api import compared as side_by_side
     from ..plugging.offers import announce
+    from ..results.comparison import side_by_side
 
     with _ending_in_a_line():
         reports = request.isolated_reports(list(specs.values())) if specs else []
@@ -176,7 +176,7 @@ def _isolated(specs: Mapping[int, str], request: Asked) -> tuple[dict[int, Repor
     return dict(zip(specs, reports, strict=True)), {}
 
 
-def _in_this_process(specs: Mapping[int, str], request: Asked) -> tuple[dict[int, Report], dict[int, Profiler]]:
+def _in_this_process(specs: Mapping[int, str], request: Request) -> tuple[dict[int, Report], dict[int, Profiler]]:
     """Return the reports of models, measured in turn, with their profilers."""
     from ..comparing import compare_profilers
 
@@ -214,7 +214,8 @@ def _ending_in_a_line() -> Iterator[None]:
         fail(f"{type(error).__name__}: {error}", MODEL_FAILED, error)
 
 
-def _one(path: str) -> Report:
+def saved_report(path: str) -> Report:
+    """Return the report of one model that a file holds; anything else is a usage error."""
     from ..results.report import Report
 
     loaded = saved(path, "MODEL")

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from .measuring import Asked, end_with_failures, profiled
+from .measuring import Request, end_with_failures, profiled
 from .options import input_options, isolation_options, measuring_options, output_options, picked, strict_option
-from .output import Shown
+from .output import Display
 
 __all__ = ["command"]
 
@@ -26,7 +26,7 @@ def command(model: str, **options: Any) -> None:
     MODEL says where the model is; 'profilerkit list' names the ways: package.module:name, path/to/file.py:name, a saved
     file, or the name of a model in a library.
     """
-    request, display = picked(Asked, options), picked(Shown, options)
+    request, display = picked(Request, options), picked(Display, options)
     report, profiler = profiled(model, request)
     display.emit(report)
     end_with_failures(report, profiler)

@@ -112,8 +112,7 @@ def one_report(result: Report | Comparison, kind: str) -> Report:
 
 def reports_of(result: Report | Comparison) -> tuple[Report, ...]:
     """Return the reports that are drawn side by side."""
-    result = require_result(result)
-    return result.reports if isinstance(result, Comparison) else (result,)
+    return require_result(result).reports
 
 
 def unit_for(largest: float, unit: str, scale: Scale) -> tuple[float, str]:

@@ -44,7 +44,7 @@ def latency(
     axes = figure.subplots(len(reports), 1, squeeze=False)[:, 0]
     for index, (axis, report, record, (start, end)) in enumerate(zip(axes, reports, records, ranges, strict=True)):
         _strip(axis, record.value, factor, percentiles, COLOURS[index % len(COLOURS)])
-        axis.set_title(_said(record, record.value, percentiles, end), fontsize="small", loc="left")
+        axis.set_title(_summary(record, record.value, percentiles, end), fontsize="small", loc="left")
         margin = (end - start or abs(end) or 1.0) * 0.03
         axis.set_xlim((start - margin) / factor, (end + margin) / factor)
         axis.set_ylim(1.08, -0.08)
@@ -100,7 +100,7 @@ def _strip(axis: Any, value: Measurement, factor: float, percentiles: Sequence[f
         axis.axvline(value.percentile(percent) / factor, color="black", linewidth=0.7)
 
 
-def _said(record: StatusRecord, value: Measurement, percentiles: Sequence[float], end: float) -> str:
+def _summary(record: StatusRecord, value: Measurement, percentiles: Sequence[float], end: float) -> str:
     def shown(number: float) -> str:
         return str(scale_value(number, record.base_unit, record.scale))
 

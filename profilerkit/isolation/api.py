@@ -11,8 +11,8 @@ from ..arguments.checking import checked, checked_all
 from ..backend import Backend, DeviceLike
 from ..errors import ArgumentError
 from ..piping.function import ProfilerFunction
-from ..plugging import offers as plugins
-from ..results.comparison import Comparison, told_apart
+from ..plugging import offers
+from ..results.comparison import Comparison, side_by_side
 from ..results.report import Report
 from .conducting import conduct
 from .job import Job, names_of
@@ -91,7 +91,7 @@ def isolated(
     )
     limits = Limits.read(timeout, memory, max_threads)
     report = run_jobs([job], limits, start_method, checked("preload", preload))[0]
-    plugins.announce(report)
+    offers.announce(report)
     return report
 
 
@@ -138,16 +138,9 @@ def isolated_comparison(
     flags = {"strict": checked("strict", strict), "trust": checked("trust", trust)}
     jobs = [Job(model, data, further, *selection, arguments=arguments, **flags) for model in models]
     reports = run_jobs(jobs, Limits.read(timeout, memory, max_threads), start_method, checked("preload", preload))
-    comparison = compared(reports, names)
-    plugins.announce(comparison)
+    comparison = side_by_side(reports, names)
+    offers.announce(comparison)
     return comparison
-
-
-def compared(reports: Sequence[Report], names: Sequence[str] | None = None) -> Comparison:
-    """Return reports side by side, told apart where they have one name."""
-    shown = told_apart([report.name for report in reports] if names is None else names)
-    first, *rest = (replace(report, name=name) for report, name in zip(reports, shown, strict=True))
-    return Comparison(first, tuple(rest))
 
 
 def run_jobs(
@@ -159,13 +152,13 @@ def run_jobs(
     """
     require_possible(start_method, limits, tuple(preload))
     in_turn = len(jobs) > 1
-    alone = plugins.without_others()
+    alone = offers.without_others()
     runs: list[IsolatedRun] = []
     try:
         for job in jobs:
             prepared = replace(job, in_turn=in_turn, own_plugins_alone=alone)
             runs.append(IsolatedRun(prepared, limits, start_method, preload))
-            pump(runs, lambda: runs[-1].over or runs[-1].heard.waiting)
+            pump(runs, lambda: runs[-1].over or runs[-1].progress.waiting)
             runs[-1].let(run=False)
         conduct(runs)
         return [run.result() for run in runs]

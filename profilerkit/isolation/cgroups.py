@@ -25,7 +25,7 @@ def delegated() -> Path | None:
         groups = Path("/proc/self/cgroup").read_text(encoding="utf-8")
     except (OSError, ValueError):
         return None
-    return _found(_mounted(mounts), _own(groups))
+    return _nearest_usable(_mounted(mounts), _group_of_process(groups))
 
 
 def _mounted(mounts: str) -> Path | None:
@@ -38,12 +38,12 @@ def _mounted(mounts: str) -> Path | None:
     return None
 
 
-def _own(groups: str) -> str | None:
+def _group_of_process(groups: str) -> str | None:
     """Return the v2 group of this process, from the text of /proc/self/cgroup."""
     return next((line.removeprefix("0::") for line in groups.splitlines() if line.startswith("0::")), None)
 
 
-def _found(root: Path | None, group: str | None) -> Path | None:
+def _nearest_usable(root: Path | None, group: str | None) -> Path | None:
     if root is None or group is None or ".." in group:
         return None
     folder = root / group.strip("/")
@@ -71,7 +71,7 @@ class ControlGroup:
         self.folder = folder
 
     @classmethod
-    def made(cls, parent: Path | None, name: str, limits: Limits) -> ControlGroup | None:
+    def create(cls, parent: Path | None, name: str, limits: Limits) -> ControlGroup | None:
         """Return a new group with the limits, or None where the system does not let us after all."""
         if parent is None:
             return None

@@ -92,7 +92,7 @@ class Channel:
         self._waiting: list[tuple[bytes, bytes]] = []
         self._owner = os.getpid()
 
-    def say(self, **message: Any) -> None:
+    def send(self, **message: Any) -> None:
         """Send a small message."""
         self._send(MESSAGE, json.dumps(message).encode())
 
@@ -105,7 +105,7 @@ class Channel:
             os._exit(0)
         self.socket.sendall(frame(kind, content))
 
-    def hear(self) -> dict[str, Any]:
+    def receive(self) -> dict[str, Any]:
         """Wait for a small message and return it; raises `ChannelError` where there comes none any more."""
         while not self._waiting:
             piece = self.socket.recv(_PIECE)

@@ -47,7 +47,7 @@ def run_job(end: socket.socket, job: Job | int) -> None:
         with suppress(AttributeError, ValueError, OSError):
             faulthandler.register(signal.SIGUSR2, file=2, all_threads=False)
         channel = Channel(_out_of_the_way(end))
-        channel.say(stage="reading what to profile")
+        channel.send(stage="reading what to profile")
         serve(channel, read_job(job) if isinstance(job, int) else job)
         code = 0
     except SystemExit as error:
@@ -79,7 +79,7 @@ def serve(channel: Channel, job: Job) -> None:
     """Do a job and say everything over the channel; errors that a caller of `profile` would meet are said too."""
     try:
         with ExitStack() as stack:
-            stack.enter_context(_warnings_said(channel))
+            stack.enter_context(_warnings_sent(channel))
             if job.own_plugins_alone:
                 from ..plugging.offers import own_alone
 
@@ -90,11 +90,11 @@ def serve(channel: Channel, job: Job) -> None:
     except Exception as error:
         if not isinstance(error, ProfilerKitError):
             traceback.print_exc()
-        channel.say(error=said_error(error))
-    channel.say(done=True)
+        channel.send(error=error_message(error))
+    channel.send(done=True)
 
 
-def said_error(error: Exception) -> dict[str, Any]:
+def error_message(error: Exception) -> dict[str, Any]:
     """Return an error as it is said: its type, its text, and what else its type is made of."""
     message: dict[str, Any] = {"type": type(error).__name__, "text": str(error)[:20_000]}
     if isinstance(error, UnknownStatusError):
@@ -103,7 +103,7 @@ def said_error(error: Exception) -> dict[str, Any]:
 
 
 @contextmanager
-def _warnings_said(channel: Channel) -> Iterator[None]:
+def _warnings_sent(channel: Channel) -> Iterator[None]:
     """Hand profilerkit's own warnings to the caller; all others are printed, as ever."""
     with warnings.catch_warnings():
         others = warnings.showwarning
@@ -113,7 +113,7 @@ def _warnings_said(channel: Channel) -> Iterator[None]:
             nonlocal counted
             if issubclass(category, ProfilerKitWarning) and counted < _MOST_WARNINGS:
                 counted += 1
-                channel.say(warning={"type": category.__name__, "text": str(message)[:5_000]})
+                channel.send(warning={"type": category.__name__, "text": str(message)[:5_000]})
             else:
                 others(message, category, *location, **kwargs)
 
@@ -126,10 +126,10 @@ def _profile(channel: Channel, job: Job) -> None:
     from ..api import parameters_of, profile, profiler_of
     from ..piping.registry import read_arguments
 
-    channel.say(stage="loading the model")
+    channel.send(stage="loading the model")
     loaded = job.loaded()
-    channel.say(stage="making its profiler")
-    made_with = {"inputs": loaded.inputs, "input_shape": loaded.input_shape, "data_splits": job.own.get("data_splits")}
+    channel.send(stage="making its profiler")
+    made_with = {"inputs": loaded.inputs, "input_shape": loaded.input_shape, "data_splits": job.data.get("data_splits")}
     profiler = profiler_of(
         loaded.model,
         functions=job.functions,
@@ -156,7 +156,7 @@ class Work:
     ) -> None:
         self.channel = channel
         self.profiler = profiler
-        self.wanted = requested
+        self.requested = requested
         self.job = job
         bindings = [profiler._registry[name] for name in names]
         self.order = in_order(bindings, profiler._registry)
@@ -164,13 +164,13 @@ class Work:
             [binding.key.NAME for binding in group] for _, group in groupby(self.order, lambda each: id(each.function))
         ]
         #: What has been said already.
-        self.there: set[str] = set()
+        self.reported: set[str] = set()
 
     def plan(self) -> None:
         """Say what is to be computed, none of which is there yet; and what of it several models measure in turn."""
-        self._say(self.profiler._report(self.wanted), self._missing())
+        self._say(self.profiler._report(self.requested), self._missing())
         joint = [self._joint(group) for group in self.groups]
-        self.channel.say(plan=[name for name in joint if name])
+        self.channel.send(plan=[name for name in joint if name])
 
     def _joint(self, group: Sequence[str]) -> str | None:
         """Return what names a measurement that several models make in turn: its first key and its function."""
@@ -187,13 +187,13 @@ class Work:
         names = [name for group in self.groups for name in group if risk(name, self.profiler._registry) == 0]
         twin = self.profiler.clone()
         without = {**self.job.arguments, "inputs": NoInputs(InputError(NOT_REACHED))}
-        self.channel.say(stage="looking at its layers")
+        self.channel.send(stage="looking at its layers")
         with suppress(Exception):
             twin.compute(names, **without)
-            report = replace(twin._report(self.wanted), arguments={}, notes=(), inputs="", data={})
+            report = replace(twin._report(self.requested), arguments={}, notes=(), inputs="", data={})
             usable = (Completeness.COMPLETE, Completeness.PARTIAL)
             records = {key: record for key, record in report.statuses.items() if record.completeness in usable}
-            self.there |= records.keys()
+            self.reported |= records.keys()
             self._say(replace(report, statuses=records), self._missing())
 
     def compute(self) -> None:
@@ -204,8 +204,8 @@ class Work:
             self._begin(group)
             for _ in group:
                 next(computing)
-            self.there |= set(group)
-            self._say(self.profiler._report(self.wanted), self._missing())
+            self.reported |= set(group)
+            self._say(self.profiler._report(self.requested), self._missing())
         for _ in computing:
             pass
 
@@ -214,16 +214,16 @@ class Work:
         from ..piping.status import Metric
 
         registry = self.profiler._registry
-        names = [name for group in self.groups for name in group if name not in self.there]
-        return [name for name in names if self.wanted is not None or isinstance(registry[name].key, Metric)]
+        names = [name for group in self.groups for name in group if name not in self.reported]
+        return [name for name in names if self.requested is not None or isinstance(registry[name].key, Metric)]
 
     def _begin(self, group: Sequence[str]) -> None:
         """Say what is computed next; what runs the model waits for its turn where several take turns."""
         missing = self._missing()
-        self.channel.say(doing=[name for name in group if name in missing])
+        self.channel.send(doing=[name for name in group if name in missing])
         if self.job.in_turn and risk(group[0], self.profiler._registry) == 2:
-            self.channel.say(turn=self._joint(group))
-            while not self.channel.hear().get("go"):
+            self.channel.send(turn=self._joint(group))
+            while not self.channel.receive().get("go"):
                 pass
 
     def _say(self, report: Report, pending: Sequence[str]) -> None:
@@ -233,7 +233,7 @@ class Work:
         ordered = {name: records[name] for name in self._listed(records)}
         content = json.dumps(to_dict(replace(report, statuses=ordered)), ensure_ascii=False, allow_nan=False)
         self.channel.report(content.encode())
-        self.channel.say(pending=list(pending), doing=[])
+        self.channel.send(pending=list(pending), doing=[])
 
     def _listed(self, records: Mapping[str, StatusRecord]) -> list[str]:
         registered = [binding.key.NAME for binding in self.profiler._registry]

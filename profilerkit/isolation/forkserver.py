@@ -45,11 +45,11 @@ def main() -> NoReturn:
         load_plugins()
         require_forkable("the fork server")
     except BaseException as error:
-        channel.say(error=str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}")
+        channel.send(error=str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}")
         os._exit(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     processes.adopt_orphans()
-    channel.say(ready=True)
+    channel.send(ready=True)
     supervisors: set[int] = set()
     try:
         while True:
@@ -74,7 +74,7 @@ def _serve_one(end: socket.socket, channel: Channel, supervisors: set[int]) -> N
     _, descriptors, _, _ = socket.recv_fds(end, 1, 5)
     if len(descriptors) != 5:
         raise OSError("nobody is there any more")
-    request = channel.hear()
+    request = channel.receive()
     pid = os.fork()
     if pid == 0:
         _begin(end, request, descriptors)

@@ -28,7 +28,7 @@ class Job:
     """
 
     model: Any
-    own: Mapping[str, Any] = field(default_factory=dict)
+    data: Mapping[str, Any] = field(default_factory=dict)
     functions: tuple[Any, ...] = ()
     metrics: tuple[str, ...] | None = None
     leave_out: tuple[str, ...] = ()
@@ -59,9 +59,9 @@ class Job:
         elif is_builder(model):
             model = model()
         loaded = model if isinstance(model, LoadedModel) else LoadedModel(model)
-        if any(self.own.get(key) is not None for key in ("inputs", "input_shape")):
-            return replace(loaded, inputs=self.own.get("inputs"), input_shape=self.own.get("input_shape"))
-        if self.own.get("data_splits") is not None:
+        if any(self.data.get(key) is not None for key in ("inputs", "input_shape")):
+            return replace(loaded, inputs=self.data.get("inputs"), input_shape=self.data.get("input_shape"))
+        if self.data.get("data_splits") is not None:
             return replace(loaded, inputs=None, input_shape=None)
         return loaded
 

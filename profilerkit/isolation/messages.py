@@ -16,7 +16,7 @@ from .channel import REPORT, ChannelError, decoded
 from .job import NoModelError
 from .turns import plan_of
 
-__all__ = ["Heard"]
+__all__ = ["Progress"]
 
 _MOST_TEXT, _MOST_NAMES = 20_000, 10_000
 #: Errors that keep their type beside those of `profilerkit.errors`.
@@ -28,7 +28,7 @@ _OTHER_ERRORS: dict[str, type[Exception]] = {
 
 
 @dataclass
-class Heard:
+class Progress:
     """What came of a job so far, by what its process says.
 
     ``report`` is the last one, with a record for every metric that is to come; ``pending`` are those that are not there
@@ -122,7 +122,7 @@ def _error_of(value: Any) -> Exception:
     return ModelFailedError(f"{name}: {text}" if text else name)
 
 
-def _warn(heard: Heard, value: Any) -> None:
+def _warn(progress: Progress, value: Any) -> None:
     message = _mapping(value)
     name, text = _text(message.get("type")), _text(message.get("text"))
     kind = getattr(errors, name, None) if name in errors.__all__ else None
@@ -130,15 +130,15 @@ def _warn(heard: Heard, value: Any) -> None:
     warnings.warn(text, kind if is_warning and kind is not None else ProfilerKitWarning, stacklevel=2)
 
 
-_TAKES: dict[str, Callable[[Heard, Any], None]] = {
-    "stage": lambda heard, value: setattr(heard, "stage", _text(value)),
-    "pending": lambda heard, value: setattr(heard, "pending", _texts(value)),
-    "doing": lambda heard, value: setattr(heard, "doing", _texts(value)),
-    "plan": lambda heard, value: setattr(heard, "joint", _texts(value)),
-    "error": Heard._take_error,
-    "sample": Heard._take_sample,
-    "turn": Heard._take_turn,
-    "ready": Heard._take_ready,
+_TAKES: dict[str, Callable[[Progress, Any], None]] = {
+    "stage": lambda progress, value: setattr(progress, "stage", _text(value)),
+    "pending": lambda progress, value: setattr(progress, "pending", _texts(value)),
+    "doing": lambda progress, value: setattr(progress, "doing", _texts(value)),
+    "plan": lambda progress, value: setattr(progress, "joint", _texts(value)),
+    "error": Progress._take_error,
+    "sample": Progress._take_sample,
+    "turn": Progress._take_turn,
+    "ready": Progress._take_ready,
     "warning": _warn,
-    "done": Heard._take_done,
+    "done": Progress._take_done,
 }

@@ -21,11 +21,11 @@ __all__ = [
     "descendants",
     "die_with_parent",
     "end_tree",
-    "held_bytes",
-    "held_exactly",
     "marked",
     "pidfd",
+    "proportional_bytes",
     "reap",
+    "resident_bytes",
     "send_signal",
     "threads_of",
 ]
@@ -151,17 +151,17 @@ def threads_of(pid: int) -> int:
     return int(fields[17]) if len(fields) > 17 else 0
 
 
-def held_bytes(pid: int) -> int:
+def resident_bytes(pid: int) -> int:
     """Return the resident bytes of a process that no file holds; pages that forked processes share count in each."""
     fields = dict(line.split(b":", 1) for line in _read(pid, "status").splitlines() if b":" in line)
     return sum(int(fields[name].split()[0]) for name in (b"RssAnon", b"RssShmem") if name in fields) * 1024
 
 
-def held_exactly(pid: int) -> int:
+def proportional_bytes(pid: int) -> int:
     """Return the same with shared pages divided by those who share them; it takes the system longer to say."""
     fields = dict(line.split(b":", 1) for line in _read(pid, "smaps_rollup").splitlines() if b":" in line)
     sizes = [fields[name] for name in (b"Pss_Anon", b"Pss_Shmem") if name in fields]
-    return sum(int(size.split()[0]) for size in sizes) * 1024 if sizes else held_bytes(pid)
+    return sum(int(size.split()[0]) for size in sizes) * 1024 if sizes else resident_bytes(pid)
 
 
 def marked(marker: str, session: int | None = None) -> list[int]:

@@ -41,13 +41,13 @@ class Fate:
     """What is known of a process that ended before it was done.
 
     ``kind`` is "timeout" where the caller's clock ran out, "channel" where the results' descriptor was closed or
-    written to (``said`` says how), "lost" where even the supervisor was killed, else None.
+    written to (``detail`` says how), "lost" where even the supervisor was killed, else None.
     """
 
     ending: Ending | None
     limits: Limits
     kind: str | None = None
-    said: str = ""
+    detail: str = ""
     stage: str = ""
     doing: tuple[str, ...] = ()
     stderr: str = ""
@@ -55,7 +55,7 @@ class Fate:
 
 def reason_of(fate: Fate) -> str:
     """Return the reason with what was being done, where in the code, and the last lines of standard error."""
-    where, lines = _place(fate.stderr), _last_lines(fate.stderr)
+    where, lines = _location(fate.stderr), _last_lines(fate.stderr)
     location = f", in {where}" if where else ""
     quoted = f"; its standard error ends with: {lines}" if lines else ""
     return f"{_cause(fate)} while {_work(fate)}{location}{quoted}"
@@ -78,7 +78,7 @@ def _cause(fate: Fate) -> str:
         seen = f", having {ending.threads:,}," if ending.threads else ""
         return f"the process was ended at its limit of {limits.max_threads:,} threads{seen}"
     if fate.kind == "channel":
-        return f"the model closed the descriptor that results go through, or wrote to it ({fate.said}),"
+        return f"the model closed the descriptor that results go through, or wrote to it ({fate.detail}),"
     if fate.kind == "lost":
         return "the process that watches over the model was killed"
     return _own_end(ending, limits, fate.stderr)
@@ -86,9 +86,11 @@ def _cause(fate: Fate) -> str:
 
 def _memory(ending: Ending, limits: Limits) -> str:
     limit = limits.memory or 0
-    over = max(ending.held - limit, 0)
+    over = max(ending.peak_bytes - limit, 0)
     seen = (
-        f", holding {shown_bytes(ending.held)} ({shown_bytes(over)} over it)," if ending.memory_by == "watching" else ""
+        f", holding {shown_bytes(ending.peak_bytes)} ({shown_bytes(over)} over it),"
+        if ending.memory_by == "watching"
+        else ""
     )
     return f"the process was ended at its memory limit of {shown_bytes(limit)}{seen}"
 
@@ -116,7 +118,7 @@ def _name_of(number: int) -> str:
         return f"signal {number}"
 
 
-def _place(stderr: str) -> str:
+def _location(stderr: str) -> str:
     """Return where in the code a process was, by what faulthandler wrote last: in the user's, where there is any."""
     stacks = _STACK.findall(stderr)
     frames = list(_FRAME.finditer(stacks[-1])) if stacks else []

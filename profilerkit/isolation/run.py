@@ -21,7 +21,7 @@ from . import processes
 from .channel import MESSAGE, ChannelError, FrameReader, decoded, frame
 from .job import Job
 from .limits import Limits, shown_bytes
-from .messages import Heard
+from .messages import Progress
 from .output import BoundedOutput
 from .reasons import Fate, reason_of, report_before, with_reason
 from .starting import start
@@ -51,8 +51,8 @@ class Clock:
         if self._since is None:
             self._since = time.monotonic()
 
-    def stand(self) -> None:
-        """Let it stand."""
+    def pause(self) -> None:
+        """Stop it until the next `run`."""
         self._spent, self._since = self.seconds, None
 
     @property
@@ -69,18 +69,18 @@ class Clock:
 class IsolatedRun:
     """A process that does one job: `pump` it until it is ``over``, then ask for its `result`.
 
-    It starts when it is made. ``heard`` is what it said so far.
+    It starts when it is made. ``progress`` is what it said so far.
     """
 
     def __init__(self, job: Job, limits: Limits, start_method: str = "spawn", preload: Sequence[str] = ()) -> None:
         self.job = job
         self.limits = limits
         self.start_method = start_method
-        self.heard = Heard()
+        self.progress = Progress()
         self.over = False
         self.ending: Ending | None = None
         self._kind: str | None = None
-        self._said = ""
+        self._detail = ""
         self._memory_by = ""
         self._session: int | None = None
         self._pidfd: int | None = None
@@ -135,7 +135,7 @@ class IsolatedRun:
             return False
         try:
             for kind, content in self._channel_reader.feed(piece):
-                self.heard.take(kind, content)
+                self.progress.take(kind, content)
         except ChannelError as error:
             self._started.channel.close()
             self._end_for("channel", str(error))
@@ -147,7 +147,7 @@ class IsolatedRun:
 
     # What is said -----------------------------------------------------------------------------------------------
 
-    def say(self, **message: Any) -> None:
+    def send(self, **message: Any) -> None:
         """Send the child a message; that it has ended is noticed elsewhere."""
         channel = self._started.channel
         if channel.fileno() >= 0:
@@ -156,7 +156,7 @@ class IsolatedRun:
 
     def let(self, run: bool) -> None:
         """Let the process run, or stop it: what its threads do meanwhile would show in the times of another."""
-        (self._clock.run if run else self._clock.stand)()
+        (self._clock.run if run else self._clock.pause)()
         if self._pidfd is not None and run == self._stopped and not self.over:
             processes.send_signal(self._pidfd, signal.SIGCONT if run else signal.SIGSTOP)
             self._stopped = not run
@@ -164,10 +164,10 @@ class IsolatedRun:
     def _end_for(self, kind: str, detail: str = "") -> None:
         """End the process, and keep why."""
         if self._kind is None and self.ending is None:
-            self._kind, self._said = kind, detail
+            self._kind, self._detail = kind, detail
         if self._patience_until is None:
             self._patience_until = time.monotonic() + PATIENCE
-            self._started.tell(end=True, dump=kind == "timeout")
+            self._started.send(end=True, dump=kind == "timeout")
 
     # Time -------------------------------------------------------------------------------------------------------
 
@@ -222,23 +222,23 @@ class IsolatedRun:
 
     def result(self) -> Report:
         """Return the report; raises what the child raised on purpose, as `profilerkit.profile` would have."""
-        heard = self.heard
-        if heard.error is not None:
-            raise heard.error
-        if heard.done and not heard.pending and heard.report is not None:
-            return self._finished(heard.report)
+        progress = self.progress
+        if progress.error is not None:
+            raise progress.error
+        if progress.done and not progress.pending and progress.report is not None:
+            return self._finished(progress.report)
         reason = reason_of(self._fate())
         if self.job.strict:
             raise ModelFailedError(f"{self.job.called}: {reason}")
-        report, pending = heard.report, heard.pending
+        report, pending = progress.report, progress.pending
         if report is None:
             report, pending = report_before(self.job.called, self.job.metrics)
-        return self._finished(with_reason(report, pending, heard.doing, reason))
+        return self._finished(with_reason(report, pending, progress.doing, reason))
 
     def _fate(self) -> Fate:
         stderr = self._outputs[1].tail[-_STDERR_READ:].decode("utf-8", "replace")
-        doing = tuple(self.heard.doing)
-        return Fate(self.ending, self.limits, self._kind, self._said, self.heard.stage, doing, stderr)
+        doing = tuple(self.progress.doing)
+        return Fate(self.ending, self.limits, self._kind, self._detail, self.progress.stage, doing, stderr)
 
     def _finished(self, report: Report) -> Report:
         ending = self.ending or Ending()

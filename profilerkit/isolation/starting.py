@@ -18,7 +18,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
@@ -56,11 +56,9 @@ class Started:
     outputs: tuple[IO[bytes], IO[bytes]]
     marker: str
     wait: Callable[[], None]
-    told: bool = False
 
-    def tell(self, **message: Any) -> None:
+    def send(self, **message: Any) -> None:
         """Send the supervisor a message; it ends everything then."""
-        self.told = True
         if self.control.fileno() >= 0:
             with suppress(OSError):
                 self.control.sendall(frame(MESSAGE, json.dumps(message).encode()))
@@ -80,7 +78,7 @@ class _Ends:
     channel: socket.socket
     outputs: tuple[int, int]
     job: IO[bytes] | None = None
-    open: bool = field(default=True)
+    open: bool = True
 
     @property
     def descriptors(self) -> list[int]:
@@ -325,7 +323,7 @@ def _started_server(preload: tuple[str, ...]) -> socket.socket:
             start_new_session=True,
         )
     try:
-        reply = Channel(client).hear()
+        reply = Channel(client).receive()
     except ChannelError:
         reply = {"error": "it ended while it imported them"}
     if "error" in reply:

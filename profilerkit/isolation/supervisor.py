@@ -38,15 +38,15 @@ LAST_WORDS = 0.1
 class Ending:
     """How a process ended: by a signal or with an exit code, and ``why`` where the supervisor ended it.
 
-    ``why`` is "memory", "threads", "asked" (by the caller) or None. ``held`` and ``threads`` are what was seen then;
-    ``left_behind`` counts the processes that were still there when the model's own had ended, ``survivors`` those that
-    could not be ended.
+    ``why`` is "memory", "threads", "asked" (the caller ended it) or None. ``peak_bytes`` is the most memory that was
+    seen, ``threads`` the number of threads at the limit. ``left_behind`` counts the processes that still ran when the
+    model's own process had ended, ``survivors`` those that could not be ended.
     """
 
     signal: int | None = None
     code: int | None = None
     why: str | None = None
-    held: int = 0
+    peak_bytes: int = 0
     threads: int = 0
     left_behind: int = 0
     survivors: int = 0
@@ -95,7 +95,7 @@ class Supervisor:
     child: int = 0
     _status: int | None = None
     _why: str | None = None
-    _held: int = 0
+    _peak_bytes: int = 0
     _threads: int = 0
     _base: int = 0
     _tree: list[int] = field(default_factory=list)
@@ -106,18 +106,18 @@ class Supervisor:
         processes.adopt_orphans()
         for number in (signal.SIGINT, signal.SIGCHLD):
             signal.signal(number, signal.SIG_IGN if number == signal.SIGINT else signal.SIG_DFL)
-        self.group = ControlGroup.made(delegated(), f"profilerkit-{os.getpid()}", self.limits)
+        self.group = ControlGroup.create(delegated(), f"profilerkit-{os.getpid()}", self.limits)
         self._start(child)
         for descriptor in (*for_child, 0, 1):
             with suppress(OSError):
                 os.close(descriptor)
         channel = Channel(self.control)
         with suppress(OSError):
-            channel.say(child=self.child, memory_by=self.memory_by)
+            channel.send(child=self.child, memory_by=self.memory_by)
         self._watch()
         ending = self.end()
         with suppress(OSError):
-            channel.say(ended=asdict(ending))
+            channel.send(ended=asdict(ending))
 
     @property
     def memory_by(self) -> str:
@@ -141,7 +141,7 @@ class Supervisor:
             finally:
                 os._exit(70)
         os.close(ready)
-        self._base = processes.held_bytes(self.child) if self.memory_by == "watching" else 0
+        self._base = processes.resident_bytes(self.child) if self.memory_by == "watching" else 0
         os.close(go)
 
     def _confine(self, supervisor: int) -> None:
@@ -167,15 +167,15 @@ class Supervisor:
         while self._status is None and self._why is None:
             for descriptor, _ in poll.poll(interval * 1000):
                 if descriptor == self.control.fileno():
-                    self._hear()
+                    self._receive()
                 elif descriptor == descriptors[0]:
                     self._why = "asked"  # the caller has ended
             self._look()
 
-    def _hear(self) -> None:
+    def _receive(self) -> None:
         """Do what the caller says; where it has ended there is nobody left to do anything for."""
         try:
-            message = Channel(self.control).hear()
+            message = Channel(self.control).receive()
         except (ChannelError, OSError):
             message = {}
         if message.get("dump"):
@@ -207,10 +207,10 @@ class Supervisor:
 
     def _look_at_memory(self) -> None:
         limit = self.limits.memory or 0
-        resident = sum(map(processes.held_bytes, self._tree)) - self._base
+        resident = sum(map(processes.resident_bytes, self._tree)) - self._base
         if resident > limit and len(self._tree) > 1:
-            resident = sum(map(processes.held_exactly, self._tree)) - self._base
-        self._held = max(self._held, resident)
+            resident = sum(map(processes.proportional_bytes, self._tree)) - self._base
+        self._peak_bytes = max(self._peak_bytes, resident)
         if resident > limit:
             self._why = self._why or "memory"
 
@@ -230,7 +230,7 @@ class Supervisor:
             signal=os.WTERMSIG(status) if status is not None and os.WIFSIGNALED(status) else None,
             code=os.WEXITSTATUS(status) if status is not None and ended else None,
             why=self._why,
-            held=self._held,
+            peak_bytes=self._peak_bytes,
             threads=self._threads,
             left_behind=left_behind,
             survivors=survivors,
@@ -240,7 +240,7 @@ class Supervisor:
     def _read_group(self, group: ControlGroup) -> None:
         if group.ran_out_of_memory:
             self._why = "memory"
-        self._held = max(self._held, group.peak)
+        self._peak_bytes = max(self._peak_bytes, group.peak)
         group.remove()
 
     def _left(self) -> list[int]:

@@ -35,15 +35,15 @@ def taking_turns(channel: Channel) -> Iterator[None]:
     """Let every measurement of this process go by the caller's word."""
 
     def conduct(run: Run, plan: Sampling) -> Measurement:
-        channel.say(ready={name: getattr(plan, name) for name in _PLAN})
+        channel.send(ready={name: getattr(plan, name) for name in _PLAN})
         with collector_paused():
             last = WARM_SECONDS
             while True:
-                message = channel.hear()
+                message = channel.receive()
                 if "finish" in message:
                     return Measurement(**message["finish"])
                 last = _sample(run, plan, last)
-                channel.say(sample=last)
+                channel.send(sample=last)
 
     with conducted_by(conduct):
         yield

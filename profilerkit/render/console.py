@@ -120,7 +120,7 @@ def _label(grid: Grid, number: int, column: int) -> str:
     return f"{indent}{grid.rows[number][column]}"
 
 
-def _taken(widths: Iterable[int]) -> int:
+def _table_width(widths: Iterable[int]) -> int:
     """Return the width of a table whose columns have these, with what stands between them."""
     return sum(width + 3 for width in widths) - 1
 
@@ -129,7 +129,7 @@ def _pieces(widths: list[tuple[int, int]], available: int) -> list[list[int]]:
     """Return the columns of each table that a grid is drawn as: as many as fit, the first one in each."""
     pieces = [[0]]
     for column in range(1, len(widths)):
-        if len(pieces[-1]) > 1 and _taken(widths[each][0] for each in [*pieces[-1], column]) > available:
+        if len(pieces[-1]) > 1 and _table_width(widths[each][0] for each in [*pieces[-1], column]) > available:
             pieces.append([0])
         pieces[-1].append(column)
     return pieces
@@ -138,7 +138,7 @@ def _pieces(widths: list[tuple[int, int]], available: int) -> list[list[int]]:
 def _squeezed(widths: list[tuple[int, int]], available: int) -> list[int]:
     """Return the best widths, but the widest column narrowed, as far as it may be, until the table fits."""
     fitted = [min(best, max(least, available)) for least, best in widths]
-    for _ in range(_taken(fitted) - available):
+    for _ in range(_table_width(fitted) - available):
         narrower = [column for column, (least, _) in enumerate(widths) if fitted[column] > least]
         if narrower:
             fitted[max(narrower, key=fitted.__getitem__)] -= 1

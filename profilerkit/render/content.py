@@ -54,9 +54,9 @@ def parts(
 
 @dataclass(frozen=True)
 class _Layers:
-    """Which layers are wanted."""
+    """Which layers are shown."""
 
-    wanted: bool
+    requested: bool
     depth: int | None
     top: int | None
     changes: bool = False
@@ -102,7 +102,7 @@ def _report_parts(report: Report, details: bool, layers: _Layers) -> Iterator[Pa
         yield _descriptions(report.statuses.values())
         yield from measurement_grids([report])
         yield from environment_grids([report])
-    if report.layers is not None and (layers.wanted or requested):
+    if report.layers is not None and (layers.requested or requested):
         yield layers.of(report.layerwise)
 
 
@@ -132,7 +132,7 @@ def _comparison_parts(comparison: Comparison, details: bool, layers: _Layers) ->
         yield from measurement_grids(reports)
         yield from environment_grids(reports)
     for index, other in enumerate(comparison.others):
-        if layers.wanted and comparison.reference.layers is not None and other.layers is not None:
+        if layers.requested and comparison.reference.layers is not None and other.layers is not None:
             yield layers.of_both(comparison.reference, other, comparison.layers(index))
 
 

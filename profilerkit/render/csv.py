@@ -27,9 +27,8 @@ def render(result: Report | Comparison) -> str:
     """
     from ..results.comparison import Comparison
 
-    reports = result.reports if isinstance(result, Comparison) else (result,)
     rows = []
-    for index, report in enumerate(reports):
+    for index, report in enumerate(result.reports):
         for record in report.statuses.values():
             better = result.enhancement(record.key, index - 1) if isinstance(result, Comparison) and index else None
             rows.append({"model": report.name, "backend": report.backend, **_cells(record), "enhancement": better})

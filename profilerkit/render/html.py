@@ -10,7 +10,7 @@ import base64
 import hashlib
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -40,17 +40,18 @@ _STATES = {"complete": "complete", "partial": "lower bound", "unavailable": "una
 
 def render(result: Report | Comparison) -> str:
     """Return a report or comparison as a page: cards, the layers as table, icicle and treemap, and charts."""
-    from ..results.comparison import Comparison
+    from ..results.comparison import Comparison, side_by_side
 
-    result = _told_apart(result)
+    if isinstance(result, Comparison):
+        result = side_by_side(result.reports)
     grid, notes = _metrics(result)
     style = _source("page.css")
     script = "\n".join(('(() => {\n"use strict";', *(_source(f"{name}.js") for name in _SCRIPTS), "})();"))
     several = isinstance(result, Comparison)
     page = _templates().get_template("page.html")
     return page.render(
-        title=" and ".join(visible(report.name) for report in _reports(result)),
-        reports=[_about(report) for report in _reports(result)],
+        title=" and ".join(visible(report.name) for report in result.reports),
+        reports=[_about(report) for report in result.reports],
         several=several,
         cards=_compared_cards(result, grid) if isinstance(result, Comparison) else _cards(result, grid),
         notes=notes.lines,
@@ -67,23 +68,6 @@ def fragment(result: Report | Comparison) -> str:
     grid, notes = _metrics(result)
     titles = [title.split("\n") for title in grid.titles]
     return _templates().get_template("fragment.html").render(grid=grid, titles=titles, notes=notes.lines)
-
-
-def _told_apart(result: Report | Comparison) -> Report | Comparison:
-    """Number the models of a comparison that have one name."""
-    from ..results.comparison import Comparison, told_apart
-
-    if not isinstance(result, Comparison):
-        return result
-    names = told_apart(report.name for report in result.reports)
-    first, *others = (replace(report, name=name) for report, name in zip(result.reports, names, strict=True))
-    return Comparison(first, tuple(others))
-
-
-def _reports(result: Report | Comparison) -> Sequence[Report]:
-    from ..results.comparison import Comparison
-
-    return result.reports if isinstance(result, Comparison) else (result,)
 
 
 def _metrics(result: Report | Comparison) -> tuple[Grid, Notes]:

@@ -27,7 +27,7 @@ __all__ = ["embedded", "page_data"]
 Row = Mapping[str, Any]
 
 #: What says where a layer is; the tree of the page is made of these.
-_PLACE = {"path", "type", "depth", "is_leaf"}
+_TREE_COLUMNS = {"path", "type", "depth", "is_leaf"}
 #: Columns that are shown at first, where a report has them. The others are there to be chosen.
 _AT_FIRST = ("output_shapes", "calls", "params", "macs", "flops", "forward_seconds", "backward_seconds", "missing")
 #: Columns of numbers that do not add up over the layers inside, so that there is no share of a whole.
@@ -144,7 +144,9 @@ def _layers(rows: Sequence[Row], indices: Mapping[str, int]) -> dict[str, Any]:
     around = [nearest[row["path"]] for row in rows]
     parents = [-1 if path is None else indices[path] for path in around]
     names = [_name(row["path"], path) for row, path in zip(rows, around, strict=True)]
-    keys = list(dict.fromkeys(key for row in rows[:1] for key in row if key not in _PLACE and "_share" not in key))
+    keys = list(
+        dict.fromkeys(key for row in rows[:1] for key in row if key not in _TREE_COLUMNS and "_share" not in key)
+    )
     columns = [column for key in keys for column in _column(key, [row.get(key) for row in rows])]
     columns.sort(key=lambda column: _AT_FIRST.index(column["key"]) if column["key"] in _AT_FIRST else len(_AT_FIRST))
     return {

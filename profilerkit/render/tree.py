@@ -37,10 +37,7 @@ def render(result: Report | Comparison, depth: int | None = None, top: int | Non
         top: Show so many of the innermost layers, those with the most of a column, and the layers around them.
         by: That column, of `Report.layerwise`.
     """
-    from ..results.comparison import Comparison
-
-    reports = result.reports if isinstance(result, Comparison) else (result,)
-    return "\n\n".join("\n".join(_lines(report, depth, top, by)) for report in reports) + "\n"
+    return "\n\n".join("\n".join(_lines(report, depth, top, by)) for report in result.reports) + "\n"
 
 
 def _lines(report: Report, depth: int | None, top: int | None, by: str) -> Iterator[str]:

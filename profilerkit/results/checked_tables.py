@@ -21,6 +21,7 @@ __all__ = [
     "require_rows",
     "require_times",
     "require_tree",
+    "short",
 ]
 
 #: No count is so large; a larger one could not even be divided.
@@ -48,7 +49,7 @@ def require_rows(table: Table, where: str) -> None:
         kind, fits = expected
         for index, row in enumerate(table):
             if not fits(row[column]):
-                raise ValueError(f"{where}.rows[{index}].{column} is {_short(row[column])}, {kind}")
+                raise ValueError(f"{where}.rows[{index}].{column} is {short(row[column])}, {kind}")
 
 
 def require_layers(table: LayerTable, where: str) -> None:
@@ -59,7 +60,7 @@ def require_layers(table: LayerTable, where: str) -> None:
                 raise ValueError(f"{where}.rows[{index}] has no {column} that is a {kind.__name__}")
     for index, row in enumerate(table):
         if row["depth"] != depth_of(row["path"]):
-            depth, path = _short(row["depth"]), _short(row["path"])
+            depth, path = short(row["depth"]), short(row["path"])
             raise ValueError(f"{where}.rows[{index}].depth is {depth}, but {path} lies {depth_of(row['path'])} deep")
 
 
@@ -68,14 +69,14 @@ def require_tree(table: LayerTable, where: str) -> None:
     _require_columns(table, _OF_LAYERS, where)
     for index, row in enumerate(table):
         if bool(row["path"]) != bool(index):
-            path = _short(row["path"])
+            path = short(row["path"])
             raise ValueError(f"{where}.rows[{index}].path is {path}; the root is the first row, and no other")
     require_once((row["path"] for row in table), f"{where}.rows", "path")
     met = {row["path"] for row in table}
     for index, row in enumerate(table):
         parent = parent_path(row["path"])
         if parent is not None and parent not in met:
-            raise ValueError(f"{where}.rows[{index}].path is {_short(row['path'])}, but no row has {_short(parent)}")
+            raise ValueError(f"{where}.rows[{index}].path is {short(row['path'])}, but no row has {short(parent)}")
 
 
 def require_times(table: Table, where: str) -> None:
@@ -135,7 +136,8 @@ def _is_shapes(value: Any) -> bool:
     return value is None or (isinstance(value, tuple) and all(isinstance(shape, tuple) for shape in value))
 
 
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
+    """Return a value as text of 60 characters at most, for a message."""
     text = repr(value[:60] if isinstance(value, (str, tuple)) else value)
     return text if len(text) < 60 else f"{text[:57]}..."
 
@@ -145,5 +147,5 @@ def require_once(names: Iterable[str], where: str, field: str) -> None:
     met: set[str] = set()
     for index, name in enumerate(names):
         if name in met:
-            raise ValueError(f"{where}[{index}].{field} is {_short(name)}, as that of one before it")
+            raise ValueError(f"{where}[{index}].{field} is {short(name)}, as that of one before it")
         met.add(name)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from ..arguments.checking import status_name
 from ..error_text import shown
@@ -16,7 +16,7 @@ from ..trace.table import Table
 from .report import Report
 from .result import Result
 
-__all__ = ["Comparison", "told_apart"]
+__all__ = ["Comparison", "distinct_names", "side_by_side"]
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,14 @@ class Comparison(Result):
         return aligned(self.reference, self.other(other))
 
 
-def told_apart(names: Iterable[str]) -> list[str]:
+def side_by_side(reports: Sequence[Report], names: Sequence[str] | None = None) -> Comparison:
+    """Return reports side by side, under these names or their own; models of one name get a number each."""
+    distinct = distinct_names([report.name for report in reports] if names is None else names)
+    first, *others = (replace(report, name=name) for report, name in zip(reports, distinct, strict=True))
+    return Comparison(first, tuple(others))
+
+
+def distinct_names(names: Iterable[str]) -> list[str]:
     """Give models of one name a number each, so that a reader can tell the columns apart."""
     listed = list(names)
     met: Counter[str] = Counter()

@@ -21,7 +21,7 @@ from ..times.measurement import Measurement
 from ..times.operator_times import COLUMNS
 from ..trace.records import LayerTable
 from ..trace.table import Table
-from .checked_tables import require_layers, require_once, require_rows, require_times
+from .checked_tables import require_layers, require_once, require_rows, require_times, short
 from .json_times import layer_time, plain_layer_time
 
 __all__ = ["from_plain", "to_plain"]
@@ -99,13 +99,8 @@ def from_plain(value: Any, where: str = "value") -> Any:
 def _field(value: Mapping[str, Any], name: str, kind: type | tuple[type, ...], where: str) -> Any:
     field = value.get(name)
     if not isinstance(field, kind) or isinstance(field, bool):
-        raise ValueError(f"{where}.{name} is {_short(field)}")
+        raise ValueError(f"{where}.{name} is {short(field)}")
     return field
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) < 60 else f"{text[:57]}..."
 
 
 def _float(value: Mapping[str, Any], where: str) -> float:
@@ -119,7 +114,7 @@ def _samples(value: Mapping[str, Any], name: str, where: str) -> tuple[float, ..
     samples = from_plain(_field(value, name, list, where), f"{where}.{name}")
     wrong = [index for index, sample in enumerate(samples) if type(sample) not in (int, float)]
     if wrong:
-        raise ValueError(f"{where}.{name}[{wrong[0]}] is {_short(samples[wrong[0]])}, no number")
+        raise ValueError(f"{where}.{name}[{wrong[0]}] is {short(samples[wrong[0]])}, no number")
     return tuple(map(float, samples))
 
 
@@ -139,19 +134,19 @@ def _measurement(value: Mapping[str, Any], where: str) -> Measurement:
     if type(written) not in (int, float) or repr(float(written)) != repr(
         measurement.median
     ):  # not even nan equals itself
-        raise ValueError(f"{where}.median is {_short(written)}, but that of its samples is {measurement.median!r}")
+        raise ValueError(f"{where}.median is {short(written)}, but that of its samples is {measurement.median!r}")
     return measurement
 
 
 def _table(value: Mapping[str, Any], where: str, kind: type[Table] = Table) -> Table:
     columns, rows = (_field(value, name, list, where) for name in ("columns", "rows"))
     if not all(isinstance(column, str) for column in columns):
-        raise ValueError(f"{where}.columns is {_short(columns)}; columns have names")
+        raise ValueError(f"{where}.columns is {short(columns)}; columns have names")
     for index, row in enumerate(rows):
         if not isinstance(row, list) or len(row) != len(columns):
             raise ValueError(f"{where}.rows[{index}] has not one value for each of the {len(columns)} columns")
     if len(set(columns)) < len(columns):
-        raise ValueError(f"{where}.columns is {_short(columns)}; each has a name of its own")
+        raise ValueError(f"{where}.columns is {short(columns)}; each has a name of its own")
     table = kind(dict(zip(columns, map(_uncell, row), strict=True)) for row in rows)
     if isinstance(table, LayerTable):
         require_layers(table, where)
@@ -180,7 +175,7 @@ def _sweep(value: Mapping[str, Any], where: str) -> BatchSweep:
             raise ValueError(f"{where}.rows[{index}] has no throughput or no memory_footprint")
         memory, size = row["memory_footprint"], row["batch_size"]
         if (memory is not None and (type(memory) not in (int, float) or memory < 0)) or size < 1:
-            raise ValueError(f"{where}.rows[{index}] is for {size} samples in {_short(memory)} bytes")
+            raise ValueError(f"{where}.rows[{index}] is for {size} samples in {short(memory)} bytes")
     return BatchSweep(rows)
 
 

@@ -261,7 +261,7 @@ def _report(body: Any, where: str = "") -> Report:
     try:
         read = msgspec.convert(body, _Report, strict=True)
     except msgspec.ValidationError as error:
-        raise ValueError(_said(error, where)) from error
+        raise ValueError(_field_message(error, where)) from error
     layers, operators = (
         None if value is None else _table(value, kind, f"{where}{name}")
         for name, value, kind in (("layers", read.layers, LayerTable), ("operators", read.operators, Table))
@@ -317,7 +317,7 @@ def _table(value: Any, kind: type[Any], where: str) -> Any:
     return table
 
 
-def _said(error: msgspec.ValidationError, where: str) -> str:
+def _field_message(error: msgspec.ValidationError, where: str) -> str:
     """Return what msgspec says, the field first: ``statuses[2].key: expected `str`, got `int```."""
     wrong, _, field = str(error).partition(" - at ")
     return f"{where}{field.strip('`').removeprefix('$.') or 'report'}: {wrong[:1].lower()}{wrong[1:]}"
