@@ -27,7 +27,7 @@ from .execution_time import measured_in_turn
 
 __all__ = ["BatchSweep", "ComputeBatchSweep"]
 
-#: What is tried where no sizes are given.
+#: The sizes unless others are given.
 USUAL_SIZES = (1, 2, 4, 8, 16, 32)
 
 
@@ -50,7 +50,7 @@ class BatchSweep(Metric):
     SOURCE = "profilerkit's own definition"
 
     def show(self) -> str:
-        """Say where the knee is; the table is the value."""
+        """Return where the knee is; the table is the value."""
         if self.value is None:
             return ""
         if self.value.knee is None:
@@ -62,7 +62,7 @@ class BatchSweep(Metric):
 class ComputeBatchSweep(JointFunction):
     """Measures the model at several batch sizes, of several models in turn.
 
-    Computed where it is asked for by name, and where several batch sizes are given.
+    Computed if requested by name, or if several batch sizes are given.
     """
 
     KEYS = (BatchSweep,)
@@ -120,7 +120,7 @@ class ComputeBatchSweep(JointFunction):
 
 
 def _rows_at(size: int, calls: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield the row of each model at a size. Clones are asked: what the profilers remember is for their own inputs."""
+    """Yield the row of each model at a size, computed by clones: the profilers remember values of their own inputs."""
     twins = [call["profiler"].clone() for call in calls]
     reading = [{} if call["split"] is None else {"split": call["split"]} for call in calls]
     inputs = [
@@ -140,7 +140,7 @@ def _rows_at(size: int, calls: Sequence[Mapping[str, Any]]) -> Iterator[dict[str
 
 
 def _memory(profiler: Profiler, key: str, size: int, how: Mapping[str, Any]) -> Any:
-    """Return the peak bytes, None where they are not known or nobody computes them."""
+    """Return the peak bytes, None if they are unknown or no function computes them."""
     if not profiler.status_contains(key):
         return None
     try:

@@ -103,7 +103,7 @@ class FirstCallTime(Seconds):
 
 
 class ComputeFirstCall(ProfilerFunction):
-    """Says what the first call takes, apart from all later ones. Computed where it is asked for by name."""
+    """Measures the first call, apart from all later ones. Computed only if requested by name."""
 
     KEYS = (FirstCallTime,)
     ON_DEMAND = True
@@ -157,7 +157,7 @@ class ComputeExecutionTime(JointFunction):
 
 
 def _require_equal_calls(sampling: Sampling, ranks: int) -> None:
-    """Raise `InputError` where several processes run a model and each would decide by itself how often."""
+    """Raise `InputError` if several processes run the model and each would choose the number of calls itself."""
     if ranks > 1 and (sampling.num_iters is None or sampling.warmup is None):
         raise InputError(
             f"the model runs in {ranks} processes, which must call it equally often, and not until each has seen "
@@ -170,7 +170,7 @@ def _ranks(backend: Backend, model: Any) -> int:
 
 
 class ComputeTrainingTime(JointFunction):
-    """Measures the time of a training step; of several models in turn. Computed where it is asked for by name."""
+    """Measures the time of a training step; of several models in turn. Computed only if requested by name."""
 
     KEYS = (TrainingTime,)
     ON_DEMAND = True
@@ -203,7 +203,7 @@ def measured_in_turn(calls: Sequence[Mapping[str, Any]], inputs: Sequence[ModelI
 
 
 def _noted(value: Any, options: RunOptions) -> Any:
-    """Say how the model was run where that is not the usual way."""
+    """Return a value with a note of the run options, if any were given."""
     return Noted(value, str(options)) if options.given else value
 
 

@@ -36,7 +36,7 @@ class LayerTimes(LayerRows):
 
 
 class ComputeLayerTimes(ProfilerFunction):
-    """Times every layer: with the layers inside it, and its own work alone. Computed where it is asked for by name."""
+    """Times every layer: with the layers inside it, and its own work alone. Computed only if requested by name."""
 
     KEYS = (LayerTimes,)
     ON_DEMAND = True
@@ -55,7 +55,7 @@ class ComputeLayerTimes(ProfilerFunction):
         """Return the table; unavailable where the backend does not time layers, and for a model without values.
 
         The columns are those of `profilerkit.times.layer_times`. A layer without work of its own has 0.0; where a
-        backend knows of work that it could not time, ``missing`` says so. What is missing of the model as a whole
+        backend knows of work that it could not time, ``missing`` names it. What is missing from the whole model
         makes the table partial.
 
         Args:

@@ -32,7 +32,7 @@ class MeasuredMemory(Bytes):
 
 
 class ComputeMeasuredMemory(ProfilerFunction):
-    """Measures the memory of a forward pass on its device. Computed where it is asked for by name."""
+    """Measures the memory of a forward pass on its device. Computed only if requested by name."""
 
     KEYS = (MeasuredMemory,)
     ON_DEMAND = True

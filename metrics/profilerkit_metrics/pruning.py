@@ -1,4 +1,4 @@
-"""What zeros among the weights spare: how many there are, and the multiply-accumulates without them."""
+"""Zeros among the weights: their share, and the multiply-accumulates without them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Sparsity(Metric):
 
 
 class ComputeSparsity(ProfilerFunction):
-    """Counts the zeros among the weights; the model is not run. Computed where it is asked for by name."""
+    """Counts the zeros among the weights; the model is not run. Computed only if requested by name."""
 
     KEYS = (Sparsity,)
     ON_DEMAND = True

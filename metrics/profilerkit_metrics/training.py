@@ -138,8 +138,8 @@ class ComputeTraining(ProfilerFunction):
     """Counts one training step: the forward pass in training mode, and the gradients of the sum of its outputs.
 
     The loss and the arithmetic of the optimizer's update are not part of it: they are the user's, and small beside the
-    rest. What the optimizer takes of memory is, where the model or the user says which one it is. Computed where it is
-    asked for by name, since it takes a trace of its own.
+    rest. The optimizer's memory is included if the model or the user names the optimizer. Computed only if
+    requested by name, because it needs another trace.
 
     Args:
         optimizer: Whose state the memory holds: a name in `profilerkit.backend_kit.optimizers.OPTIMIZERS` ("adam",

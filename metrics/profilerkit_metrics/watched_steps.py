@@ -112,7 +112,7 @@ class StepMemory(Metric):
 
 
 class ComputeWatchedSteps(ProfilerFunction):
-    """Tells the parts of the steps that `Profiler.watch` has measured. Computed where it is asked for by name."""
+    """Returns the times of the steps that `Profiler.watch` measured. Computed only if requested by name."""
 
     KEYS = (StepTime, ForwardTime, BackwardTime, OptimizerTime, OtherTime, StepMemory)
     ON_DEMAND = True
@@ -124,9 +124,9 @@ class ComputeWatchedSteps(ProfilerFunction):
     )
 
     def __call__(self, watched: WatchedSteps | None = None) -> dict[str, Any]:
-        """Return the seconds as `Measurement`, a sample for each step; what was asked for and never came is noted.
+        """Return the seconds as `Measurement`, a sample for each step; requested steps that never ran are noted.
 
-        A part that no measured step had is unavailable; one that some of them had has as many samples.
+        A part that no measured step had is unavailable; a part that only some steps had has fewer samples.
         """
         keys = [key.NAME for key in self.bounded_keys()]
         if watched is None:

@@ -1,4 +1,4 @@
-"""Checking a report against a budget: what holds, what does not, what cannot be told, and who is responsible."""
+"""Checking a report against a budget: which limits are kept, broken or uncertain, and which layers are responsible."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Finding", "Verdict", "check"]
 
 
 class Verdict(Enum):
-    """What came of one limit."""
+    """The result of one limit."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -82,7 +82,7 @@ def _of_metric(report: Report, limit: Limit, baseline: Report | None) -> Finding
         nearest = ", ".join(by_likeness(limit.key, report.statuses))
         raise BudgetError(f"{limit}: the report of {report.name} has no {limit.key}; it has, nearest first: {nearest}")
     record = report.status(limit.key)
-    bound = limit.bound(record.base_unit)  # a wrong unit is said whatever the value is
+    bound = limit.bound(record.base_unit)  # raises for a wrong unit, whatever the value is
     reason = _without_proof(record, limit)
     if reason:
         return Finding(limit, limit.key, Verdict.FAILED, reason)

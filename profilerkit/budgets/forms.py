@@ -1,4 +1,4 @@
-"""What came of a budget, as text for a terminal, Markdown for a pull request, and JUnit XML for a CI server."""
+"""The results of a budget as text for a terminal, Markdown for a pull request, and JUnit XML for a CI server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MARKS = {Verdict.PASSED: "ok", Verdict.FAILED: "FAILED", Verdict.UNCERTAIN: "un
 
 
 def summary(findings: Sequence[Finding]) -> str:
-    """Return in a sentence how many limits were kept."""
+    """Return in a sentence how many limits passed, failed or are uncertain."""
     counts = {verdict: sum(finding.verdict is verdict for finding in findings) for verdict in Verdict}
     parts = [f"{count} {verdict.value}" for verdict, count in counts.items() if count]
     return f"{len(findings)} limit{'s' if len(findings) != 1 else ''}: {', '.join(parts)}"

@@ -62,7 +62,7 @@ class Limit:
 
     @classmethod
     def parse(cls, key: str, text: Any, pattern: str | None = None) -> Limit:
-        """Read a limit; raises `BudgetError` for a text that is none."""
+        """Read a limit; raises `BudgetError` if the text is not a limit."""
         match = _WRITTEN.fullmatch(text) if isinstance(text, str) else None
         number = _finite(match.group(2)) if match is not None else None
         if match is None or number is None:

@@ -39,9 +39,9 @@ def _completed(context: click.Context, parameter: click.Parameter, incomplete: s
 
 @click.command("check")
 @click.argument("model")
-@click.option("--budget", "path", type=click.Path(dir_okay=False), help="A TOML file of limits: macs = '<= 5 G'.")
-@click.option("--limit", multiple=True, metavar="LIMIT", help="A limit: 'macs <= 5 G'; may be given several times.")
-@click.option("--baseline", metavar="MODEL", help="What '1.1x' is relative to: a saved report, or a model.")
+@click.option("--budget", "path", type=click.Path(dir_okay=False), help="TOML file of limits, such as macs = '<= 5 G'.")
+@click.option("--limit", multiple=True, metavar="LIMIT", help="A limit, such as 'macs <= 5 G'; repeat it for several.")
+@click.option("--baseline", metavar="MODEL", help="What '1.1x' is relative to: a saved report or a model.")
 @input_options
 @measuring_options
 @isolation_options
@@ -53,17 +53,17 @@ def _completed(context: click.Context, parameter: click.Parameter, incomplete: s
     show_default=True,
     callback=_forms,
     shell_complete=_completed,
-    help="How to print what came of it: console, markdown or junit.",
+    help="Format of the result: console, markdown or junit.",
 )
 @click.option(
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
     callback=require_writable,
-    help="Write it to a file in place of standard output.",
+    help="Write the result to a file instead of standard output.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Print neither the result nor progress; the exit code says it.")
-@click.option("--strict", is_flag=True, help="Fail where a ratio is not known well enough, too.")
+@click.option("-q", "--quiet", is_flag=True, help="Print neither the result nor progress; only set the exit code.")
+@click.option("--strict", is_flag=True, help="Also fail if a measured ratio is too uncertain to decide.")
 def command(
     model: str,
     path: str | None,
@@ -74,7 +74,7 @@ def command(
     strict: bool,
     **how: Any,
 ) -> None:
-    """Check a model against a budget; exit with 1 where it is not kept.
+    """Check a model against a budget; exit with 1 if it is exceeded.
 
     MODEL is a model as 'profilerkit profile' takes it, or a report that was saved as JSON.
     """

@@ -22,7 +22,7 @@ __all__ = ["command"]
 @output_options
 @strict_option
 def command(old: str, new: str, **options: Any) -> None:
-    """Say what changed between OLD and NEW, metric by metric and layer by layer.
+    """Show what changed between OLD and NEW, metric by metric and layer by layer.
 
     Each is a report that was saved as JSON, or a MODEL as 'profilerkit profile' takes it.
     """

@@ -28,7 +28,10 @@ OPTIONAL = {
 
 @click.command("doctor")
 def command() -> None:
-    """Say what is installed, and what each backend can do here: for a bug report, or before a measurement."""
+    """Show what is installed, and what each backend can do here.
+
+    Useful for a bug report, and before a measurement.
+    """
     from ..piping.quantity import Scale, scale_value
     from ..plugging import offers
     from ..process import environment

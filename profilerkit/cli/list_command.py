@@ -24,9 +24,9 @@ T = TypeVar("T")
 
 
 @click.command("list", help="List what plugins offer, and the package each comes from.")
-@click.option("-v", "--verbose", is_flag=True, help="Show for each thing its plugin, package, file and line.")
+@click.option("-v", "--verbose", is_flag=True, help="Also show the plugin, package, file and line of each entry.")
 def command(verbose: bool) -> None:
-    """Print what all plugins offer; what is wrong with a backend is said in its line, conflicts at the end."""
+    """Print what all plugins offer; a backend's error stands in its line, conflicts are reported at the end."""
     listing = _Listing(verbose)
     listing.plugins()
     usable = listing.backends()
@@ -47,7 +47,7 @@ class _Listing:
     def __init__(self, verbose: bool) -> None:
         self.verbose = verbose
         self.sections = 0
-        #: What is said at the end; a dict, for one conflict is met in several sections.
+        #: Conflicts to report at the end; a dict, because several sections meet the same conflict.
         self.conflicts: dict[str, RegistrationConflictError] = {}
 
     def claimed(self, offered: Callable[[], T], all_alike: Callable[[], T]) -> T:
@@ -57,7 +57,7 @@ class _Listing:
         except RegistrationConflictError as error:
             self.conflict(error)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PluginWarning)  # they were given when it was asked for first
+            warnings.simplefilter("ignore", PluginWarning)  # they were issued at the first attempt
             return all_alike()
 
     def conflict(self, error: RegistrationConflictError) -> None:
@@ -133,7 +133,7 @@ class _Listing:
             return None, f"installed() of the {info.name} backend failed: {message}; {plugin.way_out}"
 
     def loaded(self, info: BackendInfo, plugin: PluginInfo) -> tuple[Backend | None, str]:
-        """Return a backend, None where it cannot be used, and what is said of it: its environment or what is wrong."""
+        """Return a backend, None where it cannot be used, and a text: its environment, or the error."""
         from ..backend import Backend
 
         try:

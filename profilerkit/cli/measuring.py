@@ -80,7 +80,7 @@ class Request:
             raise click.BadParameter(str(error), param_hint="MODEL") from error
 
     def profiler(self, model: Any, name: str | None = None) -> Profiler:
-        """Return the profiler of a loaded model, with the inputs that were asked for or that its loader gave."""
+        """Return the profiler of a loaded model, with the requested inputs, or those of its loader."""
         from ..api import profiler_of
         from ..plugging.extension import LoadedModel
 
@@ -102,7 +102,7 @@ class Request:
 
 
 def loaded_model(spec: str, trust: bool = False, hint: str = "MODEL") -> Any:
-    """Return the model that MODEL leads to, by the loader of a plugin; what is wrong with it is said in a line."""
+    """Return the model that MODEL leads to, by a model loader; an error ends the command with a message of one line."""
     from ..plugging.loaders import load_model
 
     try:

@@ -1,4 +1,4 @@
-"""Where results go: to standard output in the form that was asked for, and to files in the form of their suffix."""
+"""Where results go: to standard output in the requested format, and to files in the format of their suffix."""
 
 from __future__ import annotations
 

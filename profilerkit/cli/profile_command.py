@@ -23,8 +23,8 @@ __all__ = ["command"]
 def command(model: str, **options: Any) -> None:
     """Profile a model and print its report.
 
-    MODEL says where the model is; 'profilerkit list' names the ways: package.module:name, path/to/file.py:name, a saved
-    file, or the name of a model in a library.
+    MODEL names the model: package.module:name, path/to/file.py:name, a saved file, or a model of a library, such as
+    torchvision:resnet18. 'profilerkit list' shows all model loaders.
     """
     request, display = picked(Request, options), picked(Display, options)
     report, profiler = profiled(model, request)

@@ -27,7 +27,7 @@ __all__ = ["layer_table", "render", "result_table", "to_text"]
 
 NARROWEST, WIDEST = 80, 160
 LONGEST_NAME = 36
-#: What is longer is no number that anybody reads, and folded like a name.
+#: A longer number is folded like a name.
 LONGEST_NUMBER = 60
 
 
@@ -121,7 +121,7 @@ def _label(grid: Grid, number: int, column: int) -> str:
 
 
 def _table_width(widths: Iterable[int]) -> int:
-    """Return the width of a table whose columns have these, with what stands between them."""
+    """Return the width of a table with columns of these widths, separators included."""
     return sum(width + 3 for width in widths) - 1
 
 
@@ -136,7 +136,7 @@ def _pieces(widths: list[tuple[int, int]], available: int) -> list[list[int]]:
 
 
 def _squeezed(widths: list[tuple[int, int]], available: int) -> list[int]:
-    """Return the best widths, but the widest column narrowed, as far as it may be, until the table fits."""
+    """Return the best widths, with the widest columns narrowed until the table fits."""
     fitted = [min(best, max(least, available)) for least, best in widths]
     for _ in range(_table_width(fitted) - available):
         narrower = [column for column, (least, _) in enumerate(widths) if fitted[column] > least]

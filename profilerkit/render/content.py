@@ -1,7 +1,7 @@
-"""What a report or comparison says, as grids of text and notes, before any form is given to it.
+"""The content of a report or comparison as grids of text and notes, independent of the output format.
 
-Every renderer for people draws the same parts, so that no form says less than another. Nothing is escaped here: names
-come from the model, and each form has its own marks to escape.
+Every renderer for people draws the same parts, so that all formats show the same. Nothing is escaped here: names come
+from the model, and each format escapes its own special characters.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ def parts(
     top: int | None = None,
     changes: bool = False,
 ) -> list[Part]:
-    """Return what is said of a result, in order.
+    """Return the parts of a result, in order.
 
     Args:
         result: A report or a comparison.
-        details: Say what each metric is, and show the layers.
+        details: Describe each metric, and show the layers.
         depth: Show no layers that lie deeper; the layers are shown where it is given.
         top: Show only so many layers, those with the most MACs; the layers are shown where it is given.
         changes: Of a comparison, show those layers that changed, were removed or added.
@@ -276,7 +276,7 @@ def _bound(reference: StatusRecord, other: StatusRecord) -> str:
 
 
 def _notes_of_all(reports: Sequence[Report]) -> list[str]:
-    """Return what is said of all reports once, and what is said of some with their names."""
+    """Return the notes that all reports have once, and the others with the name of their report."""
     notes = [list(_notes(report)) for report in reports]
     common = [note for note in notes[0] if all(note in others for others in notes)]
     named = [

@@ -53,7 +53,7 @@ def _cells(record: StatusRecord) -> dict[str, Any]:
 
 
 def written(columns: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return rows as CSV with a header; text that a spreadsheet would take for a formula gets an apostrophe."""
+    """Return rows as CSV with a header; text that a spreadsheet would read as a formula gets an apostrophe."""
     target = io.StringIO()
     names = list(columns)
     writer = csv.writer(target, lineterminator="\n")

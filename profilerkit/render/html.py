@@ -34,7 +34,7 @@ _SCRIPTS = ("format", "model", "table", "layout", "map", "axes", "memory", "roof
 _BARS, _BAR_HEIGHT = 32, 20
 #: Fewer samples have no shape to show.
 _FEWEST_FOR_BARS = 12
-#: What is said on a badge.
+#: The text of a badge.
 _STATES = {"complete": "complete", "partial": "lower bound", "unavailable": "unavailable", "failed": "failed"}
 
 
@@ -71,7 +71,7 @@ def fragment(result: Report | Comparison) -> str:
 
 
 def _metrics(result: Report | Comparison) -> tuple[Grid, Notes]:
-    """Return the grid of the metrics and the notes below it, which are the first parts of everything that is said."""
+    """Return the grid of the metrics and the notes below it, the first parts of the content."""
     content = parts(result)
     grid = next(part for part in content if isinstance(part, Grid))
     notes = next(part for part in content if isinstance(part, Notes))
@@ -114,7 +114,7 @@ def _about(report: Report) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Value:
-    """A value on a card: of which model, what it reads, how complete it is, and what there is to say of it."""
+    """A value on a card: its model, text, completeness and remarks."""
 
     model: str
     text: str

@@ -26,7 +26,7 @@ __all__ = ["embedded", "page_data"]
 
 Row = Mapping[str, Any]
 
-#: What says where a layer is; the tree of the page is made of these.
+#: Columns from which the page builds its tree of layers.
 _TREE_COLUMNS = {"path", "type", "depth", "is_leaf"}
 #: Columns that are shown at first, where a report has them. The others are there to be chosen.
 _AT_FIRST = ("output_shapes", "calls", "params", "macs", "flops", "forward_seconds", "backward_seconds", "missing")
@@ -45,7 +45,7 @@ _WORDS = {
     "own_intensity": "Own FLOPs/B",
     "own_speed": "Own FLOP/s",
 }
-#: What tells the models of a comparison apart, layer by layer.
+#: Columns in which the layers of two models are compared.
 _COMPARED = ("params", "macs", "flops", "own_macs", "own_flops", "forward_seconds", "backward_seconds")
 _COMPARED_AT_FIRST = ("params", "macs", "forward_seconds")
 
@@ -215,7 +215,7 @@ def _text(value: Any) -> str:
 
 
 def _packed(values: Sequence[Any]) -> Any:
-    """Return values as they are, or as the distinct ones and their places where that is much shorter."""
+    """Return values as they are, or as the distinct ones and their positions if that is much shorter."""
     distinct = list(dict.fromkeys(values))
     if len(distinct) > len(values) // 2 or len(values) < 8:
         return list(values)

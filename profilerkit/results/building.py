@@ -72,7 +72,7 @@ def _notes(
     data: Mapping[str, StatusKey],
     batches: Mapping[str, int],
 ) -> Iterator[str]:
-    """Yield what is to be said of the values as a whole, and of those that say something themselves."""
+    """Yield the notes on the report as a whole, then those on single values."""
     yield from trace.notes if trace else ()
     yield from (f"{key} {reason}" for key, status in data.items() for reason in _without_value(status))
     if len(set(batches.values())) > 1:
@@ -100,7 +100,7 @@ def _fingerprint(trace: ModelTrace) -> str:
 
 
 def _brief(value: Any) -> str:
-    """Return an argument as short text: what the user gave may be a tensor or an object of any size."""
+    """Return an argument as short text: an argument may be a tensor or an object of any size."""
     shown = value.value if isinstance(value, Enum) else value
     return shown if isinstance(shown, str) else reprlib.repr(shown)
 

@@ -1,7 +1,7 @@
-"""What the tables in a file must be, so that whatever draws them ends, and says what the file says.
+"""Checks of tables that were read from a file, so that every renderer can draw them.
 
-A renderer follows paths, indents by depth and counts on numbers where the columns say so. Each of these is checked
-once, when a file is read.
+A renderer follows paths, indents by depth and expects numbers in numeric columns. All of this is checked once, when
+a file is read.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LARGEST = 10**100
 _TEXT = {"path", "type", "operator", "layer", "phase", "kernel", "missing"}
 _COUNTS = ("calls", "params", "macs", "flops", "bytes", "bytes_read", "bytes_written")
 _NUMBERS = ("share", "seconds", "per_second")
-#: Columns that are there together or not at all.
+#: Columns of which a table has all or none.
 _TOGETHER = (("bytes_read", "bytes_written"),)
 #: What every renderer of layers reads, and of operators.
 _OF_LAYERS = ("path", "type", "depth", "is_leaf", "calls", "params", "macs", "flops", "output_shapes")
@@ -53,7 +53,7 @@ def require_rows(table: Table, where: str) -> None:
 
 
 def require_layers(table: LayerTable, where: str) -> None:
-    """Raise `ValueError`, naming the row, where one has not the place of a layer: a path, and the depth of that."""
+    """Raise `ValueError`, naming the row, if a row lacks a path, or its depth is not that of its path."""
     for column, kind in (("path", str), ("type", str), ("depth", int), ("is_leaf", bool)):
         for index, row in enumerate(table):
             if type(row.get(column)) is not kind:
@@ -143,7 +143,7 @@ def short(value: Any) -> str:
 
 
 def require_once(names: Iterable[str], where: str, field: str) -> None:
-    """Raise `ValueError`, naming the place, where a name is there twice."""
+    """Raise `ValueError`, naming the entry, if a name occurs twice."""
     met: set[str] = set()
     for index, name in enumerate(names):
         if name in met:

@@ -42,7 +42,7 @@ class Comparison(Result):
 
         Args:
             key: The metric; both must have a value for it that is a number.
-            other: Which of several models, by name or by place; not needed where there is one.
+            other: Which of several models, by name or by index; not needed if there is only one.
         """
         key, report = status_name("key", key), self.other(other)
         reference, value = (self._number(which, key) for which in (self.reference, report))
@@ -69,18 +69,18 @@ class Comparison(Result):
         return reference.comparative.enhancement(float(reference.value), float(value.value))
 
     def other(self, which: str | int | None = None) -> Report:
-        """Return one of the models beside the reference, by name or by place."""
+        """Return one of the models beside the reference, by name or by index."""
         names = [report.name for report in self.others]
         if which is None:
             if len(self.others) > 1:
-                raise ValueError(f"this comparison has several models: {', '.join(names)}; say which one is meant")
+                raise ValueError(f"this comparison has several models: {', '.join(names)}; name one of them")
             return self.others[0]
         if isinstance(which, str):
             if which not in names:
                 raise ValueError(f"no model {which!r} in this comparison; it has: {', '.join(names)}")
             return self.others[names.index(which)]
         if isinstance(which, bool) or not isinstance(which, int):
-            raise ArgumentError(f"other={shown(which)}: give the name of a model, or its place: {', '.join(names)}")
+            raise ArgumentError(f"other={shown(which)}: give the name of a model, or its index: {', '.join(names)}")
         if not -len(names) <= which < len(names):
             raise ValueError(f"no model {shown(which)} in this comparison; it has {len(names)}: {', '.join(names)}")
         return self.others[which]

@@ -26,7 +26,7 @@ __all__ = ["Report", "StatusRecord"]
 
 @dataclass(frozen=True)
 class StatusRecord:
-    """One metric of a report: its value in base units, what is shown, and how complete it is.
+    """One metric of a report: its value in base units, the text that is shown, and its completeness.
 
     ``missing`` names what a partial value leaves out, or says why there is no value. ``unit`` is that of ``shown``,
     ``base_unit`` that of the value; ``scale`` says how the second grows into the first.
@@ -80,9 +80,9 @@ class Report(Result):
     """What is known about one model.
 
     ``report["macs"]`` is a value in base units, ``report.statuses["macs"]`` all about it, ``print(report)`` a table.
-    ``data`` are the values of status keys that are no metrics, where they were asked for: ``report["layerwise_data"]``.
+    ``data`` are the values of status keys that are no metrics, if they were requested: ``report["layerwise_data"]``.
     ``layers`` and ``operators`` are tables, ``memory`` has the bytes alive after each operator. ``fingerprint`` is
-    equal for models of the same layers with weights of the same sizes. ``arguments`` are what the user asked with.
+    equal for models of the same layers with weights of the same sizes. ``arguments`` are those of the call.
     """
 
     name: str
