@@ -1,4 +1,4 @@
-"""`isolated`: what `profilerkit.profile` does, in a process of its own; and several models so, side by side."""
+"""`isolated` profiles a model in a separate process; `isolated_comparison` does so for several models."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def isolated(
     trust: bool = False,
     **kwargs: Any,
 ) -> Report:
-    """Profile a model in a process of its own, and return its `Report`, however that process ends.
+    """Profile a model in a separate process, and return its `Report`, however that process ends.
 
-    A model that hangs, crashes, leaves the process or takes more than it may makes a report with what had been counted
-    before, and the reason on all that is missing. What `profile` raises for wrong arguments is raised here too.
+    If the model hangs, crashes, exits or exceeds a limit, the report has the values that were computed before, and the
+    reason for each missing one. Wrong arguments raise the same errors as in `profile`.
 
     Args:
         model: Where the model is, as text for the command line (``"net.py:build"``); a class or a function that builds
@@ -56,8 +56,8 @@ def isolated(
             pickled unless it is forked.
         inputs: Example inputs, as in `profile`.
         timeout: The most seconds that the process may take, from its start on.
-        memory: The most memory that the model's processes together may hold: bytes, or a text such as "4 GiB". That of
-            a GPU is not limited.
+        memory: The most memory of all the model's processes together: bytes, or a text such as "4 GiB". GPU memory is
+            not limited.
         max_threads: The most threads of all its processes together; some thousand unless given.
         start_method: "spawn" (a fresh interpreter), "forkserver" (a copy of an interpreter that has imported what
             ``preload`` names, and is kept for the next) or "fork" (a copy of this process; nothing is pickled).
@@ -75,7 +75,7 @@ def isolated(
         trust: Load a file that may run code when it is loaded, as ``--trust`` does.
         **kwargs: Arguments for the functions, by name.
 
-    Raises `InputError` for limits that are none, and for what cannot be sent to the process or must not be forked.
+    Raises `InputError` for an invalid limit, a model that cannot be pickled, and a process that must not be forked.
     """
     job = Job(
         model,
@@ -116,10 +116,11 @@ def isolated_comparison(
     trust: bool = False,
     **kwargs: Any,
 ) -> Comparison:
-    """Profile models side by side, each in a process of its own; the first is the reference.
+    """Profile models side by side, each in a separate process; the first is the reference.
 
-    Their times are sampled in turn, as `profilerkit.compare` does it: while one runs, the others are stopped. Each
-    process has the limits for itself; while it waits for its turn its time stands. See `isolated` for the arguments.
+    Their times are sampled in turn, as `profilerkit.compare` does it: while one runs, the others are stopped. The
+    limits hold for each process; the time that a process waits for its turn does not count. For the arguments see
+    `isolated`.
     """
     if len(models) < 2:
         raise TypeError("isolated_comparison() needs a reference and at least one other model")
@@ -146,7 +147,7 @@ def isolated_comparison(
 def run_jobs(
     jobs: Sequence[Job], limits: Limits, start_method: str = "spawn", preload: Sequence[str] = ()
 ) -> list[Report]:
-    """Do jobs, each in a process of its own, and return their reports; of several the times are sampled in turn.
+    """Do each job in a separate process and return their reports; the times of several jobs are sampled in turn.
 
     All processes have ended, and all that they started, when this returns or raises.
     """

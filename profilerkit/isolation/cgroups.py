@@ -1,4 +1,4 @@
-"""A control group (cgroup v2) of its own for a process, where the system lets this user make one.
+"""A control group (cgroup v2) for one process, if the system lets this user create one.
 
 The group holds memory and the number of threads to a limit whatever the processes in it do, and all of them are ended
 in one go. It is made below the nearest group around this process that hands on the memory controller and may be
@@ -72,7 +72,7 @@ class ControlGroup:
 
     @classmethod
     def create(cls, parent: Path | None, name: str, limits: Limits) -> ControlGroup | None:
-        """Return a new group with the limits, or None where the system does not let us after all."""
+        """Return a new group with the limits, or None if the system refuses it."""
         if parent is None:
             return None
         group = cls(parent / name)

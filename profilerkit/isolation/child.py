@@ -1,4 +1,4 @@
-"""What runs in the process of its own: it loads the model and profiles it, and says each result as soon as it is there.
+"""The code of the separate process: it loads the model, profiles it, and sends each result as soon as it is computed.
 
 What needs no run of the model comes first: a model that hangs or crashes later has been counted by then.
 """
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 __all__ = ["NOT_REACHED", "run_job", "serve"]
 
-#: What is said of a metric whose turn has not come yet, until the caller knows why it never came.
+#: The reason of a metric that is not computed yet, until the caller knows why it never was.
 NOT_REACHED = "not reached"
-#: Arguments that say how a model is run: a function that takes one of them runs it.
+#: Arguments that determine how a model is run: a function that takes one of them runs it.
 _RUN_OPTIONS = frozenset({"device", "num_iters", "mode"})
 #: More warnings than these are not handed over.
 _MOST_WARNINGS = 100
@@ -64,7 +64,7 @@ def run_job(end: socket.socket, job: Job | int) -> None:
 
 
 def _out_of_the_way(end: socket.socket) -> socket.socket:
-    """Return a socket under a number that programs which close everything in reach seldom reach."""
+    """Return the socket under a high number, which programs that close all low descriptors do not close."""
     import fcntl
 
     for least in (900, 200):
@@ -76,7 +76,7 @@ def _out_of_the_way(end: socket.socket) -> socket.socket:
 
 
 def serve(channel: Channel, job: Job) -> None:
-    """Do a job and say everything over the channel; errors that a caller of `profile` would meet are said too."""
+    """Do a job and send everything over the channel, errors that `profile` would raise included."""
     try:
         with ExitStack() as stack:
             stack.enter_context(_warnings_sent(channel))
@@ -95,7 +95,7 @@ def serve(channel: Channel, job: Job) -> None:
 
 
 def error_message(error: Exception) -> dict[str, Any]:
-    """Return an error as it is said: its type, its text, and what else its type is made of."""
+    """Return an error as a message: its type, its text, and the other arguments of its type."""
     message: dict[str, Any] = {"type": type(error).__name__, "text": str(error)[:20_000]}
     if isinstance(error, UnknownStatusError):
         message |= {"name": error.name, "known": list(error.known), "owner": error.owner}
@@ -104,7 +104,7 @@ def error_message(error: Exception) -> dict[str, Any]:
 
 @contextmanager
 def _warnings_sent(channel: Channel) -> Iterator[None]:
-    """Hand profilerkit's own warnings to the caller; all others are printed, as ever."""
+    """Send profilerkit's own warnings to the caller; print all others as usual."""
     with warnings.catch_warnings():
         others = warnings.showwarning
         counted = 0
@@ -167,20 +167,20 @@ class Work:
         self.reported: set[str] = set()
 
     def plan(self) -> None:
-        """Say what is to be computed, none of which is there yet; and what of it several models measure in turn."""
+        """Send the names of everything to compute, and of the measurements that several models make in turn."""
         self._say(self.profiler._report(self.requested), self._missing())
         joint = [self._joint(group) for group in self.groups]
         self.channel.send(plan=[name for name in joint if name])
 
     def _joint(self, group: Sequence[str]) -> str | None:
-        """Return what names a measurement that several models make in turn: its first key and its function."""
+        """Return the name of a measurement that several models make in turn: its first key and its function."""
         from ..piping.function import JointFunction
 
         function = self.profiler._registry[group[0]].function
         return f"{group[0]} by {type(function).__qualname__}" if isinstance(function, JointFunction) else None
 
     def count_without_running(self) -> None:
-        """Say what the layers alone tell: it is there also where the model cannot even be traced."""
+        """Send what follows from the layers alone, which is known even if the model cannot be traced."""
         from ..inputs import NoInputs
         from ..piping.status import Completeness
 
@@ -197,7 +197,7 @@ class Work:
             self._say(replace(report, statuses=records), self._missing())
 
     def compute(self) -> None:
-        """Compute all of it, and say each function's results when they are there."""
+        """Compute everything, and send the results of each function as soon as they are computed."""
         names = [name for group in self.groups for name in group]
         computing = self.profiler.compute_each(names, strict=self.job.strict, **self.job.arguments)
         for group in self.groups:
@@ -210,7 +210,7 @@ class Work:
             pass
 
     def _missing(self) -> list[str]:
-        """Return what a report is to have and has not yet: metrics, and what else was asked for by name."""
+        """Return the names that the report still lacks: metrics, and other keys that were requested by name."""
         from ..piping.status import Metric
 
         registry = self.profiler._registry
@@ -218,7 +218,7 @@ class Work:
         return [name for name in names if self.requested is not None or isinstance(registry[name].key, Metric)]
 
     def _begin(self, group: Sequence[str]) -> None:
-        """Say what is computed next; what runs the model waits for its turn where several take turns."""
+        """Send what is computed next; where models take turns, a function that runs the model waits for its turn."""
         missing = self._missing()
         self.channel.send(doing=[name for name in group if name in missing])
         if self.job.in_turn and risk(group[0], self.profiler._registry) == 2:

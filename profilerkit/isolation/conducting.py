@@ -14,7 +14,7 @@ __all__ = ["conduct"]
 
 
 def conduct(runs: Sequence[IsolatedRun]) -> None:
-    """See processes through to their end, one of them at work at a time.
+    """Run processes until all have ended, one at a time.
 
     First each does what needs no run of its model. Then what all measure is measured by all in turn, and the rest by
     each alone.
@@ -34,7 +34,7 @@ class Conductor:
         self._done: dict[int, set[str]] = {id(run): set() for run in runs}
 
     def conduct(self) -> None:
-        """See all processes through to their end."""
+        """Run all processes until they have ended."""
         for run in self.runs:
             self._let_run(run)
         while group := self._next_group():
@@ -44,7 +44,7 @@ class Conductor:
                 self._measure(ready)
 
     def _next_group(self) -> list[IsolatedRun]:
-        """Return the processes whose turn is next: several where they wait to measure the same together."""
+        """Return the processes whose turn is next: several if they wait to make the same measurement together."""
         waiting = [run for run in self.runs if run.progress.waiting and not run.over]
         for run in waiting:
             if run.progress.turn is None:
@@ -65,7 +65,7 @@ class Conductor:
         self._let_run(run)
 
     def _let_run(self, run: IsolatedRun) -> None:
-        """Let one process run until it waits: for its turn, or for the word to take a sample."""
+        """Let one process run until it waits for its turn, or for the request of a sample."""
         self._alone(run)
         pump(self.runs, lambda: run.over or run.progress.waiting or run.progress.ready is not None)
         run.let(run=False)
@@ -77,7 +77,7 @@ class Conductor:
         run.let(run=True)
 
     def _measure(self, ready: Sequence[IsolatedRun]) -> None:
-        """Sample the processes in turn; where one of them fails, the others anew without it."""
+        """Sample the processes in turn; if one of them fails, sample the others again without it."""
         measured: list[Measurement] = []
         while ready and not measured:
             plan = ready[0].progress.ready or Sampling()

@@ -1,4 +1,4 @@
-"""A warm interpreter that copies itself for each model: it has imported what takes long, and runs no model itself."""
+"""A warm interpreter that copies itself for each model: it has imported the slow modules, and runs no model itself."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _serve_one(end: socket.socket, channel: Channel, supervisors: set[int]) -> N
 
 
 def end_strays(supervisors: set[int]) -> None:
-    """End what a supervisor left that was killed itself: it has become a child of this process."""
+    """End the processes of a supervisor that was killed: they have become children of this process."""
     supervisors -= processes.reap().keys()
 
     def strays() -> list[int]:

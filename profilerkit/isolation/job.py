@@ -1,4 +1,4 @@
-"""What a process of its own is to do: a model, or where it is, and how it is to be profiled. Written and read once."""
+"""The job of a separate process: a model, or where to find it, and how to profile it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Job:
 
     @property
     def called(self) -> str:
-        """What the model is called as long as nobody has seen it."""
+        """The name of the model until it is loaded."""
         if self.name:
             return self.name
         if isinstance(self.model, (str, os.PathLike)):
@@ -92,7 +92,7 @@ def _model_at(text: str, trust: bool) -> Any:
 
 
 def is_builder(model: Any) -> bool:
-    """Say whether a model is to be had by a call without arguments: of a class, a function or a partial."""
+    """Return whether the model is built by a call without arguments: of a class, a function or a partial."""
     return inspect.isclass(model) or inspect.isroutine(model) or isinstance(model, functools.partial)
 
 
@@ -172,6 +172,6 @@ def require_started() -> None:
 
 
 def names_of(argument: str, names: Any) -> tuple[str, ...] | None:
-    """Return names of status keys as a tuple, of which one alone may be given; raises `ArgumentError` for others."""
+    """Return one or several names of status keys as a tuple; raises `ArgumentError` for anything else."""
     read = status_names(argument, names)
     return None if read is None else tuple(read)

@@ -1,4 +1,4 @@
-"""What a child says of its work, read with suspicion: it runs code that nobody here wrote."""
+"""The messages of a child, checked strictly, because the child runs the user's code."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OTHER_ERRORS: dict[str, type[Exception]] = {
 
 @dataclass
 class Progress:
-    """What came of a job so far, by what its process says.
+    """The progress of a job, as its process reported it.
 
     ``report`` is the last one, with a record for every metric that is to come; ``pending`` are those that are not there
     yet, ``doing`` those of them that are being computed. A process that takes turns with others says in ``joint`` what
@@ -109,7 +109,7 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 
 def _error_of(value: Any) -> Exception:
-    """Return an error that a child said: of its own type where that is one of profilerkit's, or a usual one."""
+    """Return the error in a child's message: of the same type if that is known here, else a `ModelFailedError`."""
     message = _mapping(value)
     name, text = _text(message.get("type")), _text(message.get("text"))
     if name == "UnknownStatusError":

@@ -1,4 +1,4 @@
-"""Processes as the system knows them: who started whom, what they hold, and ending all of them. Linux has all of it.
+"""Processes of the system: their parents, memory and threads, and how to end them. Everything works on Linux.
 
 Elsewhere the walk over a tree of processes finds nothing, and only the group of the first process is ended.
 """
@@ -136,7 +136,7 @@ def _listed_children(pid: int) -> list[int]:
 
 
 def _children_by_scan() -> Callable[[int], list[int]]:
-    """Return what finds children where the system lists none: everybody is asked for the parent, once."""
+    """Return a function that finds children on systems that do not list them: it reads every process's parent, once."""
     below: dict[int, list[int]] = {}
     for pid in _all_pids():
         fields = _stat(pid)
@@ -158,7 +158,7 @@ def resident_bytes(pid: int) -> int:
 
 
 def proportional_bytes(pid: int) -> int:
-    """Return the same with shared pages divided by those who share them; it takes the system longer to say."""
+    """Return the same with shared pages divided among the processes that share them; slower than `resident_bytes`."""
     fields = dict(line.split(b":", 1) for line in _read(pid, "smaps_rollup").splitlines() if b":" in line)
     sizes = [fields[name] for name in (b"Pss_Anon", b"Pss_Shmem") if name in fields]
     return sum(int(size.split()[0]) for size in sizes) * 1024 if sizes else resident_bytes(pid)

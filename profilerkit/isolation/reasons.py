@@ -1,4 +1,4 @@
-"""Why a process ended before it was done, in a sentence; and the report of what it had counted by then."""
+"""The reason why a process ended early, in a sentence; and the report with what it had computed by then."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SIGNALS = {
 }
 #: Lines of the process's standard error that a reason quotes, and how long all of them may be.
 _LINES, _LENGTH = 3, 400
-#: So many of the metrics that were being computed are named.
+#: How many of the metrics that were being computed are named.
 _NAMED = 4
 #: What faulthandler writes above the frames of a thread, the innermost first.
 _STACK = re.compile(r"most recent call first\):\n((?:  File .*\n?)+)")
@@ -119,7 +119,7 @@ def _name_of(number: int) -> str:
 
 
 def _location(stderr: str) -> str:
-    """Return where in the code a process was, by what faulthandler wrote last: in the user's, where there is any."""
+    """Return where in the code a process was, by the last output of faulthandler; the user's code comes first."""
     stacks = _STACK.findall(stderr)
     frames = list(_FRAME.finditer(stacks[-1])) if stacks else []
     model_frames = [frame for frame in frames if not _NOT_THE_MODEL.search(frame["file"])]

@@ -1,4 +1,4 @@
-"""One model in a process of its own, as its caller sees it: what came of it so far, and how it ended."""
+"""One model in a separate process, as seen by the caller: its progress, and how it ended."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _NO_THREAD = re.compile(r"can't start new thread|resource temporarily unavailabl
 
 
 class Clock:
-    """Seconds that a process had for itself: it stands while the process waits for its turn."""
+    """Seconds that a process ran; the clock is stopped while the process waits for its turn."""
 
     def __init__(self) -> None:
         self._spent = 0.0
@@ -67,9 +67,9 @@ class Clock:
 
 
 class IsolatedRun:
-    """A process that does one job: `pump` it until it is ``over``, then ask for its `result`.
+    """A process that does one job: `pump` it until it is ``over``, then read its `result`.
 
-    It starts when it is made. ``progress`` is what it said so far.
+    It starts when it is made. ``progress`` holds what it has reported so far.
     """
 
     def __init__(self, job: Job, limits: Limits, start_method: str = "spawn", preload: Sequence[str] = ()) -> None:
@@ -145,7 +145,7 @@ class IsolatedRun:
             self._closed_until = time.monotonic() + SECOND_SIGN
         return bool(piece)
 
-    # What is said -----------------------------------------------------------------------------------------------
+    # Sending messages -----------------------------------------------------------------------------------------------
 
     def send(self, **message: Any) -> None:
         """Send the child a message; that it has ended is noticed elsewhere."""
@@ -182,7 +182,7 @@ class IsolatedRun:
         return max(0.0, min(ends)) if ends else None
 
     def on_time(self) -> None:
-        """End a process whose time is over, and do without a supervisor that comes to no end."""
+        """End a process whose time is over; finish without its supervisor if that does not end."""
         if self.over or self.seconds_left() != 0.0:
             return
         if self._patience_until is not None:
@@ -221,7 +221,7 @@ class IsolatedRun:
     # What came of it --------------------------------------------------------------------------------------------
 
     def result(self) -> Report:
-        """Return the report; raises what the child raised on purpose, as `profilerkit.profile` would have."""
+        """Return the report; raises the errors that `profilerkit.profile` would have raised."""
         progress = self.progress
         if progress.error is not None:
             raise progress.error
@@ -303,7 +303,7 @@ def _read_output(file: Any, output: BoundedOutput) -> bool:
 
 
 def pump(runs: Iterable[IsolatedRun], until: Callable[[], bool]) -> None:
-    """Read what processes say, and hold them to their time, until something is so or all of them are over."""
+    """Read the messages of processes and enforce their time limits, until a condition holds or all of them are over."""
     everyone = list(runs)
     while not until():
         with selectors.DefaultSelector() as selector:

@@ -49,7 +49,7 @@ _BOOT = "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); from {0} im
 
 @dataclass
 class Started:
-    """A process that was started: what its supervisor and the model's process say, and what they print."""
+    """A process that was started: the sockets of its supervisor and of the model's process, and their output."""
 
     control: socket.socket
     channel: socket.socket
@@ -64,7 +64,7 @@ class Started:
                 self.control.sendall(frame(MESSAGE, json.dumps(message).encode()))
 
     def close(self) -> None:
-        """Close what is open, which ends whatever still runs, and wait for the supervisor's end."""
+        """Close all ends, which ends whatever still runs, and wait until the supervisor has ended."""
         for end in (self.control, self.channel, *self.outputs):
             end.close()
         self.wait()
@@ -99,7 +99,7 @@ class _Ends:
 
 
 def require_possible(method: str, limits: Limits, preload: tuple[str, ...] = ()) -> None:
-    """Raise an error for a way to start that there is not, or for a limit that this system cannot hold."""
+    """Raise an error for an unknown start method, or for a limit that this system cannot enforce."""
     if checked("start_method", method) not in METHODS:
         raise ArgumentError(
             f"start_method={method!r}; there are, nearest first: {', '.join(by_likeness(method, METHODS))}"
@@ -116,7 +116,7 @@ def require_possible(method: str, limits: Limits, preload: tuple[str, ...] = ())
 
 
 def require_forkable(who: str) -> None:
-    """Raise `InputError` where a process has imported or uses what does not survive a fork."""
+    """Raise `InputError` if a process has imported or uses something that does not survive a fork."""
     for module, name in NEVER_FORKED.items():
         if module in sys.modules:
             raise InputError(

@@ -69,7 +69,7 @@ def main() -> NoReturn:
 def supervise(
     control: socket.socket, limits: Limits, parent: int, child: Callable[[], None], for_child: list[int]
 ) -> NoReturn:
-    """Start a child with limits, wait for its end, say how that was, and end this process: it never returns.
+    """Start a child with limits, wait until it ends, report how it ended, and end this process: it never returns.
 
     ``for_child`` are descriptors that the child alone may hold.
     """
@@ -86,7 +86,7 @@ def supervise(
 
 @dataclass
 class Supervisor:
-    """Holds one child to its limits."""
+    """Enforces the limits of one child."""
 
     control: socket.socket
     limits: Limits
@@ -102,7 +102,7 @@ class Supervisor:
     _next_walk: float = 0.0
 
     def run(self, child: Callable[[], None], for_child: list[int]) -> None:
-        """Start the child, watch it, and say how it ended."""
+        """Start the child, watch it, and report how it ended."""
         processes.adopt_orphans()
         for number in (signal.SIGINT, signal.SIGCHLD):
             signal.signal(number, signal.SIG_IGN if number == signal.SIGINT else signal.SIG_DFL)
@@ -121,7 +121,7 @@ class Supervisor:
 
     @property
     def memory_by(self) -> str:
-        """What holds the memory to its limit."""
+        """How the memory limit is enforced."""
         if self.limits.memory is None:
             return ""
         return "control group" if self.group is not None else "watching"
@@ -156,7 +156,7 @@ class Supervisor:
     # Watching ---------------------------------------------------------------------------------------------------
 
     def _watch(self) -> None:
-        """Wait until the child ends, a limit is reached, or the caller says so or ends."""
+        """Wait until the child ends, a limit is reached, or the caller ends or asks to stop."""
         watched = {self.control.fileno()}
         descriptors = [processes.pidfd(self.parent), processes.pidfd(self.child)]
         watched |= {descriptor for descriptor in descriptors if descriptor is not None}
@@ -173,7 +173,7 @@ class Supervisor:
             self._look()
 
     def _receive(self) -> None:
-        """Do what the caller says; where it has ended there is nobody left to do anything for."""
+        """Handle a message of the caller; if the caller has ended, stop too."""
         try:
             message = Channel(self.control).receive()
         except (ChannelError, OSError):

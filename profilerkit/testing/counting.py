@@ -94,10 +94,10 @@ class CountingChecks(BackendSubject):
         root = self.traced(architecture, batch_size).layers[0]
         expect_equal((root.path, root.depth), ("", 0), f"path and depth of the first layer of {architecture.name}")
         expect_equal(len(root.calls), 1, f"calls of the model {architecture.name}")
-        taken = [(batch_size, *spec.shape) for spec in self._specs(architecture)]
+        passed = [(batch_size, *spec.shape) for spec in self._specs(architecture)]
         returned = [(batch_size, *shape) for shape in architecture.outputs.values()]
         for what, infos, shapes in (
-            ("inputs", root.calls[0].inputs, taken),
+            ("inputs", root.calls[0].inputs, passed),
             ("outputs", root.calls[0].outputs, returned),
         ):
             traced = sorted(info.shape for info in infos)
