@@ -135,18 +135,18 @@ def rows(earlier: Path, pairs: int, names: list[str]) -> Iterator[str]:
     from profilerkit import Measurement, Ratio
 
     with ExitStack() as stack:
-        here, there = (stack.enter_context(_started(checkout)) for checkout in (ROOT, earlier.resolve()))
+        here, other = (stack.enter_context(_started(checkout)) for checkout in (ROOT, earlier.resolve()))
         for name in names:
             for what, metrics in ASKED.items():
-                taken: tuple[list[float], list[float]] = ([], [])
+                seconds: tuple[list[float], list[float]] = ([], [])
                 for pair in range(WARMUP + pairs):
-                    for place in (0, 1) if pair % 2 else (1, 0):
-                        taken[place].append(_seconds((here, there)[place], name, metrics))
-                new, old = (Measurement(tuple(each[WARMUP:]), session=1) for each in taken)
+                    for side in (0, 1) if pair % 2 else (1, 0):
+                        seconds[side].append(_seconds((here, other)[side], name, metrics))
+                new, old = (Measurement(tuple(each[WARMUP:]), session=1) for each in seconds)
                 ratio = Ratio.of(old, new)
                 interval = f"{ratio.value:6.3f} [{ratio.low:.3f}, {ratio.high:.3f}]"
                 yield f"{name:<22} {what:<16} {interval}  {old.median:.4f} s"
-        for process in (here, there):
+        for process in (here, other):
             _pipes(process)[0].close()
 
 
@@ -156,8 +156,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("earlier", type=Path, help="a checkout of the earlier version")
     parser.add_argument("--pairs", type=int, default=30)
     parser.add_argument("--model", action="append", choices=MODELS, default=[])
-    given = parser.parse_args(arguments)
-    for row in rows(given.earlier, given.pairs, given.model or list(MODELS)):
+    options = parser.parse_args(arguments)
+    for row in rows(options.earlier, options.pairs, options.model or list(MODELS)):
         print(row, flush=True)
 
 

@@ -65,7 +65,7 @@ def rows_of(trace: ModelTrace) -> Iterator[Row]:
 
 def _row(op: OpRecord, layers: dict[str, LayerRecord]) -> Row:
     layer = layers[op.layer]
-    given = layer.calls[op.call].inputs if op.call < len(layer.calls) else ()
+    inputs = layer.calls[op.call].inputs if op.call < len(layer.calls) else ()
     parts = op.layer.split(".")
     around = [layers[".".join(parts[:depth])] for depth in range(1, len(parts) + 1)]
     return Row(
@@ -74,7 +74,7 @@ def _row(op: OpRecord, layers: dict[str, LayerRecord]) -> Row:
         is_inside_encoder=any(each.type == "TransformerEncoderLayer" for each in around),
         macs=op.macs,
         bias=op.flops - 2 * op.macs,
-        layer_inputs=prod(given[0].shape) if given else 0,
+        layer_inputs=prod(inputs[0].shape) if inputs else 0,
         outputs=prod(op.outputs[0].shape),
         layer=layer,
         shape=tuple(op.outputs[0].shape),

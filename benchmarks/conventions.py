@@ -22,7 +22,7 @@ OURS = {"macs": "MACs", "flops": "FLOPs"}
 TOOLS = Path(__file__).with_name("convention_tools.py")
 
 
-def asked(tool: str, model: str, python: str) -> tuple[int | None, str]:
+def number_of(tool: str, model: str, python: str) -> tuple[int | None, str]:
     """Return a tool's number and its version, or None and the last line of its error."""
     done = subprocess.run([python, str(TOOLS), tool, model], capture_output=True, text=True, check=False)
     if done.returncode:
@@ -40,11 +40,11 @@ def traced(model: str) -> ModelTrace:
 
 def differences(rows: Iterable[Row], convention: Convention) -> Counter[tuple[str, str]]:
     """Return what a tool counts more than we do, by operator and reason."""
-    found: Counter[tuple[str, str]] = Counter()
+    totals: Counter[tuple[str, str]] = Counter()
     for row in rows:
         number, reason = convention.rule(row)
-        found[row.operator, reason] += number - getattr(row, convention.ours)
-    return Counter({key: difference for key, difference in found.items() if difference})
+        totals[row.operator, reason] += number - getattr(row, convention.ours)
+    return Counter({key: difference for key, difference in totals.items() if difference})
 
 
 def lines(tool: str, number: int, rows: list[Row]) -> Iterator[str]:
@@ -67,11 +67,11 @@ def main(python: str = sys.executable) -> None:
         rows = list(rows_of(trace))
         print(f"{model}: {trace.macs:,} MACs, {trace.flops:,} FLOPs\n")
         for tool in CONVENTIONS:
-            number, said = asked(tool, model, python)
+            number, answer = number_of(tool, model, python)
             if number is None:
-                print(f"{tool}: not run: {said}")
+                print(f"{tool}: not run: {answer}")
             else:
-                versions[tool] = said
+                versions[tool] = answer
                 print("\n".join(lines(tool, number, rows)))
         print()
     print("versions:", ", ".join(f"{tool} {version}" for tool, version in versions.items()))

@@ -87,16 +87,16 @@ def main(arguments: list[str] | None = None) -> None:
     """Measure, print the ratios, and write the file."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path)
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     if not torch.cuda.is_available():
         print("There is no GPU here that torch can use: nothing is measured, and nothing written.")
         return
-    found = list(results())
-    for each in found:
+    rows = list(results())
+    for each in rows:
         number = f"{each.value:12.4g} {each.unit:<6} {each.ratio:6.3f} of {each.oracle_name}"
         print(f"{each.model:<22} {each.metric:<34} {number}")
     facts = {"torch": torch.__version__, "cuda": str(torch.version.cuda)}
-    write(given.folder / "results.json", torch.cuda.get_device_name(), facts, found)
+    write(options.folder / "results.json", torch.cuda.get_device_name(), facts, rows)
 
 
 if __name__ == "__main__":

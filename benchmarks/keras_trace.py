@@ -44,8 +44,8 @@ def measured(model: Any, x: Any) -> str:
 
     calls = [trace, lambda: profile(model, x, metrics=STATIC), peer]
     alone, ours, other = measure_interleaved(calls, Sampling(num_iters=5, warmup=1))
-    mine, theirs = Ratio.of(alone, ours), Ratio.of(alone, other)
-    ratios = [f"{ratio.value:.2f} [{ratio.low:.2f}, {ratio.high:.2f}]" for ratio in (mine, theirs)]
+    own_ratio, other_ratio = Ratio.of(alone, ours), Ratio.of(alone, other)
+    ratios = [f"{ratio.value:.2f} [{ratio.low:.2f}, {ratio.high:.2f}]" for ratio in (own_ratio, other_ratio)]
     return f"{1e3 * alone.median:7.0f} ms {1e3 * ours.median:7.0f} ms {ratios[0]:>22} {ratios[1]:>30}"
 
 

@@ -110,9 +110,9 @@ def main() -> None:
             calls[tool] = call
         plain, *others = measure_interleaved(list(calls.values()), Sampling(num_iters=rounds, warmup=3))
         print(f"  {'plain':<16} {1e3 * plain.median:8.2f} ms")
-        for tool, found in zip(list(calls)[1:], others, strict=True):
-            ratio = Ratio.of(plain, found)
-            print(f"  {tool:<16} {1e3 * found.median:8.2f} ms {ratio.value:8.3f} [{ratio.low:.3f}, {ratio.high:.3f}]")
+        for tool, result in zip(list(calls)[1:], others, strict=True):
+            ratio = Ratio.of(plain, result)
+            print(f"  {tool:<16} {1e3 * result.median:8.2f} ms {ratio.value:8.3f} [{ratio.low:.3f}, {ratio.high:.3f}]")
 
 
 if __name__ == "__main__":

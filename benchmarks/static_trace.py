@@ -25,7 +25,7 @@ SAMPLES, QUICK_SAMPLES = 3, 3
 WIDTH = 20
 
 
-def asked(tool: str, models: list[str], python: str, samples: int) -> tuple[dict[str, str], str]:
+def answers_of(tool: str, models: list[str], python: str, samples: int) -> tuple[dict[str, str], str]:
     """Return the cells of a tool's row by model, and the last line of its error where it did not run."""
     command = [python, str(HERE / "trace_tools.py"), tool, str(samples), *models]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -47,11 +47,11 @@ def rows(models: list[str], peers: str, samples: int) -> Iterator[str]:
     """Yield a line for each tool, as soon as it has run."""
     yield f"{'':<20}" + "".join(f"{name:>{WIDTH}}" for name in models)
     for tool in TOOLS:
-        cells, said = asked(tool, models, sys.executable if tool in OURS else peers, samples)
+        cells, answer = answers_of(tool, models, sys.executable if tool in OURS else peers, samples)
         if cells:
             yield f"{tool:<20}" + "".join(f"{cells.get(name, '-'):>{WIDTH}}" for name in models)
         else:
-            yield f"{tool:<20}  not run: {said}"
+            yield f"{tool:<20}  not run: {answer}"
 
 
 def main(arguments: list[str] | None = None) -> None:

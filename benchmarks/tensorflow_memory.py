@@ -85,11 +85,11 @@ def main() -> None:
         if chosen.models and case.model not in chosen.models:
             continue
         mode = "training" if case.training else "forward"
-        found = [
+        peaks = [
             in_a_process(f"{task} {mode}", case.model, case.batch_size, chosen.threads)
             for task in ("predict", "measure")
         ]
-        show(case.model, str(case.batch_size), mode, *found)
+        show(case.model, str(case.batch_size), mode, *peaks)
 
 
 def show(name: str, batch_size: str, mode: str, predicted: float, measured: float) -> None:

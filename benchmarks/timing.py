@@ -69,14 +69,14 @@ def main(trials: int = 20, names: tuple[str, ...] = tuple(MODELS)) -> None:
 
 def same_twice(name: str, model: nn.Module, x: torch.Tensor, trials: int) -> None:
     """Compare a model with itself as `profilerkit.compare` does."""
-    found = [in_turn(model, model, x) for _ in range(trials)]
-    held = sum(ratio.low <= 1 <= ratio.high for ratio, _, _ in found)
-    say(f"{name} twice, in turn", f"1 in {held}/{trials}", [(abs(r.value - 1), n, s) for r, n, s in found])
+    runs = [in_turn(model, model, x) for _ in range(trials)]
+    hits = sum(ratio.low <= 1 <= ratio.high for ratio, _, _ in runs)
+    print_line(f"{name} twice, in turn", f"1 in {hits}/{trials}", [(abs(r.value - 1), n, s) for r, n, s in runs])
 
 
 def one_after_the_other(model: nn.Module, x: torch.Tensor, trials: int) -> None:
     """Measure a model twice, each time for itself: what taking turns is held against."""
-    found = []
+    runs = []
     for _ in range(trials):
         start = time.perf_counter()
         times = []
@@ -84,15 +84,15 @@ def one_after_the_other(model: nn.Module, x: torch.Tensor, trials: int) -> None:
             with BACKEND.run(model, ModelInputs(x), options=OPTIONS) as call:
                 times.append(measure(call, Sampling()))
         error = abs(float(times[1]) / float(times[0]) - 1)
-        found.append((error, len(times[0].samples), time.perf_counter() - start))
-    say("  one after the other", "", found)
+        runs.append((error, len(times[0].samples), time.perf_counter() - start))
+    print_line("  one after the other", "", runs)
 
 
 def faster_student(trials: int) -> None:
     """Compare 100 layers with 97 of the same: three per cent less to do."""
-    found = [in_turn(*teacher_and_student()) for _ in range(trials)]
-    faster = sum(ratio.high < 1 for ratio, _, _ in found)
-    say("97 layers of 100", f"< 1 in {faster}/{trials}", [(abs(r.value - 0.97), n, s) for r, n, s in found])
+    runs = [in_turn(*teacher_and_student()) for _ in range(trials)]
+    faster = sum(ratio.high < 1 for ratio, _, _ in runs)
+    print_line("97 layers of 100", f"< 1 in {faster}/{trials}", [(abs(r.value - 0.97), n, s) for r, n, s in runs])
 
 
 def in_turn(first: nn.Module, second: nn.Module, x: torch.Tensor) -> tuple[Ratio, int, float]:
@@ -107,13 +107,13 @@ def in_turn(first: nn.Module, second: nn.Module, x: torch.Tensor) -> tuple[Ratio
     return Ratio.of(a, b), len(a.samples), time.perf_counter() - start
 
 
-def say(name: str, held: str, found: list[tuple[float, int, float]]) -> None:
+def print_line(name: str, verdict: str, runs: list[tuple[float, int, float]]) -> None:
     """Print one line of errors, samples and seconds."""
-    errors, samples, seconds = (list(each) for each in zip(*found, strict=True))
+    errors, samples, seconds = (list(each) for each in zip(*runs, strict=True))
     figures = f"{median(errors):8.2%} {max(errors):8.2%} {median(samples):8.0f} {median(seconds):8.2f}"
-    print(f"{name:<34} {held:>10} {figures}", flush=True)
+    print(f"{name:<34} {verdict:>10} {figures}", flush=True)
 
 
 if __name__ == "__main__":
-    given = sys.argv[1:]
-    main(int(given[0]) if given else 100, tuple(given[1:]) or tuple(MODELS))
+    arguments = sys.argv[1:]
+    main(int(arguments[0]) if arguments else 100, tuple(arguments[1:]) or tuple(MODELS))

@@ -132,11 +132,11 @@ def images(batch: int, side: int = 224) -> dict[str, torch.Tensor]:
     return {"": torch.randn(batch, 3, side, side)}
 
 
-def channels_last(given: Any) -> Any:
+def channels_last(value: Any) -> Any:
     """Return a model, or named images, with the channels last in memory."""
-    if isinstance(given, dict):
-        return {name: channels_last(image) for name, image in given.items()}
-    return given.to(memory_format=torch.channels_last)
+    if isinstance(value, dict):
+        return {name: channels_last(image) for name, image in value.items()}
+    return value.to(memory_format=torch.channels_last)
 
 
 def words(batch: int, length: int) -> dict[str, torch.Tensor]:
@@ -182,7 +182,7 @@ def main() -> None:
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.inside:
-        print(json.dumps(found(chosen.inside, chosen.device)))
+        print(json.dumps(memory_of(chosen.inside, chosen.device)))
         return
     print(f"torch {torch.__version__}, {chosen.device}, {torch.get_num_threads()} threads; MiB without the weights")
     print(f"{'':<18} {'weights':>8} {'predicted':>10} {'measured':>10} {'off by':>7} {'returned':>10} {'off by':>7}")
@@ -204,7 +204,7 @@ def show(name: str, figures: dict[str, float]) -> None:
 
 
 def in_a_process(name: str, device: str) -> dict[str, float]:
-    """Return what is found in a process of its own."""
+    """Return what a separate process measured."""
     command = [sys.executable, __file__, "--device", device, "--inside", name]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -216,13 +216,13 @@ def in_a_process(name: str, device: str) -> dict[str, float]:
 # In the process of its own ------------------------------------------------------------------------------------------
 
 
-def found(name: str, device: str) -> dict[str, float]:
+def memory_of(name: str, device: str) -> dict[str, float]:
     from profilerkit import ModelInputs
     from profilerkit_torch import TorchBackend
 
     torch.manual_seed(0)
-    build, given = CASES[name]
-    model, named = build().eval(), given()
+    build, inputs_of = CASES[name]
+    model, named = build().eval(), inputs_of()
     inputs = ModelInputs(named[""]) if "" in named else ModelInputs(**named)
     backend = TorchBackend()
     memory = backend.trace(model, inputs).memory
@@ -247,17 +247,17 @@ def returned_bytes(model: nn.Module, inputs: Any) -> int:
         (change for root in results.kineto_results.experimental_event_tree() for change in allocations(root, root)),
         key=lambda change: change[0],
     )
-    made: dict[int, int] = {}
+    open_allocations: dict[int, int] = {}
     inside: set[int] = set()
-    for place, (_, address, size, operator) in enumerate(changes):
+    for index, (_, address, size, operator) in enumerate(changes):
         if size > 0:
-            made[address] = place
-        elif address in made:
-            start = made.pop(address)
+            open_allocations[address] = index
+        elif address in open_allocations:
+            start = open_allocations.pop(address)
             if changes[start][3] == operator:
-                inside |= {start, place}
-    kept = (change[2] for place, change in enumerate(changes) if place not in inside)
-    return max(itertools.accumulate(kept, initial=0))
+                inside |= {start, index}
+    lasting = (change[2] for index, change in enumerate(changes) if index not in inside)
+    return max(itertools.accumulate(lasting, initial=0))
 
 
 def allocations(event: Any, outermost: Any) -> Iterator[tuple[int, int, int, int]]:

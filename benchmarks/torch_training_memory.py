@@ -44,11 +44,11 @@ def main() -> None:
         f"{'':<34} {'predicted':>11} {'measured':>11} {'off by':>8}   {'trace':>7} {'step':>7}   largest part, peak at"
     )
     for name in chosen.models:
-        found, seen = in_a_process("predict", name), in_a_process("measure", name)
+        trace, step = in_a_process("predict", name), in_a_process("measure", name)
         print(
-            f"{MODELS[name][0]:<34} {found['bytes'] / MIB:7.1f} MiB {seen['bytes'] / MIB:7.1f} MiB "
-            f"{found['bytes'] / seen['bytes'] - 1:+8.1%}   {found['seconds']:5.2f} s {seen['seconds']:5.2f} s   "
-            f"{found['largest']}, {found['where']}",
+            f"{MODELS[name][0]:<34} {trace['bytes'] / MIB:7.1f} MiB {step['bytes'] / MIB:7.1f} MiB "
+            f"{trace['bytes'] / step['bytes'] - 1:+8.1%}   {trace['seconds']:5.2f} s {step['seconds']:5.2f} s   "
+            f"{trace['largest']}, {trace['where']}",
             flush=True,
         )
 
@@ -59,8 +59,8 @@ def in_a_process(task: str, name: str) -> dict[str, Any]:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return answer
 
 
 # In the process of its own ------------------------------------------------------------------------------------------
@@ -157,13 +157,13 @@ def measure(name: str) -> dict[str, Any]:
     torch.manual_seed(0)
     model, args, kwargs = build()
     model.train()
-    made: dict[str, Callable[[Any], Any]] = {
+    optimizers: dict[str, Callable[[Any], Any]] = {
         "sgd": lambda weights: torch.optim.SGD(weights, lr=1e-3),
         "momentum": lambda weights: torch.optim.SGD(weights, lr=1e-3, momentum=0.9),
         "adam": torch.optim.Adam,
         "adamw": torch.optim.AdamW,
     }
-    optimizer = made[optimizer_name](model.parameters())
+    optimizer = optimizers[optimizer_name](model.parameters())
 
     def step() -> None:
         optimizer.zero_grad()
@@ -193,8 +193,8 @@ def measure(name: str) -> dict[str, Any]:
     for event in sorted(events, key=lambda event: int(event.start_ns())):
         alive += event.nbytes()
         most = max(most, alive)
-    held = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in before}
-    return {"bytes": sum(held.values()) + most, "seconds": seconds}
+    storages = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in before}
+    return {"bytes": sum(storages.values()) + most, "seconds": seconds}
 
 
 def summed(outputs: Any) -> Any:

@@ -156,7 +156,7 @@ def timed(tool: Tool, model: nn.Module, x: torch.Tensor, samples: int) -> dict[s
                 with torch.no_grad():
                     model(x)
             times[name].append(time.perf_counter() - start)
-    return {name: taken[1:] for name, taken in times.items()}
+    return {name: seconds[1:] for name, seconds in times.items()}
 
 
 def main(tool: str, samples: str, *models: str) -> None:

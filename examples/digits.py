@@ -76,9 +76,9 @@ def distil(
 
     def loss(images: Tensor, logits: Tensor, labels: Tensor) -> Tensor:
         with torch.no_grad():
-            wanted = F.log_softmax(teacher(images) / temperature, dim=1)
-        given = F.log_softmax(logits / temperature, dim=1)
-        divergence = F.kl_div(given, wanted, reduction="batchmean", log_target=True) * temperature**2
+            target = F.log_softmax(teacher(images) / temperature, dim=1)
+        answer = F.log_softmax(logits / temperature, dim=1)
+        divergence = F.kl_div(answer, target, reduction="batchmean", log_target=True) * temperature**2
         return (1 - label_weight) * divergence + label_weight * F.cross_entropy(logits, labels)
 
     fit(student, loader, epochs, lr, seed, loss)

@@ -21,14 +21,14 @@ os.environ["KERAS_BACKEND"] = "tensorflow"
 @contextmanager
 def quiet_stderr() -> Iterator[None]:
     """Drop what is written to standard error within, by C++ code too."""
-    kept = os.dup(2)
+    saved = os.dup(2)
     with Path(os.devnull).open("wb") as nowhere:
         os.dup2(nowhere.fileno(), 2)
     try:
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(saved, 2)
+        os.close(saved)
 
 
 # Since 2.19, TensorFlow reads the log level only after its import has logged some lines already.
@@ -87,9 +87,9 @@ def distil(
     """
 
     def loss(images: Any, logits: Any, labels: Any) -> Any:
-        wanted = tf.nn.log_softmax(tf.stop_gradient(teacher(images, training=False)) / temperature)
-        given = tf.nn.log_softmax(logits / temperature)
-        divergence = tf.reduce_mean(tf.reduce_sum(tf.exp(wanted) * (wanted - given), axis=1)) * temperature**2
+        target = tf.nn.log_softmax(tf.stop_gradient(teacher(images, training=False)) / temperature)
+        answer = tf.nn.log_softmax(logits / temperature)
+        divergence = tf.reduce_mean(tf.reduce_sum(tf.exp(target) * (target - answer), axis=1)) * temperature**2
         return (1 - label_weight) * divergence + label_weight * cross_entropy(logits, labels)
 
     fit(student, split, epochs, lr, loss)

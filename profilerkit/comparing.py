@@ -12,7 +12,7 @@ from .piping.interleaving import measure_jointly
 from .piping.registry import read_arguments
 from .plugging import offers as plugins
 from .protocols import kept_apart
-from .results.comparison import Comparison, told_apart
+from .results.comparison import Comparison, distinct_names
 
 if TYPE_CHECKING:
     from .profiler import Profiler
@@ -50,7 +50,7 @@ def compare_profilers(
     for profiler, own in zip(everyone, asked, strict=True):
         for _ in profiler._each(own, kwargs, strict=strict):
             pass
-    names_shown = told_apart([profiler.name for profiler in everyone] if called is None else called)
+    names_shown = distinct_names([profiler.name for profiler in everyone] if called is None else called)
     reports = [profiler._report(None if wanted is None else own) for profiler, own in zip(everyone, asked, strict=True)]
     first, *rest = (replace(report, name=name) for report, name in zip(reports, names_shown, strict=True))
     comparison = Comparison(first, tuple(rest))

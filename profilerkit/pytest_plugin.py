@@ -47,7 +47,7 @@ def budget(record_property: Callable[[str, object], None]) -> Callable[..., Repo
         report, reference = _reports(model, baseline, asked.metrics, {"inputs": inputs, **arguments})
         findings = check(report, asked, reference)
         for finding in findings:
-            record_property(f"{finding.subject}: {finding.limit}", finding.said)
+            record_property(f"{finding.subject}: {finding.limit}", finding.detail)
         broken = {Verdict.FAILED, Verdict.UNCERTAIN} if strict else {Verdict.FAILED}
         if any(finding.verdict in broken for finding in findings):
             pytest.fail(as_text(findings, report.name), pytrace=False)

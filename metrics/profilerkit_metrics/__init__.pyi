@@ -22,10 +22,9 @@ from .measured_memory import ComputeMeasuredMemory as ComputeMeasuredMemory
 from .measured_memory import MeasuredMemory as MeasuredMemory
 from .operator_table import ComputeOperatorTable as ComputeOperatorTable
 from .operator_table import OperatorTable as OperatorTable
-from .pruning import ComputeEffectiveMacs as ComputeEffectiveMacs
 from .pruning import ComputeSparsity as ComputeSparsity
-from .pruning import EffectiveMacs as EffectiveMacs
 from .pruning import Sparsity as Sparsity
+from .pruning import effective_macs as effective_macs
 from .static import ComputeComplexity as ComputeComplexity
 from .static import ComputeFlops as ComputeFlops
 from .static import ComputeParams as ComputeParams
@@ -55,7 +54,6 @@ __all__ = [
     "BatchSweep",
     "ComputeBatchSweep",
     "ComputeComplexity",
-    "ComputeEffectiveMacs",
     "ComputeEvalMetric",
     "ComputeExecutionTime",
     "ComputeFirstCall",
@@ -71,7 +69,6 @@ __all__ = [
     "ComputeTrainingTime",
     "ComputeWatchedSteps",
     "DynamicEvalMetric",
-    "EffectiveMacs",
     "EvalMetric",
     "ExecutionTime",
     "FirstCallTime",
@@ -100,4 +97,5 @@ __all__ = [
     "TrainingMemory",
     "TrainingMemoryParts",
     "TrainingTime",
+    "effective_macs",
 ]

@@ -27,7 +27,7 @@ from .execution_time import measured_in_turn
 
 __all__ = ["BatchSweep", "ComputeBatchSweep"]
 
-#: What is tried where no sizes are given.
+#: The sizes unless others are given.
 USUAL_SIZES = (1, 2, 4, 8, 16, 32)
 
 
@@ -50,7 +50,7 @@ class BatchSweep(Metric):
     SOURCE = "profilerkit's own definition"
 
     def show(self) -> str:
-        """Say where the knee is; the table is the value."""
+        """Return where the knee is; the table is the value."""
         if self.value is None:
             return ""
         if self.value.knee is None:
@@ -62,7 +62,7 @@ class BatchSweep(Metric):
 class ComputeBatchSweep(JointFunction):
     """Measures the model at several batch sizes, of several models in turn.
 
-    Computed where it is asked for by name, and where several batch sizes are given.
+    Computed if requested by name, or if several batch sizes are given.
     """
 
     KEYS = (BatchSweep,)
@@ -92,8 +92,14 @@ class ComputeBatchSweep(JointFunction):
             batch_sizes: The sizes; 1, 2, 4, 8, 16 and 32 unless given. Several as ``batch_size`` come here too.
             split: The data split that inputs are read from, where they come from data.
         """
-        given = {"profiler": profiler, "model": model, "backend": backend, "batch_sizes": batch_sizes, "split": split}
-        return self.alone(**given, run_options=run_options, sampling=sampling)
+        arguments = {
+            "profiler": profiler,
+            "model": model,
+            "backend": backend,
+            "batch_sizes": batch_sizes,
+            "split": split,
+        }
+        return self.alone(**arguments, run_options=run_options, sampling=sampling)
 
     def measure_together(self, calls: Sequence[Mapping[str, Any]]) -> Sequence[Any]:
         """Return the sweeps of several models: at each size they are measured in turn."""
@@ -102,19 +108,19 @@ class ComputeBatchSweep(JointFunction):
         failed: dict[int, Exception] = {}
         for size in sizes:
             try:
-                for own, row in zip(rows, _rows_at(size, calls), strict=True):
-                    own.append(row)
+                for table, row in zip(rows, _rows_at(size, calls), strict=True):
+                    table.append(row)
             except (InputError, NotOfferedError, WithoutValuesError):  # no size is better than another
                 raise
             except Exception as error:  # out of memory, most often: the other sizes are fine
                 failed[size] = error
         if len(failed) == len(sizes):
             raise failed[sizes[0]]
-        return [_said(Sweep.of(own), sizes[0], failed, call) for own, call in zip(rows, calls, strict=True)]
+        return [_noted(Sweep.of(table), sizes[0], failed, call) for table, call in zip(rows, calls, strict=True)]
 
 
 def _rows_at(size: int, calls: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield the row of each model at a size. Clones are asked: what the profilers remember is for their own inputs."""
+    """Yield the row of each model at a size, computed by clones: the profilers remember values of their own inputs."""
     twins = [call["profiler"].clone() for call in calls]
     reading = [{} if call["split"] is None else {"split": call["split"]} for call in calls]
     inputs = [
@@ -134,7 +140,7 @@ def _rows_at(size: int, calls: Sequence[Mapping[str, Any]]) -> Iterator[dict[str
 
 
 def _memory(profiler: Profiler, key: str, size: int, how: Mapping[str, Any]) -> Any:
-    """Return the peak bytes, None where they are not known or nobody computes them."""
+    """Return the peak bytes, None if they are unknown or no function computes them."""
     if not profiler.status_contains(key):
         return None
     try:
@@ -143,7 +149,7 @@ def _memory(profiler: Profiler, key: str, size: int, how: Mapping[str, Any]) -> 
         return None
 
 
-def _said(sweep: Sweep, first: int, failed: Mapping[int, Exception], call: Mapping[str, Any]) -> Any:
+def _noted(sweep: Sweep, first: int, failed: Mapping[int, Exception], call: Mapping[str, Any]) -> Any:
     options: RunOptions = call["run_options"]
     notes = [str(options)] if options.given else []
     noisy = [str(row["batch_size"]) for row in sweep if row["execution_time"].warning]

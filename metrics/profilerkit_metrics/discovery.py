@@ -1,4 +1,4 @@
-"""Which metrics there are: every module of this package is looked into, so that a metric takes one file."""
+"""The metrics of this package: each module is searched, so that a new metric takes one file."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ __all__ = ["default_functions", "modules", "public_names", "status_keys"]
 
 _PACKAGE = __name__.rpartition(".")[0]
 #: The modules that define no metric.
-_OTHERS = frozenset({"discovery", "plugin", "scoring", "scoring_notes"})
+_OTHERS = frozenset({"discovery", "kinds", "plugin", "scoring", "scoring_notes"})
 
 
 def modules() -> Iterator[ModuleType]:
     """Yield every module of the package that defines metrics."""
     package = import_module(_PACKAGE)
-    for found in pkgutil.iter_modules(package.__path__):
-        if found.name not in _OTHERS:
-            yield import_module(f"{package.__name__}.{found.name}")
+    for module in pkgutil.iter_modules(package.__path__):
+        if module.name not in _OTHERS:
+            yield import_module(f"{package.__name__}.{module.name}")
 
 
 def public_names() -> dict[str, str]:
-    """Return each status key and function, by its name the module that it comes from."""
+    """Return the module of each status key and function, by its name."""
     return {name: module.__name__ for module in modules() for name, _ in _members(module)}
 
 
 def status_keys() -> list[type[StatusKey]]:
-    """Return every status key whose name is its own."""
+    """Return every status key that has a name of its own."""
     members = [each for module in modules() for _, each in _members(module)]
     keys = [type(key) for each in members if isinstance(each, ProfilerFunction) for key in each.bounded_keys()]
     classes = [each for each in members if isinstance(each, type) and issubclass(each, StatusKey)]
@@ -44,21 +44,21 @@ def status_keys() -> list[type[StatusKey]]:
 def default_functions() -> list[ProfilerFunction]:
     """Return what profilers have by default: every function that is made without arguments.
 
-    Of functions with common keys the one with most of them is meant. First comes what follows from the trace, then what
+    Of functions with common keys the one with the most keys is used. First comes what follows from the trace, then what
     uses the model, then what follows from other metrics; what is computed on demand comes last. Within each of these
     the functions with most keys come first, so that a new metric does not move the established ones, whatever its file
     is called.
     """
-    found = _found(tuple(import_module(_PACKAGE).__path__))
-    return [each() if isinstance(each, type) else each for each in found]
+    functions = _default_members(tuple(import_module(_PACKAGE).__path__))
+    return [each() if isinstance(each, type) else each for each in functions]
 
 
 @lru_cache(maxsize=4)
-def _found(path: tuple[str, ...]) -> tuple[type[ProfilerFunction] | ProfilerFunction, ...]:
-    """Return the default functions, or the classes that make them: looked for once, for each profiler asks."""
-    made = [function for module in modules() for function in _functions(module)]
-    keys = {id(function): {key.NAME for key in function.bounded_keys()} for _, function in made}
-    whole = [each for each in made if not any(keys[id(each[1])] < others for others in keys.values())]
+def _default_members(path: tuple[str, ...]) -> tuple[type[ProfilerFunction] | ProfilerFunction, ...]:
+    """Return the default functions, or their classes; the search is done once and remembered."""
+    functions = [function for module in modules() for function in _functions(module)]
+    keys = {id(function): {key.NAME for key in function.bounded_keys()} for _, function in functions}
+    whole = [each for each in functions if not any(keys[id(each[1])] < others for others in keys.values())]
     ordered = sorted(whole, key=lambda each: (each[1].ON_DEMAND, _level(each[1]), -len(keys[id(each[1])])))
     return tuple(member for member, _ in ordered)
 

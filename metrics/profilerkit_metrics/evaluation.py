@@ -17,7 +17,6 @@ from profilerkit import (
     Metric,
     Noted,
     Partial,
-    Scale,
     StatusKey,
     Unavailable,
 )
@@ -28,6 +27,7 @@ from profilerkit.inputs import DataLoader
 from profilerkit.piping.intrinsic import split_named
 from profilerkit.piping.status import is_number
 
+from .kinds import Seconds
 from .scoring_notes import notes_of_scoring
 
 __all__ = ["ComputeEvalMetric", "DynamicEvalMetric", "EvalMetric", "InferenceTime"]
@@ -84,7 +84,7 @@ class DynamicEvalMetric(EvalMetric):
         self.NAME = name
 
 
-class InferenceTime(Metric):
+class InferenceTime(Seconds):
     """Seconds the evaluation took over its whole data split.
 
     >>> from torch import nn
@@ -95,9 +95,6 @@ class InferenceTime(Metric):
     """
 
     NAME = "inference_time"
-    UNIT = "s"
-    SCALE = Scale.TIME
-    COMPARATIVE = Comparative.RECIPROCAL
     FORMULA = "seconds from the call of the evaluation function until it returns"
     OMISSIONS = "moving the model to the device"
     SOURCE = "profilerkit's own definition"
@@ -181,8 +178,8 @@ class ComputeEvalMetric(ExternalProfilerFunction):
             raise InputError("there is no data to evaluate on; give data_splits={'test': loader}")
         name = split or self.default_split
         loader = split_named(data_splits, name).tracked(f"Evaluating on {name}")
-        own = {"backend": backend, "split": name, "device": device, **others}
-        arguments = {name: value for name, value in own.items() if name in self._others}
+        offered = {"backend": backend, "split": name, "device": device, **others}
+        arguments = {name: value for name, value in offered.items() if name in self._others}
         if device is None and "device" in arguments and self._others["device"].default is Parameter.empty:
             arguments["device"] = backend.resolve_device(model, None)
 

@@ -15,7 +15,6 @@ from profilerkit import (
     Metric,
     Noted,
     ProfilerFunction,
-    Scale,
     Unavailable,
 )
 from profilerkit.backend import Backend, RunOptions
@@ -23,6 +22,8 @@ from profilerkit.inputs import ModelInputs
 from profilerkit.piping.intrinsic import batch_size_of
 from profilerkit.protocols import RunsInRanks
 from profilerkit.times.measurement import Sampling, measure_interleaved
+
+from .kinds import Seconds
 
 __all__ = [
     "ComputeExecutionTime",
@@ -35,7 +36,7 @@ __all__ = [
 ]
 
 
-class ExecutionTime(Metric):
+class ExecutionTime(Seconds):
     """Seconds for one forward pass in inference mode: the median, with its confidence interval.
 
     >>> from torch import nn
@@ -46,9 +47,6 @@ class ExecutionTime(Metric):
     """
 
     NAME = "execution_time"
-    UNIT = "s"
-    SCALE = Scale.TIME
-    COMPARATIVE = Comparative.RECIPROCAL
     FORMULA = "median of the samples; its interval lies between two order statistics"
     OMISSIONS = "loading data and moving it to the device"
     SOURCE = "the sign-test interval of the median: Conover, Practical Nonparametric Statistics, section 3.2"
@@ -72,7 +70,7 @@ class Throughput(Metric):
     SOURCE = "profilerkit's own definition"
 
 
-class TrainingTime(Metric):
+class TrainingTime(Seconds):
     """Seconds for one training step: the forward pass in training mode, and the gradients of the trainable weights.
 
     >>> from torch import nn
@@ -83,15 +81,12 @@ class TrainingTime(Metric):
     """
 
     NAME = "training_time"
-    UNIT = "s"
-    SCALE = Scale.TIME
-    COMPARATIVE = Comparative.RECIPROCAL
     FORMULA = "median of the samples of one training step"
     OMISSIONS = "the loss, the optimizer's update, loading data"
     SOURCE = "as execution_time"
 
 
-class FirstCallTime(Metric):
+class FirstCallTime(Seconds):
     """Seconds that the first call takes, tracing and compiling the model included.
 
     >>> from torch import nn
@@ -102,16 +97,13 @@ class FirstCallTime(Metric):
     """
 
     NAME = "first_call_time"
-    UNIT = "s"
-    SCALE = Scale.TIME
-    COMPARATIVE = Comparative.RECIPROCAL
     FORMULA = "seconds from the first call until the device is done"
     OMISSIONS = "reading the model; it is unavailable where nothing is compiled"
     SOURCE = "profilerkit's own definition"
 
 
 class ComputeFirstCall(ProfilerFunction):
-    """Says what the first call takes, apart from all later ones. Computed where it is asked for by name."""
+    """Measures the first call, apart from all later ones. Computed only if requested by name."""
 
     KEYS = (FirstCallTime,)
     ON_DEMAND = True
@@ -156,14 +148,16 @@ class ComputeExecutionTime(JointFunction):
         return [
             {
                 ExecutionTime.NAME: _noted(time, call["run_options"]),
-                Throughput.NAME: _noted(_throughput(time, batch_size_of(own, call["backend"])), call["run_options"]),
+                Throughput.NAME: _noted(
+                    _throughput(time, batch_size_of(call_inputs, call["backend"])), call["run_options"]
+                ),
             }
-            for call, own, time in zip(calls, inputs, measured, strict=True)
+            for call, call_inputs, time in zip(calls, inputs, measured, strict=True)
         ]
 
 
 def _require_equal_calls(sampling: Sampling, ranks: int) -> None:
-    """Raise `InputError` where several processes run a model and each would decide by itself how often."""
+    """Raise `InputError` if several processes run the model and each would choose the number of calls itself."""
     if ranks > 1 and (sampling.num_iters is None or sampling.warmup is None):
         raise InputError(
             f"the model runs in {ranks} processes, which must call it equally often, and not until each has seen "
@@ -176,7 +170,7 @@ def _ranks(backend: Backend, model: Any) -> int:
 
 
 class ComputeTrainingTime(JointFunction):
-    """Measures the time of a training step; of several models in turn. Computed where it is asked for by name."""
+    """Measures the time of a training step; of several models in turn. Computed only if requested by name."""
 
     KEYS = (TrainingTime,)
     ON_DEMAND = True
@@ -202,14 +196,14 @@ def measured_in_turn(calls: Sequence[Mapping[str, Any]], inputs: Sequence[ModelI
     _require_equal_calls(sampling, max(_ranks(call["backend"], call["model"]) for call in calls))
     with ExitStack() as running:
         passes = [
-            running.enter_context(call["backend"].run(call["model"], own, call["run_options"]))
-            for call, own in zip(calls, inputs, strict=True)
+            running.enter_context(call["backend"].run(call["model"], call_inputs, call["run_options"]))
+            for call, call_inputs in zip(calls, inputs, strict=True)
         ]
         return measure_interleaved(passes, sampling)
 
 
 def _noted(value: Any, options: RunOptions) -> Any:
-    """Say how the model was run where that is not the usual way."""
+    """Return a value with a note of the run options, if any were given."""
     return Noted(value, str(options)) if options.given else value
 
 

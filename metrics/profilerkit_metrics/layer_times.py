@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from profilerkit import Metric, Partial, ProfilerFunction, Unavailable
+from profilerkit import Partial, ProfilerFunction, Unavailable
 from profilerkit.backend import Backend, DeviceLike
 from profilerkit.inputs import ModelInputs
 from profilerkit.protocols import TimesLayers, offered
 from profilerkit.times.layer_times import layer_time_table
 from profilerkit.times.steps import WatchedSteps
 
+from .kinds import LayerRows
+
 __all__ = ["ComputeLayerTimes", "LayerTimes"]
 
 
-class LayerTimes(Metric):
+class LayerTimes(LayerRows):
     """Seconds of each layer, forward and backward, as a table: medians over several passes, and their samples.
 
     >>> from torch import nn
@@ -32,15 +34,9 @@ class LayerTimes(Metric):
     OMISSIONS = "work outside of all layers, which is on the row of the model itself"
     SOURCE = "the clock of the device: events on GPUs, the CPU's clock elsewhere"
 
-    def show(self) -> str:
-        """Say how many layers there are; the table is the value."""
-        if self.value is None:
-            return ""
-        return "1 layer" if len(self.value) == 1 else f"{len(self.value)} layers"
-
 
 class ComputeLayerTimes(ProfilerFunction):
-    """Times every layer: with the layers inside it, and its own work alone. Computed where it is asked for by name."""
+    """Times every layer: with the layers inside it, and its own work alone. Computed only if requested by name."""
 
     KEYS = (LayerTimes,)
     ON_DEMAND = True
@@ -59,7 +55,7 @@ class ComputeLayerTimes(ProfilerFunction):
         """Return the table; unavailable where the backend does not time layers, and for a model without values.
 
         The columns are those of `profilerkit.times.layer_times`. A layer without work of its own has 0.0; where a
-        backend knows of work that it could not time, ``missing`` says so. What is missing of the model as a whole
+        backend knows of work that it could not time, ``missing`` names it. What is missing from the whole model
         makes the table partial.
 
         Args:

@@ -29,7 +29,7 @@ class LayerwiseData(StatusKey):
 
 
 class LayerwiseSummary(StatusKey):
-    """The per-layer table as text, written when it is first asked for.
+    """The per-layer table as text, written when it is first read.
 
     >>> from torch import nn
     >>> from profilerkit import profile

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from profilerkit import Comparative, Metric, Noted, Partial, ProfilerFunction, Scale
+from profilerkit import Noted, Partial, ProfilerFunction
 from profilerkit.backend import Backend, DeviceLike
 from profilerkit.inputs import ModelInputs
 from profilerkit.protocols import MeasuresMemory, offered
 from profilerkit.trace.records import ModelTrace
 
+from .kinds import Bytes
+
 __all__ = ["ComputeMeasuredMemory", "MeasuredMemory"]
 
 
-class MeasuredMemory(Metric):
+class MeasuredMemory(Bytes):
     """Peak bytes that the device's allocator had given out in one forward pass without gradients.
 
     >>> from torch import nn
@@ -24,16 +26,13 @@ class MeasuredMemory(Metric):
     """
 
     NAME = "measured_memory"
-    UNIT = "B"
-    SCALE = Scale.IEC
-    COMPARATIVE = Comparative.RECIPROCAL
     FORMULA = "peak bytes given out by the device's allocator in one pass + bytes of the weights"
     OMISSIONS = "what the allocator keeps in reserve and what other processes hold"
     SOURCE = "the allocator's own statistics"
 
 
 class ComputeMeasuredMemory(ProfilerFunction):
-    """Measures the memory of a forward pass on its device. Computed where it is asked for by name."""
+    """Measures the memory of a forward pass on its device. Computed only if requested by name."""
 
     KEYS = (MeasuredMemory,)
     ON_DEMAND = True

@@ -1,4 +1,4 @@
-"""How long each operator takes in each layer, what it works, and how fast that is."""
+"""How long each operator takes in each layer, its MACs and FLOPs, and the FLOP/s it achieves."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class OperatorTable(Metric):
     SOURCE = "the framework's own profiler"
 
     def show(self) -> str:
-        """Say how many operators there are; the table is the value."""
+        """Return the number of operators; the table is the value."""
         if self.value is None:
             return ""
         number = len({row["operator"] for row in self.value.by("operator")})
@@ -50,7 +50,7 @@ class OperatorTable(Metric):
 
 
 class ComputeOperatorTable(ProfilerFunction):
-    """Times every operator of every layer by the framework's own profiler. Computed where it is asked for by name."""
+    """Times every operator of every layer by the framework's own profiler. Computed only if requested by name."""
 
     KEYS = (OperatorTable,)
     ON_DEMAND = True
@@ -82,12 +82,12 @@ class ComputeOperatorTable(ProfilerFunction):
             backward: Whether to time the backward pass too.
             export: Where to write the framework's own trace file of one pass; none is written unless given.
         """
-        given = ModelInputs.of(inputs)
-        times = offered(backend, TimesOperators).operator_times(model, given, device, passes, backward, export)
+        model_inputs = ModelInputs.of(inputs)
+        times = offered(backend, TimesOperators).operator_times(model, model_inputs, device, passes, backward, export)
         traces: dict[str, ModelTrace | str] = {"forward": trace}
         if "backward" in times.whole:
             try:
-                traces["backward"] = offered(backend, Trains).trace_training(model, given)
+                traces["backward"] = offered(backend, Trains).trace_training(model, model_inputs)
             except NotOfferedError as error:
                 traces["backward"] = f"not counted: {error}"
         table = operator_table(times, traces)

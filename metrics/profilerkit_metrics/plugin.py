@@ -1,4 +1,4 @@
-"""The metrics as a plugin: they come through the same hooks as anyone's."""
+"""The metrics as a plugin, offered through the same hooks as those of other packages."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ def profilerkit_profiler_functions(backend: Backend) -> list[ProfilerFunction]:
 
 @hookimpl
 def profilerkit_status_keys() -> list[type[StatusKey]]:
-    """Name every status key of this package whose name is its own."""
+    """Return every status key of this package."""
     return status_keys()

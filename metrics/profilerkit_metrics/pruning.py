@@ -1,36 +1,42 @@
-"""What zeros among the weights spare: how many there are, and the multiply-accumulates without them."""
+"""Zeros among the weights: their share, and the multiply-accumulates without them."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from profilerkit import Comparative, Metric, Noted, ProfilerFunction, Scale, Unavailable
+from profilerkit import Comparative, Metric, Noted, ProfilerFunction, Scale, Unavailable, metric
 from profilerkit.backend import Backend
 from profilerkit.protocols import ReadsWeights, offered
 from profilerkit.trace.completeness import TracePart
 from profilerkit.trace.records import ModelTrace
 
-__all__ = ["ComputeEffectiveMacs", "ComputeSparsity", "EffectiveMacs", "Sparsity"]
+__all__ = ["ComputeSparsity", "Sparsity", "effective_macs"]
 
 
-class EffectiveMacs(Metric):
+@metric(
+    "effective_macs",
+    friendly_name="Effective MACs",
+    unit="MACs",
+    scale=Scale.SI,
+    better="lower",
+    derived_from=TracePart.OPERATORS,
+    on_demand=True,
+    formula="sum over operators of macs * nonzero weights / weights",
+    omissions="zeros among activations",
+    source="profilerkit's own definition",
+)
+def effective_macs(nonzero_trace: ModelTrace) -> int:
     """Multiply-accumulates of one forward pass without those whose weight is zero.
+
+    The model is run for it. An operator's multiply-accumulates count in the proportion of the nonzero elements among
+    those of its weights. Whether a device is any faster for the zeros is another question: most run the dense product.
 
     >>> from torch import nn
     >>> from profilerkit import profile
     >>> profile(nn.Linear(8, 2), input_shape=(8,), metrics=["effective_macs"])["effective_macs"]
     16
     """
-
-    NAME = "effective_macs"
-    FRIENDLY_NAME = "Effective MACs"
-    UNIT = "MACs"
-    SCALE = Scale.SI
-    COMPARATIVE = Comparative.RECIPROCAL
-    DERIVED_FROM = TracePart.OPERATORS
-    FORMULA = "sum over operators of macs * nonzero weights / weights"
-    OMISSIONS = "zeros among activations"
-    SOURCE = "profilerkit's own definition"
+    return nonzero_trace.macs
 
 
 class Sparsity(Metric):
@@ -49,24 +55,8 @@ class Sparsity(Metric):
     SOURCE = "profilerkit's own definition"
 
 
-class ComputeEffectiveMacs(ProfilerFunction):
-    """Counts the work on nonzero weights, in a run of the model. Computed where it is asked for by name.
-
-    An operator's multiply-accumulates count in the proportion of the nonzero elements among those of its weights.
-    Whether a device is any faster for the zeros is another question: most run the dense product.
-    """
-
-    KEYS = (EffectiveMacs,)
-    ON_DEMAND = True
-    ONLY_THROUGH_BACKEND = True
-
-    def __call__(self, nonzero_trace: ModelTrace) -> int:
-        """Return the count; unavailable where the weights have no values."""
-        return nonzero_trace.macs
-
-
 class ComputeSparsity(ProfilerFunction):
-    """Counts the zeros among the weights; the model is not run. Computed where it is asked for by name."""
+    """Counts the zeros among the weights; the model is not run. Computed only if requested by name."""
 
     KEYS = (Sparsity,)
     ON_DEMAND = True

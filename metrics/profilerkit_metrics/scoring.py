@@ -114,13 +114,13 @@ class _Misses:
     def per_cent(self) -> float:
         wrong = self._wrong
         if self._are_unsure:
-            taken, other = (0.5, 0.0) if self._in_unit_range else (0.0, 0.5)
+            threshold, other = (0.5, 0.0) if self._in_unit_range else (0.0, 0.5)
             wrong += int(self._unsure[0 if self._in_unit_range else 1])
             if self._in_unit_range:
                 note(
                     "it is not known whether the model's scores are probabilities or logits; all of them lie from 0 to "
-                    f"1, so a score above {taken} counts as class 1; pass threshold={other:g} if they are logits, "
-                    f"threshold={taken} to say that they are not"
+                    f"1, so a score above {threshold} counts as class 1; pass threshold={other:g} if they are logits, "
+                    f"threshold={threshold} to say that they are not"
                 )
         return 100.0 * wrong / _counted(self._total)
 
@@ -173,8 +173,8 @@ def _class_indices(targets: Array, scores: Array) -> Array:
             f"targets of shape {targets.shape} do not fit scores of shape {scores.shape}; give class indices of shape "
             f"{samples}, or one-hot targets of the shape of the scores"
         )
-    found: Array = targets.reshape(samples)
-    return found
+    indices: Array = targets.reshape(samples)
+    return indices
 
 
 def _counted(total: int) -> int:
@@ -236,8 +236,8 @@ class EvaluationFunctions:
                     sigmoid, 0 if it is seen not to; where neither is seen, 0.5 if all scores of the split lie from 0 to
                     1, which a warning says, and 0 elsewhere.
             """
-            with batches(model, data_loader, device, transform) as found:
-                return missclass(found, threshold)
+            with batches(model, data_loader, device, transform) as scored:
+                return missclass(scored, threshold)
 
         def get_accuracy(
             model: Any,
@@ -247,8 +247,8 @@ class EvaluationFunctions:
             threshold: float | None = None,
         ) -> float:
             """Return the per cent of samples whose predicted class is the target; arguments as in ``get_missclass``."""
-            with batches(model, data_loader, device, transform) as found:
-                return accuracy(found, threshold)
+            with batches(model, data_loader, device, transform) as scored:
+                return accuracy(scored, threshold)
 
         self.get_missclass = get_missclass
         self.get_accuracy = get_accuracy

@@ -1,4 +1,4 @@
-"""What is to be said of a score: a note of the value in a report, and a warning where a function is called directly."""
+"""Notes on scores: part of the value in a report, a warning if an evaluation function is called directly."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from profilerkit import ProfilerKitWarning
 
 __all__ = ["note", "notes_of_scoring"]
 
-#: Where notes of an evaluation go while `notes_of_scoring` is entered.
+#: The list that collects notes inside `notes_of_scoring`.
 _notes: ContextVar[list[str] | None] = ContextVar("notes_of_scoring", default=None)
 
 
 @contextmanager
 def notes_of_scoring() -> Iterator[list[str]]:
-    """Collect what would else be warned of, for a report that keeps it as the value's note."""
-    found: list[str] = []
-    token = _notes.set(found)
+    """Collect notes that would otherwise be warnings, for a report."""
+    notes: list[str] = []
+    token = _notes.set(notes)
     try:
-        yield found
+        yield notes
     finally:
         _notes.reset(token)
 
 
 def note(message: str) -> None:
-    """Keep a note for the report that is made, or warn."""
+    """Add a note to the report that is being made; warn if there is none."""
     collecting = _notes.get()
     if collecting is None:
         warnings.warn(message, ProfilerKitWarning, stacklevel=7)

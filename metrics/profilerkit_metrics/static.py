@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from profilerkit import Comparative, Metric, Noted, ProfilerFunction, Scale, Unavailable
+from profilerkit import Noted, ProfilerFunction, Unavailable
 from profilerkit.trace.completeness import TracePart
 from profilerkit.trace.records import ModelTrace
 
+from .kinds import Bytes, Count
 from .layerwise import LayerwiseData, LayerwiseSummary, layerwise
 
 __all__ = [
@@ -24,7 +25,7 @@ __all__ = [
 ]
 
 
-class Macs(Metric):
+class Macs(Count):
     """Multiply-accumulates of matrix products, convolutions, attention and recurrent gates in one forward pass.
 
     >>> from torch import nn
@@ -36,8 +37,6 @@ class Macs(Metric):
     NAME = "macs"
     FRIENDLY_NAME = "MACs"
     UNIT = "MACs"
-    SCALE = Scale.SI
-    COMPARATIVE = Comparative.RECIPROCAL
     DERIVED_FROM = TracePart.OPERATORS
     FORMULA = (
         "sum over operators of the multiply-accumulates: m*k*n for a matrix product, kernel elements times "
@@ -50,7 +49,7 @@ class Macs(Metric):
     SOURCE = "one multiplication and one addition are one multiply-accumulate; fvcore prints the same number as FLOPs"
 
 
-class Flops(Metric):
+class Flops(Count):
     """All floating-point operations in one forward pass, two for each multiply-accumulate.
 
     >>> from torch import nn
@@ -62,8 +61,6 @@ class Flops(Metric):
     NAME = "flops"
     FRIENDLY_NAME = "FLOPs"
     UNIT = "FLOPs"
-    SCALE = Scale.SI
-    COMPARATIVE = Comparative.RECIPROCAL
     DERIVED_FROM = TracePart.OPERATORS
     FORMULA = "2 * macs + the operations of all other floating-point operators, each by its formula below"
     OMISSIONS = (
@@ -76,7 +73,7 @@ class Flops(Metric):
     )
 
 
-class TotalParams(Metric):
+class TotalParams(Count):
     """Elements of the distinct parameters: tied ones once, frozen ones included, buffers left out.
 
     >>> from torch import nn
@@ -87,15 +84,13 @@ class TotalParams(Metric):
 
     NAME = "total_params"
     FRIENDLY_NAME = "Total Parameters"
-    SCALE = Scale.SI
-    COMPARATIVE = Comparative.RECIPROCAL
     DERIVED_FROM = TracePart.WEIGHTS
     FORMULA = "sum of the elements of the distinct parameters"
     OMISSIONS = "buffers; parameters that only the first call makes, which make it a lower bound"
     SOURCE = "the elements that optimizers and model.parameters() see, shared ones once"
 
 
-class TrainableParams(Metric):
+class TrainableParams(Count):
     """Elements of the distinct parameters that training changes.
 
     >>> from torch import nn
@@ -106,15 +101,13 @@ class TrainableParams(Metric):
 
     NAME = "trainable_params"
     FRIENDLY_NAME = "Trainable Parameters"
-    SCALE = Scale.SI
-    COMPARATIVE = Comparative.RECIPROCAL
     DERIVED_FROM = TracePart.WEIGHTS
     FORMULA = "sum of the elements of the distinct parameters that training changes"
     OMISSIONS = "frozen parameters and buffers"
     SOURCE = "requires_grad in PyTorch, trainable_weights in Keras"
 
 
-class ModelSize(Metric):
+class ModelSize(Bytes):
     """Bytes of the distinct parameters and persistent buffers at their own dtypes.
 
     >>> from torch import nn
@@ -124,16 +117,13 @@ class ModelSize(Metric):
     """
 
     NAME = "model_size"
-    UNIT = "B"
-    SCALE = Scale.IEC
-    COMPARATIVE = Comparative.RECIPROCAL
     DERIVED_FROM = TracePart.WEIGHTS
     FORMULA = "sum over distinct parameters and persistent buffers of elements * bytes of the dtype"
     OMISSIONS = "what a file format adds; buffers that are not saved"
     SOURCE = "the bytes of the saved weights"
 
 
-class MemoryFootprint(Metric):
+class MemoryFootprint(Bytes):
     """Peak bytes alive at once in one forward pass without gradients: weights, inputs and activations.
 
     >>> from torch import nn
@@ -143,9 +133,6 @@ class MemoryFootprint(Metric):
     """
 
     NAME = "memory_footprint"
-    UNIT = "B"
-    SCALE = Scale.IEC
-    COMPARATIVE = Comparative.RECIPROCAL
     DERIVED_FROM = TracePart.MEMORY
     FORMULA = (
         "maximum over the operators of the bytes alive after each: weights + inputs + activations that are still needed"

@@ -6,12 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from profilerkit import (
-    Comparative,
     Metric,
     Noted,
     Partial,
     ProfilerFunction,
-    Scale,
     Unavailable,
 )
 from profilerkit.backend import Backend
@@ -19,6 +17,8 @@ from profilerkit.backend_kit.optimizers import OptimizerBytes, optimizer_bytes
 from profilerkit.protocols import HoldsOptimizer, ReadsOptimizers
 from profilerkit.trace.completeness import TracePart
 from profilerkit.trace.records import ModelTrace
+
+from .kinds import Bytes, Count, LayerRows
 
 __all__ = [
     "ComputeTraining",
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 
-class TrainingMacs(Metric):
+class TrainingMacs(Count):
     """Multiply-accumulates of one training step: the forward pass and the gradients of the trainable weights.
 
     >>> from torch import nn
@@ -43,14 +43,12 @@ class TrainingMacs(Metric):
     DERIVED_FROM = TracePart.OPERATORS
     FRIENDLY_NAME = "Training MACs"
     UNIT = "MACs"
-    SCALE = Scale.SI
-    COMPARATIVE = Comparative.RECIPROCAL
     FORMULA = "macs of the forward pass in training mode + those of the gradients by the trainable weights"
     OMISSIONS = "the loss and the optimizer's update"
     SOURCE = "counted operator by operator, not taken for three forward passes"
 
 
-class TrainingFlops(Metric):
+class TrainingFlops(Count):
     """All floating-point operations of one training step, two for each multiply-accumulate.
 
     >>> from torch import nn
@@ -63,14 +61,12 @@ class TrainingFlops(Metric):
     DERIVED_FROM = TracePart.OPERATORS
     FRIENDLY_NAME = "Training FLOPs"
     UNIT = "FLOPs"
-    SCALE = Scale.SI
-    COMPARATIVE = Comparative.RECIPROCAL
     FORMULA = "flops of the forward pass in training mode + those of the gradients by the trainable weights"
     OMISSIONS = "the loss and the optimizer's update"
     SOURCE = "counted operator by operator, as flops is"
 
 
-class TrainingMemory(Metric):
+class TrainingMemory(Bytes):
     """Peak bytes alive at once in one training step: weights, activations, gradients and the optimizer's state.
 
     >>> from torch import nn
@@ -81,9 +77,6 @@ class TrainingMemory(Metric):
 
     NAME = "training_memory"
     DERIVED_FROM = TracePart.MEMORY
-    UNIT = "B"
-    SCALE = Scale.IEC
-    COMPARATIVE = Comparative.RECIPROCAL
     FORMULA = "peak over the step of weights + inputs + activations + gradients, and the optimizer's state"
     OMISSIONS = "scratch memory of kernels; an optimizer that is not known, which makes it a lower bound"
     SOURCE = "profilerkit's own definition"
@@ -119,7 +112,7 @@ class TrainingMemoryParts(Metric):
         return ", ".join(f"{name.replace('_', ' ')} {sizes[name] / sum(sizes.values()):.0%}" for name in largest)
 
 
-class TrainingLayers(Metric):
+class TrainingLayers(LayerRows):
     """The layer table of a training step, as a `LayerTable`: MACs and FLOPs forward, backward and together.
 
     The columns are those of the layer table; where the backend tells the two passes apart, ``forward_macs``,
@@ -137,12 +130,6 @@ class TrainingLayers(Metric):
     OMISSIONS = "as training_macs"
     SOURCE = "profilerkit's own definition"
 
-    def show(self) -> str:
-        """Say how many layers there are; the table is the value."""
-        if self.value is None:
-            return ""
-        return "1 layer" if len(self.value) == 1 else f"{len(self.value)} layers"
-
 
 _PARTS = ("weights", "gradients", "optimizer_state", "activations", "inputs", "other")
 
@@ -151,8 +138,8 @@ class ComputeTraining(ProfilerFunction):
     """Counts one training step: the forward pass in training mode, and the gradients of the sum of its outputs.
 
     The loss and the arithmetic of the optimizer's update are not part of it: they are the user's, and small beside the
-    rest. What the optimizer takes of memory is, where the model or the user says which one it is. Computed where it is
-    asked for by name, since it takes a trace of its own.
+    rest. The optimizer's memory is included if the model or the user names the optimizer. Computed only if
+    requested by name, because it needs another trace.
 
     Args:
         optimizer: Whose state the memory holds: a name in `profilerkit.backend_kit.optimizers.OPTIMIZERS` ("adam",
@@ -180,15 +167,15 @@ class ComputeTraining(ProfilerFunction):
         """Return the counts; ``optimizer`` takes the place of the one given to the constructor."""
         trace = training_trace
         optimizer = self.optimizer if optimizer is None else optimizer
-        taken = _taken(backend, model, trace, optimizer)
+        optimizer_size = _optimizer_bytes(backend, model, trace, optimizer)
         counts = {TrainingMacs.NAME: trace.macs, TrainingFlops.NAME: trace.flops, TrainingLayers.NAME: trace.table}
         return {
             **{name: _noted(count, trace.notes) for name, count in counts.items()},
-            **_memory(trace, taken, optimizer, backend),
+            **_memory(trace, optimizer_size, optimizer, backend),
         }
 
 
-def _taken(backend: Backend, model: Any, trace: ModelTrace, optimizer: Any) -> OptimizerBytes | str:
+def _optimizer_bytes(backend: Backend, model: Any, trace: ModelTrace, optimizer: Any) -> OptimizerBytes | str:
     if optimizer is None:
         state = backend.optimizer_state(model) if isinstance(backend, HoldsOptimizer) else 0
         return state if isinstance(state, str) else OptimizerBytes(state)
@@ -199,16 +186,18 @@ def _taken(backend: Backend, model: Any, trace: ModelTrace, optimizer: Any) -> O
     return f"the state of {optimizer!r}: the {backend.name} backend reads no optimizers; give the name of one"
 
 
-def _memory(trace: ModelTrace, taken: OptimizerBytes | str, optimizer: Any, backend: Backend) -> dict[str, Any]:
+def _memory(
+    trace: ModelTrace, optimizer_size: OptimizerBytes | str, optimizer: Any, backend: Backend
+) -> dict[str, Any]:
     """Return the peak with what the optimizer takes, and its parts; lower bounds where a part is not known."""
-    known = OptimizerBytes(0) if isinstance(taken, str) else taken
-    missing = (*((taken,) if isinstance(taken, str) else ()), *_untold(trace))
-    in_update = trace.memory.weight_bytes + _left(trace) + known.update
-    peak = max(trace.memory.peak_bytes(), in_update) + known.state
-    parts = _parts_of_update(trace, known) if in_update > trace.memory.peak_bytes() else _parts(trace, known)
-    without = optimizer is None and taken == OptimizerBytes(0)
-    said = ("no optimizer's state is in it; optimizer='adam', say, adds one",) if without else ()
-    notes = (*filter(None, [trace.memory.note]), *trace.notes, *said)
+    counted = OptimizerBytes(0) if isinstance(optimizer_size, str) else optimizer_size
+    missing = (*((optimizer_size,) if isinstance(optimizer_size, str) else ()), *_untold(trace))
+    in_update = trace.memory.weight_bytes + _left(trace) + counted.update
+    peak = max(trace.memory.peak_bytes(), in_update) + counted.state
+    parts = _parts_of_update(trace, counted) if in_update > trace.memory.peak_bytes() else _parts(trace, counted)
+    without = optimizer is None and optimizer_size == OptimizerBytes(0)
+    hints = ("no optimizer's state is in it; optimizer='adam', say, adds one",) if without else ()
+    notes = (*filter(None, [trace.memory.note]), *trace.notes, *hints)
     unsaid = Unavailable(f"the {backend.name} backend does not tell what the bytes at the peak are for")
     return {
         TrainingMemory.NAME: _noted(Partial(peak, missing) if missing else peak, notes),
@@ -230,34 +219,34 @@ def _untold(trace: ModelTrace) -> tuple[str, ...]:
 
 def _left(trace: ModelTrace) -> int:
     """Return the bytes that are alive while the weights are updated, themselves left out."""
-    told = trace.memory.left_bytes
-    return trace.memory.input_bytes + _gradients(trace) if told is None else told
+    left_bytes = trace.memory.left_bytes
+    return trace.memory.input_bytes + _gradients(trace) if left_bytes is None else left_bytes
 
 
-def _parts(trace: ModelTrace, taken: OptimizerBytes) -> dict[str, Any]:
-    sizes = {**trace.memory.parts, "weights": trace.memory.weight_bytes, "optimizer_state": taken.state}
+def _parts(trace: ModelTrace, optimizer_size: OptimizerBytes) -> dict[str, Any]:
+    sizes = {**trace.memory.parts, "weights": trace.memory.weight_bytes, "optimizer_state": optimizer_size.state}
     at = trace.peak_operator
-    place = {"operator": "", "layer": "", "phase": "forward"}
+    position = {"operator": "", "layer": "", "phase": "forward"}
     if at is not None:
-        place = {"operator": at.operator, "layer": at.layer, "phase": at.phase}
-    return {**{name: sizes.get(name, 0) for name in _PARTS}, **place}
+        position = {"operator": at.operator, "layer": at.layer, "phase": at.phase}
+    return {**{name: sizes.get(name, 0) for name in _PARTS}, **position}
 
 
-def _parts_of_update(trace: ModelTrace, taken: OptimizerBytes) -> dict[str, Any]:
+def _parts_of_update(trace: ModelTrace, optimizer_size: OptimizerBytes) -> dict[str, Any]:
     """Return the parts where the peak is in the update: there are the gradients then, and what the last step left."""
     left = _left(trace) - trace.memory.input_bytes
     gradients = min(left, _gradients(trace))
     sizes = {
         "weights": trace.memory.weight_bytes,
         "gradients": gradients,
-        "optimizer_state": taken.state,
+        "optimizer_state": optimizer_size.state,
         "activations": left - gradients,
         "inputs": trace.memory.input_bytes,
-        "other": taken.update,
+        "other": optimizer_size.update,
     }
     return {**sizes, "operator": "the optimizer's update", "layer": "", "phase": "update"}
 
 
 def _noted(value: Any, notes: Iterable[str]) -> Any:
-    said = "; ".join(notes)
-    return Noted(value, said) if said else value
+    note = "; ".join(notes)
+    return Noted(value, note) if note else value

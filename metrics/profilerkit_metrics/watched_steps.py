@@ -5,10 +5,11 @@ from __future__ import annotations
 from statistics import median
 from typing import Any, ClassVar
 
-from profilerkit import Comparative, Measurement, Metric, Noted, ProfilerFunction, Scale, Unavailable
+from profilerkit import Measurement, Metric, Noted, ProfilerFunction, Scale, Unavailable
 from profilerkit.piping.quantity import scale_value
 from profilerkit.times.steps import WatchedSteps
 
+from .kinds import Seconds
 from .layer_times import LayerTimes
 from .static import Flops, Macs
 from .training import TrainingFlops, TrainingMacs, TrainingMemory, TrainingMemoryParts
@@ -16,13 +17,7 @@ from .training import TrainingFlops, TrainingMacs, TrainingMemory, TrainingMemor
 __all__ = ["BackwardTime", "ComputeWatchedSteps", "ForwardTime", "OptimizerTime", "OtherTime", "StepMemory", "StepTime"]
 
 
-class _StepSeconds(Metric):
-    UNIT = "s"
-    SCALE = Scale.TIME
-    COMPARATIVE = Comparative.RECIPROCAL
-
-
-class StepTime(_StepSeconds):
+class StepTime(Seconds):
     """Seconds of one step of a training loop, from its beginning to its end, while it was measured.
 
     >>> from profilerkit.times.steps import StepRecord
@@ -37,7 +32,7 @@ class StepTime(_StepSeconds):
     SOURCE = "profilerkit's own definition"
 
 
-class ForwardTime(_StepSeconds):
+class ForwardTime(Seconds):
     """Seconds of a step that the calls of the model took.
 
     >>> from profilerkit.times.steps import StepRecord
@@ -52,7 +47,7 @@ class ForwardTime(_StepSeconds):
     SOURCE = "profilerkit's own definition"
 
 
-class BackwardTime(_StepSeconds):
+class BackwardTime(Seconds):
     """Seconds of a step that the gradients of the model's layers took.
 
     >>> from profilerkit.times.steps import StepRecord
@@ -67,7 +62,7 @@ class BackwardTime(_StepSeconds):
     SOURCE = "profilerkit's own definition"
 
 
-class OptimizerTime(_StepSeconds):
+class OptimizerTime(Seconds):
     """Seconds of a step that the optimizer took for its updates.
 
     >>> from profilerkit.times.steps import StepRecord
@@ -82,7 +77,7 @@ class OptimizerTime(_StepSeconds):
     SOURCE = "profilerkit's own definition"
 
 
-class OtherTime(_StepSeconds):
+class OtherTime(Seconds):
     """Seconds of a step that are left: loading data, the loss and its gradient, the loop's own code, measuring.
 
     >>> from profilerkit.times.steps import StepRecord
@@ -117,7 +112,7 @@ class StepMemory(Metric):
 
 
 class ComputeWatchedSteps(ProfilerFunction):
-    """Tells the parts of the steps that `Profiler.watch` has measured. Computed where it is asked for by name."""
+    """Returns the times of the steps that `Profiler.watch` measured. Computed only if requested by name."""
 
     KEYS = (StepTime, ForwardTime, BackwardTime, OptimizerTime, OtherTime, StepMemory)
     ON_DEMAND = True
@@ -129,9 +124,9 @@ class ComputeWatchedSteps(ProfilerFunction):
     )
 
     def __call__(self, watched: WatchedSteps | None = None) -> dict[str, Any]:
-        """Return the seconds as `Measurement`, a sample for each step; what was asked for and never came is noted.
+        """Return the seconds as `Measurement`, a sample for each step; requested steps that never ran are noted.
 
-        A part that no measured step had is unavailable; one that some of them had has as many samples.
+        A part that no measured step had is unavailable; a part that only some steps had has fewer samples.
         """
         keys = [key.NAME for key in self.bounded_keys()]
         if watched is None:
@@ -139,15 +134,15 @@ class ComputeWatchedSteps(ProfilerFunction):
         if not watched.steps:
             return dict.fromkeys(keys, Unavailable(watched.missed or "no step was measured: call start() and stop()"))
         steps = list(watched.steps.values())
-        found = {
+        values = {
             StepTime.NAME: _noted([step.seconds for step in steps], watched),
             OtherTime.NAME: Measurement(tuple(step.other for step in steps)),
             StepMemory.NAME: dict(steps[-1].memory) or Unavailable(watched.reasons["memory"]),
         }
         for key, part in ((ForwardTime, "forward"), (BackwardTime, "backward"), (OptimizerTime, "optimizer")):
             seconds = [getattr(step, part) for step in steps if getattr(step, part) is not None]
-            found[key.NAME] = Measurement(tuple(seconds)) if seconds else Unavailable(watched.reasons[part])
-        return found
+            values[key.NAME] = Measurement(tuple(seconds)) if seconds else Unavailable(watched.reasons[part])
+        return values
 
 
 def _noted(seconds: list[float], watched: WatchedSteps) -> Any:

@@ -79,7 +79,7 @@ def named_layers(model: L, children: Callable[[L], Iterable[tuple[str, L]]]) -> 
 
     Layers may be nested deeper than Python lets functions call each other.
     """
-    found: list[tuple[str, L]] = [("", model)]
+    layers: list[tuple[str, L]] = [("", model)]
     above = {id(model)}
     inside = [("", id(model), iter(children(model)))]
     while inside:
@@ -88,16 +88,16 @@ def named_layers(model: L, children: Callable[[L], Iterable[tuple[str, L]]]) -> 
             if id(child) in above:  # a layer that holds the one around it
                 continue
             path = start + name.replace(".", "_")  # a dot parts the names of layers
-            found.append((path, child))
-            held = children(child)
-            if held:
+            layers.append((path, child))
+            inner = children(child)
+            if inner:
                 above.add(id(child))
-                inside.append((f"{path}.", id(child), iter(held)))
+                inside.append((f"{path}.", id(child), iter(inner)))
                 break
         else:
             above.discard(number)
             inside.pop()
-    return found
+    return layers
 
 
 def tensors_in(structure: Any, is_tensor: Callable[[Any], bool]) -> Iterator[Any]:

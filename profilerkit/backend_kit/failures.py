@@ -22,14 +22,14 @@ def failure_of(
         package: The package of the backend: ``__package__`` of any module of it.
         hint: What to look at, where it is the model's.
     """
-    place = raised_by_backend(error, package)
-    return model_failed(error, inputs, hint) if place is None else backend_failed(error, backend, place)
+    location = raised_by_backend(error, package)
+    return model_failed(error, inputs, hint) if location is None else backend_failed(error, backend, location)
 
 
-def backend_failed(error: Exception, backend: str, place: str) -> BackendFailedError:
+def backend_failed(error: Exception, backend: str, location: str) -> BackendFailedError:
     """Return what is said of a backend that raised an error at a place of its own code."""
     failure = BackendFailedError(
-        f"the {backend} backend raised {error_said(error)}, at {place}; this is a fault of the backend, not of the "
+        f"the {backend} backend raised {error_said(error)}, at {location}; this is a fault of the backend, not of the "
         "model: tell its authors"
     )
     failure.__cause__ = error

@@ -49,7 +49,7 @@ def _is_layer_of(package: str, value: Any) -> bool:
     return package in sys.modules and _is_layer_class[package](kind)
 
 
-def _asked_of(package: str) -> Callable[[type], bool]:
+def _layer_class_check(package: str) -> Callable[[type], bool]:
     def is_layer_class(kind: type) -> bool:
         mentioned = any(base.__module__.partition(".")[0] == package for base in kind.__mro__)
         return mentioned and issubclass(kind, sys.modules[package].layers.Layer)
@@ -57,7 +57,7 @@ def _asked_of(package: str) -> Callable[[type], bool]:
     return once_for_each(is_layer_class)
 
 
-_is_layer_class = {package: _asked_of(package) for package in ("keras", "tf_keras")}
+_is_layer_class = {package: _layer_class_check(package) for package in ("keras", "tf_keras")}
 
 
 def keras_backend() -> str | None:
@@ -104,9 +104,9 @@ def children_of(layer: Any) -> Iterator[tuple[str, Any]]:
 
 def own_variables(layer: Any) -> Iterator[tuple[str, Any]]:
     """Yield the weights that a Keras layer holds itself, by name: of a recurrent layer its cell's too."""
-    states = {id(state) for _, state in _states_held(layer)}
-    held = _listed(layer, "trainable", "non_trainable")
-    yield from ((variable_name(variable), variable) for variable in held if id(variable) not in states)
+    states = {id(state) for _, state in _carried_states(layer)}
+    variables = _listed(layer, "trainable", "non_trainable")
+    yield from ((variable_name(variable), variable) for variable in variables if id(variable) not in states)
     for inside in _cells_of(layer):
         yield from own_variables(inside)
 
@@ -116,18 +116,18 @@ def own_states(layer: Any) -> Iterator[tuple[str, Any]]:
 
     A stateful recurrent layer does; so does one whose ``weights`` leave out a variable of its own.
     """
-    yield from _states_held(layer)
+    yield from _carried_states(layer)
     for inside in _cells_of(layer):
         yield from own_states(inside)
 
 
-def _states_held(layer: Any) -> Iterator[tuple[str, Any]]:
+def _carried_states(layer: Any) -> Iterator[tuple[str, Any]]:
     carried = getattr(layer, "states", None) if getattr(layer, "stateful", False) else None
-    held = {id(state): state for state in tensors_in(carried, lambda value: hasattr(value, "assign"))}
+    states = {id(state): state for state in tensors_in(carried, lambda value: hasattr(value, "assign"))}
     if untrained := _listed(layer, "non_trainable"):
         weights = {id(weight) for weight in layer.weights}
-        held.update((id(variable), variable) for variable in untrained if id(variable) not in weights)
-    yield from ((variable_name(state), state) for state in held.values())
+        states.update((id(variable), variable) for variable in untrained if id(variable) not in weights)
+    yield from ((variable_name(state), state) for state in states.values())
 
 
 def _listed(layer: Any, *lists: str) -> list[Any]:
@@ -191,25 +191,25 @@ def _is_input(layer: Any) -> bool:
 
 
 def _named(layers: Sequence[Any], names: Mapping[int, list[str]]) -> Iterator[tuple[str, Any]]:
-    taken: set[str] = set()
+    names_in_use: set[str] = set()
     for layer in layers:
         for name in names.get(id(layer)) or [getattr(layer, "name", None) or type(layer).__name__]:
             unique = name = name.replace(".", "_")
             number = 1
-            while unique in taken:
+            while unique in names_in_use:
                 number += 1
                 unique = f"{name}#{number}"
-            taken.add(unique)
+            names_in_use.add(unique)
             yield unique, layer
 
 
 def _attribute_names(layer: Any, inside: Collection[int]) -> dict[int, list[str]]:
     """Return under which attributes a layer holds those inside it, by their ``id``, through lists and mappings."""
-    found: dict[int, list[str]] = {}
+    names: dict[int, list[str]] = {}
 
     def look(name: str, value: Any, depth: int) -> None:
         if id(value) in inside:
-            found.setdefault(id(value), []).append(name)
+            names.setdefault(id(value), []).append(name)
         elif depth and isinstance(value, Mapping):
             for key, item in value.items():
                 look(f"{name}[{key}]", item, depth - 1)
@@ -221,4 +221,4 @@ def _attribute_names(layer: Any, inside: Collection[int]) -> dict[int, list[str]
     for name, value in {**vars(layer), **vars(layer).get("_modules", {})}.items():
         if not name.startswith(_BOOKS):
             look(name, value, 3)
-    return found
+    return names

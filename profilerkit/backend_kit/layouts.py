@@ -25,12 +25,12 @@ def in_declared_layout(
     if len(tensors) != len(declared):
         return tensors
 
-    def moved(tensor: Any, wanted: Sequence[int | None]) -> Any:
+    def moved(tensor: Any, expected: Sequence[int | None]) -> Any:
         shape = shape_of(tensor)
-        order = None if shape is None else channels_last_order(shape, wanted)
+        order = None if shape is None else channels_last_order(shape, expected)
         return tensor if order is None else transposed(tensor, order)
 
-    return [moved(tensor, wanted) for tensor, wanted in zip(tensors, declared, strict=True)]
+    return [moved(tensor, expected) for tensor, expected in zip(tensors, declared, strict=True)]
 
 
 def channels_last_order(shape: Sequence[int | None], declared: Sequence[int | None]) -> list[int] | None:
@@ -47,4 +47,4 @@ def channels_last_order(shape: Sequence[int | None], declared: Sequence[int | No
 
 
 def _fits(shape: Sequence[int | None], declared: Sequence[int | None]) -> bool:
-    return all(wanted is None or size == wanted for size, wanted in zip(shape, declared, strict=True))
+    return all(expected is None or size == expected for size, expected in zip(shape, declared, strict=True))

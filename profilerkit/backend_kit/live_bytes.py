@@ -47,24 +47,24 @@ def live_bytes(
             span leaves the steps or the span around it.
     """
     buffers = _Buffers(steps, given, frozenset(kept), _OutermostSpans(spans, len(steps)))
-    alive, found = sum(given.values()), []
+    alive, totals = sum(given.values()), []
     ending: list[dict[int, None]] = [{} for _ in steps]
     for index, step in enumerate(steps):
         free = buffers.free_at(index, step.reuses) if step.reuses else {}
         for value, size in step.makes:
             if value in step.aliases:
                 continue
-            taken = free.pop(size, None)
-            if taken in ending[index]:
-                del ending[index][taken]
-                buffers.size[value] = buffers.size[taken]
+            reused = free.pop(size, None)
+            if reused in ending[index]:
+                del ending[index][reused]
+                buffers.size[value] = buffers.size[reused]
             else:
                 alive += size
             if buffers.last[value] < len(steps):
                 ending[buffers.last[value]][value] = None
-        found.append(alive + step.scratch)
+        totals.append(alive + step.scratch)
         alive -= sum(buffers.size[buffer] for buffer in ending[index])
-    return tuple(found)
+    return tuple(totals)
 
 
 class _Buffers:

@@ -35,14 +35,14 @@ def operator_table(times: OperatorTimes, traces: Mapping[str, ModelTrace | str])
         if isinstance(trace, ModelTrace) and trace.failure is None:
             joined = _Joined(trace, phase, times)
             works = joined.works([times.operators[index] for index in indices])
-            for index, found in zip(indices, works, strict=True):
-                work[index] = found
-            layer_work.update({(phase, path): found for path, found in joined.layers()})
+            for index, counted in zip(indices, works, strict=True):
+                work[index] = counted
+            layer_work.update({(phase, path): counted for path, counted in joined.layers()})
         else:
             why = trace if isinstance(trace, str) else f"the static trace failed: {trace.failure}"
             for index in indices:
                 work[index] = Work(None, None, why)
-    return OperatorTimeTable(times, [found or Work(None, None) for found in work], layer_work)
+    return OperatorTimeTable(times, [counted or Work(None, None) for counted in work], layer_work)
 
 
 def _of_phase(trace: ModelTrace | str, phase: str) -> ModelTrace | str:
@@ -135,18 +135,18 @@ class _Joined:
         seen: dict[str, list[tuple[int, _Row]]] = defaultdict(list)
         unknown: list[_Row] = []
         in_order = sorted(
-            ((order, row, called) for row in rows for order, called in row.called), key=lambda found: found[0]
+            ((order, row, called) for row in rows for order, called in row.called), key=lambda call: call[0]
         )
         for order, row, called in in_order:
             if not _find(called, (order, row), records, seen) and row not in unknown:
                 unknown.append(row)
         for name, takers in seen.items():
-            said = self._why_unjoined(name, records[name], takers)
-            for place, (_, row) in enumerate(takers):
-                if said:
-                    row.missing[said] = None
+            reason = self._why_unjoined(name, records[name], takers)
+            for index, (_, row) in enumerate(takers):
+                if reason:
+                    row.missing[reason] = None
                 else:
-                    row.records.append(records[name][place])
+                    row.records.append(records[name][index])
         rest = [op for name, each in records.items() if name not in seen for op in each]
         is_counted = all(op.operator not in self._uncounted for op in rest)
         is_known = len(unknown) == 1 and bool(unknown[0].time.called)
@@ -160,8 +160,8 @@ class _Joined:
         if name in self._uncounted:
             return _no_formula([name])
         if len(takers) != len(records):
-            traced, found = _times(records), _times(takers)
-            return f"the static trace has {traced} of {name} in this layer, the profiler {found}"
+            traced, profiled = _times(records), _times(takers)
+            return f"the static trace has {traced} of {name} in this layer, the profiler {profiled}"
         of_one_row = len({id(row) for _, row in takers}) == 1
         in_order = len({order for order, _ in takers}) == len(takers)
         if of_one_row or in_order or len({(op.macs, op.flops) for op in records}) == 1:

@@ -46,8 +46,8 @@ def optimizer_bytes(name: str, weights: Iterable[WeightRecord]) -> OptimizerByte
 
     Raises `InputError` for a name that is not known.
     """
-    known = OPTIMIZERS.get(name.lower())
-    if known is None:
+    optimizer = OPTIMIZERS.get(name.lower())
+    if optimizer is None:
         raise InputError(
             f"optimizer={name!r}: nothing is known of such an optimizer; known are, the nearest first: "
             f"{', '.join(by_likeness(name, OPTIMIZERS))}; or give the framework's own optimizer"
@@ -58,10 +58,10 @@ def optimizer_bytes(name: str, weights: Iterable[WeightRecord]) -> OptimizerByte
         return f"the state of {name}: it is not known whether these weights are trained: {', '.join(unknown[:5])}"
     trained = [weight for weight in weights if weight.trainable]
     shapeless = [weight.name for weight in trained if math.prod(weight.shape) != weight.count]
-    if known.of_shapes and shapeless:
+    if optimizer.of_shapes and shapeless:
         return f"the state of {name} for weights of unknown shape ({', '.join(shapeless[:5])})"
     largest = max((weight.bytes for weight in trained), default=0)
-    return OptimizerBytes(sum(map(known.bytes_for, trained)), known.copies * largest)
+    return OptimizerBytes(sum(map(optimizer.bytes_for, trained)), optimizer.copies * largest)
 
 
 def _values(number: int) -> Callable[[WeightRecord], int]:

@@ -1,4 +1,4 @@
-"""Checking a report against a budget: what holds, what does not, what cannot be told, and who is responsible."""
+"""Checking a report against a budget: which limits are kept, broken or uncertain, and which layers are responsible."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Finding", "Verdict", "check"]
 
 
 class Verdict(Enum):
-    """What came of one limit."""
+    """The result of one limit."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -37,7 +37,7 @@ class Finding:
     limit: Limit
     subject: str
     verdict: Verdict
-    said: str
+    detail: str
     responsible: tuple[str, ...] = ()
 
 
@@ -79,21 +79,21 @@ def check(report: Report, budget: Budget, baseline: Report | None = None) -> lis
 
 def _of_metric(report: Report, limit: Limit, baseline: Report | None) -> Finding:
     if limit.key not in report.statuses:
-        known = ", ".join(by_likeness(limit.key, report.statuses))
-        raise BudgetError(f"{limit}: the report of {report.name} has no {limit.key}; it has, nearest first: {known}")
+        nearest = ", ".join(by_likeness(limit.key, report.statuses))
+        raise BudgetError(f"{limit}: the report of {report.name} has no {limit.key}; it has, nearest first: {nearest}")
     record = report.status(limit.key)
-    bound = limit.bound(record.base_unit)  # a wrong unit is said whatever the value is
+    bound = limit.bound(record.base_unit)  # raises for a wrong unit, whatever the value is
     reason = _without_proof(record, limit)
     if reason:
         return Finding(limit, limit.key, Verdict.FAILED, reason)
     if limit.relative and baseline is not None:
-        verdict, said = _relative(record, limit, baseline)
+        verdict, detail = _relative(record, limit, baseline)
     else:
         value = float(record.value)
         verdict = Verdict.PASSED if limit.allows(value, bound) else Verdict.FAILED
-        said = f"{record.shown}{_distance(value, bound)}"
+        detail = f"{record.shown}{_distance(value, bound)}"
     named = () if verdict is Verdict.PASSED else _responsible(report, limit.key, baseline if limit.relative else None)
-    return Finding(limit, limit.key, verdict, said, named)
+    return Finding(limit, limit.key, verdict, detail, named)
 
 
 def _without_proof(record: StatusRecord, limit: Limit) -> str:
@@ -120,9 +120,9 @@ def _relative(record: StatusRecord, limit: Limit, baseline: Report) -> tuple[Ver
     shown = f"({record.shown} after {reference.shown})"
     if ratio.low == ratio.high:
         return (Verdict.PASSED if limit.allows(ratio.value, limit.number) else Verdict.FAILED), f"{value}x {shown}"
-    said = f"{value}x [{low}, {high}] {shown}{'' if ratio.paired else ', not measured in turn'}"
-    kept = [limit.allows(end, limit.number) for end in (ratio.low, ratio.high)]
-    return (Verdict.PASSED if all(kept) else Verdict.UNCERTAIN if any(kept) else Verdict.FAILED), said
+    detail = f"{value}x [{low}, {high}] {shown}{'' if ratio.paired else ', not measured in turn'}"
+    allowed = [limit.allows(end, limit.number) for end in (ratio.low, ratio.high)]
+    return (Verdict.PASSED if all(allowed) else Verdict.UNCERTAIN if any(allowed) else Verdict.FAILED), detail
 
 
 def _distance(value: float, bound: float) -> str:
@@ -151,16 +151,16 @@ def _of_layers(report: Report, limit: Limit, baseline: Report | None) -> Iterato
 def _of_layer(row: Mapping[str, Any], limit: Limit, column: str, partial: str, before: Mapping[str, float]) -> Finding:
     unit, scale = _LAYER_VALUES[column]
     value, bound, path = float(row[column]), limit.bound(unit), row["path"]
-    said = str(scale_value(value, unit, scale))
+    detail = str(scale_value(value, unit, scale))
     if limit.relative:
         if path not in before:
-            return Finding(limit, path, Verdict.FAILED, f"{said}, and the baseline has no such layer")
-        shown = f"({said} after {scale_value(before[path], unit, scale)})"
+            return Finding(limit, path, Verdict.FAILED, f"{detail}, and the baseline has no such layer")
+        shown = f"({detail} after {scale_value(before[path], unit, scale)})"
         value = Ratio.of(before[path], value).value if value or before[path] else 1.0  # nothing stays nothing
-        said = f"{format_number(value)}x {shown}"
+        detail = f"{format_number(value)}x {shown}"
     if partial and limit.comparison not in (">=", ">"):
-        return Finding(limit, path, Verdict.FAILED, f"at least {said}: a lower bound proves nothing; {partial}")
-    return Finding(limit, path, Verdict.PASSED if limit.allows(value, bound) else Verdict.FAILED, said)
+        return Finding(limit, path, Verdict.FAILED, f"at least {detail}: a lower bound proves nothing; {partial}")
+    return Finding(limit, path, Verdict.PASSED if limit.allows(value, bound) else Verdict.FAILED, detail)
 
 
 def _uncounted(report: Report, column: str) -> str:

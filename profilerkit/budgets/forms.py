@@ -1,4 +1,4 @@
-"""What came of a budget, as text for a terminal, Markdown for a pull request, and JUnit XML for a CI server."""
+"""The results of a budget as text for a terminal, Markdown for a pull request, and JUnit XML for a CI server."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _MARKS = {Verdict.PASSED: "ok", Verdict.FAILED: "FAILED", Verdict.UNCERTAIN: "un
 
 
 def summary(findings: Sequence[Finding]) -> str:
-    """Return in a sentence how many limits were kept."""
+    """Return in a sentence how many limits passed, failed or are uncertain."""
     counts = {verdict: sum(finding.verdict is verdict for finding in findings) for verdict in Verdict}
-    said = [f"{count} {verdict.value}" for verdict, count in counts.items() if count]
-    return f"{len(findings)} limit{'s' if len(findings) != 1 else ''}: {', '.join(said)}"
+    parts = [f"{count} {verdict.value}" for verdict, count in counts.items() if count]
+    return f"{len(findings)} limit{'s' if len(findings) != 1 else ''}: {', '.join(parts)}"
 
 
 def as_text(findings: Sequence[Finding], name: str) -> str:
@@ -25,7 +25,7 @@ def as_text(findings: Sequence[Finding], name: str) -> str:
     lines = [visible(f"Budget of {name}")]
     width = max(len(_named(finding)) for finding in findings)
     for finding in findings:
-        lines.append(f"  {_MARKS[finding.verdict]:<10} {_named(finding):<{width}}  {visible(finding.said)}")
+        lines.append(f"  {_MARKS[finding.verdict]:<10} {_named(finding):<{width}}  {visible(finding.detail)}")
         lines += [f"  {'':<10}   {visible(layer)}" for layer in finding.responsible]
     return "\n".join([*lines, summary(findings)])
 
@@ -35,7 +35,8 @@ def as_markdown(findings: Sequence[Finding], name: str) -> str:
     from ..render.markdown import escaped, table
 
     rows = tuple(
-        (_MARKS[finding.verdict], _named(finding), finding.said, "; ".join(finding.responsible)) for finding in findings
+        (_MARKS[finding.verdict], _named(finding), finding.detail, "; ".join(finding.responsible))
+        for finding in findings
     )
     grid = Grid(f"Budget of {name}", ("Verdict", "Limit", "Value", "Responsible"), rows)
     return f"### {escaped(grid.title)}\n\n{table(grid)}\n\n{summary(findings)}\n"
@@ -50,12 +51,12 @@ def as_junit(findings: Sequence[Finding], name: str) -> str:
     suite = ET.Element("testsuite", {"name": visible(f"profilerkit budget of {name}"), **counts})
     for finding in findings:
         case = ET.SubElement(suite, "testcase", classname=visible(name), name=_named(finding))
-        said = "\n".join(map(visible, (finding.said, *finding.responsible)))
+        text = "\n".join(map(visible, (finding.detail, *finding.responsible)))
         if finding.verdict is Verdict.PASSED:
-            ET.SubElement(case, "system-out").text = said
+            ET.SubElement(case, "system-out").text = text
         else:
             kind = "failure" if finding.verdict is Verdict.FAILED else "skipped"
-            ET.SubElement(case, kind, message=visible(finding.said)).text = said
+            ET.SubElement(case, kind, message=visible(finding.detail)).text = text
     suites = ET.Element("testsuites", dict(counts))
     suites.append(suite)
     ET.indent(suites)

@@ -62,7 +62,7 @@ class Limit:
 
     @classmethod
     def parse(cls, key: str, text: Any, pattern: str | None = None) -> Limit:
-        """Read a limit; raises `BudgetError` for a text that is none."""
+        """Read a limit; raises `BudgetError` if the text is not a limit."""
         match = _WRITTEN.fullmatch(text) if isinstance(text, str) else None
         number = _finite(match.group(2)) if match is not None else None
         if match is None or number is None:
@@ -123,7 +123,7 @@ class Budget:
     limits: tuple[Limit, ...]
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Budget:
+    def of(cls, mapping: Mapping[str, Any]) -> Budget:
         """Read limits by metric, those of layers under ``layers`` by path pattern.
 
         >>> budget = Budget.of({"macs": "<= 5 G", "layers": {"head.*": {"params": "<= 1 M"}}})
@@ -132,12 +132,12 @@ class Budget:
 
         A list holds several limits for one value. Raises `BudgetError` for what is no limit.
         """
-        if not isinstance(given, Mapping):
-            raise BudgetError(f"{shown(given)} is no budget; give limits by metric: {{'macs': '<= 5 G'}}")
-        limits = tuple(_read(given))
+        if not isinstance(mapping, Mapping):
+            raise BudgetError(f"{shown(mapping)} is no budget; give limits by metric: {{'macs': '<= 5 G'}}")
+        limits = tuple(_read(mapping))
         if not limits:
             raise BudgetError(
-                f"the budget {shown(given)} has no limits; give one for each metric that matters: macs = '<= 5 G'"
+                f"the budget {shown(mapping)} has no limits; give one for each metric that matters: macs = '<= 5 G'"
             )
         return cls(limits)
 
@@ -149,7 +149,7 @@ class Budget:
         else:
             import tomli as tomllib
         try:
-            given = tomllib.loads(Path(checked("path", path)).read_text(encoding="utf-8"))
+            content = tomllib.loads(Path(checked("path", path)).read_text(encoding="utf-8"))
         except RecursionError as error:
             raise BudgetError(f"the budget {path} is nested too deep to be read; write limits as text") from error
         except OSError as error:
@@ -158,7 +158,7 @@ class Budget:
             raise
         except ValueError as error:  # no TOML, no UTF-8, or a number of too many digits
             raise BudgetError(f"the budget {path} is no TOML: {error}") from error
-        return cls.of(given)
+        return cls.of(content)
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -172,8 +172,8 @@ class Budget:
         return any(limit.relative for limit in self.limits)
 
 
-def _read(given: Mapping[str, Any], pattern: str | None = None) -> Iterator[Limit]:
-    for key, value in given.items():
+def _read(mapping: Mapping[str, Any], pattern: str | None = None) -> Iterator[Limit]:
+    for key, value in mapping.items():
         if key == "layers" and pattern is None:
             if not isinstance(value, Mapping) or not all(isinstance(inside, Mapping) for inside in value.values()):
                 raise BudgetError(

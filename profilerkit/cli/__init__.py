@@ -26,10 +26,10 @@ COMMANDS = {
     "profile": "Profile a model and print its report.",
     "compare": "Profile models side by side; the first is the reference.",
     "show": "Show a saved report or comparison again, in any form.",
-    "diff": "Say what changed between two reports or models, layer by layer.",
-    "check": "Check a model against a budget; exit with 1 where it is not kept.",
+    "diff": "Show what changed between two reports or models, layer by layer.",
+    "check": "Check a model against a budget; exit with 1 if it is exceeded.",
     "list": "List what plugins offer, and the package each comes from.",
-    "doctor": "Say what is installed, and what each backend can do here.",
+    "doctor": "Show what is installed, and what each backend can do here.",
 }
 
 
@@ -72,11 +72,11 @@ class _LazyGroup(click.Group):
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="profilerkit", prog_name="profilerkit")
-@click.option("--no-plugins", is_flag=True, help="Do without the plugins of other packages.")
-@click.option("--traceback", "traced", is_flag=True, help="Show where in the code an error came from.")
+@click.option("--no-plugins", is_flag=True, help="Ignore the plugins of other packages.")
+@click.option("--traceback", "traced", is_flag=True, help="Show the Python traceback of an error.")
 @click.pass_context
 def cli(context: click.Context, no_plugins: bool, traced: bool) -> None:
-    """Say what a neural network costs: parameters, size, MACs, FLOPs, memory, time."""
+    """Report what a neural network costs: parameters, size, MACs, FLOPs, memory, time."""
     from ..plugging.loaded_files import kept_in_sight
 
     context.obj = {"traceback": traced}
@@ -108,8 +108,8 @@ def _show_help(context: click.Context, parameter: click.Parameter, value: bool) 
 def fail(message: str, code: int, error: BaseException | None = None) -> NoReturn:
     """Say on standard error what went wrong, and leave with an exit code; with ``--traceback`` where it came from."""
     context = click.get_current_context(silent=True)
-    wanted = bool(context and (context.find_root().obj or {}).get("traceback"))
-    if wanted and error is not None:
+    traced = bool(context and (context.find_root().obj or {}).get("traceback"))
+    if traced and error is not None:
         click.echo("".join(traceback.format_exception(error)).rstrip(), err=True)
     click.echo(f"Error: {message}", err=True)
     sys.exit(code)
@@ -126,8 +126,8 @@ def main(arguments: list[str] | None = None) -> Any:
     """
     try:
         with _warnings_in_a_line():
-            own = _OWN_PROCESS if arguments is None else None
-            result = cli(args=arguments, standalone_mode=False, obj=own)
+            mode = _OWN_PROCESS if arguments is None else None
+            result = cli(args=arguments, standalone_mode=False, obj=mode)
             sys.exit(result if isinstance(result, int) else 0)
     except click.ClickException as error:
         error.show()
@@ -146,7 +146,7 @@ def main(arguments: list[str] | None = None) -> Any:
 
 @contextmanager
 def _warnings_in_a_line() -> Iterator[None]:
-    """Say our own warnings without a place: they are of a plugin or an argument, and no line of code is to blame."""
+    """Print our own warnings without a line of code: they are about a plugin or an argument."""
     with warnings.catch_warnings():
         others = warnings.showwarning
 

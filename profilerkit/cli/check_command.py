@@ -12,7 +12,7 @@ import click
 from ..errors import BudgetError
 from ..process.files import write_text
 from . import NOT_KEPT, USAGE, emit, fail
-from .measuring import Asked, compared, is_saved, profiled, saved
+from .measuring import Request, compared, is_saved, profiled, saved_report
 from .options import input_options, isolation_options, measuring_options, require_writable
 from .output import cannot_write
 
@@ -39,9 +39,9 @@ def _completed(context: click.Context, parameter: click.Parameter, incomplete: s
 
 @click.command("check")
 @click.argument("model")
-@click.option("--budget", "path", type=click.Path(dir_okay=False), help="A TOML file of limits: macs = '<= 5 G'.")
-@click.option("--limit", multiple=True, metavar="LIMIT", help="A limit: 'macs <= 5 G'; may be given several times.")
-@click.option("--baseline", metavar="MODEL", help="What '1.1x' is relative to: a saved report, or a model.")
+@click.option("--budget", "path", type=click.Path(dir_okay=False), help="TOML file of limits, such as macs = '<= 5 G'.")
+@click.option("--limit", multiple=True, metavar="LIMIT", help="A limit, such as 'macs <= 5 G'; repeat it for several.")
+@click.option("--baseline", metavar="MODEL", help="What '1.1x' is relative to: a saved report or a model.")
 @input_options
 @measuring_options
 @isolation_options
@@ -53,17 +53,17 @@ def _completed(context: click.Context, parameter: click.Parameter, incomplete: s
     show_default=True,
     callback=_forms,
     shell_complete=_completed,
-    help="How to print what came of it: console, markdown or junit.",
+    help="Format of the result: console, markdown or junit.",
 )
 @click.option(
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
     callback=require_writable,
-    help="Write it to a file in place of standard output.",
+    help="Write the result to a file instead of standard output.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Print neither the result nor progress; the exit code says it.")
-@click.option("--strict", is_flag=True, help="Fail where a ratio is not known well enough, too.")
+@click.option("-q", "--quiet", is_flag=True, help="Print neither the result nor progress; only set the exit code.")
+@click.option("--strict", is_flag=True, help="Also fail if a measured ratio is too uncertain to decide.")
 def command(
     model: str,
     path: str | None,
@@ -74,7 +74,7 @@ def command(
     strict: bool,
     **how: Any,
 ) -> None:
-    """Check a model against a budget; exit with 1 where it is not kept.
+    """Check a model against a budget; exit with 1 if it is exceeded.
 
     MODEL is a model as 'profilerkit profile' takes it, or a report that was saved as JSON.
     """
@@ -89,8 +89,8 @@ def command(
             raise BudgetError(f"{relative} is relative: give --baseline, a saved report or a model")
     except BudgetError as error:
         raise click.UsageError(str(error)) from error
-    asked = Asked(**{**how, "metric": tuple(dict.fromkeys((*budget.metrics, *how["metric"])))})
-    report, reference = _reports(model, baseline, asked)
+    request = Request(**{**how, "metric": tuple(dict.fromkeys((*budget.metrics, *how["metric"])))})
+    report, reference = _reports(model, baseline, request)
     try:
         findings = check(report, budget, reference)
     except BudgetError as error:
@@ -112,13 +112,13 @@ def _budget(path: str | None, limits: tuple[str, ...]) -> Budget:
     from ..budgets import Budget, Limit
 
     read = Budget.load(path).limits if path is not None else ()
-    given = []
+    parsed = []
     for text in limits:
         key = re.split(r"[\s<>=]", text.strip(), maxsplit=1)[0]
-        given.append(Limit.parse(key, text.strip().removeprefix(key)))
-    if not (read or given):
+        parsed.append(Limit.parse(key, text.strip().removeprefix(key)))
+    if not (read or parsed):
         raise BudgetError("give a budget: --budget budget.toml, or --limit 'macs <= 5 G'")
-    return Budget((*read, *given))
+    return Budget((*read, *parsed))
 
 
 def _require_units(budget: Budget) -> None:
@@ -132,16 +132,9 @@ def _require_units(budget: Budget) -> None:
             limit.bound(units[limit.key])
 
 
-def _reports(model: str, baseline: str | None, asked: Asked) -> tuple[Report, Report | None]:
+def _reports(model: str, baseline: str | None, request: Request) -> tuple[Report, Report | None]:
     """Return the report of the model and that of the baseline; two models are measured in turn."""
-    from ..results.report import Report
-
     if baseline is not None:
-        comparison, _ = compared((baseline, model), asked, renamed=False)
+        comparison, _ = compared((baseline, model), request, renamed=False)
         return comparison.others[0], comparison.reference
-    if not is_saved(model):
-        return profiled(model, asked)[0], None
-    loaded = saved(model, "MODEL")
-    if not isinstance(loaded, Report):
-        raise click.BadParameter(f"{model} holds a comparison; give the report of one model", param_hint="MODEL")
-    return loaded, None
+    return saved_report(model) if is_saved(model) else profiled(model, request)[0], None

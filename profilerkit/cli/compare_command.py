@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from .measuring import Asked, compared, end_with_failures
+from .measuring import Request, compared, end_with_failures
 from .options import input_options, isolation_options, measuring_options, output_options, picked, strict_option
-from .output import Shown
+from .output import Display
 
 __all__ = ["command"]
 
@@ -26,8 +26,8 @@ def command(reference: str, others: tuple[str, ...], **options: Any) -> None:
 
     REFERENCE and each OTHER is a MODEL as 'profilerkit profile' takes it, or a report that was saved as JSON.
     """
-    asked, shown = picked(Asked, options), picked(Shown, options)
-    comparison, profilers = compared((reference, *others), asked)
-    shown.emit(comparison)
+    request, display = picked(Request, options), picked(Display, options)
+    comparison, profilers = compared((reference, *others), request)
+    display.emit(comparison)
     for report, profiler in zip(comparison.reports, profilers, strict=True):
         end_with_failures(report, profiler)

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from .measuring import Asked, compared
+from .measuring import Request, compared
 from .options import input_options, isolation_options, measuring_options, output_options, picked, strict_option
-from .output import Shown
+from .output import Display
 
 __all__ = ["command"]
 
@@ -22,10 +22,10 @@ __all__ = ["command"]
 @output_options
 @strict_option
 def command(old: str, new: str, **options: Any) -> None:
-    """Say what changed between OLD and NEW, metric by metric and layer by layer.
+    """Show what changed between OLD and NEW, metric by metric and layer by layer.
 
     Each is a report that was saved as JSON, or a MODEL as 'profilerkit profile' takes it.
     """
-    asked, shown = picked(Asked, options), picked(Shown, options)
-    comparison, _ = compared((old, new), asked)
-    shown.emit(comparison, changes=not shown.layers)
+    request, display = picked(Request, options), picked(Display, options)
+    comparison, _ = compared((old, new), request)
+    display.emit(comparison, changes=not display.layers)

@@ -28,9 +28,12 @@ OPTIONAL = {
 
 @click.command("doctor")
 def command() -> None:
-    """Say what is installed, and what each backend can do here: for a bug report, or before a measurement."""
+    """Show what is installed, and what each backend can do here.
+
+    Useful for a bug report, and before a measurement.
+    """
     from ..piping.quantity import Scale, scale_value
-    from ..plugging import offers as plugins
+    from ..plugging import offers
     from ..process import environment
 
     emit(click.style("This machine", bold=True))
@@ -43,15 +46,15 @@ def command() -> None:
     for package, use in OPTIONAL.items():
         _line(package, f"{_installed(package)}  ({use})")
     emit(click.style("\nBackends", bold=True))
-    for info in plugins.backends():
+    for info in offers.backends():
         try:
-            backend = plugins.load(info)
+            backend = offers.load(info)
         except Exception as error:  # whatever a plugin does wrong, the others go on
             _line(info.name, f"cannot be used: {' '.join(str(error).split())}")
             continue
         _line(info.name, ", ".join(f"{name} {value}" for name, value in backend.environment().items()) or "ready")
-        for what, said in _abilities(backend):
-            emit(f"  {'':<16} {what}: {said}")
+        for what, answer in _abilities(backend):
+            emit(f"  {'':<16} {what}: {answer}")
 
 
 def _line(name: str, value: str) -> None:
@@ -69,10 +72,10 @@ def _abilities(backend: Backend) -> list[tuple[str, str]]:
     """Return what a backend offers beyond what every one must: the protocols that it is an instance of."""
     from ..protocols import CAPABILITIES
 
-    said = [
+    abilities = [
         (capability.offers, "yes" if isinstance(backend, capability.protocol) else "not offered")
         for capability in CAPABILITIES
         if capability.offers
     ]
     options = ", ".join(backend.offered_options) or "none"
-    return [*said, ("runs models as", ", ".join(backend.execution_modes)), ("options of a run", options)]
+    return [*abilities, ("runs models as", ", ".join(backend.execution_modes)), ("options of a run", options)]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ..errors import PluginWarning, ProfilerKitError, RegistrationConflictError
+from ..plugging import offers
 from ..process.containment import contained, said_of
 from . import emit
 
@@ -17,15 +18,15 @@ if TYPE_CHECKING:
     from ..backend import Backend, BackendInfo
     from ..plugging.manager import Offer, PluginInfo
 
-__all__ = ["command", "place_of"]
+__all__ = ["command", "location_of"]
 
 T = TypeVar("T")
 
 
 @click.command("list", help="List what plugins offer, and the package each comes from.")
-@click.option("-v", "--verbose", is_flag=True, help="Show for each thing its plugin, package, file and line.")
+@click.option("-v", "--verbose", is_flag=True, help="Also show the plugin, package, file and line of each entry.")
 def command(verbose: bool) -> None:
-    """Print what all plugins offer; what is wrong with a backend is said in its line, conflicts at the end."""
+    """Print what all plugins offer; a backend's error stands in its line, conflicts are reported at the end."""
     listing = _Listing(verbose)
     listing.plugins()
     usable = listing.backends()
@@ -46,7 +47,7 @@ class _Listing:
     def __init__(self, verbose: bool) -> None:
         self.verbose = verbose
         self.sections = 0
-        #: What is said at the end; a dict, for one conflict is met in several sections.
+        #: Conflicts to report at the end; a dict, because several sections meet the same conflict.
         self.conflicts: dict[str, RegistrationConflictError] = {}
 
     def claimed(self, offered: Callable[[], T], all_alike: Callable[[], T]) -> T:
@@ -56,7 +57,7 @@ class _Listing:
         except RegistrationConflictError as error:
             self.conflict(error)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PluginWarning)  # they were given when it was asked for first
+            warnings.simplefilter("ignore", PluginWarning)  # they were issued at the first attempt
             return all_alike()
 
     def conflict(self, error: RegistrationConflictError) -> None:
@@ -77,52 +78,48 @@ class _Listing:
     def line(self, name: str, text: str, plugin: PluginInfo, thing: Any = None) -> None:
         emit(f"  {name:<20} {text}".rstrip())
         if self.verbose:
-            emit(f"  {'':<20}   {', '.join(filter(None, [f'plugin {plugin}', place_of(thing)]))}")
+            emit(f"  {'':<20}   {', '.join(filter(None, [f'plugin {plugin}', location_of(thing)]))}")
 
     def section(
-        self, title: str, offers: Iterable[Offer[Any]], name: str = "name", place: str = "", text: Any = None
+        self, title: str, offered: Iterable[Offer[Any]], name: str = "name", attribute: str = "", text: Any = None
     ) -> None:
         self.title(title)
-        for offer in offers:
-            said = (text(offer.item) or "").partition("\n")[0] if text else offer.item.description
-            thing = getattr(offer.item, place) if place else offer.item
-            self.line(getattr(offer.item, name), said, offer.plugin, thing)
+        for offer in offered:
+            summary = (text(offer.item) or "").partition("\n")[0] if text else offer.item.description
+            thing = getattr(offer.item, attribute) if attribute else offer.item
+            self.line(getattr(offer.item, name), summary, offer.plugin, thing)
 
     def plugins(self) -> None:
-        from ..plugging import offers as plugins
-
         self.title("Plugins")
-        manager = plugins.manager()
+        manager = offers.manager()
         registered: set[str] = set()
-        for plugin in plugins.installed_plugins():
+        for plugin in offers.installed_plugins():
             # Where several packages call a plugin alike, all but the first are registered with their package.
             name = plugin.name if plugin.name not in registered else f"{plugin.name} ({plugin.distribution})"
             registered.add(name)
             emit(f"  {plugin.name:<20} {plugin.distribution}  ({plugin.module})")
             if self.verbose:
-                emit(f"  {'':<20}   {place_of(manager.get_plugin(name))}")
-        for plugin in plugins.switched_off_plugins():
+                emit(f"  {'':<20}   {location_of(manager.get_plugin(name))}")
+        for plugin in offers.switched_off_plugins():
             emit(f"  {plugin.name:<20} {plugin.distribution}  ({plugin.module}), switched off")
 
     def backends(self) -> list[Backend]:
         """Print the backends and return those that can be used here, of two that are called alike the first."""
         from ..backend import BackendInfo
-        from ..plugging import offers as plugins
 
-        offered = self.claimed(plugins.offered_backends, lambda: plugins.offers("profilerkit_backends", BackendInfo))
+        offered = self.claimed(offers.offered_backends, lambda: offers.offers("profilerkit_backends", BackendInfo))
         self.title("Backends")
         usable: dict[str, Backend] = {}
         for offer in offered:
             is_quick = not self.verbose and offer.item.installed is not None
-            backend, said = (self.described if is_quick else self.loaded)(offer.item, offer.plugin)
+            backend, state = (self.described if is_quick else self.loaded)(offer.item, offer.plugin)
             if backend is not None:
                 usable.setdefault(backend.name, backend)
-            self.line(offer.item.name, said, offer.plugin, offer.item.load)
+            self.line(offer.item.name, state, offer.plugin, offer.item.load)
         return list(usable.values())
 
     def described(self, info: BackendInfo, plugin: PluginInfo) -> tuple[Backend | None, str]:
         """Return the same as `loaded` without importing the framework: its plugin names the versions installed."""
-        from ..plugging import offers as plugins
         from ..plugging.unloaded import unloaded
 
         try:
@@ -130,43 +127,41 @@ class _Listing:
                 versions = info.installed() if info.installed is not None else {}
                 return unloaded(info), ", ".join(f"{name} {value}" for name, value in versions.items())
         except ImportError as error:
-            return None, _said(plugins.not_installed(info, error))
+            return None, _message_of(offers.not_installed(info, error))
         except Exception as error:  # whatever a plugin does wrong, the others go on
             message = " ".join(said_of(error).split())
             return None, f"installed() of the {info.name} backend failed: {message}; {plugin.way_out}"
 
     def loaded(self, info: BackendInfo, plugin: PluginInfo) -> tuple[Backend | None, str]:
-        """Return a backend, None where it cannot be used, and what is said of it: its environment or what is wrong."""
+        """Return a backend, None where it cannot be used, and a text: its environment, or the error."""
         from ..backend import Backend
-        from ..plugging import offers as plugins
 
         try:
-            backend: object = plugins.load(info)
+            backend: object = offers.load(info)
         except RegistrationConflictError as error:
             self.conflict(error)
-            return None, _said(error)
+            return None, _message_of(error)
         except ProfilerKitError as error:
-            return None, _said(error)
+            return None, _message_of(error)
         except Exception as error:  # whatever a plugin does wrong, the others go on
-            return None, f"the {info.name} backend cannot be used: {_said(error)}; {plugin.way_out}"
+            return None, f"the {info.name} backend cannot be used: {_message_of(error)}; {plugin.way_out}"
         if not isinstance(backend, Backend):
             return None, f"the {info.name} backend cannot be used: its load returned {backend!r}, which is no Backend"
         try:
             with contained(plugin, f"environment() of the {info.name} backend"):
                 return backend, ", ".join(f"{name} {value}" for name, value in backend.environment().items())
         except Exception as error:
-            return backend, f"environment() of the {info.name} backend failed: {_said(error)}"
+            return backend, f"environment() of the {info.name} backend failed: {_message_of(error)}"
 
     def functions(self, backend: Backend) -> None:
         from ..piping.function import describe
-        from ..plugging import offers as plugins
 
         try:
-            plugins.default_functions(backend)
+            offers.default_functions(backend)
         except RegistrationConflictError as error:  # two plugins claim one key
             self.conflict(error)
         self.title(f"{'Functions for' if self.verbose else 'Status keys of'} the {backend.name} backend")
-        for offer in plugins.functions_offered(backend):
+        for offer in offers.functions_offered(backend):
             keys = [key.NAME for key in offer.item.bounded_keys()]
             if self.verbose:
                 self.line(describe(offer.item), ", ".join(keys), offer.plugin, offer.item)
@@ -176,38 +171,33 @@ class _Listing:
                 self.line(key, f"{offer.item.__module__}:{name}", offer.plugin)
 
     def status_keys(self) -> None:
-        from ..plugging import offers as plugins
-
         def all_alike() -> list[Offer[Any]]:
-            offers = plugins.offers("profilerkit_status_keys", type)
-            return plugins.offered_status_keys(leave_out=[getattr(offer.item, "NAME", "") for offer in offers])
+            claims = offers.offers("profilerkit_status_keys", type)
+            return offers.offered_status_keys(leave_out=[getattr(offer.item, "NAME", "") for offer in claims])
 
-        offered = self.claimed(plugins.offered_status_keys, all_alike)
+        offered = self.claimed(offers.offered_status_keys, all_alike)
         self.section("Status keys", offered, name="NAME", text=inspect.getdoc)
 
     def renderers_and_loaders(self) -> None:
-        from ..plugging import offers as plugins
         from ..plugging.extension import LoaderInfo, RendererInfo
 
-        renderers = self.claimed(
-            plugins.offered_renderers, lambda: plugins.offers("profilerkit_renderers", RendererInfo)
-        )
-        self.section("Renderers", renderers, place="load")
-        loaders = self.claimed(plugins.offered_loaders, lambda: plugins.offers("profilerkit_model_loaders", LoaderInfo))
-        self.section("Model loaders", loaders, place="load")
+        renderers = self.claimed(offers.offered_renderers, lambda: offers.offers("profilerkit_renderers", RendererInfo))
+        self.section("Renderers", renderers, attribute="load")
+        loaders = self.claimed(offers.offered_loaders, lambda: offers.offers("profilerkit_model_loaders", LoaderInfo))
+        self.section("Model loaders", loaders, attribute="load")
 
     def formulas(self, backend: Backend) -> None:
-        from ..plugging import offers as plugins
-
-        found = [(plugin, op, formula) for plugin, costs in plugins.op_costs(backend) for op, formula in costs.items()]
-        if found:
+        formulas = [
+            (plugin, op, formula) for plugin, costs in offers.op_costs(backend) for op, formula in costs.items()
+        ]
+        if formulas:
             self.title(f"Cost formulas of plugins for the {backend.name} backend")
-        for plugin, op, formula in found:
+        for plugin, op, formula in formulas:
             name = op.__qualname__ if isinstance(op, type) else str(op)
             self.line(name, f"{formula.__module__}:{getattr(formula, '__qualname__', formula)}", plugin, formula)
 
 
-def _said(error: BaseException) -> str:
+def _message_of(error: BaseException) -> str:
     """Return what an error says in one line; ours say themselves what is wrong, of others the type is needed."""
     from ..error_text import error_line
 
@@ -216,7 +206,7 @@ def _said(error: BaseException) -> str:
     return f"{type(error).__name__}: {error_line(error)}".removesuffix(": ")
 
 
-def place_of(thing: Any) -> str:
+def location_of(thing: Any) -> str:
     """Return the file and line where a module, class or function is defined; of an instance, where its class is."""
     wrapped = getattr(thing, "func", None)
     defined = inspect.unwrap(wrapped if callable(wrapped) else thing) if callable(thing) else thing
@@ -226,5 +216,5 @@ def place_of(thing: Any) -> str:
         file = inspect.getsourcefile(defined)
         line = 1 if inspect.ismodule(defined) else inspect.getsourcelines(defined)[1]
     except (TypeError, OSError):
-        return "place unknown"
+        return "location unknown"
     return f"{file}:{line}"

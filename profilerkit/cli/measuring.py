@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from ..results.comparison import Comparison
     from ..results.report import Report
 
-__all__ = ["Asked", "compared", "end_with_failures", "is_saved", "loaded_model", "profiled", "saved"]
+__all__ = ["Request", "compared", "end_with_failures", "is_saved", "loaded_model", "profiled", "saved", "saved_report"]
 
 
 @dataclass(frozen=True)
-class Asked:
+class Request:
     """How models are to be measured, as the options say."""
 
     input_shape: tuple[str, ...] = ()
@@ -80,15 +80,15 @@ class Asked:
             raise click.BadParameter(str(error), param_hint="MODEL") from error
 
     def profiler(self, model: Any, name: str | None = None) -> Profiler:
-        """Return the profiler of a loaded model, with the inputs that were asked for or that its loader gave."""
+        """Return the profiler of a loaded model, with the requested inputs, or those of its loader."""
         from ..api import profiler_of
         from ..plugging.extension import LoadedModel
 
         shapes = parse_shapes(self.input_shape)
         loaded = model if isinstance(model, LoadedModel) else LoadedModel(model)
-        given = {"inputs": loaded.inputs, "input_shape": loaded.input_shape}
-        own = {"input_shape": shapes} if shapes is not None else given
-        return profiler_of(loaded.model, name=name or loaded.name, leave_out=self.leave_out, **own)
+        from_loader = {"inputs": loaded.inputs, "input_shape": loaded.input_shape}
+        sources = {"input_shape": shapes} if shapes is not None else from_loader
+        return profiler_of(loaded.model, name=name or loaded.name, leave_out=self.leave_out, **sources)
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -97,12 +97,12 @@ class Asked:
 
         named = self.device and self.device.lower() in ("cpu", "gpu")
         device = Device(self.device.lower()) if named and self.device else self.device
-        given = {"batch_size": self.batch_size, "device": device, "max_seconds": self.max_seconds}
-        return {name: value for name, value in given.items() if value is not None}
+        values = {"batch_size": self.batch_size, "device": device, "max_seconds": self.max_seconds}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 def loaded_model(spec: str, trust: bool = False, hint: str = "MODEL") -> Any:
-    """Return the model that MODEL leads to, by the loader of a plugin; what is wrong with it is said in a line."""
+    """Return the model that MODEL leads to, by a model loader; an error ends the command with a message of one line."""
     from ..plugging.loaders import load_model
 
     try:
@@ -128,70 +128,72 @@ def saved(path: str, hint: str = "REPORT") -> Report | Comparison:
         raise click.BadParameter(str(error), param_hint=hint) from error
 
 
-def profiled(spec: str, asked: Asked) -> tuple[Report, Profiler | None]:
+def profiled(spec: str, request: Request) -> tuple[Report, Profiler | None]:
     """Return the report of one model, and the profiler that has the errors of what failed; an isolated one has none."""
     from ..api import compute
 
-    if asked.isolated:
+    if request.isolated:
         from ..plugging.offers import announce
 
         with _ending_in_a_line():
-            report = asked.isolated_reports([spec])[0]
+            report = request.isolated_reports([spec])[0]
             announce(report)
         return report, None
-    model = loaded_model(spec, asked.trust)
-    with _ending_in_a_line(), shown_if(not asked.quiet):
-        profiler = asked.profiler(model)
-        return compute(profiler, asked.metric or None, strict=asked.strict, **asked.arguments), profiler
+    model = loaded_model(spec, request.trust)
+    with _ending_in_a_line(), shown_if(not request.quiet):
+        profiler = request.profiler(model)
+        return compute(profiler, request.metric or None, strict=request.strict, **request.arguments), profiler
 
 
-def compared(specs: Sequence[str], asked: Asked, renamed: bool = True) -> tuple[Comparison, list[Profiler | None]]:
+def compared(specs: Sequence[str], request: Request, renamed: bool = True) -> tuple[Comparison, list[Profiler | None]]:
     """Return models and saved reports side by side, and their profilers; those that are models are measured in turn.
 
     A saved report has None for a profiler, and so has a model in a process of its own. Those that are called alike get
     a number each, unless they are not to be ``renamed``.
     """
-    from ..results.comparison import Comparison, told_apart
+    from ..results.comparison import Comparison, distinct_names
 
-    models = {place: spec for place, spec in enumerate(specs) if not is_saved(spec)}
-    reports = {place: _one(spec) for place, spec in enumerate(specs) if is_saved(spec)}
-    made, profilers = _isolated(models, asked) if asked.isolated else _in_this_process(models, asked)
-    reports |= made
-    ordered = [reports[place] for place in range(len(specs))]
-    names = [profilers[place].name if place in profilers else reports[place].name for place in range(len(specs))]
-    named = told_apart(names) if renamed else names
+    models = {index: spec for index, spec in enumerate(specs) if not is_saved(spec)}
+    reports = {index: saved_report(spec) for index, spec in enumerate(specs) if is_saved(spec)}
+    measured, profilers = _isolated(models, request) if request.isolated else _in_this_process(models, request)
+    reports |= measured
+    ordered = [reports[index] for index in range(len(specs))]
+    names = [profilers[index].name if index in profilers else reports[index].name for index in range(len(specs))]
+    named = distinct_names(names) if renamed else names
     first, *rest = (replace(report, name=name) for report, name in zip(ordered, named, strict=True))
-    return Comparison(first, tuple(rest)), [profilers.get(place) for place in range(len(specs))]
+    return Comparison(first, tuple(rest)), [profilers.get(index) for index in range(len(specs))]
 
 
-def _isolated(specs: Mapping[int, str], asked: Asked) -> tuple[dict[int, Report], dict[int, Profiler]]:
+def _isolated(specs: Mapping[int, str], request: Request) -> tuple[dict[int, Report], dict[int, Profiler]]:
     """Return the reports of models in processes of their own, which take turns."""
-    from ..isolation.api import compared as side_by_side
     from ..plugging.offers import announce
+    from ..results.comparison import side_by_side
 
     with _ending_in_a_line():
-        made = asked.isolated_reports(list(specs.values())) if specs else []
-        if made:
-            announce(side_by_side(made) if len(made) > 1 else made[0])
-    return dict(zip(specs, made, strict=True)), {}
+        reports = request.isolated_reports(list(specs.values())) if specs else []
+        if reports:
+            announce(side_by_side(reports) if len(reports) > 1 else reports[0])
+    return dict(zip(specs, reports, strict=True)), {}
 
 
-def _in_this_process(specs: Mapping[int, str], asked: Asked) -> tuple[dict[int, Report], dict[int, Profiler]]:
+def _in_this_process(specs: Mapping[int, str], request: Request) -> tuple[dict[int, Report], dict[int, Profiler]]:
     """Return the reports of models, measured in turn, with their profilers."""
     from ..comparing import compare_profilers
 
-    models = {place: loaded_model(spec, asked.trust) for place, spec in specs.items()}
-    with _ending_in_a_line(), shown_if(not asked.quiet):
-        profilers = {place: asked.profiler(model) for place, model in models.items()}
+    models = {index: loaded_model(spec, request.trust) for index, spec in specs.items()}
+    with _ending_in_a_line(), shown_if(not request.quiet):
+        profilers = {index: request.profiler(model) for index, model in models.items()}
         live = list(profilers.values())
         if len(live) > 1:
-            made = compare_profilers(live[0], live[1:], asked.metric or None, strict=asked.strict, **asked.arguments)
-            return dict(zip(profilers, made.reports, strict=True)), profilers
+            comparison = compare_profilers(
+                live[0], live[1:], request.metric or None, strict=request.strict, **request.arguments
+            )
+            return dict(zip(profilers, comparison.reports, strict=True)), profilers
         if not live:
             return {}, {}
         from ..api import compute
 
-        only = compute(live[0], asked.metric or None, strict=asked.strict, **asked.arguments)
+        only = compute(live[0], request.metric or None, strict=request.strict, **request.arguments)
         return {next(iter(profilers)): only}, profilers
 
 
@@ -212,7 +214,8 @@ def _ending_in_a_line() -> Iterator[None]:
         fail(f"{type(error).__name__}: {error}", MODEL_FAILED, error)
 
 
-def _one(path: str) -> Report:
+def saved_report(path: str) -> Report:
+    """Return the report of one model that a file holds; anything else is a usage error."""
     from ..results.report import Report
 
     loaded = saved(path, "MODEL")
@@ -227,6 +230,6 @@ def end_with_failures(report: Report, profiler: Profiler | None) -> None:
 
     failed = [record.key for record in report.statuses.values() if record.completeness is Completeness.FAILED]
     if failed:
-        held = profiler is not None and failed[0] in profiler.status_keys()
-        error = profiler.status_get(failed[0], to_value=False).outcome.error if held and profiler else None
+        is_status = profiler is not None and failed[0] in profiler.status_keys()
+        error = profiler.status_get(failed[0], to_value=False).outcome.error if is_status and profiler else None
         fail(f"{', '.join(failed)} of {report.name} failed", MODEL_FAILED, error)

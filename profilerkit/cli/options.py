@@ -33,8 +33,8 @@ T = TypeVar("T")
 
 def picked(kind: type[T], options: Mapping[str, Any]) -> T:
     """Return a dataclass of those of a command's options that are its fields."""
-    known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
-    return kind(**{name: value for name, value in options.items() if name in known})
+    names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    return kind(**{name: value for name, value in options.items() if name in names})
 
 
 def parse_shapes(values: tuple[str, ...]) -> Any:
@@ -129,11 +129,11 @@ def _writable(context: click.Context, parameter: click.Parameter, paths: tuple[s
     """Check where files are to go, and that their suffixes say a form."""
     from .output import form_of
 
-    places = [require_writable(context, parameter, path) for path in paths]
+    targets = [require_writable(context, parameter, path) for path in paths]
     if not context.resilient_parsing:
-        for place in places:
-            form_of(place)
-    return tuple(places)
+        for target in targets:
+            form_of(target)
+    return tuple(targets)
 
 
 def _timeout(context: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
@@ -171,50 +171,55 @@ def _several(*options: Callable[[F], F]) -> Callable[[F], F]:
 
 
 input_options = _several(
-    click.option("--input-shape", multiple=True, metavar="SHAPE", help="3,224,224 or ids=128:int64, of one sample."),
+    click.option(
+        "--input-shape",
+        multiple=True,
+        metavar="SHAPE",
+        help="Shape of one sample: 3,224,224 or ids=128:int64; repeat it for several inputs.",
+    ),
     click.option(
         "--batch-size",
         metavar="SIZES",
         callback=parse_batch_sizes,
-        help="Samples in one forward pass; several, 1,8,32, are timed one after the other.",
+        help="Samples in one forward pass; several sizes, such as 1,8,32, are timed one after the other.",
     ),
-    click.option("--device", help="cpu, gpu, or a string of the framework such as cuda:1."),
-    click.option("--trust", is_flag=True, help="Load files that may run code, such as pickled models, too."),
+    click.option("--device", help="Where to run: cpu, gpu, or a device name of the framework, such as cuda:1."),
+    click.option("--trust", is_flag=True, help="Also load files that may run code, such as pickled models."),
 )
 
 measuring_options = _several(
     click.option(
-        "--metric", multiple=True, shell_complete=_metrics, help="Only this metric; may be given several times."
+        "--metric", multiple=True, shell_complete=_metrics, help="Compute only this metric; repeat it for several."
     ),
-    click.option("--leave-out", multiple=True, help="Not this status key of any plugin's; may be given several times."),
+    click.option("--leave-out", multiple=True, help="Do not compute this metric or status key; repeat it for several."),
     click.option(
         "--max-seconds",
         type=click.FloatRange(min=0, min_open=True),
         callback=by_rule("max_seconds"),
-        help="Longest time to spend on measuring the execution time.",
+        help="Most seconds to spend on measuring the execution time.",
     ),
 )
 
 isolation_options = _several(
     click.option(
-        "--isolate", is_flag=True, help="Profile each model in a process of its own; a crash becomes a report."
+        "--isolate", is_flag=True, help="Profile each model in a separate process; a crash is reported, not fatal."
     ),
     click.option(
         "--timeout",
         metavar="SECONDS",
         callback=_timeout,
-        help="End the process of a model after so many seconds; implies --isolate.",
+        help="End a model's process after so many seconds; implies --isolate.",
     ),
     click.option(
         "--memory",
         metavar="SIZE",
         callback=_memory,
-        help="The most memory a model's process may hold, bytes or '4 GiB'; implies --isolate.",
+        help="Most memory that a model's process may use: bytes, or '4 GiB'; implies --isolate.",
     ),
 )
 
 output_options = _several(
-    click.option("--layers", is_flag=True, help="Show descriptions and the layers too."),
+    click.option("--layers", is_flag=True, help="Also show the layers, and a description of each metric."),
     click.option(
         "--depth", type=click.IntRange(min=0), callback=by_rule("depth"), help="Show the layers down to this depth."
     ),
@@ -222,7 +227,7 @@ output_options = _several(
         "--top",
         type=click.IntRange(min=1),
         callback=by_rule("top"),
-        help="Show only so many layers, those with the most MACs.",
+        help="Show only this many layers, those with the most MACs.",
     ),
     click.option(
         "--format",
@@ -232,7 +237,7 @@ output_options = _several(
         show_default=True,
         callback=_form,
         shell_complete=_forms,
-        help="How to print the result: the name of a renderer, which 'profilerkit list' shows.",
+        help="Format of the printed result: a renderer that 'profilerkit list' names.",
     ),
     click.option(
         "--output",
@@ -240,9 +245,9 @@ output_options = _several(
         metavar="FILE",
         callback=_writable,
         type=click.Path(),
-        help="Write a file too, in the form of its suffix; may be given several times.",
+        help="Also write a file, in the format of its suffix (.json, .html, .csv, ...); repeat it for several.",
     ),
-    click.option("-q", "--quiet", is_flag=True, help="Print neither the result nor progress; errors are said."),
+    click.option("-q", "--quiet", is_flag=True, help="Print neither the result nor progress, only errors."),
 )
 
-strict_option = click.option("--strict", is_flag=True, help="Exit with 1 where a value is partial or unavailable.")
+strict_option = click.option("--strict", is_flag=True, help="Exit with 1 if a value is partial or unavailable.")

@@ -1,4 +1,4 @@
-"""Where results go: to standard output in the form that was asked for, and to files in the form of their suffix."""
+"""Where results go: to standard output in the requested format, and to files in the format of their suffix."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..results.comparison import Comparison
     from ..results.report import Report
 
-__all__ = ["Shown", "cannot_write", "form_of"]
+__all__ = ["Display", "cannot_write", "form_of"]
 
 #: Suffixes that are not the name of their form.
 _SUFFIXES = {"txt": "console", "md": "markdown", "tex": "latex", "htm": "html"}
@@ -28,15 +28,15 @@ def form_of(path: Path) -> str:
 
     suffix = path.suffix.removeprefix(".").lower()
     form = _SUFFIXES.get(suffix, suffix)
-    known = [offer.item.name for offer in offered_renderers()]
-    if form not in known:
-        listing = ", ".join(sorted({*known, *_SUFFIXES}))
+    forms = [offer.item.name for offer in offered_renderers()]
+    if form not in forms:
+        listing = ", ".join(sorted({*forms, *_SUFFIXES}))
         raise click.BadParameter(f"{path.name!r}: the suffix says no form; there are {listing}", param_hint="--output")
     return form
 
 
 @dataclass(frozen=True)
-class Shown:
+class Display:
     """How and where a result is to be shown, as the options say."""
 
     layers: bool
@@ -55,7 +55,7 @@ class Shown:
         unwritten = []
         for path in self.output:
             try:
-                write_text(path, _rendered(result, form_of(path), **{"details": True, **_given(options)}))
+                write_text(path, _rendered(result, form_of(path), **{"details": True, **_set_options(options)}))
             except OSError as error:
                 unwritten.append(error)
         if not self.quiet:
@@ -69,7 +69,7 @@ def cannot_write(error: OSError) -> NoReturn:
     fail(f"cannot write {error.filename}: {error.strerror or error}", USAGE, error)
 
 
-def _given(options: dict[str, Any]) -> dict[str, Any]:
+def _set_options(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value not in (None, False)}
 
 

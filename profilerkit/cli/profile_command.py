@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from .measuring import Asked, end_with_failures, profiled
+from .measuring import Request, end_with_failures, profiled
 from .options import input_options, isolation_options, measuring_options, output_options, picked, strict_option
-from .output import Shown
+from .output import Display
 
 __all__ = ["command"]
 
@@ -23,10 +23,10 @@ __all__ = ["command"]
 def command(model: str, **options: Any) -> None:
     """Profile a model and print its report.
 
-    MODEL says where the model is; 'profilerkit list' names the ways: package.module:name, path/to/file.py:name, a saved
-    file, or the name of a model in a library.
+    MODEL names the model: package.module:name, path/to/file.py:name, a saved file, or a model of a library, such as
+    torchvision:resnet18. 'profilerkit list' shows all model loaders.
     """
-    asked, shown = picked(Asked, options), picked(Shown, options)
-    report, profiler = profiled(model, asked)
-    shown.emit(report)
+    request, display = picked(Request, options), picked(Display, options)
+    report, profiler = profiled(model, request)
+    display.emit(report)
     end_with_failures(report, profiler)

@@ -8,7 +8,7 @@ import click
 
 from .measuring import saved
 from .options import output_options, picked
-from .output import Shown
+from .output import Display
 
 __all__ = ["command"]
 
@@ -21,4 +21,4 @@ def command(report: str, **options: Any) -> None:
 
     REPORT is a file that --output report.json wrote, or Report.save().
     """
-    picked(Shown, options).emit(saved(report))
+    picked(Display, options).emit(saved(report))

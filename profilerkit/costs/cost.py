@@ -78,7 +78,7 @@ def per_element(operations: Callable[P, int]) -> PerElement[P]:
     return PerElement(operations)
 
 
-def evaluated(what: str, formula: Callable[[], Any], given: Callable[[], str]) -> Cost:
+def evaluated(what: str, formula: Callable[[], Any], shown_call: Callable[[], str]) -> Cost:
     """Return what a formula returns; raises `CostFormulaError` where it raises, or that is no `Cost`."""
     try:
         cost = formula()
@@ -87,7 +87,8 @@ def evaluated(what: str, formula: Callable[[], Any], given: Callable[[], str]) -
     except BaseException as error:  # one that would end the program is one that went wrong
         blame = blamed(error)
         raise CostFormulaError(
-            f"the cost formula of {what} raised {said_of(error)}; it was called with {given()}{blame and f'; {blame}'}"
+            f"the cost formula of {what} raised {said_of(error)}; "
+            f"it was called with {shown_call()}{blame and f'; {blame}'}"
         ) from error
     if not isinstance(cost, Cost):
         raise CostFormulaError(f"the cost formula of {what} returned {cost!r}, which is no Cost")

@@ -114,9 +114,9 @@ class CostRegistry:
         try:
             (signature.bind if positional else signature.bind_partial)(*positional, **dict.fromkeys(keywords))
         except TypeError as error:
-            asked = ", ".join([*positional, *(f"{each}=" for each in keywords)])
+            example = ", ".join([*positional, *(f"{each}=" for each in keywords)])
             raise ArgumentError(
-                f"formula={shown(formula)} for {kind} {name} cannot be called as formulas are, with {asked}: {error}"
+                f"formula={shown(formula)} for {kind} {name} cannot be called as formulas are, with {example}: {error}"
             ) from None
 
     def _put(self, key: Any, formula: Formula) -> None:

@@ -49,7 +49,9 @@ def draw(result: Report | Comparison, kind: str, **options: Any) -> Any:
     """
     if checked("kind", kind) not in KINDS:
         raise ArgumentError(f"no figure {kind!r}; there are, nearest first: {', '.join(by_likeness(kind, KINDS))}")
-    taken = inspect.signature(KINDS[kind]).parameters
-    for name in sorted(options.keys() - taken.keys()):
-        raise ArgumentError(f"figure {kind!r} takes no option {name!r}; {argument_hint(name, list(taken)[1:], {})}")
+    parameters = inspect.signature(KINDS[kind]).parameters
+    for name in sorted(options.keys() - parameters.keys()):
+        raise ArgumentError(
+            f"figure {kind!r} takes no option {name!r}; {argument_hint(name, list(parameters)[1:], {})}"
+        )
     return KINDS[kind](result, **options)

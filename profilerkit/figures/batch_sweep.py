@@ -37,15 +37,15 @@ def batch_sweep(result: Report | Comparison) -> Any:
     times = [float(row["execution_time"]) for rows in sweeps for row in rows]
     rate, rate_unit = unit_for(max(rates), "samples/s", Scale.SI)
     second, time_unit = unit_for(max(times), "s", Scale.TIME)
-    for place, (report, rows) in enumerate(zip(reports, sweeps, strict=True)):
-        colour = COLOURS[place % len(COLOURS)]
+    for index, (report, rows) in enumerate(zip(reports, sweeps, strict=True)):
+        colour = COLOURS[index % len(COLOURS)]
         sizes = [row["batch_size"] for row in rows]
         name = plain(report.name, 28)
         upper.plot(sizes, [row["throughput"] / rate for row in rows], "o-", color=colour, label=name)
-        taken = [row["execution_time"] for row in rows]
-        medians = [float(value) / second for value in taken]
-        lower.errorbar(sizes, medians, yerr=_bars(taken, second), fmt="o-", color=colour, capsize=3, label=name)
-        _mark_knee(upper, lower, rows, place, colour)
+        measured = [row["execution_time"] for row in rows]
+        medians = [float(value) / second for value in measured]
+        lower.errorbar(sizes, medians, yerr=_bars(measured, second), fmt="o-", color=colour, capsize=3, label=name)
+        _mark_knee(upper, lower, rows, index, colour)
     upper.set_ylabel(titled("Throughput", rate_unit))
     lower.set_ylabel(titled("Execution time", time_unit))
     _label_sizes(lower, sorted({row["batch_size"] for rows in sweeps for row in rows}))
@@ -56,8 +56,8 @@ def batch_sweep(result: Report | Comparison) -> Any:
     if len(reports) > 1:
         legend_above(upper)
     no_knee = [report.name for report, rows in zip(reports, sweeps, strict=True) if not any(_knees(rows))]
-    said = "more samples at once may bring more throughput still" if no_knee else ""
-    notes = [f"No knee within these sizes for {', '.join(no_knee)}: {said}." if no_knee else ""]
+    advice = "more samples at once may bring more throughput still" if no_knee else ""
+    notes = [f"No knee within these sizes for {', '.join(no_knee)}: {advice}." if no_knee else ""]
     return finished(figure, reports, "batch sizes", notes)
 
 
@@ -74,11 +74,11 @@ def _sweep(report: Report) -> _Rows:
     return rows
 
 
-def _bars(taken: Sequence[Any], factor: float) -> list[list[float]]:
+def _bars(measured: Sequence[Any], factor: float) -> list[list[float]]:
     """Return how far the intervals reach below and above the medians; nothing for times without samples."""
-    intervals = [getattr(value, "interval", (float(value), float(value))) for value in taken]
-    below = [(float(value) - low) / factor for value, (low, _) in zip(taken, intervals, strict=True)]
-    above = [(high - float(value)) / factor for value, (_, high) in zip(taken, intervals, strict=True)]
+    intervals = [getattr(value, "interval", (float(value), float(value))) for value in measured]
+    below = [(float(value) - low) / factor for value, (low, _) in zip(measured, intervals, strict=True)]
+    above = [(high - float(value)) / factor for value, (_, high) in zip(measured, intervals, strict=True)]
     return [below, above]
 
 
@@ -92,8 +92,8 @@ def _mark_knee(upper: Any, lower: Any, rows: _Rows, above: int, colour: str) -> 
         for axis in (upper, lower):
             axis.axvline(size, color=colour, linewidth=1, linestyle=":")
         # The curve passes well above: at the knee there is nine tenths of the highest throughput.
-        place = {"xytext": (5, 6 + 13 * above), "textcoords": "offset points", "fontsize": "small"}
-        upper.annotate(f"knee: {size}", (size, 0), xycoords=upper.get_xaxis_transform(), color=colour, **place)
+        options = {"xytext": (5, 6 + 13 * above), "textcoords": "offset points", "fontsize": "small"}
+        upper.annotate(f"knee: {size}", (size, 0), xycoords=upper.get_xaxis_transform(), color=colour, **options)
 
 
 def _label_sizes(axis: Any, sizes: Sequence[int]) -> None:

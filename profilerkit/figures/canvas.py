@@ -61,9 +61,9 @@ def finished(figure: Any, reports: Sequence[Report], what: str, notes: Iterable[
     name = f"{plain(reports[0].name, max(room - len(what), 16))}: " if len(reports) == 1 else ""
     title = f"{name}{plain(what, room)}"
     figure.suptitle(title if name else f"{title[:1].upper()}{title[1:]}", x=0.01, ha="left", fontsize="large")
-    said = "\n".join(plain(note, 160) for note in notes if note)
-    if said:
-        figure.supxlabel(said, x=0.01, ha="left", fontsize="x-small")
+    caption = "\n".join(plain(note, 160) for note in notes if note)
+    if caption:
+        figure.supxlabel(caption, x=0.01, ha="left", fontsize="x-small")
     for text in figure.findobj(Text):
         text.set_usetex(False)
     return figure
@@ -71,8 +71,8 @@ def finished(figure: Any, reports: Sequence[Report], what: str, notes: Iterable[
 
 def legend_above(axis: Any) -> None:
     """Put the legend where it hides nothing, in one line."""
-    place = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2}
-    axis.legend(ncols=8, fontsize="small", frameon=False, **place)
+    position = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2}
+    axis.legend(ncols=8, fontsize="small", frameon=False, **position)
 
 
 def plain(text: str, longest: int = 44) -> str:
@@ -112,8 +112,7 @@ def one_report(result: Report | Comparison, kind: str) -> Report:
 
 def reports_of(result: Report | Comparison) -> tuple[Report, ...]:
     """Return the reports that are drawn side by side."""
-    result = require_result(result)
-    return result.reports if isinstance(result, Comparison) else (result,)
+    return require_result(result).reports
 
 
 def unit_for(largest: float, unit: str, scale: Scale) -> tuple[float, str]:

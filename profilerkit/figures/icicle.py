@@ -80,16 +80,16 @@ def _boxes(
     root: Mapping[str, Any], inside: Mapping[str, Sequence[Mapping[str, Any]]], by: str, deepest: int
 ) -> Iterator[Box]:
     """Yield the boxes, outer before inner; without recursion, for models of any depth."""
-    waiting = [Box(root, 0, 0.0, 1.0)]
-    while waiting:
-        box = waiting.pop()
+    pending = [Box(root, 0, 0.0, 1.0)]
+    while pending:
+        box = pending.pop()
         yield box
         children = inside.get(box.row["path"], ()) if box.row is not None and box.level < deepest else ()
         if children and box.row is not None:
             values = [max(child[by] or 0.0, 0.0) for child in children]
             unit = (box.end - box.start) / max(box.row[by], sum(values))
             placed = _placed(children, [value * unit for value in values], box.start, box.level + 1)
-            waiting += reversed(list(placed))
+            pending += reversed(list(placed))
 
 
 def _placed(children: Sequence[Mapping[str, Any]], heights: Sequence[float], start: float, level: int) -> Iterator[Box]:
@@ -163,13 +163,13 @@ def _text(box: Box, by: str, whole: float, room: int) -> str:
         return plain(counted(box.layers, "layer"), room) if box.layers > 1 else ""
     name, kind = box.row["path"].rpartition(".")[2], box.row["type"]
     share = f"  {100 * box.row[by] / whole:.3g} %" if box.level else ""
-    told = [f"{name}: {kind}{share}", f"{name}{share}"] if name else [kind]
-    return plain(next((text for text in told if len(text) <= room), name or kind), room)
+    details = [f"{name}: {kind}{share}", f"{name}{share}"] if name else [kind]
+    return plain(next((text for text in details if len(text) <= room), name or kind), room)
 
 
 def _ink(colour: str) -> str:
     """Return black or white, whichever is easier to read on a colour (relative luminance of WCAG 2)."""
-    red, green, blue = (int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5))
+    red, green, blue = (int(colour[index : index + 2], 16) / 255 for index in (1, 3, 5))
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in (red, green, blue)]
     luminance = sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
     return "black" if luminance > 0.179 else "white"

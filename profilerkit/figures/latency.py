@@ -42,15 +42,15 @@ def latency(
     factor, unit = unit_for(max(abs(value.median) for value in values), records[0].base_unit, records[0].scale)
     figure = new_figure(9, 1.3 + (1.2 if len(set(ranges)) == 1 else 1.4) * len(reports))
     axes = figure.subplots(len(reports), 1, squeeze=False)[:, 0]
-    for place, (axis, report, record, (start, end)) in enumerate(zip(axes, reports, records, ranges, strict=True)):
-        _strip(axis, record.value, factor, percentiles, COLOURS[place % len(COLOURS)])
-        axis.set_title(_said(record, record.value, percentiles, end), fontsize="small", loc="left")
+    for index, (axis, report, record, (start, end)) in enumerate(zip(axes, reports, records, ranges, strict=True)):
+        _strip(axis, record.value, factor, percentiles, COLOURS[index % len(COLOURS)])
+        axis.set_title(_summary(record, record.value, percentiles, end), fontsize="small", loc="left")
         margin = (end - start or abs(end) or 1.0) * 0.03
         axis.set_xlim((start - margin) / factor, (end + margin) / factor)
         axis.set_ylim(1.08, -0.08)
         axis.set_yticks([0.5], [plain(report.name, 28)])
         axis.tick_params(axis="y", length=0)
-        axis.tick_params(axis="x", labelbottom=len(set(ranges)) > 1 or place == len(reports) - 1)
+        axis.tick_params(axis="x", labelbottom=len(set(ranges)) > 1 or index == len(reports) - 1)
         axis.spines[["top", "right", "left"]].set_visible(False)
     axes[-1].set_xlabel(titled(plain(records[0].friendly_name), unit))
     named = ", ".join(f"p{percent:g}" for percent in percentiles)
@@ -100,7 +100,7 @@ def _strip(axis: Any, value: Measurement, factor: float, percentiles: Sequence[f
         axis.axvline(value.percentile(percent) / factor, color="black", linewidth=0.7)
 
 
-def _said(record: StatusRecord, value: Measurement, percentiles: Sequence[float], end: float) -> str:
+def _summary(record: StatusRecord, value: Measurement, percentiles: Sequence[float], end: float) -> str:
     def shown(number: float) -> str:
         return str(scale_value(number, record.base_unit, record.scale))
 

@@ -100,8 +100,8 @@ def _drawn(report: Report, every: LayerTable, panels: list[_Bars], top: int, typ
     axes[0].set_ylim(len(shown) - 0.4, -0.6)
     what, kind = _words(panels[0]), "types of layers" if types else "layers"
     whole = sum(row[_TOTAL] for row in every)
-    held = sum(row[_TOTAL] for row in shown) / whole if whole else 1.0
-    note = f"{len(shown)} of {len(every)} {kind}, with {Column.of('_share').show(held)} of the {what} of all of these."
+    share = sum(row[_TOTAL] for row in shown) / whole if whole else 1.0
+    note = f"{len(shown)} of {len(every)} {kind}, with {Column.of('_share').show(share)} of the {what} of all of these."
     return finished(figure, [report], f"{kind} by {what}", [note])
 
 
@@ -110,10 +110,10 @@ def _draw_panel(axis: Any, shown: LayerTable, panel: _Bars) -> None:
     column = Column.of(panel[0])
     factor, unit = unit_for(max((total or 0.0 for total in totals), default=0.0), column.unit, column.scale)
     left = [0.0] * len(shown)
-    for place, name in enumerate(panel):
+    for index, name in enumerate(panel):
         widths = [(row[name] or 0.0) / factor for row in shown]
         word = Column.of(name).title.partition(" ")[0] if len(panel) > 1 else None
-        bars = axis.barh(range(len(shown)), widths, left=left, color=COLOURS[place], height=0.72, label=word)
+        bars = axis.barh(range(len(shown)), widths, left=left, color=COLOURS[index], height=0.72, label=word)
         left = [start + width for start, width in zip(left, widths, strict=True)]
     axis.bar_label(bars, [column.show(total) or "-" for total in totals], padding=3, fontsize="x-small")
     title = _words(panel)

@@ -66,12 +66,12 @@ def memory_timeline(report: Report, include_weights: bool = True) -> Any:
 
 
 def _mark_peak(axis: Any, report: Report, memory: MemoryTimeline, peak: int, factor: float) -> None:
-    place = memory.peak_index
+    index = memory.peak_index
     what = "the inputs"
-    if place is not None and report.operators is not None and place < len(report.operators):
-        row = report.operators[place]
+    if index is not None and report.operators is not None and index < len(report.operators):
+        row = report.operators[index]
         what = f"{row['operator']} in {label_of({'path': row['layer']})}"
-    at = 0.5 if place is None else place + 1.5
+    at = 0.5 if index is None else index + 1.5
     middle = len(memory.live_bytes) / 2
     axis.plot([at], [peak / factor], "v", color="black", markersize=6, clip_on=False)
     axis.annotate(

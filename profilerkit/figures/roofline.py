@@ -127,8 +127,10 @@ def _draw_ceilings(axis: Any, points: Sequence[Point], ceilings: Ceilings) -> No
     end = max(ridge, *(point.intensity for point in points)) * 3
     axis.plot([start, ridge, end], [start * ceilings.bytes_per_second, peak, peak], color="black", linewidth=1.2)
     bandwidth = scale_value(ceilings.bytes_per_second, "B/s", Scale.SI)
-    said = f"{scale_value(peak, 'FLOP/s', Scale.SI)} and {bandwidth},\nmeeting at {format_number(ridge)} FLOPs per byte"
-    axis.plot([], [], color="black", linewidth=1.2, label=said)
+    label = (
+        f"{scale_value(peak, 'FLOP/s', Scale.SI)} and {bandwidth},\nmeeting at {format_number(ridge)} FLOPs per byte"
+    )
+    axis.plot([], [], color="black", linewidth=1.2, label=label)
     axis.set_xlim(start, end)
 
 
@@ -145,12 +147,12 @@ def _draw_types(axis: Any, points: Sequence[Point]) -> None:
     ranked = [kind for kind, _ in spent.most_common()]
     groups = [*zip(([kind] for kind in ranked), COLOURS, strict=False), (ranked[len(COLOURS) :], GREY)]
     for kinds, colour in groups:
-        chosen = [point for point in points if point.type in kinds]
-        if chosen:
+        group = [point for point in points if point.type in kinds]
+        if group:
             axis.scatter(
-                [point.intensity for point in chosen],
-                [point.speed for point in chosen],
-                s=[20 + 500 * point.seconds / whole for point in chosen],
+                [point.intensity for point in group],
+                [point.speed for point in group],
+                s=[20 + 500 * point.seconds / whole for point in group],
                 color=colour,
                 alpha=0.7,
                 linewidths=0,
@@ -163,12 +165,14 @@ def _name_slowest(axis: Any, points: Sequence[Point], top: int) -> None:
 
     outline = withStroke(linewidth=2.5, foreground="white")
     whole = sum(point.seconds for point in points)
-    for place, point in enumerate(points[:top], 1):
-        named = f"{place}  {plain(label_of({'path': point.path}), 28)}: {100 * point.seconds / whole:.3g} % of the time"
+    for number, point in enumerate(points[:top], 1):
+        named = (
+            f"{number}  {plain(label_of({'path': point.path}), 28)}: {100 * point.seconds / whole:.3g} % of the time"
+        )
         axis.annotate(
-            str(place),
+            str(number),
             (point.intensity, point.speed),
-            xytext=_AROUND[place % len(_AROUND)],
+            xytext=_AROUND[number % len(_AROUND)],
             textcoords="offset points",
             fontsize="small",
             fontweight="bold",

@@ -1,4 +1,4 @@
-"""`isolated`: what `profilerkit.profile` does, in a process of its own; and several models so, side by side."""
+"""`isolated` profiles a model in a separate process; `isolated_comparison` does so for several models."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ..arguments.checking import checked, checked_all
 from ..backend import Backend, DeviceLike
 from ..errors import ArgumentError
 from ..piping.function import ProfilerFunction
-from ..plugging import offers as plugins
-from ..results.comparison import Comparison, told_apart
+from ..plugging import offers
+from ..results.comparison import Comparison, side_by_side
 from ..results.report import Report
 from .conducting import conduct
 from .job import Job, names_of
@@ -45,10 +45,10 @@ def isolated(
     trust: bool = False,
     **kwargs: Any,
 ) -> Report:
-    """Profile a model in a process of its own, and return its `Report`, however that process ends.
+    """Profile a model in a separate process, and return its `Report`, however that process ends.
 
-    A model that hangs, crashes, leaves the process or takes more than it may makes a report with what had been counted
-    before, and the reason on all that is missing. What `profile` raises for wrong arguments is raised here too.
+    If the model hangs, crashes, exits or exceeds a limit, the report has the values that were computed before, and the
+    reason for each missing one. Wrong arguments raise the same errors as in `profile`.
 
     Args:
         model: Where the model is, as text for the command line (``"net.py:build"``); a class or a function that builds
@@ -56,8 +56,8 @@ def isolated(
             pickled unless it is forked.
         inputs: Example inputs, as in `profile`.
         timeout: The most seconds that the process may take, from its start on.
-        memory: The most memory that the model's processes together may hold: bytes, or a text such as "4 GiB". That of
-            a GPU is not limited.
+        memory: The most memory of all the model's processes together: bytes, or a text such as "4 GiB". GPU memory is
+            not limited.
         max_threads: The most threads of all its processes together; some thousand unless given.
         start_method: "spawn" (a fresh interpreter), "forkserver" (a copy of an interpreter that has imported what
             ``preload`` names, and is kept for the next) or "fork" (a copy of this process; nothing is pickled).
@@ -75,7 +75,7 @@ def isolated(
         trust: Load a file that may run code when it is loaded, as ``--trust`` does.
         **kwargs: Arguments for the functions, by name.
 
-    Raises `InputError` for limits that are none, and for what cannot be sent to the process or must not be forked.
+    Raises `InputError` for an invalid limit, a model that cannot be pickled, and a process that must not be forked.
     """
     job = Job(
         model,
@@ -91,7 +91,7 @@ def isolated(
     )
     limits = Limits.read(timeout, memory, max_threads)
     report = run_jobs([job], limits, start_method, checked("preload", preload))[0]
-    plugins.announce(report)
+    offers.announce(report)
     return report
 
 
@@ -116,51 +116,50 @@ def isolated_comparison(
     trust: bool = False,
     **kwargs: Any,
 ) -> Comparison:
-    """Profile models side by side, each in a process of its own; the first is the reference.
+    """Profile models side by side, each in a separate process; the first is the reference.
 
-    Their times are sampled in turn, as `profilerkit.compare` does it: while one runs, the others are stopped. Each
-    process has the limits for itself; while it waits for its turn its time stands. See `isolated` for the arguments.
+    Their times are sampled in turn, as `profilerkit.compare` does it: while one runs, the others are stopped. The
+    limits hold for each process; the time that a process waits for its turn does not count. For the arguments see
+    `isolated`.
     """
     if len(models) < 2:
         raise TypeError("isolated_comparison() needs a reference and at least one other model")
     names = checked("names", names)
     if names is not None and len(names) != len(models):
         raise ArgumentError(f"names has {len(names)} entries for {len(models)} models; give one for each")
-    own = {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits}
+    data = {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits}
     arguments = checked_all({**kwargs, **arguments_given(batch_size=batch_size, device=device)})
     further = tuple(functions_of(functions))
-    asked = (names_of("metrics", metrics), names_of("leave_out", leave_out) or (), None, checked("backend", backend))
+    selection = (
+        names_of("metrics", metrics),
+        names_of("leave_out", leave_out) or (),
+        None,
+        checked("backend", backend),
+    )
     flags = {"strict": checked("strict", strict), "trust": checked("trust", trust)}
-    jobs = [Job(model, own, further, *asked, arguments=arguments, **flags) for model in models]
+    jobs = [Job(model, data, further, *selection, arguments=arguments, **flags) for model in models]
     reports = run_jobs(jobs, Limits.read(timeout, memory, max_threads), start_method, checked("preload", preload))
-    comparison = compared(reports, names)
-    plugins.announce(comparison)
+    comparison = side_by_side(reports, names)
+    offers.announce(comparison)
     return comparison
-
-
-def compared(reports: Sequence[Report], names: Sequence[str] | None = None) -> Comparison:
-    """Return reports side by side, told apart where they have one name."""
-    shown = told_apart([report.name for report in reports] if names is None else names)
-    first, *rest = (replace(report, name=name) for report, name in zip(reports, shown, strict=True))
-    return Comparison(first, tuple(rest))
 
 
 def run_jobs(
     jobs: Sequence[Job], limits: Limits, start_method: str = "spawn", preload: Sequence[str] = ()
 ) -> list[Report]:
-    """Do jobs, each in a process of its own, and return their reports; of several the times are sampled in turn.
+    """Do each job in a separate process and return their reports; the times of several jobs are sampled in turn.
 
     All processes have ended, and all that they started, when this returns or raises.
     """
     require_possible(start_method, limits, tuple(preload))
     in_turn = len(jobs) > 1
-    alone = plugins.without_others()
+    alone = offers.without_others()
     runs: list[IsolatedRun] = []
     try:
         for job in jobs:
-            told = replace(job, in_turn=in_turn, own_plugins_alone=alone)
-            runs.append(IsolatedRun(told, limits, start_method, preload))
-            pump(runs, lambda: runs[-1].over or runs[-1].heard.waiting)
+            prepared = replace(job, in_turn=in_turn, own_plugins_alone=alone)
+            runs.append(IsolatedRun(prepared, limits, start_method, preload))
+            pump(runs, lambda: runs[-1].over or runs[-1].progress.waiting)
             runs[-1].let(run=False)
         conduct(runs)
         return [run.result() for run in runs]

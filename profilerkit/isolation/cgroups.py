@@ -1,4 +1,4 @@
-"""A control group (cgroup v2) of its own for a process, where the system lets this user make one.
+"""A control group (cgroup v2) for one process, if the system lets this user create one.
 
 The group holds memory and the number of threads to a limit whatever the processes in it do, and all of them are ended
 in one go. It is made below the nearest group around this process that hands on the memory controller and may be
@@ -25,7 +25,7 @@ def delegated() -> Path | None:
         groups = Path("/proc/self/cgroup").read_text(encoding="utf-8")
     except (OSError, ValueError):
         return None
-    return _found(_mounted(mounts), _own(groups))
+    return _nearest_usable(_mounted(mounts), _group_of_process(groups))
 
 
 def _mounted(mounts: str) -> Path | None:
@@ -38,15 +38,15 @@ def _mounted(mounts: str) -> Path | None:
     return None
 
 
-def _own(groups: str) -> str | None:
+def _group_of_process(groups: str) -> str | None:
     """Return the v2 group of this process, from the text of /proc/self/cgroup."""
     return next((line.removeprefix("0::") for line in groups.splitlines() if line.startswith("0::")), None)
 
 
-def _found(root: Path | None, own: str | None) -> Path | None:
-    if root is None or own is None or ".." in own:
+def _nearest_usable(root: Path | None, group: str | None) -> Path | None:
+    if root is None or group is None or ".." in group:
         return None
-    folder = root / own.strip("/")
+    folder = root / group.strip("/")
     for candidate in (folder, *folder.parents):
         if not candidate.is_relative_to(root):
             break
@@ -71,8 +71,8 @@ class ControlGroup:
         self.folder = folder
 
     @classmethod
-    def made(cls, parent: Path | None, name: str, limits: Limits) -> ControlGroup | None:
-        """Return a new group with the limits, or None where the system does not let us after all."""
+    def create(cls, parent: Path | None, name: str, limits: Limits) -> ControlGroup | None:
+        """Return a new group with the limits, or None if the system refuses it."""
         if parent is None:
             return None
         group = cls(parent / name)

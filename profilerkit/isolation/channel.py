@@ -1,4 +1,4 @@
-"""What a child and its parent say to each other: messages in frames over a socket, which stray output cannot forge.
+"""Messages between a child and its parent: frames over a socket, which stray output cannot forge.
 
 A frame is ``pk`` and a version, the kind of message, the length and a checksum of what follows. A model that prints
 into the descriptor, closes it or floods it makes a `ChannelError` here, and no wrong number. Nothing is unpickled.
@@ -29,7 +29,7 @@ _PIECE = 2**18
 
 
 class ChannelError(ProfilerKitError):
-    """What came over the channel is no message of profilerkit, or too much."""
+    """The data on the channel is not a message of profilerkit, or there is too much of it."""
 
 
 def frame(kind: bytes, content: bytes) -> bytes:
@@ -92,7 +92,7 @@ class Channel:
         self._waiting: list[tuple[bytes, bytes]] = []
         self._owner = os.getpid()
 
-    def say(self, **message: Any) -> None:
+    def send(self, **message: Any) -> None:
         """Send a small message."""
         self._send(MESSAGE, json.dumps(message).encode())
 
@@ -105,8 +105,8 @@ class Channel:
             os._exit(0)
         self.socket.sendall(frame(kind, content))
 
-    def hear(self) -> dict[str, Any]:
-        """Wait for a small message and return it; raises `ChannelError` where there comes none any more."""
+    def receive(self) -> dict[str, Any]:
+        """Wait for a small message and return it; raises `ChannelError` if the other end is closed."""
         while not self._waiting:
             piece = self.socket.recv(_PIECE)
             if not piece:

@@ -1,4 +1,4 @@
-"""What runs in the process of its own: it loads the model and profiles it, and says each result as soon as it is there.
+"""The code of the separate process: it loads the model, profiles it, and sends each result as soon as it is computed.
 
 What needs no run of the model comes first: a model that hangs or crashes later has been counted by then.
 """
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 __all__ = ["NOT_REACHED", "run_job", "serve"]
 
-#: What is said of a metric whose turn has not come yet, until the caller knows why it never came.
+#: The reason of a metric that is not computed yet, until the caller knows why it never was.
 NOT_REACHED = "not reached"
-#: Arguments that say how a model is run: a function that takes one of them runs it.
+#: Arguments that determine how a model is run: a function that takes one of them runs it.
 _RUN_OPTIONS = frozenset({"device", "num_iters", "mode"})
 #: More warnings than these are not handed over.
 _MOST_WARNINGS = 100
@@ -47,7 +47,7 @@ def run_job(end: socket.socket, job: Job | int) -> None:
         with suppress(AttributeError, ValueError, OSError):
             faulthandler.register(signal.SIGUSR2, file=2, all_threads=False)
         channel = Channel(_out_of_the_way(end))
-        channel.say(stage="reading what to profile")
+        channel.send(stage="reading what to profile")
         serve(channel, read_job(job) if isinstance(job, int) else job)
         code = 0
     except SystemExit as error:
@@ -64,7 +64,7 @@ def run_job(end: socket.socket, job: Job | int) -> None:
 
 
 def _out_of_the_way(end: socket.socket) -> socket.socket:
-    """Return a socket under a number that programs which close everything in reach seldom reach."""
+    """Return the socket under a high number, which programs that close all low descriptors do not close."""
     import fcntl
 
     for least in (900, 200):
@@ -76,10 +76,10 @@ def _out_of_the_way(end: socket.socket) -> socket.socket:
 
 
 def serve(channel: Channel, job: Job) -> None:
-    """Do a job and say everything over the channel; errors that a caller of `profile` would meet are said too."""
+    """Do a job and send everything over the channel, errors that `profile` would raise included."""
     try:
         with ExitStack() as stack:
-            stack.enter_context(_warnings_said(channel))
+            stack.enter_context(_warnings_sent(channel))
             if job.own_plugins_alone:
                 from ..plugging.offers import own_alone
 
@@ -90,32 +90,32 @@ def serve(channel: Channel, job: Job) -> None:
     except Exception as error:
         if not isinstance(error, ProfilerKitError):
             traceback.print_exc()
-        channel.say(error=said_error(error))
-    channel.say(done=True)
+        channel.send(error=error_message(error))
+    channel.send(done=True)
 
 
-def said_error(error: Exception) -> dict[str, Any]:
-    """Return an error as it is said: its type, its text, and what else its type is made of."""
-    said: dict[str, Any] = {"type": type(error).__name__, "text": str(error)[:20_000]}
+def error_message(error: Exception) -> dict[str, Any]:
+    """Return an error as a message: its type, its text, and the other arguments of its type."""
+    message: dict[str, Any] = {"type": type(error).__name__, "text": str(error)[:20_000]}
     if isinstance(error, UnknownStatusError):
-        said |= {"name": error.name, "known": list(error.known), "owner": error.owner}
-    return said
+        message |= {"name": error.name, "known": list(error.known), "owner": error.owner}
+    return message
 
 
 @contextmanager
-def _warnings_said(channel: Channel) -> Iterator[None]:
-    """Hand profilerkit's own warnings to the caller; all others are printed, as ever."""
+def _warnings_sent(channel: Channel) -> Iterator[None]:
+    """Send profilerkit's own warnings to the caller; print all others as usual."""
     with warnings.catch_warnings():
         others = warnings.showwarning
         counted = 0
 
-        def show(message: Warning | str, category: type[Warning], *place: Any, **kwargs: Any) -> None:
+        def show(message: Warning | str, category: type[Warning], *location: Any, **kwargs: Any) -> None:
             nonlocal counted
             if issubclass(category, ProfilerKitWarning) and counted < _MOST_WARNINGS:
                 counted += 1
-                channel.say(warning={"type": category.__name__, "text": str(message)[:5_000]})
+                channel.send(warning={"type": category.__name__, "text": str(message)[:5_000]})
             else:
-                others(message, category, *place, **kwargs)
+                others(message, category, *location, **kwargs)
 
         warnings.showwarning = show
         warnings.simplefilter("always", ProfilerKitWarning)
@@ -126,10 +126,10 @@ def _profile(channel: Channel, job: Job) -> None:
     from ..api import parameters_of, profile, profiler_of
     from ..piping.registry import read_arguments
 
-    channel.say(stage="loading the model")
+    channel.send(stage="loading the model")
     loaded = job.loaded()
-    channel.say(stage="making its profiler")
-    made_with = {"inputs": loaded.inputs, "input_shape": loaded.input_shape, "data_splits": job.own.get("data_splits")}
+    channel.send(stage="making its profiler")
+    made_with = {"inputs": loaded.inputs, "input_shape": loaded.input_shape, "data_splits": job.data.get("data_splits")}
     profiler = profiler_of(
         loaded.model,
         functions=job.functions,
@@ -138,11 +138,11 @@ def _profile(channel: Channel, job: Job) -> None:
         backend=job.backend,
         **made_with,
     )
-    own = parameters_of(profile)
-    job = replace(job, arguments=read_arguments(job.arguments, [profiler._registry], own, strict=job.strict))
-    asked = job.metrics
-    names = profiler._registry.requested(asked, job.arguments)
-    work = Work(channel, profiler, names, None if asked is None else names, job)
+    reserved = parameters_of(profile)
+    job = replace(job, arguments=read_arguments(job.arguments, [profiler._registry], reserved, strict=job.strict))
+    requested = job.metrics
+    names = profiler._registry.requested(requested, job.arguments)
+    work = Work(channel, profiler, names, None if requested is None else names, job)
     work.plan()
     work.count_without_running()
     work.compute()
@@ -152,11 +152,11 @@ class Work:
     """The status keys that one profiler is to compute, those that need no run of the model first."""
 
     def __init__(
-        self, channel: Channel, profiler: Profiler, names: Sequence[str], wanted: Sequence[str] | None, job: Job
+        self, channel: Channel, profiler: Profiler, names: Sequence[str], requested: Sequence[str] | None, job: Job
     ) -> None:
         self.channel = channel
         self.profiler = profiler
-        self.wanted = wanted
+        self.requested = requested
         self.job = job
         bindings = [profiler._registry[name] for name in names]
         self.order = in_order(bindings, profiler._registry)
@@ -164,66 +164,66 @@ class Work:
             [binding.key.NAME for binding in group] for _, group in groupby(self.order, lambda each: id(each.function))
         ]
         #: What has been said already.
-        self.there: set[str] = set()
+        self.reported: set[str] = set()
 
     def plan(self) -> None:
-        """Say what is to be computed, none of which is there yet; and what of it several models measure in turn."""
-        self._say(self.profiler._report(self.wanted), self._missing())
+        """Send the names of everything to compute, and of the measurements that several models make in turn."""
+        self._say(self.profiler._report(self.requested), self._missing())
         joint = [self._joint(group) for group in self.groups]
-        self.channel.say(plan=[name for name in joint if name])
+        self.channel.send(plan=[name for name in joint if name])
 
     def _joint(self, group: Sequence[str]) -> str | None:
-        """Return what names a measurement that several models make in turn: its first key and its function."""
+        """Return the name of a measurement that several models make in turn: its first key and its function."""
         from ..piping.function import JointFunction
 
         function = self.profiler._registry[group[0]].function
         return f"{group[0]} by {type(function).__qualname__}" if isinstance(function, JointFunction) else None
 
     def count_without_running(self) -> None:
-        """Say what the layers alone tell: it is there also where the model cannot even be traced."""
+        """Send what follows from the layers alone, which is known even if the model cannot be traced."""
         from ..inputs import NoInputs
         from ..piping.status import Completeness
 
         names = [name for group in self.groups for name in group if risk(name, self.profiler._registry) == 0]
         twin = self.profiler.clone()
         without = {**self.job.arguments, "inputs": NoInputs(InputError(NOT_REACHED))}
-        self.channel.say(stage="looking at its layers")
+        self.channel.send(stage="looking at its layers")
         with suppress(Exception):
             twin.compute(names, **without)
-            report = replace(twin._report(self.wanted), arguments={}, notes=(), inputs="", data={})
-            known = (Completeness.COMPLETE, Completeness.PARTIAL)
-            found = {key: record for key, record in report.statuses.items() if record.completeness in known}
-            self.there |= found.keys()
-            self._say(replace(report, statuses=found), self._missing())
+            report = replace(twin._report(self.requested), arguments={}, notes=(), inputs="", data={})
+            usable = (Completeness.COMPLETE, Completeness.PARTIAL)
+            records = {key: record for key, record in report.statuses.items() if record.completeness in usable}
+            self.reported |= records.keys()
+            self._say(replace(report, statuses=records), self._missing())
 
     def compute(self) -> None:
-        """Compute all of it, and say each function's results when they are there."""
+        """Compute everything, and send the results of each function as soon as they are computed."""
         names = [name for group in self.groups for name in group]
         computing = self.profiler.compute_each(names, strict=self.job.strict, **self.job.arguments)
         for group in self.groups:
             self._begin(group)
             for _ in group:
                 next(computing)
-            self.there |= set(group)
-            self._say(self.profiler._report(self.wanted), self._missing())
+            self.reported |= set(group)
+            self._say(self.profiler._report(self.requested), self._missing())
         for _ in computing:
             pass
 
     def _missing(self) -> list[str]:
-        """Return what a report is to have and has not yet: metrics, and what else was asked for by name."""
+        """Return the names that the report still lacks: metrics, and other keys that were requested by name."""
         from ..piping.status import Metric
 
         registry = self.profiler._registry
-        names = [name for group in self.groups for name in group if name not in self.there]
-        return [name for name in names if self.wanted is not None or isinstance(registry[name].key, Metric)]
+        names = [name for group in self.groups for name in group if name not in self.reported]
+        return [name for name in names if self.requested is not None or isinstance(registry[name].key, Metric)]
 
     def _begin(self, group: Sequence[str]) -> None:
-        """Say what is computed next; what runs the model waits for its turn where several take turns."""
+        """Send what is computed next; where models take turns, a function that runs the model waits for its turn."""
         missing = self._missing()
-        self.channel.say(doing=[name for name in group if name in missing])
+        self.channel.send(doing=[name for name in group if name in missing])
         if self.job.in_turn and risk(group[0], self.profiler._registry) == 2:
-            self.channel.say(turn=self._joint(group))
-            while not self.channel.hear().get("go"):
+            self.channel.send(turn=self._joint(group))
+            while not self.channel.receive().get("go"):
                 pass
 
     def _say(self, report: Report, pending: Sequence[str]) -> None:
@@ -233,11 +233,11 @@ class Work:
         ordered = {name: records[name] for name in self._listed(records)}
         content = json.dumps(to_dict(replace(report, statuses=ordered)), ensure_ascii=False, allow_nan=False)
         self.channel.report(content.encode())
-        self.channel.say(pending=list(pending), doing=[])
+        self.channel.send(pending=list(pending), doing=[])
 
     def _listed(self, records: Mapping[str, StatusRecord]) -> list[str]:
-        known = [binding.key.NAME for binding in self.profiler._registry]
-        return [name for name in known if name in records]
+        registered = [binding.key.NAME for binding in self.profiler._registry]
+        return [name for name in registered if name in records]
 
     def _pending(self, names: Sequence[str]) -> dict[str, StatusRecord]:
         from ..piping.status import Completeness, Metric, Outcome
@@ -257,8 +257,8 @@ def in_order(bindings: Sequence[Binding], registry: Any) -> list[Binding]:
     from ..piping.function import JointFunction
 
     first: dict[int, int] = {}
-    for place, binding in enumerate(bindings):
-        first.setdefault(id(binding.function), place)
+    for index, binding in enumerate(bindings):
+        first.setdefault(id(binding.function), index)
 
     def order(binding: Binding) -> tuple[int, bool, int]:
         alone = not isinstance(binding.function, JointFunction)
@@ -283,5 +283,5 @@ def _risk(name: str, registry: Any, above: frozenset[str]) -> int:
     parameters = function.parameters().keys()
     if isinstance(function, JointFunction) or not _RUN_OPTIONS.isdisjoint(parameters):
         return 2
-    own = 0 if parameters.isdisjoint(PROVIDED) else 1
-    return max([own, *(_risk(needed, registry, above | {name}) for needed in parameters)])
+    direct = 0 if parameters.isdisjoint(PROVIDED) else 1
+    return max([direct, *(_risk(needed, registry, above | {name}) for needed in parameters)])

@@ -14,7 +14,7 @@ __all__ = ["conduct"]
 
 
 def conduct(runs: Sequence[IsolatedRun]) -> None:
-    """See processes through to their end, one of them at work at a time.
+    """Run processes until all have ended, one at a time.
 
     First each does what needs no run of its model. Then what all measure is measured by all in turn, and the rest by
     each alone.
@@ -34,40 +34,40 @@ class Conductor:
         self._done: dict[int, set[str]] = {id(run): set() for run in runs}
 
     def conduct(self) -> None:
-        """See all processes through to their end."""
+        """Run all processes until they have ended."""
         for run in self.runs:
             self._let_run(run)
         while group := self._next_group():
             for run in group:
                 self._grant(run)
-            while ready := [run for run in group if run.heard.ready is not None and not run.over]:
+            while ready := [run for run in group if run.progress.ready is not None and not run.over]:
                 self._measure(ready)
 
     def _next_group(self) -> list[IsolatedRun]:
-        """Return the processes whose turn is next: several where they wait to measure the same together."""
-        waiting = [run for run in self.runs if run.heard.waiting and not run.over]
+        """Return the processes whose turn is next: several if they wait to make the same measurement together."""
+        waiting = [run for run in self.runs if run.progress.waiting and not run.over]
         for run in waiting:
-            if run.heard.turn is None:
+            if run.progress.turn is None:
                 return [run]
-            wanting = [other for other in self.runs if not other.over and self._will_measure(other, run.heard.turn)]
-            if all(other.heard.waiting and other.heard.turn == run.heard.turn for other in wanting):
+            wanting = [other for other in self.runs if not other.over and self._will_measure(other, run.progress.turn)]
+            if all(other.progress.waiting and other.progress.turn == run.progress.turn for other in wanting):
                 return wanting
         return waiting[:1]
 
     def _will_measure(self, run: IsolatedRun, what: str) -> bool:
-        return run.heard.turn == what or (what in run.heard.joint and what not in self._done[id(run)])
+        return run.progress.turn == what or (what in run.progress.joint and what not in self._done[id(run)])
 
     def _grant(self, run: IsolatedRun) -> None:
-        if run.heard.turn is not None:
-            self._done[id(run)].add(run.heard.turn)
-        run.heard.waiting, run.heard.turn = False, None
-        run.say(go=True)
+        if run.progress.turn is not None:
+            self._done[id(run)].add(run.progress.turn)
+        run.progress.waiting, run.progress.turn = False, None
+        run.send(go=True)
         self._let_run(run)
 
     def _let_run(self, run: IsolatedRun) -> None:
-        """Let one process run until it waits: for its turn, or for the word to take a sample."""
+        """Let one process run until it waits for its turn, or for the request of a sample."""
         self._alone(run)
-        pump(self.runs, lambda: run.over or run.heard.waiting or run.heard.ready is not None)
+        pump(self.runs, lambda: run.over or run.progress.waiting or run.progress.ready is not None)
         run.let(run=False)
 
     def _alone(self, run: IsolatedRun) -> None:
@@ -77,31 +77,34 @@ class Conductor:
         run.let(run=True)
 
     def _measure(self, ready: Sequence[IsolatedRun]) -> None:
-        """Sample the processes in turn; where one of them fails, the others anew without it."""
+        """Sample the processes in turn; if one of them fails, sample the others again without it."""
         measured: list[Measurement] = []
         while ready and not measured:
-            plan = ready[0].heard.ready or Sampling()
+            plan = ready[0].progress.ready or Sampling()
             calls = [_Sampled(self, run) for run in ready]
             try:
                 measured = measure_interleaved(calls, plan)
             except _MovedOn:
-                ready = [run for run in ready if run.heard.ready is not None and not run.over]
+                ready = [run for run in ready if run.progress.ready is not None and not run.over]
         session = uuid.uuid4().hex
         for run, measurement in zip(ready, measured, strict=True):
-            run.heard.ready = None
-            run.say(finish=_said(measurement, session))
+            run.progress.ready = None
+            run.send(finish=_result_message(measurement, session))
             self._let_run(run)
 
     def sample(self, run: IsolatedRun) -> float:
         """Let a process take one sample and return its seconds; raises `_MovedOn` where it does not."""
         self._alone(run)
-        heard, times = run.heard, run.heard.times_ready
-        heard.sample = None
-        run.say(sample=True)
-        pump(self.runs, lambda: run.over or heard.waiting or heard.times_ready > times or heard.sample is not None)
-        if heard.sample is None:
+        progress, times = run.progress, run.progress.times_ready
+        progress.sample = None
+        run.send(sample=True)
+        pump(
+            self.runs,
+            lambda: run.over or progress.waiting or progress.times_ready > times or progress.sample is not None,
+        )
+        if progress.sample is None:
             raise _MovedOn
-        return heard.sample
+        return progress.sample
 
 
 class _Sampled(Run):
@@ -115,7 +118,7 @@ class _Sampled(Run):
         return float(self())
 
 
-def _said(measurement: Measurement, session: str) -> dict[str, object]:
+def _result_message(measurement: Measurement, session: str) -> dict[str, object]:
     return {
         "samples": list(measurement.samples),
         "warmup": list(measurement.warmup),

@@ -1,4 +1,4 @@
-"""A warm interpreter that copies itself for each model: it has imported what takes long, and runs no model itself."""
+"""A warm interpreter that copies itself for each model: it has imported the slow modules, and runs no model itself."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def main() -> NoReturn:
         load_plugins()
         require_forkable("the fork server")
     except BaseException as error:
-        channel.say(error=str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}")
+        channel.send(error=str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}")
         os._exit(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     processes.adopt_orphans()
-    channel.say(ready=True)
+    channel.send(ready=True)
     supervisors: set[int] = set()
     try:
         while True:
@@ -74,7 +74,7 @@ def _serve_one(end: socket.socket, channel: Channel, supervisors: set[int]) -> N
     _, descriptors, _, _ = socket.recv_fds(end, 1, 5)
     if len(descriptors) != 5:
         raise OSError("nobody is there any more")
-    request = channel.hear()
+    request = channel.receive()
     pid = os.fork()
     if pid == 0:
         _begin(end, request, descriptors)
@@ -84,13 +84,13 @@ def _serve_one(end: socket.socket, channel: Channel, supervisors: set[int]) -> N
 
 
 def end_strays(supervisors: set[int]) -> None:
-    """End what a supervisor left that was killed itself: it has become a child of this process."""
+    """End the processes of a supervisor that was killed: they have become children of this process."""
     supervisors -= processes.reap().keys()
 
     def strays() -> list[int]:
         processes.reap()
-        mine = [pid for pid in processes.children_of(os.getpid()) if pid not in supervisors]
-        return [each for pid in mine for each in (pid, *processes.descendants(pid))]
+        strangers = [pid for pid in processes.children_of(os.getpid()) if pid not in supervisors]
+        return [each for pid in strangers for each in (pid, *processes.descendants(pid))]
 
     processes.end_tree(strays)
 

@@ -1,4 +1,4 @@
-"""What a process of its own is to do: a model, or where it is, and how it is to be profiled. Written and read once."""
+"""The job of a separate process: a model, or where to find it, and how to profile it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Job:
     """
 
     model: Any
-    own: Mapping[str, Any] = field(default_factory=dict)
+    data: Mapping[str, Any] = field(default_factory=dict)
     functions: tuple[Any, ...] = ()
     metrics: tuple[str, ...] | None = None
     leave_out: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ class Job:
 
     @property
     def called(self) -> str:
-        """What the model is called as long as nobody has seen it."""
+        """The name of the model until it is loaded."""
         if self.name:
             return self.name
         if isinstance(self.model, (str, os.PathLike)):
@@ -53,15 +53,15 @@ class Job:
         """Return the model as a `LoadedModel`: loaded from its text, built, or as it is."""
         from ..plugging.extension import LoadedModel
 
-        found = self.model
-        if isinstance(found, (str, os.PathLike)) and self._is_spec(os.fspath(found)):
-            found = _model_at(os.fspath(found), self.trust)
-        elif is_builder(found):
-            found = found()
-        loaded = found if isinstance(found, LoadedModel) else LoadedModel(found)
-        if any(self.own.get(key) is not None for key in ("inputs", "input_shape")):
-            return replace(loaded, inputs=self.own.get("inputs"), input_shape=self.own.get("input_shape"))
-        if self.own.get("data_splits") is not None:
+        model = self.model
+        if isinstance(model, (str, os.PathLike)) and self._is_spec(os.fspath(model)):
+            model = _model_at(os.fspath(model), self.trust)
+        elif is_builder(model):
+            model = model()
+        loaded = model if isinstance(model, LoadedModel) else LoadedModel(model)
+        if any(self.data.get(key) is not None for key in ("inputs", "input_shape")):
+            return replace(loaded, inputs=self.data.get("inputs"), input_shape=self.data.get("input_shape"))
+        if self.data.get("data_splits") is not None:
             return replace(loaded, inputs=None, input_shape=None)
         return loaded
 
@@ -92,7 +92,7 @@ def _model_at(text: str, trust: bool) -> Any:
 
 
 def is_builder(model: Any) -> bool:
-    """Say whether a model is to be had by a call without arguments: of a class, a function or a partial."""
+    """Return whether the model is built by a call without arguments: of a class, a function or a partial."""
     return inspect.isclass(model) or inspect.isroutine(model) or isinstance(model, functools.partial)
 
 
@@ -134,8 +134,8 @@ def _surroundings(needs_main: bool, job: Job) -> dict[str, Any]:
     from multiprocessing.spawn import get_preparation_data
 
     data = get_preparation_data("profilerkit-isolated")
-    kept = ("sys_path", "sys_argv", "dir", "init_main_from_name", "init_main_from_path")
-    return {key: data[key] for key in kept if key in data}
+    names = ("sys_path", "sys_argv", "dir", "init_main_from_name", "init_main_from_path")
+    return {key: data[key] for key in names if key in data}
 
 
 def read_job(descriptor: int) -> Job:
@@ -172,6 +172,6 @@ def require_started() -> None:
 
 
 def names_of(argument: str, names: Any) -> tuple[str, ...] | None:
-    """Return names of status keys as a tuple, of which one alone may be given; raises `ArgumentError` for others."""
+    """Return one or several names of status keys as a tuple; raises `ArgumentError` for anything else."""
     read = status_names(argument, names)
     return None if read is None else tuple(read)

@@ -1,4 +1,4 @@
-"""What a model in a process of its own may use: seconds, bytes of memory, threads. Read once, with clear errors."""
+"""Limits of a model in a separate process: seconds, bytes of memory, threads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Limits", "parse_memory", "parse_threads", "parse_timeout", "shown_by
 
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?|\.\d+)\s*(?:([kmgt])(i?)(b?)|(b|bytes?))?\s*", re.IGNORECASE)
 _POWERS = {"k": 1, "m": 2, "g": 3, "t": 4}
-#: No process of Python does anything in less.
+#: No Python process can run in less.
 LEAST_MEMORY = 2**20
 
 
@@ -33,7 +33,7 @@ class Limits:
 
     @classmethod
     def read(cls, timeout: Any = None, memory: Any = None, max_threads: Any = None) -> Limits:
-        """Return the limits; raises `InputError` for one that is none. Without ``max_threads`` it is a usual number."""
+        """Return the limits; raises `InputError` for an invalid one. ``max_threads`` defaults to `usual_threads`."""
         return cls(
             None if timeout is None else parse_timeout(timeout),
             None if memory is None else parse_memory(memory),
@@ -74,10 +74,10 @@ def parse_memory(value: Any) -> int:
 def _bytes_of(value: Any) -> int | None:
     if isinstance(value, Integral) and not isinstance(value, bool):
         return int(value)
-    found = _SIZE.fullmatch(value) if isinstance(value, str) and len(value) < 100 else None
-    if found is None:
+    match = _SIZE.fullmatch(value) if isinstance(value, str) and len(value) < 100 else None
+    if match is None:
         return None
-    number, prefix, binary, unit, _ = found.groups()
+    number, prefix, binary, unit, _ = match.groups()
     factor = 1
     if prefix:
         factor = (1000 if unit and not binary else 1024) ** _POWERS[prefix.lower()]

@@ -1,4 +1,4 @@
-"""What a child says of its work, read with suspicion: it runs code that nobody here wrote."""
+"""The messages of a child, checked strictly, because the child runs the user's code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .channel import REPORT, ChannelError, decoded
 from .job import NoModelError
 from .turns import plan_of
 
-__all__ = ["Heard"]
+__all__ = ["Progress"]
 
 _MOST_TEXT, _MOST_NAMES = 20_000, 10_000
 #: Errors that keep their type beside those of `profilerkit.errors`.
@@ -28,8 +28,8 @@ _OTHER_ERRORS: dict[str, type[Exception]] = {
 
 
 @dataclass
-class Heard:
-    """What came of a job so far, by what its process says.
+class Progress:
+    """The progress of a job, as its process reported it.
 
     ``report`` is the last one, with a record for every metric that is to come; ``pending`` are those that are not there
     yet, ``doing`` those of them that are being computed. A process that takes turns with others says in ``joint`` what
@@ -109,34 +109,36 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 
 def _error_of(value: Any) -> Exception:
-    """Return an error that a child said: of its own type where that is one of profilerkit's, or a usual one."""
-    said = _mapping(value)
-    name, text = _text(said.get("type")), _text(said.get("text"))
+    """Return the error in a child's message: of the same type if that is known here, else a `ModelFailedError`."""
+    message = _mapping(value)
+    name, text = _text(message.get("type")), _text(message.get("text"))
     if name == "UnknownStatusError":
-        return UnknownStatusError(_text(said.get("name")), _texts(said.get("known")), owner=_text(said.get("owner")))
+        return UnknownStatusError(
+            _text(message.get("name")), _texts(message.get("known")), owner=_text(message.get("owner"))
+        )
     kind = _OTHER_ERRORS.get(name) or (getattr(errors, name, None) if name in errors.__all__ else None)
     if isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, Warning):
         return kind(text)
     return ModelFailedError(f"{name}: {text}" if text else name)
 
 
-def _warn(heard: Heard, value: Any) -> None:
-    said = _mapping(value)
-    name, text = _text(said.get("type")), _text(said.get("text"))
+def _warn(progress: Progress, value: Any) -> None:
+    message = _mapping(value)
+    name, text = _text(message.get("type")), _text(message.get("text"))
     kind = getattr(errors, name, None) if name in errors.__all__ else None
-    known = isinstance(kind, type) and issubclass(kind, ProfilerKitWarning)
-    warnings.warn(text, kind if known and kind is not None else ProfilerKitWarning, stacklevel=2)
+    is_warning = isinstance(kind, type) and issubclass(kind, ProfilerKitWarning)
+    warnings.warn(text, kind if is_warning and kind is not None else ProfilerKitWarning, stacklevel=2)
 
 
-_TAKES: dict[str, Callable[[Heard, Any], None]] = {
-    "stage": lambda heard, value: setattr(heard, "stage", _text(value)),
-    "pending": lambda heard, value: setattr(heard, "pending", _texts(value)),
-    "doing": lambda heard, value: setattr(heard, "doing", _texts(value)),
-    "plan": lambda heard, value: setattr(heard, "joint", _texts(value)),
-    "error": Heard._take_error,
-    "sample": Heard._take_sample,
-    "turn": Heard._take_turn,
-    "ready": Heard._take_ready,
+_TAKES: dict[str, Callable[[Progress, Any], None]] = {
+    "stage": lambda progress, value: setattr(progress, "stage", _text(value)),
+    "pending": lambda progress, value: setattr(progress, "pending", _texts(value)),
+    "doing": lambda progress, value: setattr(progress, "doing", _texts(value)),
+    "plan": lambda progress, value: setattr(progress, "joint", _texts(value)),
+    "error": Progress._take_error,
+    "sample": Progress._take_sample,
+    "turn": Progress._take_turn,
+    "ready": Progress._take_ready,
     "warning": _warn,
-    "done": Heard._take_done,
+    "done": Progress._take_done,
 }

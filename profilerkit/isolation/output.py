@@ -1,4 +1,4 @@
-"""What a child prints, handed on to standard error within bounds: the first bytes at once, the last at the end."""
+"""Output of a child, passed on to standard error up to a limit: the first bytes at once, the last at the end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HEAD, TAIL = 2**16, 2**16
 
 
 class BoundedOutput:
-    """Shows the first bytes of a stream as they come; of a flood it keeps the last, and says how much was dropped."""
+    """Shows the first bytes of a stream as they come; of long output it keeps the end and counts the rest."""
 
     def __init__(self, name: str, head: int = HEAD, tail: int = TAIL) -> None:
         self.name = name

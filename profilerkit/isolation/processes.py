@@ -1,4 +1,4 @@
-"""Processes as the system knows them: who started whom, what they hold, and ending all of them. Linux has all of it.
+"""Processes of the system: their parents, memory and threads, and how to end them. Everything works on Linux.
 
 Elsewhere the walk over a tree of processes finds nothing, and only the group of the first process is ended.
 """
@@ -21,11 +21,11 @@ __all__ = [
     "descendants",
     "die_with_parent",
     "end_tree",
-    "held_bytes",
-    "held_exactly",
     "marked",
     "pidfd",
+    "proportional_bytes",
     "reap",
+    "resident_bytes",
     "send_signal",
     "threads_of",
 ]
@@ -108,13 +108,13 @@ def _all_pids() -> list[int]:
 def descendants(root: int) -> list[int]:
     """Return the processes below one, the nearest first."""
     children = _listed_children if _lists_children() else _children_by_scan()  # one scan for all of them
-    found: list[int] = []
-    waiting = [root]
-    while waiting:
-        below = [pid for parent in waiting for pid in children(parent)]
-        found += below
-        waiting = below
-    return found
+    pids: list[int] = []
+    parents = [root]
+    while parents:
+        below = [pid for parent in parents for pid in children(parent)]
+        pids += below
+        parents = below
+    return pids
 
 
 def children_of(pid: int) -> list[int]:
@@ -136,7 +136,7 @@ def _listed_children(pid: int) -> list[int]:
 
 
 def _children_by_scan() -> Callable[[int], list[int]]:
-    """Return what finds children where the system lists none: everybody is asked for the parent, once."""
+    """Return a function that finds children on systems that do not list them: it reads every process's parent, once."""
     below: dict[int, list[int]] = {}
     for pid in _all_pids():
         fields = _stat(pid)
@@ -151,31 +151,31 @@ def threads_of(pid: int) -> int:
     return int(fields[17]) if len(fields) > 17 else 0
 
 
-def held_bytes(pid: int) -> int:
+def resident_bytes(pid: int) -> int:
     """Return the resident bytes of a process that no file holds; pages that forked processes share count in each."""
     fields = dict(line.split(b":", 1) for line in _read(pid, "status").splitlines() if b":" in line)
     return sum(int(fields[name].split()[0]) for name in (b"RssAnon", b"RssShmem") if name in fields) * 1024
 
 
-def held_exactly(pid: int) -> int:
-    """Return the same with shared pages divided by those who share them; it takes the system longer to say."""
+def proportional_bytes(pid: int) -> int:
+    """Return the same with shared pages divided among the processes that share them; slower than `resident_bytes`."""
     fields = dict(line.split(b":", 1) for line in _read(pid, "smaps_rollup").splitlines() if b":" in line)
-    wanted = [fields[name] for name in (b"Pss_Anon", b"Pss_Shmem") if name in fields]
-    return sum(int(size.split()[0]) for size in wanted) * 1024 if wanted else held_bytes(pid)
+    sizes = [fields[name] for name in (b"Pss_Anon", b"Pss_Shmem") if name in fields]
+    return sum(int(size.split()[0]) for size in sizes) * 1024 if sizes else resident_bytes(pid)
 
 
 def marked(marker: str, session: int | None = None) -> list[int]:
     """Return the processes that inherited a marker, or that are of a session: the rest of a tree without its root."""
-    wanted = f"{MARKER}={marker}".encode()
-    own = os.getpid()
-    found = []
+    entry = f"{MARKER}={marker}".encode()
+    current = os.getpid()
+    pids = []
     for pid in _all_pids():
         fields = _stat(pid)
-        if pid == own or not fields or fields[0] in (b"Z", b"X"):
+        if pid == current or not fields or fields[0] in (b"Z", b"X"):
             continue
-        if (session is not None and int(fields[3]) == session) or wanted in _read(pid, "environ").split(b"\0"):
-            found.append(pid)
-    return found
+        if (session is not None and int(fields[3]) == session) or entry in _read(pid, "environ").split(b"\0"):
+            pids.append(pid)
+    return pids
 
 
 def end_tree(find: Callable[[], Iterable[int]], seconds: float = 5.0) -> int:

@@ -1,4 +1,4 @@
-"""Why a process ended before it was done, in a sentence; and the report of what it had counted by then."""
+"""The reason why a process ended early, in a sentence; and the report with what it had computed by then."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SIGNALS = {
 }
 #: Lines of the process's standard error that a reason quotes, and how long all of them may be.
 _LINES, _LENGTH = 3, 400
-#: So many of the metrics that were being computed are named.
+#: How many of the metrics that were being computed are named.
 _NAMED = 4
 #: What faulthandler writes above the frames of a thread, the innermost first.
 _STACK = re.compile(r"most recent call first\):\n((?:  File .*\n?)+)")
@@ -41,13 +41,13 @@ class Fate:
     """What is known of a process that ended before it was done.
 
     ``kind`` is "timeout" where the caller's clock ran out, "channel" where the results' descriptor was closed or
-    written to (``said`` says how), "lost" where even the supervisor was killed, else None.
+    written to (``detail`` says how), "lost" where even the supervisor was killed, else None.
     """
 
     ending: Ending | None
     limits: Limits
     kind: str | None = None
-    said: str = ""
+    detail: str = ""
     stage: str = ""
     doing: tuple[str, ...] = ()
     stderr: str = ""
@@ -55,10 +55,10 @@ class Fate:
 
 def reason_of(fate: Fate) -> str:
     """Return the reason with what was being done, where in the code, and the last lines of standard error."""
-    where, lines = _place(fate.stderr), _last_lines(fate.stderr)
-    place = f", in {where}" if where else ""
+    where, lines = _location(fate.stderr), _last_lines(fate.stderr)
+    location = f", in {where}" if where else ""
     quoted = f"; its standard error ends with: {lines}" if lines else ""
-    return f"{_cause(fate)} while {_work(fate)}{place}{quoted}"
+    return f"{_cause(fate)} while {_work(fate)}{location}{quoted}"
 
 
 def _work(fate: Fate) -> str:
@@ -78,7 +78,7 @@ def _cause(fate: Fate) -> str:
         seen = f", having {ending.threads:,}," if ending.threads else ""
         return f"the process was ended at its limit of {limits.max_threads:,} threads{seen}"
     if fate.kind == "channel":
-        return f"the model closed the descriptor that results go through, or wrote to it ({fate.said}),"
+        return f"the model closed the descriptor that results go through, or wrote to it ({fate.detail}),"
     if fate.kind == "lost":
         return "the process that watches over the model was killed"
     return _own_end(ending, limits, fate.stderr)
@@ -86,9 +86,11 @@ def _cause(fate: Fate) -> str:
 
 def _memory(ending: Ending, limits: Limits) -> str:
     limit = limits.memory or 0
-    over = max(ending.held - limit, 0)
+    over = max(ending.peak_bytes - limit, 0)
     seen = (
-        f", holding {shown_bytes(ending.held)} ({shown_bytes(over)} over it)," if ending.memory_by == "watching" else ""
+        f", holding {shown_bytes(ending.peak_bytes)} ({shown_bytes(over)} over it),"
+        if ending.memory_by == "watching"
+        else ""
     )
     return f"the process was ended at its memory limit of {shown_bytes(limit)}{seen}"
 
@@ -99,14 +101,14 @@ def _own_end(ending: Ending, limits: Limits, stderr: str) -> str:
         more = f" ({_SIGNALS[name]})" if name in _SIGNALS else ""
         if name == "SIGKILL":
             more = ", which was not sent from here: most often the system does that where memory runs out,"
-        said = f"the process was ended by {name}{more}"
+        sentence = f"the process was ended by {name}{more}"
     elif ending.code is not None:
-        said = f"the process left by itself with exit code {ending.code}"
+        sentence = f"the process left by itself with exit code {ending.code}"
     else:
-        said = "the process ended"
+        sentence = "the process ended"
     if limits.memory is not None and _OUT_OF_MEMORY.search(stderr[-4000:]):
-        return f"{said}, out of memory under its limit of {shown_bytes(limits.memory)},"
-    return said
+        return f"{sentence}, out of memory under its limit of {shown_bytes(limits.memory)},"
+    return sentence
 
 
 def _name_of(number: int) -> str:
@@ -116,13 +118,13 @@ def _name_of(number: int) -> str:
         return f"signal {number}"
 
 
-def _place(stderr: str) -> str:
-    """Return where in the code a process was, by what faulthandler wrote last: in the user's, where there is any."""
+def _location(stderr: str) -> str:
+    """Return where in the code a process was, by the last output of faulthandler; the user's code comes first."""
     stacks = _STACK.findall(stderr)
     frames = list(_FRAME.finditer(stacks[-1])) if stacks else []
-    own = [frame for frame in frames if not _NOT_THE_MODEL.search(frame["file"])]
-    chosen = (own or frames)[:1]
-    return "".join(f"{frame['name']} ({frame['file']}:{frame['line']})" for frame in chosen)
+    model_frames = [frame for frame in frames if not _NOT_THE_MODEL.search(frame["file"])]
+    innermost = (model_frames or frames)[:1]
+    return "".join(f"{frame['name']} ({frame['file']}:{frame['line']})" for frame in innermost)
 
 
 def _last_lines(stderr: str) -> str:

@@ -1,4 +1,4 @@
-"""One model in a process of its own, as its caller sees it: what came of it so far, and how it ended."""
+"""One model in a separate process, as seen by the caller: its progress, and how it ended."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from . import processes
 from .channel import MESSAGE, ChannelError, FrameReader, decoded, frame
 from .job import Job
 from .limits import Limits, shown_bytes
-from .messages import Heard
+from .messages import Progress
 from .output import BoundedOutput
 from .reasons import Fate, reason_of, report_before, with_reason
 from .starting import start
@@ -40,7 +40,7 @@ _NO_THREAD = re.compile(r"can't start new thread|resource temporarily unavailabl
 
 
 class Clock:
-    """Seconds that a process had for itself: it stands while the process waits for its turn."""
+    """Seconds that a process ran; the clock is stopped while the process waits for its turn."""
 
     def __init__(self) -> None:
         self._spent = 0.0
@@ -51,8 +51,8 @@ class Clock:
         if self._since is None:
             self._since = time.monotonic()
 
-    def stand(self) -> None:
-        """Let it stand."""
+    def pause(self) -> None:
+        """Stop it until the next `run`."""
         self._spent, self._since = self.seconds, None
 
     @property
@@ -67,20 +67,20 @@ class Clock:
 
 
 class IsolatedRun:
-    """A process that does one job: `pump` it until it is ``over``, then ask for its `result`.
+    """A process that does one job: `pump` it until it is ``over``, then read its `result`.
 
-    It starts when it is made. ``heard`` is what it said so far.
+    It starts when it is made. ``progress`` holds what it has reported so far.
     """
 
     def __init__(self, job: Job, limits: Limits, start_method: str = "spawn", preload: Sequence[str] = ()) -> None:
         self.job = job
         self.limits = limits
         self.start_method = start_method
-        self.heard = Heard()
+        self.progress = Progress()
         self.over = False
         self.ending: Ending | None = None
         self._kind: str | None = None
-        self._said = ""
+        self._detail = ""
         self._memory_by = ""
         self._session: int | None = None
         self._pidfd: int | None = None
@@ -121,13 +121,13 @@ class IsolatedRun:
             self._finish()
         return bool(piece)
 
-    def _take_control(self, said: dict[str, Any]) -> None:
-        if "child" in said:
-            self._session, self._memory_by = int(said["child"]), str(said["memory_by"])
+    def _take_control(self, message: dict[str, Any]) -> None:
+        if "child" in message:
+            self._session, self._memory_by = int(message["child"]), str(message["memory_by"])
             self._pidfd = processes.pidfd(self._session)
-        if "ended" in said:
-            known = {each.name for each in fields(Ending)}
-            self.ending = Ending(**{name: value for name, value in said["ended"].items() if name in known})
+        if "ended" in message:
+            names = {each.name for each in fields(Ending)}
+            self.ending = Ending(**{name: value for name, value in message["ended"].items() if name in names})
 
     def _read_channel(self) -> bool:
         piece = _received(self._started.channel)
@@ -135,7 +135,7 @@ class IsolatedRun:
             return False
         try:
             for kind, content in self._channel_reader.feed(piece):
-                self.heard.take(kind, content)
+                self.progress.take(kind, content)
         except ChannelError as error:
             self._started.channel.close()
             self._end_for("channel", str(error))
@@ -145,9 +145,9 @@ class IsolatedRun:
             self._closed_until = time.monotonic() + SECOND_SIGN
         return bool(piece)
 
-    # What is said -----------------------------------------------------------------------------------------------
+    # Sending messages -----------------------------------------------------------------------------------------------
 
-    def say(self, **message: Any) -> None:
+    def send(self, **message: Any) -> None:
         """Send the child a message; that it has ended is noticed elsewhere."""
         channel = self._started.channel
         if channel.fileno() >= 0:
@@ -156,18 +156,18 @@ class IsolatedRun:
 
     def let(self, run: bool) -> None:
         """Let the process run, or stop it: what its threads do meanwhile would show in the times of another."""
-        (self._clock.run if run else self._clock.stand)()
+        (self._clock.run if run else self._clock.pause)()
         if self._pidfd is not None and run == self._stopped and not self.over:
             processes.send_signal(self._pidfd, signal.SIGCONT if run else signal.SIGSTOP)
             self._stopped = not run
 
-    def _end_for(self, kind: str, said: str = "") -> None:
+    def _end_for(self, kind: str, detail: str = "") -> None:
         """End the process, and keep why."""
         if self._kind is None and self.ending is None:
-            self._kind, self._said = kind, said
+            self._kind, self._detail = kind, detail
         if self._patience_until is None:
             self._patience_until = time.monotonic() + PATIENCE
-            self._started.tell(end=True, dump=kind == "timeout")
+            self._started.send(end=True, dump=kind == "timeout")
 
     # Time -------------------------------------------------------------------------------------------------------
 
@@ -182,7 +182,7 @@ class IsolatedRun:
         return max(0.0, min(ends)) if ends else None
 
     def on_time(self) -> None:
-        """End a process whose time is over, and do without a supervisor that comes to no end."""
+        """End a process whose time is over; finish without its supervisor if that does not end."""
         if self.over or self.seconds_left() != 0.0:
             return
         if self._patience_until is not None:
@@ -221,24 +221,24 @@ class IsolatedRun:
     # What came of it --------------------------------------------------------------------------------------------
 
     def result(self) -> Report:
-        """Return the report; raises what the child raised on purpose, as `profilerkit.profile` would have."""
-        heard = self.heard
-        if heard.error is not None:
-            raise heard.error
-        if heard.done and not heard.pending and heard.report is not None:
-            return self._finished(heard.report)
+        """Return the report; raises the errors that `profilerkit.profile` would have raised."""
+        progress = self.progress
+        if progress.error is not None:
+            raise progress.error
+        if progress.done and not progress.pending and progress.report is not None:
+            return self._finished(progress.report)
         reason = reason_of(self._fate())
         if self.job.strict:
             raise ModelFailedError(f"{self.job.called}: {reason}")
-        report, pending = heard.report, heard.pending
+        report, pending = progress.report, progress.pending
         if report is None:
             report, pending = report_before(self.job.called, self.job.metrics)
-        return self._finished(with_reason(report, pending, heard.doing, reason))
+        return self._finished(with_reason(report, pending, progress.doing, reason))
 
     def _fate(self) -> Fate:
         stderr = self._outputs[1].tail[-_STDERR_READ:].decode("utf-8", "replace")
-        doing = tuple(self.heard.doing)
-        return Fate(self.ending, self.limits, self._kind, self._said, self.heard.stage, doing, stderr)
+        doing = tuple(self.progress.doing)
+        return Fate(self.ending, self.limits, self._kind, self._detail, self.progress.stage, doing, stderr)
 
     def _finished(self, report: Report) -> Report:
         ending = self.ending or Ending()
@@ -303,7 +303,7 @@ def _read_output(file: Any, output: BoundedOutput) -> bool:
 
 
 def pump(runs: Iterable[IsolatedRun], until: Callable[[], bool]) -> None:
-    """Read what processes say, and hold them to their time, until something is so or all of them are over."""
+    """Read the messages of processes and enforce their time limits, until a condition holds or all of them are over."""
     everyone = list(runs)
     while not until():
         with selectors.DefaultSelector() as selector:

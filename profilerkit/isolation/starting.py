@@ -18,7 +18,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
@@ -49,24 +49,22 @@ _BOOT = "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); from {0} im
 
 @dataclass
 class Started:
-    """A process that was started: what its supervisor and the model's process say, and what they print."""
+    """A process that was started: the sockets of its supervisor and of the model's process, and their output."""
 
     control: socket.socket
     channel: socket.socket
     outputs: tuple[IO[bytes], IO[bytes]]
     marker: str
     wait: Callable[[], None]
-    told: bool = False
 
-    def tell(self, **message: Any) -> None:
+    def send(self, **message: Any) -> None:
         """Send the supervisor a message; it ends everything then."""
-        self.told = True
         if self.control.fileno() >= 0:
             with suppress(OSError):
                 self.control.sendall(frame(MESSAGE, json.dumps(message).encode()))
 
     def close(self) -> None:
-        """Close what is open, which ends whatever still runs, and wait for the supervisor's end."""
+        """Close all ends, which ends whatever still runs, and wait until the supervisor has ended."""
         for end in (self.control, self.channel, *self.outputs):
             end.close()
         self.wait()
@@ -80,7 +78,7 @@ class _Ends:
     channel: socket.socket
     outputs: tuple[int, int]
     job: IO[bytes] | None = None
-    open: bool = field(default=True)
+    open: bool = True
 
     @property
     def descriptors(self) -> list[int]:
@@ -101,7 +99,7 @@ class _Ends:
 
 
 def require_possible(method: str, limits: Limits, preload: tuple[str, ...] = ()) -> None:
-    """Raise an error for a way to start that there is not, or for a limit that this system cannot hold."""
+    """Raise an error for an unknown start method, or for a limit that this system cannot enforce."""
     if checked("start_method", method) not in METHODS:
         raise ArgumentError(
             f"start_method={method!r}; there are, nearest first: {', '.join(by_likeness(method, METHODS))}"
@@ -118,7 +116,7 @@ def require_possible(method: str, limits: Limits, preload: tuple[str, ...] = ())
 
 
 def require_forkable(who: str) -> None:
-    """Raise `InputError` where a process has imported or uses what does not survive a fork."""
+    """Raise `InputError` if a process has imported or uses something that does not survive a fork."""
     for module, name in NEVER_FORKED.items():
         if module in sys.modules:
             raise InputError(
@@ -151,16 +149,16 @@ def start(method: str, job: Job, limits: Limits, preload: tuple[str, ...] = ()) 
     """Start a process for a job in one of the `METHODS`."""
     require_possible(method, limits, preload)
     marker = uuid.uuid4().hex
-    with _pairs() as (mine, theirs):
+    with _pairs() as (parent_ends, child_ends):
         if method != "fork":
-            theirs.job = written(job)
+            child_ends.job = written(job)
         begin = {"spawn": _spawn, "forkserver": _from_server, "fork": _fork}[method]
-        wait = begin(job, limits, theirs, marker, preload)
-        for end in mine[:2]:
+        wait = begin(job, limits, child_ends, marker, preload)
+        for end in parent_ends[:2]:
             end.setblocking(False)
-        for file in mine[2]:
+        for file in parent_ends[2]:
             os.set_blocking(file.fileno(), False)
-        return Started(*mine, marker, wait)
+        return Started(*parent_ends, marker, wait)
 
 
 @contextmanager
@@ -170,10 +168,10 @@ def _pairs() -> Iterator[tuple[tuple[socket.socket, socket.socket, tuple[IO[byte
     channel, their_channel = socket.socketpair()
     pipes = [os.pipe(), os.pipe()]
     files = tuple(os.fdopen(reading, "rb", buffering=0) for reading, _ in pipes)
-    theirs = _Ends(their_control, their_channel, (pipes[0][1], pipes[1][1]))
+    child_ends = _Ends(their_control, their_channel, (pipes[0][1], pipes[1][1]))
     _open_ends.update((control, channel, *files))
     try:
-        yield (control, channel, (files[0], files[1])), theirs
+        yield (control, channel, (files[0], files[1])), child_ends
     except BaseException:
         for end in (control, channel):
             end.close()
@@ -181,7 +179,7 @@ def _pairs() -> Iterator[tuple[tuple[socket.socket, socket.socket, tuple[IO[byte
             file.close()
         raise
     finally:
-        theirs.close()
+        child_ends.close()
 
 
 # A fresh interpreter ------------------------------------------------------------------------------------------------
@@ -194,14 +192,14 @@ def program(main: str, *arguments: object) -> list[str]:
     return [sys.executable, *flags, "-c", _BOOT.format(main), *map(str, arguments), path]
 
 
-def _spawn(job: Job, limits: Limits, theirs: _Ends, marker: str, preload: tuple[str, ...]) -> Callable[[], None]:
-    kept = theirs.descriptors[:3]
+def _spawn(job: Job, limits: Limits, child_ends: _Ends, marker: str, preload: tuple[str, ...]) -> Callable[[], None]:
+    descriptors = child_ends.descriptors[:3]
     process = subprocess.Popen(
-        program("profilerkit.isolation.supervisor", *kept, os.getpid(), json.dumps(asdict(limits))),
+        program("profilerkit.isolation.supervisor", *descriptors, os.getpid(), json.dumps(asdict(limits))),
         stdin=subprocess.DEVNULL,
-        stdout=theirs.outputs[0],
-        stderr=theirs.outputs[1],
-        pass_fds=kept,
+        stdout=child_ends.outputs[0],
+        stderr=child_ends.outputs[1],
+        pass_fds=descriptors,
         start_new_session=True,
         env={**os.environ, processes.MARKER: marker},
     )
@@ -219,7 +217,7 @@ def _spawn(job: Job, limits: Limits, theirs: _Ends, marker: str, preload: tuple[
 # A copy of this process ---------------------------------------------------------------------------------------------
 
 
-def _fork(job: Job, limits: Limits, theirs: _Ends, marker: str, preload: tuple[str, ...]) -> Callable[[], None]:
+def _fork(job: Job, limits: Limits, child_ends: _Ends, marker: str, preload: tuple[str, ...]) -> Callable[[], None]:
     parent = os.getpid()
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):
@@ -228,7 +226,7 @@ def _fork(job: Job, limits: Limits, theirs: _Ends, marker: str, preload: tuple[s
         warnings.simplefilter("ignore", DeprecationWarning)  # of threads, which the caller has weighed
         pid = os.fork()
     if pid == 0:
-        _become_supervisor(theirs, marker, limits, parent, job)
+        _become_supervisor(child_ends, marker, limits, parent, job)
 
     def wait() -> None:
         deadline = time.monotonic() + SECONDS_TO_END
@@ -240,15 +238,21 @@ def _fork(job: Job, limits: Limits, theirs: _Ends, marker: str, preload: tuple[s
     return wait
 
 
-def _become_supervisor(theirs: _Ends, marker: str, limits: Limits, parent: int, job: Job) -> NoReturn:
+def _become_supervisor(child_ends: _Ends, marker: str, limits: Limits, parent: int, job: Job) -> NoReturn:
     """Go on as the supervisor of a model that is in this memory already."""
     try:
         for end in list(_open_ends):
             end.close()
         os.setsid()
         os.environ[processes.MARKER] = marker
-        redirect(*theirs.outputs)
-        supervise(theirs.control, limits, parent, lambda: run_forked(theirs.channel, job), [theirs.channel.fileno()])
+        redirect(*child_ends.outputs)
+        supervise(
+            child_ends.control,
+            limits,
+            parent,
+            lambda: run_forked(child_ends.channel, job),
+            [child_ends.channel.fileno()],
+        )
     finally:
         os._exit(70)
 
@@ -274,13 +278,15 @@ def redirect(output: int, errors: int) -> None:
 # A copy of a warm interpreter ---------------------------------------------------------------------------------------
 
 
-def _from_server(job: Job, limits: Limits, theirs: _Ends, marker: str, preload: tuple[str, ...]) -> Callable[[], None]:
+def _from_server(
+    job: Job, limits: Limits, child_ends: _Ends, marker: str, preload: tuple[str, ...]
+) -> Callable[[], None]:
     request = {"limits": asdict(limits), "parent": os.getpid(), "dir": str(Path.cwd()), "environ": dict(os.environ)}
     content = json.dumps(request).encode()
     for attempt in (1, 2):
         server = _server(preload)
         try:
-            socket.send_fds(server, [b"+"], theirs.descriptors)
+            socket.send_fds(server, [b"+"], child_ends.descriptors)
             server.sendall(frame(MESSAGE, content))
             break
         except OSError:  # it was ended meanwhile
@@ -306,26 +312,26 @@ def _server(preload: tuple[str, ...]) -> socket.socket:
 
 
 def _started_server(preload: tuple[str, ...]) -> socket.socket:
-    mine, theirs = socket.socketpair()
-    _open_ends.add(mine)
-    with theirs:
+    client, served = socket.socketpair()
+    _open_ends.add(client)
+    with served:
         process = subprocess.Popen(
-            program("profilerkit.isolation.forkserver", theirs.fileno(), json.dumps(preload)),
+            program("profilerkit.isolation.forkserver", served.fileno(), json.dumps(preload)),
             stdin=subprocess.DEVNULL,
             stdout=2,
-            pass_fds=[theirs.fileno()],
+            pass_fds=[served.fileno()],
             start_new_session=True,
         )
     try:
-        said = Channel(mine).hear()
+        reply = Channel(client).receive()
     except ChannelError:
-        said = {"error": "it ended while it imported them"}
-    if "error" in said:
-        mine.close()
+        reply = {"error": "it ended while it imported them"}
+    if "error" in reply:
+        client.close()
         process.wait()
-        raise InputError(f"the fork server for preload={preload!r} could not be started: {said['error']}")
+        raise InputError(f"the fork server for preload={preload!r} could not be started: {reply['error']}")
     _server_processes.append(process)
-    return mine
+    return client
 
 
 @atexit.register

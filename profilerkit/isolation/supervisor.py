@@ -38,15 +38,15 @@ LAST_WORDS = 0.1
 class Ending:
     """How a process ended: by a signal or with an exit code, and ``why`` where the supervisor ended it.
 
-    ``why`` is "memory", "threads", "asked" (by the caller) or None. ``held`` and ``threads`` are what was seen then;
-    ``left_behind`` counts the processes that were still there when the model's own had ended, ``survivors`` those that
-    could not be ended.
+    ``why`` is "memory", "threads", "asked" (the caller ended it) or None. ``peak_bytes`` is the most memory that was
+    seen, ``threads`` the number of threads at the limit. ``left_behind`` counts the processes that still ran when the
+    model's own process had ended, ``survivors`` those that could not be ended.
     """
 
     signal: int | None = None
     code: int | None = None
     why: str | None = None
-    held: int = 0
+    peak_bytes: int = 0
     threads: int = 0
     left_behind: int = 0
     survivors: int = 0
@@ -69,7 +69,7 @@ def main() -> NoReturn:
 def supervise(
     control: socket.socket, limits: Limits, parent: int, child: Callable[[], None], for_child: list[int]
 ) -> NoReturn:
-    """Start a child with limits, wait for its end, say how that was, and end this process: it never returns.
+    """Start a child with limits, wait until it ends, report how it ended, and end this process: it never returns.
 
     ``for_child`` are descriptors that the child alone may hold.
     """
@@ -86,7 +86,7 @@ def supervise(
 
 @dataclass
 class Supervisor:
-    """Holds one child to its limits."""
+    """Enforces the limits of one child."""
 
     control: socket.socket
     limits: Limits
@@ -95,33 +95,33 @@ class Supervisor:
     child: int = 0
     _status: int | None = None
     _why: str | None = None
-    _held: int = 0
+    _peak_bytes: int = 0
     _threads: int = 0
     _base: int = 0
     _tree: list[int] = field(default_factory=list)
     _next_walk: float = 0.0
 
     def run(self, child: Callable[[], None], for_child: list[int]) -> None:
-        """Start the child, watch it, and say how it ended."""
+        """Start the child, watch it, and report how it ended."""
         processes.adopt_orphans()
         for number in (signal.SIGINT, signal.SIGCHLD):
             signal.signal(number, signal.SIG_IGN if number == signal.SIGINT else signal.SIG_DFL)
-        self.group = ControlGroup.made(delegated(), f"profilerkit-{os.getpid()}", self.limits)
+        self.group = ControlGroup.create(delegated(), f"profilerkit-{os.getpid()}", self.limits)
         self._start(child)
         for descriptor in (*for_child, 0, 1):
             with suppress(OSError):
                 os.close(descriptor)
         channel = Channel(self.control)
         with suppress(OSError):
-            channel.say(child=self.child, memory_by=self.memory_by)
+            channel.send(child=self.child, memory_by=self.memory_by)
         self._watch()
         ending = self.end()
         with suppress(OSError):
-            channel.say(ended=asdict(ending))
+            channel.send(ended=asdict(ending))
 
     @property
     def memory_by(self) -> str:
-        """What holds the memory to its limit."""
+        """How the memory limit is enforced."""
         if self.limits.memory is None:
             return ""
         return "control group" if self.group is not None else "watching"
@@ -141,7 +141,7 @@ class Supervisor:
             finally:
                 os._exit(70)
         os.close(ready)
-        self._base = processes.held_bytes(self.child) if self.memory_by == "watching" else 0
+        self._base = processes.resident_bytes(self.child) if self.memory_by == "watching" else 0
         os.close(go)
 
     def _confine(self, supervisor: int) -> None:
@@ -156,7 +156,7 @@ class Supervisor:
     # Watching ---------------------------------------------------------------------------------------------------
 
     def _watch(self) -> None:
-        """Wait until the child ends, a limit is reached, or the caller says so or ends."""
+        """Wait until the child ends, a limit is reached, or the caller ends or asks to stop."""
         watched = {self.control.fileno()}
         descriptors = [processes.pidfd(self.parent), processes.pidfd(self.child)]
         watched |= {descriptor for descriptor in descriptors if descriptor is not None}
@@ -167,18 +167,18 @@ class Supervisor:
         while self._status is None and self._why is None:
             for descriptor, _ in poll.poll(interval * 1000):
                 if descriptor == self.control.fileno():
-                    self._hear()
+                    self._receive()
                 elif descriptor == descriptors[0]:
                     self._why = "asked"  # the caller has ended
             self._look()
 
-    def _hear(self) -> None:
-        """Do what the caller says; where it has ended there is nobody left to do anything for."""
+    def _receive(self) -> None:
+        """Handle a message of the caller; if the caller has ended, stop too."""
         try:
-            said = Channel(self.control).hear()
+            message = Channel(self.control).receive()
         except (ChannelError, OSError):
-            said = {}
-        if said.get("dump"):
+            message = {}
+        if message.get("dump"):
             with suppress(OSError):
                 os.kill(self.child, signal.SIGUSR2)
             time.sleep(LAST_WORDS)
@@ -207,19 +207,19 @@ class Supervisor:
 
     def _look_at_memory(self) -> None:
         limit = self.limits.memory or 0
-        held = sum(map(processes.held_bytes, self._tree)) - self._base
-        if held > limit and len(self._tree) > 1:
-            held = sum(map(processes.held_exactly, self._tree)) - self._base
-        self._held = max(self._held, held)
-        if held > limit:
+        resident = sum(map(processes.resident_bytes, self._tree)) - self._base
+        if resident > limit and len(self._tree) > 1:
+            resident = sum(map(processes.proportional_bytes, self._tree)) - self._base
+        self._peak_bytes = max(self._peak_bytes, resident)
+        if resident > limit:
             self._why = self._why or "memory"
 
     # Ending -----------------------------------------------------------------------------------------------------
 
     def end(self) -> Ending:
         """End every process that is left, and return how the child ended."""
-        own = self._status is not None
-        left_behind = len(self._left()) if own else 0
+        has_ended = self._status is not None
+        left_behind = len(self._left()) if has_ended else 0
         survivors = processes.end_tree(self._left)
         self._status = processes.reap().get(self.child, self._status)
         if self.group is not None:
@@ -230,7 +230,7 @@ class Supervisor:
             signal=os.WTERMSIG(status) if status is not None and os.WIFSIGNALED(status) else None,
             code=os.WEXITSTATUS(status) if status is not None and ended else None,
             why=self._why,
-            held=self._held,
+            peak_bytes=self._peak_bytes,
             threads=self._threads,
             left_behind=left_behind,
             survivors=survivors,
@@ -240,7 +240,7 @@ class Supervisor:
     def _read_group(self, group: ControlGroup) -> None:
         if group.ran_out_of_memory:
             self._why = "memory"
-        self._held = max(self._held, group.peak)
+        self._peak_bytes = max(self._peak_bytes, group.peak)
         group.remove()
 
     def _left(self) -> list[int]:
@@ -248,12 +248,12 @@ class Supervisor:
         if self.group is not None:
             self.group.kill()
         self._status = processes.reap().get(self.child, self._status)
-        found = processes.descendants(os.getpid())
+        pids = processes.descendants(os.getpid())
         if not processes.LINUX and self._status is None:
             with suppress(OSError):
                 os.killpg(self.child, signal.SIGKILL)
-            found = [self.child]
-        return found
+            pids = [self.child]
+        return pids
 
 
 def limit_resources(limits: Limits, watched: bool) -> None:
@@ -267,9 +267,9 @@ def limit_resources(limits: Limits, watched: bool) -> None:
 
     def lower(kind: int, value: int) -> None:
         hard = resource.getrlimit(kind)[1]
-        wanted = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        soft = value if hard == resource.RLIM_INFINITY else min(value, hard)
         with suppress(OSError, ValueError):
-            resource.setrlimit(kind, (wanted, hard if kind == resource.RLIMIT_CORE else wanted))
+            resource.setrlimit(kind, (soft, hard if kind == resource.RLIMIT_CORE else soft))
 
     lower(resource.RLIMIT_CORE, 1)  # not 0: with 1 a program that takes dumps is not started either
     if limits.memory is not None and watched:

@@ -1,4 +1,4 @@
-"""Times of several models, each in a process of its own, sampled in turn: who takes a sample is said by the caller.
+"""Times of several models, each in a process of its own, sampled in turn: the caller requests each sample.
 
 In a child `taking_turns` takes the place of sampling: the child gets ready, then runs its model once each time it is
 told to, and times that by its own clock. The caller goes through the samples as it does through those of its own
@@ -32,18 +32,18 @@ _PLAN = {
 
 @contextmanager
 def taking_turns(channel: Channel) -> Iterator[None]:
-    """Let every measurement of this process go by the caller's word."""
+    """Make every measurement of this process wait for the caller's requests."""
 
     def conduct(run: Run, plan: Sampling) -> Measurement:
-        channel.say(ready={name: getattr(plan, name) for name in _PLAN})
+        channel.send(ready={name: getattr(plan, name) for name in _PLAN})
         with collector_paused():
             last = WARM_SECONDS
             while True:
-                said = channel.hear()
-                if "finish" in said:
-                    return Measurement(**said["finish"])
+                message = channel.receive()
+                if "finish" in message:
+                    return Measurement(**message["finish"])
                 last = _sample(run, plan, last)
-                channel.say(sample=last)
+                channel.send(sample=last)
 
     with conducted_by(conduct):
         yield
@@ -57,13 +57,13 @@ def _sample(run: Run, plan: Sampling, last: float) -> float:
     return run.seconds(plan.clock)
 
 
-def plan_of(said: Any) -> Sampling:
-    """Return how a child wants to be sampled; raises `ChannelError` for what no `Sampling` says."""
-    if not isinstance(said, Mapping) or set(said) != set(_PLAN):
+def plan_of(plan: Any) -> Sampling:
+    """Return the `Sampling` that a child requests; raises `ChannelError` for an invalid one."""
+    if not isinstance(plan, Mapping) or set(plan) != set(_PLAN):
         raise ChannelError("a plan for sampling has other parts")
-    if not all(value is None or type(value) in _PLAN[name] for name, value in said.items()):
+    if not all(value is None or type(value) in _PLAN[name] for name, value in plan.items()):
         raise ChannelError("a plan for sampling holds something that is no number")
     try:
-        return Sampling(**said)
+        return Sampling(**plan)
     except (TypeError, ValueError) as error:
         raise ChannelError(f"a plan for sampling: {error}") from error

@@ -1,4 +1,4 @@
-"""What the columns of a layer table are called and the units they are shown in, told by their names."""
+"""Titles and units of the columns of a layer table, derived from their names."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Column(NamedTuple):
 
     @classmethod
     def of(cls, name: str) -> Column:
-        """Return what a column's name says of it; a count of no unit where it says nothing."""
+        """Return the title, unit and scale that follow from a column's name; by default a count without unit."""
         unit, scale = next(((unit, scale) for end, unit, scale in _SUFFIXES if name.endswith(end)), ("", Scale.SI))
         words = name.removesuffix("_share").replace("flops_per_second", "FLOP/s").split("_")
         title = " ".join(_WORDS.get(word, word) for word in words)

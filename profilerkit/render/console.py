@@ -16,18 +16,18 @@ from rich.text import Text
 from ..process.clean_output import terminal_columns
 from ..process.randomness import untouched_random
 from ..trace.records import LayerTable
-from .content import layer_grid, measured_grid, parts
+from .content import layer_grid, parts
 from .grids import Grid, Notes, Part
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison
     from ..results.report import Report
 
-__all__ = ["layer_table", "measured_table", "render", "result_table", "to_text"]
+__all__ = ["layer_table", "render", "result_table", "to_text"]
 
 NARROWEST, WIDEST = 80, 160
 LONGEST_NAME = 36
-#: What is longer is no number that anybody reads, and folded like a name.
+#: A longer number is folded like a name.
 LONGEST_NUMBER = 60
 
 
@@ -62,13 +62,8 @@ def layer_table(layers: LayerTable) -> RenderableType:
     return _Fitted(layer_grid(layers))
 
 
-def measured_table(title: str, layers: LayerTable) -> RenderableType:
-    """Return a per-layer table of measured seconds: a column for each of its own, and what rows leave out."""
-    return _Fitted(measured_grid(title, layers))
-
-
-def _drawn(said: list[Part]) -> RenderableType:
-    return Group(*map(_part, said))
+def _drawn(content: list[Part]) -> RenderableType:
+    return Group(*map(_part, content))
 
 
 def _part(part: Part) -> RenderableType:
@@ -99,62 +94,62 @@ class _Fitted:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         widths = _widths(self.grid)
         title = f"\n{self.grid.title}"
-        for places in _pieces(widths, options.max_width):
-            yield _table(self.grid, title, places, _squeezed([widths[each] for each in places], options.max_width))
+        for columns in _pieces(widths, options.max_width):
+            yield _table(self.grid, title, columns, _squeezed([widths[each] for each in columns], options.max_width))
             title = f"{self.grid.title}, continued"
 
 
 def _widths(grid: Grid) -> list[tuple[int, int]]:
     """Return the least and the best width of each column: numbers are never folded, but names and headings may be."""
     widths = []
-    for place, title in enumerate(grid.titles):
-        cells = max((cell_len(_label(grid, number, place)) for number in range(len(grid.rows))), default=0)
+    for column, title in enumerate(grid.titles):
+        cells = max((cell_len(_label(grid, number, column)) for number in range(len(grid.rows))), default=0)
         heading = max(map(cell_len, title.split("\n")))
         best = max(cells, heading)
-        if place == 0:
+        if column == 0:
             best = min(best, LONGEST_NAME) if grid.kind == "metrics" else best
             least = min(best, 24 if grid.kind == "metrics" else 16)
         else:
-            least = max(min(cells, LONGEST_NUMBER), min(heading, 12)) if place in grid.numeric else min(best, 12)
+            least = max(min(cells, LONGEST_NUMBER), min(heading, 12)) if column in grid.numeric else min(best, 12)
         widths.append((least, best))
     return widths
 
 
-def _label(grid: Grid, number: int, place: int) -> str:
-    indent = "  " * grid.depths[number] if grid.depths and not place else ""
-    return f"{indent}{grid.rows[number][place]}"
+def _label(grid: Grid, number: int, column: int) -> str:
+    indent = "  " * grid.depths[number] if grid.depths and not column else ""
+    return f"{indent}{grid.rows[number][column]}"
 
 
-def _taken(widths: Iterable[int]) -> int:
-    """Return the width of a table whose columns have these, with what stands between them."""
+def _table_width(widths: Iterable[int]) -> int:
+    """Return the width of a table with columns of these widths, separators included."""
     return sum(width + 3 for width in widths) - 1
 
 
 def _pieces(widths: list[tuple[int, int]], available: int) -> list[list[int]]:
     """Return the columns of each table that a grid is drawn as: as many as fit, the first one in each."""
     pieces = [[0]]
-    for place in range(1, len(widths)):
-        if len(pieces[-1]) > 1 and _taken(widths[each][0] for each in [*pieces[-1], place]) > available:
+    for column in range(1, len(widths)):
+        if len(pieces[-1]) > 1 and _table_width(widths[each][0] for each in [*pieces[-1], column]) > available:
             pieces.append([0])
-        pieces[-1].append(place)
+        pieces[-1].append(column)
     return pieces
 
 
 def _squeezed(widths: list[tuple[int, int]], available: int) -> list[int]:
-    """Return the best widths, but the widest column narrowed, as far as it may be, until the table fits."""
-    given = [min(best, max(least, available)) for least, best in widths]
-    for _ in range(_taken(given) - available):
-        narrower = [place for place, (least, _) in enumerate(widths) if given[place] > least]
+    """Return the best widths, with the widest columns narrowed until the table fits."""
+    fitted = [min(best, max(least, available)) for least, best in widths]
+    for _ in range(_table_width(fitted) - available):
+        narrower = [column for column, (least, _) in enumerate(widths) if fitted[column] > least]
         if narrower:
-            given[max(narrower, key=given.__getitem__)] -= 1
-    return given
+            fitted[max(narrower, key=fitted.__getitem__)] -= 1
+    return fitted
 
 
-def _table(grid: Grid, title: str, places: list[int], widths: list[int]) -> RenderableType:
+def _table(grid: Grid, title: str, columns: list[int], widths: list[int]) -> RenderableType:
     table = Table(title=Text(title, style="bold"), box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
-    for place, width in zip(places, widths, strict=True):
-        justify: JustifyMethod = "right" if place in grid.numeric else "left"
-        table.add_column(escape(grid.titles[place]), justify=justify, overflow="fold", width=width)
+    for column, width in zip(columns, widths, strict=True):
+        justify: JustifyMethod = "right" if column in grid.numeric else "left"
+        table.add_column(escape(grid.titles[column]), justify=justify, overflow="fold", width=width)
     for number in range(len(grid.rows)):
-        table.add_row(*(escape(_label(grid, number, place)) for place in places))
+        table.add_row(*(escape(_label(grid, number, column)) for column in columns))
     return table

@@ -1,7 +1,7 @@
-"""What a report or comparison says, as grids of text and notes, before any form is given to it.
+"""The content of a report or comparison as grids of text and notes, independent of the output format.
 
-Every renderer for people draws the same parts, so that no form says less than another. Nothing is escaped here: names
-come from the model, and each form has its own marks to escape.
+Every renderer for people draws the same parts, so that all formats show the same. Nothing is escaped here: names come
+from the model, and each format escapes its own special characters.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ def parts(
     top: int | None = None,
     changes: bool = False,
 ) -> list[Part]:
-    """Return what is said of a result, in order.
+    """Return the parts of a result, in order.
 
     Args:
         result: A report or a comparison.
-        details: Say what each metric is, and show the layers.
+        details: Describe each metric, and show the layers.
         depth: Show no layers that lie deeper; the layers are shown where it is given.
         top: Show only so many layers, those with the most MACs; the layers are shown where it is given.
         changes: Of a comparison, show those layers that changed, were removed or added.
@@ -54,9 +54,9 @@ def parts(
 
 @dataclass(frozen=True)
 class _Layers:
-    """Which layers are wanted."""
+    """Which layers are shown."""
 
-    wanted: bool
+    requested: bool
     depth: int | None
     top: int | None
     changes: bool = False
@@ -75,8 +75,8 @@ class _Layers:
             rows = [row for row in rows if row["change"] != "same"]
             title = f"Layers that differ between {reference.name} and {other.name}"
         if self.top is not None:
-            chosen = (row for row in rows if (row["is_leaf"] if self.depth is None else row["depth"] == self.depth))
-            rows = sorted(chosen, key=lambda row: -abs((row["other_macs"] or 0) - (row["macs"] or 0)))[: self.top]
+            selected = (row for row in rows if (row["is_leaf"] if self.depth is None else row["depth"] == self.depth))
+            rows = sorted(selected, key=lambda row: -abs((row["other_macs"] or 0) - (row["macs"] or 0)))[: self.top]
         whole = not self.changes and self.top is None
         return difference_grid(rows, title, (reference.name, other.name), nested=whole)
 
@@ -95,14 +95,14 @@ def _report_parts(report: Report, details: bool, layers: _Layers) -> Iterator[Pa
     for record in report.statuses.values():
         if isinstance(record.value, LayerTable):
             yield measured_grid(record.friendly_name, record.value)
-    asked = any(isinstance(value, (LayerTable, str)) for value in report.data.values())
+    requested = any(isinstance(value, (LayerTable, str)) for value in report.data.values())
     yield from sweep_grids([report])
     yield from operator_grids([report])
     if details:
         yield _descriptions(report.statuses.values())
         yield from measurement_grids([report])
         yield from environment_grids([report])
-    if report.layers is not None and (layers.wanted or asked):
+    if report.layers is not None and (layers.requested or requested):
         yield layers.of(report.layerwise)
 
 
@@ -116,7 +116,7 @@ def _comparison_parts(comparison: Comparison, details: bool, layers: _Layers) ->
         records = [report.statuses.get(key) for report in reports]
         first = next(record for record in records if record is not None)
         firsts.append(first)
-        enhancements = (_enhancement(comparison, key, place) for place in range(len(comparison.others)))
+        enhancements = (_enhancement(comparison, key, index) for index in range(len(comparison.others)))
         rows.append((first.friendly_name, *map(_cell, records), *enhancements))
     numeric = frozenset(range(1, len(titles)))
     yield Grid("Comparison", tuple(titles), tuple(rows), numeric, kind="metrics")
@@ -131,9 +131,9 @@ def _comparison_parts(comparison: Comparison, details: bool, layers: _Layers) ->
         yield _descriptions(firsts)
         yield from measurement_grids(reports)
         yield from environment_grids(reports)
-    for place, other in enumerate(comparison.others):
-        if layers.wanted and comparison.reference.layers is not None and other.layers is not None:
-            yield layers.of_both(comparison.reference, other, comparison.layers(place))
+    for index, other in enumerate(comparison.others):
+        if layers.requested and comparison.reference.layers is not None and other.layers is not None:
+            yield layers.of_both(comparison.reference, other, comparison.layers(index))
 
 
 def layer_grid(layers: LayerTable, title: str = "Layers", *, nested: bool = True) -> Grid:
@@ -244,11 +244,11 @@ def _cell(record: StatusRecord | None) -> str:
     return f"{'≥ ' if record.completeness is Completeness.PARTIAL else ''}{shown}"
 
 
-def _enhancement(comparison: Comparison, key: str, place: int) -> str:
-    value = comparison.enhancement(key, place)
+def _enhancement(comparison: Comparison, key: str, index: int) -> str:
+    value = comparison.enhancement(key, index)
     if value is None or math.isnan(value):
         return "-"
-    reference, other = (report.status(key) for report in (comparison.reference, comparison.others[place]))
+    reference, other = (report.status(key) for report in (comparison.reference, comparison.others[index]))
     bound = _bound(reference, other)
     if reference.comparative is Comparative.DIFF:
         sign = "+" if value >= 0 else "-"
@@ -276,13 +276,13 @@ def _bound(reference: StatusRecord, other: StatusRecord) -> str:
 
 
 def _notes_of_all(reports: Sequence[Report]) -> list[str]:
-    """Return what is said of all reports once, and what is said of some with their names."""
-    said = [list(_notes(report)) for report in reports]
-    common = [note for note in said[0] if all(note in others for others in said)]
+    """Return the notes that all reports have once, and the others with the name of their report."""
+    notes = [list(_notes(report)) for report in reports]
+    common = [note for note in notes[0] if all(note in others for others in notes)]
     named = [
         f"{report.name}: {note}"
-        for report, own in zip(reports, said, strict=True)
-        for note in own
+        for report, of_one in zip(reports, notes, strict=True)
+        for note in of_one
         if note not in common
     ]
     return [*map(_sentence, common), *named]
@@ -296,12 +296,12 @@ def _notes(report: Report) -> Iterable[str]:
     alike: dict[tuple[str, str], list[str]] = {}
     for record in report.statuses.values():
         if record.completeness is Completeness.PARTIAL:
-            said = "lower bound", ", ".join(record.missing)
+            state_and_reason = "lower bound", ", ".join(record.missing)
         elif record.completeness is not Completeness.COMPLETE:
-            said = record.completeness.value, "; ".join(record.missing)
+            state_and_reason = record.completeness.value, "; ".join(record.missing)
         else:
             continue
-        alike.setdefault(said, []).append(record.friendly_name)
+        alike.setdefault(state_and_reason, []).append(record.friendly_name)
     for (state, reason), names in alike.items():
         if state == "lower bound":
             state = "is a lower bound; not counted" if len(names) == 1 else "are lower bounds; not counted"
@@ -324,5 +324,5 @@ def _legend(comparison: Comparison) -> Iterable[str]:
     how = "measured in turn" if paired else "measured one after the other"
     confidence = f"{100 * first.confidence:.4g} %"
     yield f"Times are medians, {how}; brackets hold the {confidence} confidence interval of the ratio."
-    if any("≈" in _enhancement(comparison, key, place) for place in range(len(comparison.others))):
+    if any("≈" in _enhancement(comparison, key, index) for index in range(len(comparison.others))):
         yield "≈ marks a ratio whose interval holds 1: no real difference was found."

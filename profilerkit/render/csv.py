@@ -27,11 +27,10 @@ def render(result: Report | Comparison) -> str:
     """
     from ..results.comparison import Comparison
 
-    reports = result.reports if isinstance(result, Comparison) else (result,)
     rows = []
-    for place, report in enumerate(reports):
+    for index, report in enumerate(result.reports):
         for record in report.statuses.values():
-            better = result.enhancement(record.key, place - 1) if isinstance(result, Comparison) and place else None
+            better = result.enhancement(record.key, index - 1) if isinstance(result, Comparison) and index else None
             rows.append({"model": report.name, "backend": report.backend, **_cells(record), "enhancement": better})
     return written(_COLUMNS, rows)
 
@@ -54,7 +53,7 @@ def _cells(record: StatusRecord) -> dict[str, Any]:
 
 
 def written(columns: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return rows as CSV with a header; text that a spreadsheet would take for a formula gets an apostrophe."""
+    """Return rows as CSV with a header; text that a spreadsheet would read as a formula gets an apostrophe."""
     target = io.StringIO()
     names = list(columns)
     writer = csv.writer(target, lineterminator="\n")

@@ -1,4 +1,4 @@
-"""Sending a report to people: the logger ``profilerkit``, at the level they asked for."""
+"""Sending a report to people: the logger ``profilerkit``, at the level they requested."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["log"]
 def log(shown: Report | Comparison, print_mode: str, short_print: bool) -> None:
     """Log a report as a table at the level ``print_mode``.
 
-    Where the program configured no logging, the table goes to standard output at any level: it was asked for.
+    Where the program configured no logging, the table goes to standard output at any level, because it was requested.
     """
     import logging  # slow to import, and needed only where something is shown
 

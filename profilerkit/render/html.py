@@ -10,7 +10,7 @@ import base64
 import hashlib
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -34,23 +34,24 @@ _SCRIPTS = ("format", "model", "table", "layout", "map", "axes", "memory", "roof
 _BARS, _BAR_HEIGHT = 32, 20
 #: Fewer samples have no shape to show.
 _FEWEST_FOR_BARS = 12
-#: What is said on a badge.
+#: The text of a badge.
 _STATES = {"complete": "complete", "partial": "lower bound", "unavailable": "unavailable", "failed": "failed"}
 
 
 def render(result: Report | Comparison) -> str:
     """Return a report or comparison as a page: cards, the layers as table, icicle and treemap, and charts."""
-    from ..results.comparison import Comparison
+    from ..results.comparison import Comparison, side_by_side
 
-    result = _told_apart(result)
+    if isinstance(result, Comparison):
+        result = side_by_side(result.reports)
     grid, notes = _metrics(result)
     style = _source("page.css")
     script = "\n".join(('(() => {\n"use strict";', *(_source(f"{name}.js") for name in _SCRIPTS), "})();"))
     several = isinstance(result, Comparison)
     page = _templates().get_template("page.html")
     return page.render(
-        title=" and ".join(visible(report.name) for report in _reports(result)),
-        reports=[_about(report) for report in _reports(result)],
+        title=" and ".join(visible(report.name) for report in result.reports),
+        reports=[_about(report) for report in result.reports],
         several=several,
         cards=_compared_cards(result, grid) if isinstance(result, Comparison) else _cards(result, grid),
         notes=notes.lines,
@@ -69,28 +70,11 @@ def fragment(result: Report | Comparison) -> str:
     return _templates().get_template("fragment.html").render(grid=grid, titles=titles, notes=notes.lines)
 
 
-def _told_apart(result: Report | Comparison) -> Report | Comparison:
-    """Number the models of a comparison that have one name."""
-    from ..results.comparison import Comparison, told_apart
-
-    if not isinstance(result, Comparison):
-        return result
-    names = told_apart(report.name for report in result.reports)
-    first, *others = (replace(report, name=name) for report, name in zip(result.reports, names, strict=True))
-    return Comparison(first, tuple(others))
-
-
-def _reports(result: Report | Comparison) -> Sequence[Report]:
-    from ..results.comparison import Comparison
-
-    return result.reports if isinstance(result, Comparison) else (result,)
-
-
 def _metrics(result: Report | Comparison) -> tuple[Grid, Notes]:
-    """Return the grid of the metrics and the notes below it, which are the first parts of everything that is said."""
-    said = parts(result)
-    grid = next(part for part in said if isinstance(part, Grid))
-    notes = next(part for part in said if isinstance(part, Notes))
+    """Return the grid of the metrics and the notes below it, the first parts of the content."""
+    content = parts(result)
+    grid = next(part for part in content if isinstance(part, Grid))
+    notes = next(part for part in content if isinstance(part, Notes))
     return grid, notes
 
 
@@ -130,7 +114,7 @@ def _about(report: Report) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Value:
-    """A value on a card: of which model, what it reads, how complete it is, and what there is to say of it."""
+    """A value on a card: its model, text, completeness and remarks."""
 
     model: str
     text: str
@@ -177,10 +161,10 @@ def _compared_cards(comparison: Comparison, grid: Grid) -> Iterator[_Card]:
     for key, (title, *cells) in zip(comparison.keys, grid.rows, strict=True):
         values = []
         description = ""
-        for place, (report, text) in enumerate(zip(comparison.reports, cells, strict=False)):
+        for index, (report, text) in enumerate(zip(comparison.reports, cells, strict=False)):
             record = report.statuses.get(key)
             description = description or ("" if record is None else visible(record.description))
-            better = cells[count + place - 1] if place else ""
+            better = cells[count + index - 1] if index else ""
             state = "absent" if record is None else record.completeness.value
             reason = "" if record is None else _reason(record)
             values.append(_Value(visible(report.name), text, "", "", state, reason, better))

@@ -62,11 +62,11 @@ def render(
 
 def table(grid: Grid) -> str:
     """Return a grid as a booktabs table with its title as the caption; a long one goes over several pages."""
-    sides = "".join("r" if place in grid.numeric else "l" for place in range(len(grid.titles)))
+    sides = "".join("r" if index in grid.numeric else "l" for index in range(len(grid.titles)))
     if grid.kind == "descriptions":
         sides = "lp{0.7\\linewidth}"
     head = f"{_row(tuple(title.replace(chr(10), ' ') for title in grid.titles))}\n\\midrule"
-    body = "\n".join(_row(row, grid.depths[place] if grid.depths else 0) for place, row in enumerate(grid.rows))
+    body = "\n".join(_row(row, grid.depths[index] if grid.depths else 0) for index, row in enumerate(grid.rows))
     caption = f"\\caption{{{escaped(grid.title)}}}"
     if len(grid.rows) > _PAGE:
         return (

@@ -15,9 +15,6 @@ __all__ = ["render"]
 
 def render(result: Report | Comparison) -> str:
     """Return every column of `Report.layerwise`, behind the ``model`` that a layer belongs to."""
-    from ..results.comparison import Comparison
-
-    reports = result.reports if isinstance(result, Comparison) else (result,)
-    rows = [{"model": report.name, **row} for report in reports for row in report.layerwise]
+    rows = [{"model": report.name, **row} for report in result.reports for row in report.layerwise]
     columns = dict.fromkeys(name for row in rows for name in row)
     return written(columns or ["model"], rows)

@@ -34,10 +34,10 @@ def render(
 
 def table(grid: Grid) -> str:
     """Return a grid as a table of GitHub's; rows are indented by their depth."""
-    sides = ["---:" if place in grid.numeric else "---" for place in range(len(grid.titles))]
+    sides = ["---:" if index in grid.numeric else "---" for index in range(len(grid.titles))]
     lines = [[escaped(title.replace("\n", " ")) for title in grid.titles], sides]
-    for place, (label, *cells) in enumerate(grid.rows):
-        indent = "&emsp;" * grid.depths[place] if grid.depths else ""
+    for index, (label, *cells) in enumerate(grid.rows):
+        indent = "&emsp;" * grid.depths[index] if grid.depths else ""
         lines.append([f"{indent}{escaped(label)}", *map(escaped, cells)])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

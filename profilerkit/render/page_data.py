@@ -26,8 +26,8 @@ __all__ = ["embedded", "page_data"]
 
 Row = Mapping[str, Any]
 
-#: What says where a layer is; the tree of the page is made of these.
-_PLACE = {"path", "type", "depth", "is_leaf"}
+#: Columns from which the page builds its tree of layers.
+_TREE_COLUMNS = {"path", "type", "depth", "is_leaf"}
 #: Columns that are shown at first, where a report has them. The others are there to be chosen.
 _AT_FIRST = ("output_shapes", "calls", "params", "macs", "flops", "forward_seconds", "backward_seconds", "missing")
 #: Columns of numbers that do not add up over the layers inside, so that there is no share of a whole.
@@ -45,7 +45,7 @@ _WORDS = {
     "own_intensity": "Own FLOPs/B",
     "own_speed": "Own FLOP/s",
 }
-#: What tells the models of a comparison apart, layer by layer.
+#: Columns in which the layers of two models are compared.
 _COMPARED = ("params", "macs", "flops", "own_macs", "own_flops", "forward_seconds", "backward_seconds")
 _COMPARED_AT_FIRST = ("params", "macs", "forward_seconds")
 
@@ -55,7 +55,7 @@ def page_data(result: Report | Comparison) -> dict[str, Any]:
     from ..results.comparison import Comparison
 
     if isinstance(result, Comparison):
-        sides = [_sides(result, place) for place in range(len(result.others))]
+        sides = [_sides(result, index) for index in range(len(result.others))]
         return {"reports": list(map(_report, result.reports)), "sides": sides}
     return {"reports": [_report(result)], "sides": []}
 
@@ -68,14 +68,14 @@ def embedded(data: Any) -> str:
 
 def _report(report: Report) -> dict[str, Any]:
     rows = _merged(report)
-    places = {row["path"]: place for place, row in enumerate(rows)}
-    roofline = _roofline(report, rows, places)
+    indices = {row["path"]: index for index, row in enumerate(rows)}
+    roofline = _roofline(report, rows, indices)
     _add_speeds(rows, roofline)
     return {
         "name": visible(report.name),
         "backend": visible(report.backend),
-        "layers": _layers(rows, places),
-        "memory": _memory(report, places),
+        "layers": _layers(rows, indices),
+        "memory": _memory(report, indices),
         "roofline": roofline,
         "measurements": [_measured(record) for record in report.statuses.values() if _is_measured(record)],
     }
@@ -85,12 +85,12 @@ def _merged(report: Report) -> list[dict[str, Any]]:
     """Return the rows of the layers with what was measured of each, and the bytes that its operators move."""
     measured = [record.value for record in report.statuses.values() if _is_by_layer(record.value)]
     base = report.layers if report.layers is not None else (measured or [LayerTable(())])[0]
-    known = [{row["path"]: row for row in table} for table in measured]
+    by_path = [{row["path"]: row for row in table} for table in measured]
     moved = {} if base and "bytes_read" in base[0] else _bytes_of_operators(report, base)
     merged = []
     for row in base:
         extra: dict[str, Any] = {}
-        for table in known:
+        for table in by_path:
             extra |= table.get(row["path"], {})
         whole: dict[str, Any] = {**extra, **row}
         if row["path"] in moved:
@@ -129,22 +129,24 @@ def _depth(path: str) -> int:
     return path.count(".") + 1 if path else 0
 
 
-def _around(path: str, known: Mapping[str, Any]) -> str | None:
+def _around(path: str, paths: Mapping[str, Any]) -> str | None:
     """Return the path of the nearest known layer around a layer; None for the outermost."""
     parent = path
     while parent:
         parent = parent.rpartition(".")[0]
-        if parent in known:
+        if parent in paths:
             return parent
     return None
 
 
-def _layers(rows: Sequence[Row], places: Mapping[str, int]) -> dict[str, Any]:
-    nearest = nearest_around(places)
+def _layers(rows: Sequence[Row], indices: Mapping[str, int]) -> dict[str, Any]:
+    nearest = nearest_around(indices)
     around = [nearest[row["path"]] for row in rows]
-    parents = [-1 if path is None else places[path] for path in around]
+    parents = [-1 if path is None else indices[path] for path in around]
     names = [_name(row["path"], path) for row, path in zip(rows, around, strict=True)]
-    keys = list(dict.fromkeys(key for row in rows[:1] for key in row if key not in _PLACE and "_share" not in key))
+    keys = list(
+        dict.fromkeys(key for row in rows[:1] for key in row if key not in _TREE_COLUMNS and "_share" not in key)
+    )
     columns = [column for key in keys for column in _column(key, [row.get(key) for row in rows])]
     columns.sort(key=lambda column: _AT_FIRST.index(column["key"]) if column["key"] in _AT_FIRST else len(_AT_FIRST))
     return {
@@ -213,15 +215,15 @@ def _text(value: Any) -> str:
 
 
 def _packed(values: Sequence[Any]) -> Any:
-    """Return values as they are, or as the distinct ones and their places where that is much shorter."""
+    """Return values as they are, or as the distinct ones and their positions if that is much shorter."""
     distinct = list(dict.fromkeys(values))
     if len(distinct) > len(values) // 2 or len(values) < 8:
         return list(values)
-    place = {value: index for index, value in enumerate(distinct)}
-    return {"of": distinct, "at": [place[value] for value in values]}
+    positions = {value: index for index, value in enumerate(distinct)}
+    return {"of": distinct, "at": [positions[value] for value in values]}
 
 
-def _memory(report: Report, places: Mapping[str, int]) -> dict[str, Any] | None:
+def _memory(report: Report, indices: Mapping[str, int]) -> dict[str, Any] | None:
     memory = report.memory
     if memory is None or not memory.live_bytes:
         return None
@@ -236,25 +238,25 @@ def _memory(report: Report, places: Mapping[str, int]) -> dict[str, Any] | None:
         "note": visible(memory.note),
         "missing": [visible(line) for line in memory.missing],
         "operators": _packed([visible(str(row["operator"])) for row in rows]),
-        "layers": _packed([places.get(row["layer"], -1) for row in rows]),
+        "layers": _packed([indices.get(row["layer"], -1) for row in rows]),
         "phases": _packed([str(row.get("phase", "forward")) for row in rows]),
     }
 
 
-def _roofline(report: Report, rows: Sequence[Row], places: Mapping[str, int]) -> dict[str, Any]:
+def _roofline(report: Report, rows: Sequence[Row], indices: Mapping[str, int]) -> dict[str, Any]:
     """Return what each layer itself does in the forward pass: its FLOPs, the bytes it moves, and its seconds."""
     work: dict[int, list[int]] = {}
     for op in report.operators if report.operators is not None else ():
-        if op["layer"] in places and op.get("phase", "forward") == "forward" and "bytes_read" in op:
-            own = work.setdefault(places[op["layer"]], [0, 0])
-            own[0] += op["flops"]
-            own[1] += op["bytes_read"] + op["bytes_written"]
-    layers = [place for place, (flops, moved) in sorted(work.items()) if flops and moved]
+        if op["layer"] in indices and op.get("phase", "forward") == "forward" and "bytes_read" in op:
+            sums = work.setdefault(indices[op["layer"]], [0, 0])
+            sums[0] += op["flops"]
+            sums[1] += op["bytes_read"] + op["bytes_written"]
+    layers = [index for index, (flops, moved) in sorted(work.items()) if flops and moved]
     return {
         "layers": layers,
-        "flops": [work[place][0] for place in layers],
-        "bytes": [work[place][1] for place in layers],
-        "seconds": [_plain(rows[place].get("own_forward_seconds")) for place in layers],
+        "flops": [work[index][0] for index in layers],
+        "bytes": [work[index][1] for index in layers],
+        "seconds": [_plain(rows[index].get("own_forward_seconds")) for index in layers],
     }
 
 
@@ -263,10 +265,10 @@ def _add_speeds(rows: Sequence[dict[str, Any]], roofline: Mapping[str, Any]) -> 
     for row in rows:
         row |= {"own_intensity": None, "own_speed": None}
     columns = (roofline[key] for key in ("layers", "flops", "bytes", "seconds"))
-    for place, flops, moved, seconds in zip(*columns, strict=True):
-        rows[place]["own_intensity"] = flops / moved
+    for index, flops, moved, seconds in zip(*columns, strict=True):
+        rows[index]["own_intensity"] = flops / moved
         if is_number(seconds) and seconds > 0:
-            rows[place]["own_speed"] = flops / seconds
+            rows[index]["own_speed"] = flops / seconds
 
 
 def _is_measured(record: StatusRecord) -> bool:
@@ -293,27 +295,27 @@ def _measured(record: StatusRecord) -> dict[str, Any]:
     }
 
 
-def _sides(comparison: Comparison, place: int) -> dict[str, Any] | None:
+def _sides(comparison: Comparison, which: int) -> dict[str, Any] | None:
     """Return the layers of the reference and of another model in one tree, or None where one has no layers."""
-    reference, other = comparison.reference, comparison.others[place]
+    reference, other = comparison.reference, comparison.others[which]
     if reference.layers is None or other.layers is None:
         return None
-    rows = list(comparison.layers(place))
-    mine, theirs = ({row["path"]: row for row in _merged(report)} for report in (reference, other))
-    at = {row["path"]: index for index, row in enumerate(rows) if row["change"] != "added"}
-    there = {row["other_path"]: index for index, row in enumerate(rows) if row["other_path"] is not None}
+    rows = list(comparison.layers(which))
+    reference_rows, other_rows = ({row["path"]: row for row in _merged(report)} for report in (reference, other))
+    in_reference = {row["path"]: index for index, row in enumerate(rows) if row["change"] != "added"}
+    in_other = {row["other_path"]: index for index, row in enumerate(rows) if row["other_path"] is not None}
     parents, names = [], []
     for row in rows:
-        known = there if row["change"] == "added" else at
-        around = _around(row["path"], known)
-        parents.append(-1 if around is None else known[around])
+        in_one = in_other if row["change"] == "added" else in_reference
+        around = _around(row["path"], in_one)
+        parents.append(-1 if around is None else in_one[around])
         name = _name(row["path"], around)
         moved = row["change"] != "added" and row["other_path"] not in (None, row["path"])
         names.append(f"{name} / {visible(row['other_path'].rpartition('.')[2])}" if moved else name)
     columns: list[dict[str, Any]] = []
     for key in _COMPARED:
-        first = [None if row["change"] == "added" else mine[row["path"]].get(key) for row in rows]
-        second = [theirs[row["other_path"]].get(key) if row["other_path"] is not None else None for row in rows]
+        first = [None if row["change"] == "added" else reference_rows[row["path"]].get(key) for row in rows]
+        second = [other_rows[row["other_path"]].get(key) if row["other_path"] is not None else None for row in rows]
         columns += _pair(key, first, second, (reference.name, other.name))
     return {
         "name": visible(other.name),
@@ -329,9 +331,13 @@ def _pair(key: str, first: Sequence[Any], second: Sequence[Any], names: tuple[st
     """Yield the columns of one value of two models, and of their difference."""
     if all(value is None for value in first) or all(value is None for value in second):
         return
-    apart = [None if one is None or two is None else two - one for one, two in zip(first, second, strict=True)]
-    for suffix, values, said in (("", first, names[0]), ("_other", second, names[1]), ("_difference", apart, "change")):
+    differences = [None if one is None or two is None else two - one for one, two in zip(first, second, strict=True)]
+    for suffix, values, label in (
+        ("", first, names[0]),
+        ("_other", second, names[1]),
+        ("_difference", differences, "change"),
+    ):
         for column in _column(key, values):
             shown = key in _COMPARED_AT_FIRST
-            title = f"{column['title']}, {visible(said)}"
+            title = f"{column['title']}, {visible(label)}"
             yield {**column, "key": f"{key}{suffix}", "title": title, "share": False, "shown": shown, "suffix": suffix}

@@ -50,8 +50,8 @@ def measurement_grids(reports: Sequence[Report]) -> Iterator[Grid]:
             title = f"Measurements of {report.name}" if len(reports) > 1 else "Measurements"
             columns = [_statistics(record.value, record.base_unit) for record in measured]
             # Measurements of different confidence have intervals of different names, one below the other.
-            index = {name: place for column in columns for place, name in enumerate(column)}
-            names = sorted(index, key=lambda name: index[name])
+            order = {name: index for column in columns for index, name in enumerate(column)}
+            names = sorted(order, key=lambda name: order[name])
             rows = tuple((name, *(column.get(name, "") for column in columns)) for name in names)
             titles = ("", *(record.friendly_name for record in measured))
             yield Grid(title, titles, rows, frozenset(range(1, len(titles))))

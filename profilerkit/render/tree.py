@@ -37,17 +37,16 @@ def render(result: Report | Comparison, depth: int | None = None, top: int | Non
         top: Show so many of the innermost layers, those with the most of a column, and the layers around them.
         by: That column, of `Report.layerwise`.
     """
-    from ..results.comparison import Comparison
-
-    reports = result.reports if isinstance(result, Comparison) else (result,)
-    return "\n\n".join("\n".join(_lines(report, depth, top, by)) for report in reports) + "\n"
+    return "\n\n".join("\n".join(_lines(report, depth, top, by)) for report in result.reports) + "\n"
 
 
 def _lines(report: Report, depth: int | None, top: int | None, by: str) -> Iterator[str]:
     yield visible(f"{report.name}  ({report.backend})")
     layers = report.layerwise
-    kept = None if top is None else _around(layers.top(top, by=by))
-    rows = [row for row in layers if (depth is None or row["depth"] <= depth) and (kept is None or row["path"] in kept)]
+    paths = None if top is None else _around(layers.top(top, by=by))
+    rows = [
+        row for row in layers if (depth is None or row["depth"] <= depth) and (paths is None or row["path"] in paths)
+    ]
     if not rows:
         yield "no layers: the model was not traced"
         return
@@ -59,29 +58,29 @@ def _lines(report: Report, depth: int | None, top: int | None, by: str) -> Itera
 
 def _around(layers: LayerTable) -> set[str]:
     """Return the paths of layers and of all those around them, the root's among them."""
-    kept = {""}
+    paths = {""}
     for row in layers:
         path = row["path"]
-        while path and path not in kept:
-            kept.add(path)
+        while path and path not in paths:
+            paths.add(path)
             path = parent_path(path) or ""
-    return kept
+    return paths
 
 
 def _branches(
     root: Mapping[str, Any], inside: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield each layer with the lines that lead to it; without recursion, for models of any depth."""
-    waiting = [("", "", root)]
-    while waiting:
-        stem, turn, row = waiting.pop()
+    pending = [("", "", root)]
+    while pending:
+        stem, turn, row = pending.pop()
         name = visible(row["path"].rpartition(".")[2])
         yield f"{stem}{turn}{f'{name}: ' if name else ''}{visible(row['type'])}", row
         below = stem + {"": "", "├── ": "│   ", "└── ": "    "}[turn]
         children = inside.get(row["path"], ())
         last = len(children) - 1
-        turns = [("└── " if place == last else "├── ", child) for place, child in enumerate(children)]
-        waiting += [(below, sign, child) for sign, child in reversed(turns)]
+        turns = [("└── " if index == last else "├── ", child) for index, child in enumerate(children)]
+        pending += [(below, sign, child) for sign, child in reversed(turns)]
 
 
 def _values(row: Mapping[str, Any]) -> str:

@@ -38,8 +38,8 @@ def report_of(
     metrics = [status for status in statuses.values() if isinstance(status, Metric)]
     records = [StatusRecord.of(metric) for metric in metrics if names is None or metric.NAME in names]
     batches = {metric.NAME: size for metric in metrics for size in _batch_sizes(metric, backend)}
-    asked = [status for key, status in statuses.items() if names is not None and key in names]
-    data = {status.NAME: status for status in asked if not isinstance(status, Metric)}
+    requested = [status for key, status in statuses.items() if names is not None and key in names]
+    data = {status.NAME: status for status in requested if not isinstance(status, Metric)}
     ran = trace if trace is not None and trace.failure is None else None
     report = Report(
         name=name,
@@ -72,9 +72,9 @@ def _notes(
     data: Mapping[str, StatusKey],
     batches: Mapping[str, int],
 ) -> Iterator[str]:
-    """Yield what is to be said of the values as a whole, and of those that say something themselves."""
+    """Yield the notes on the report as a whole, then those on single values."""
     yield from trace.notes if trace else ()
-    yield from (f"{key} {said}" for key, status in data.items() for said in _without_value(status))
+    yield from (f"{key} {reason}" for key, status in data.items() for reason in _without_value(status))
     if len(set(batches.values())) > 1:
         listing = ", ".join(f"{key} of {size}" for key, size in batches.items())
         yield f"values are for batches of different sizes: {listing}"
@@ -100,7 +100,7 @@ def _fingerprint(trace: ModelTrace) -> str:
 
 
 def _brief(value: Any) -> str:
-    """Return an argument as short text: what the user gave may be a tensor or an object of any size."""
+    """Return an argument as short text: an argument may be a tensor or an object of any size."""
     shown = value.value if isinstance(value, Enum) else value
     return shown if isinstance(shown, str) else reprlib.repr(shown)
 

@@ -1,7 +1,7 @@
-"""What the tables in a file must be, so that whatever draws them ends, and says what the file says.
+"""Checks of tables that were read from a file, so that every renderer can draw them.
 
-A renderer follows paths, indents by depth and counts on numbers where the columns say so. Each of these is checked
-once, when a file is read.
+A renderer follows paths, indents by depth and expects numbers in numeric columns. All of this is checked once, when
+a file is read.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ __all__ = [
     "require_rows",
     "require_times",
     "require_tree",
+    "short",
 ]
 
 #: No count is so large; a larger one could not even be divided.
@@ -29,7 +30,7 @@ LARGEST = 10**100
 _TEXT = {"path", "type", "operator", "layer", "phase", "kernel", "missing"}
 _COUNTS = ("calls", "params", "macs", "flops", "bytes", "bytes_read", "bytes_written")
 _NUMBERS = ("share", "seconds", "per_second")
-#: Columns that are there together or not at all.
+#: Columns of which a table has all or none.
 _TOGETHER = (("bytes_read", "bytes_written"),)
 #: What every renderer of layers reads, and of operators.
 _OF_LAYERS = ("path", "type", "depth", "is_leaf", "calls", "params", "macs", "flops", "output_shapes")
@@ -46,36 +47,36 @@ def require_rows(table: Table, where: str) -> None:
         if expected is None:
             continue
         kind, fits = expected
-        for place, row in enumerate(table):
+        for index, row in enumerate(table):
             if not fits(row[column]):
-                raise ValueError(f"{where}.rows[{place}].{column} is {_short(row[column])}, {kind}")
+                raise ValueError(f"{where}.rows[{index}].{column} is {short(row[column])}, {kind}")
 
 
 def require_layers(table: LayerTable, where: str) -> None:
-    """Raise `ValueError`, naming the row, where one has not the place of a layer: a path, and the depth of that."""
+    """Raise `ValueError`, naming the row, if a row lacks a path, or its depth is not that of its path."""
     for column, kind in (("path", str), ("type", str), ("depth", int), ("is_leaf", bool)):
-        for place, row in enumerate(table):
+        for index, row in enumerate(table):
             if type(row.get(column)) is not kind:
-                raise ValueError(f"{where}.rows[{place}] has no {column} that is a {kind.__name__}")
-    for place, row in enumerate(table):
+                raise ValueError(f"{where}.rows[{index}] has no {column} that is a {kind.__name__}")
+    for index, row in enumerate(table):
         if row["depth"] != depth_of(row["path"]):
-            depth, path = _short(row["depth"]), _short(row["path"])
-            raise ValueError(f"{where}.rows[{place}].depth is {depth}, but {path} lies {depth_of(row['path'])} deep")
+            depth, path = short(row["depth"]), short(row["path"])
+            raise ValueError(f"{where}.rows[{index}].depth is {depth}, but {path} lies {depth_of(row['path'])} deep")
 
 
 def require_tree(table: LayerTable, where: str) -> None:
     """Raise `ValueError`, naming the row, unless the layers are one tree: a root, and each inside another, once."""
     _require_columns(table, _OF_LAYERS, where)
-    for place, row in enumerate(table):
-        if bool(row["path"]) != bool(place):
-            path = _short(row["path"])
-            raise ValueError(f"{where}.rows[{place}].path is {path}; the root is the first row, and no other")
+    for index, row in enumerate(table):
+        if bool(row["path"]) != bool(index):
+            path = short(row["path"])
+            raise ValueError(f"{where}.rows[{index}].path is {path}; the root is the first row, and no other")
     require_once((row["path"] for row in table), f"{where}.rows", "path")
     met = {row["path"] for row in table}
-    for place, row in enumerate(table):
+    for index, row in enumerate(table):
         parent = parent_path(row["path"])
         if parent is not None and parent not in met:
-            raise ValueError(f"{where}.rows[{place}].path is {_short(row['path'])}, but no row has {_short(parent)}")
+            raise ValueError(f"{where}.rows[{index}].path is {short(row['path'])}, but no row has {short(parent)}")
 
 
 def require_times(table: Table, where: str) -> None:
@@ -91,9 +92,9 @@ def require_operators(table: Table, where: str) -> None:
 
 def _require_values(table: Table, columns: Iterable[str], where: str) -> None:
     for column in columns:
-        for place, row in enumerate(table):
+        for index, row in enumerate(table):
             if row[column] is None:
-                raise ValueError(f"{where}.rows[{place}].{column} is None, no number")
+                raise ValueError(f"{where}.rows[{index}].{column} is None, no number")
 
 
 def _require_columns(table: Table, names: Iterable[str], where: str) -> None:
@@ -135,15 +136,16 @@ def _is_shapes(value: Any) -> bool:
     return value is None or (isinstance(value, tuple) and all(isinstance(shape, tuple) for shape in value))
 
 
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
+    """Return a value as text of 60 characters at most, for a message."""
     text = repr(value[:60] if isinstance(value, (str, tuple)) else value)
     return text if len(text) < 60 else f"{text[:57]}..."
 
 
 def require_once(names: Iterable[str], where: str, field: str) -> None:
-    """Raise `ValueError`, naming the place, where a name is there twice."""
+    """Raise `ValueError`, naming the entry, if a name occurs twice."""
     met: set[str] = set()
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         if name in met:
-            raise ValueError(f"{where}[{place}].{field} is {_short(name)}, as that of one before it")
+            raise ValueError(f"{where}[{index}].{field} is {short(name)}, as that of one before it")
         met.add(name)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from ..arguments.checking import status_name
 from ..error_text import shown
@@ -16,7 +16,7 @@ from ..trace.table import Table
 from .report import Report
 from .result import Result
 
-__all__ = ["Comparison", "told_apart"]
+__all__ = ["Comparison", "distinct_names", "side_by_side"]
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Comparison(Result):
 
         Args:
             key: The metric; both must have a value for it that is a number.
-            other: Which of several models, by name or by place; not needed where there is one.
+            other: Which of several models, by name or by index; not needed if there is only one.
         """
         key, report = status_name("key", key), self.other(other)
         reference, value = (self._number(which, key) for which in (self.reference, report))
@@ -69,18 +69,18 @@ class Comparison(Result):
         return reference.comparative.enhancement(float(reference.value), float(value.value))
 
     def other(self, which: str | int | None = None) -> Report:
-        """Return one of the models beside the reference, by name or by place."""
+        """Return one of the models beside the reference, by name or by index."""
         names = [report.name for report in self.others]
         if which is None:
             if len(self.others) > 1:
-                raise ValueError(f"this comparison has several models: {', '.join(names)}; say which one is meant")
+                raise ValueError(f"this comparison has several models: {', '.join(names)}; name one of them")
             return self.others[0]
         if isinstance(which, str):
             if which not in names:
                 raise ValueError(f"no model {which!r} in this comparison; it has: {', '.join(names)}")
             return self.others[names.index(which)]
         if isinstance(which, bool) or not isinstance(which, int):
-            raise ArgumentError(f"other={shown(which)}: give the name of a model, or its place: {', '.join(names)}")
+            raise ArgumentError(f"other={shown(which)}: give the name of a model, or its index: {', '.join(names)}")
         if not -len(names) <= which < len(names):
             raise ValueError(f"no model {shown(which)} in this comparison; it has {len(names)}: {', '.join(names)}")
         return self.others[which]
@@ -106,12 +106,19 @@ class Comparison(Result):
         return aligned(self.reference, self.other(other))
 
 
-def told_apart(names: Iterable[str]) -> list[str]:
+def side_by_side(reports: Sequence[Report], names: Sequence[str] | None = None) -> Comparison:
+    """Return reports side by side, under these names or their own; models of one name get a number each."""
+    distinct = distinct_names([report.name for report in reports] if names is None else names)
+    first, *others = (replace(report, name=name) for report, name in zip(reports, distinct, strict=True))
+    return Comparison(first, tuple(others))
+
+
+def distinct_names(names: Iterable[str]) -> list[str]:
     """Give models of one name a number each, so that a reader can tell the columns apart."""
-    given = list(names)
+    listed = list(names)
     met: Counter[str] = Counter()
-    apart = []
-    for name in given:
+    distinct = []
+    for name in listed:
         met[name] += 1
-        apart.append(f"{name} ({met[name]})" if given.count(name) > 1 else name)
-    return apart
+        distinct.append(f"{name} ({met[name]})" if listed.count(name) > 1 else name)
+    return distinct

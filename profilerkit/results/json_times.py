@@ -45,7 +45,7 @@ def layer_time(value: Any, where: str) -> LayerTime:
         own_backward=None if value.get("own_backward") is None else _seconds(value, "own_backward", where),
         missing=value["missing"],
         overhead=overhead,
-        each_call=tuple(_call(call, f"{where}.each_call[{place}]") for place, call in enumerate(value["each_call"])),
+        each_call=tuple(_call(call, f"{where}.each_call[{index}]") for index, call in enumerate(value["each_call"])),
     )
 
 
@@ -57,7 +57,7 @@ def _seconds(value: Mapping[str, Any], name: str, where: str) -> tuple[float, ..
 
 
 def _call(value: Any, where: str) -> CallTime:
-    fits = isinstance(value, list) and len(value) == 6 and all(type(place) is int for place in value[:2])
+    fits = isinstance(value, list) and len(value) == 6 and all(type(number) is int for number in value[:2])
     if not fits or any(each is not None and type(each) not in (int, float) for each in value[2:]):
         raise ValueError(f"{where} is {value!r:.60}, no call of a layer")
     return CallTime(*value)

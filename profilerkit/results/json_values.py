@@ -21,7 +21,7 @@ from ..times.measurement import Measurement
 from ..times.operator_times import COLUMNS
 from ..trace.records import LayerTable
 from ..trace.table import Table
-from .checked_tables import require_layers, require_once, require_rows, require_times
+from .checked_tables import require_layers, require_once, require_rows, require_times, short
 from .json_times import layer_time, plain_layer_time
 
 __all__ = ["from_plain", "to_plain"]
@@ -67,9 +67,9 @@ def _plain_float(value: float) -> Any:
 
 def _plain_measurement(value: Measurement) -> dict[str, Any]:
     """Return every statistic of a measurement, for people, and what it is made of, to read it back from."""
-    said = {key: to_plain(item) for key, item in value.to_dict().items()}
+    statistics = {key: to_plain(item) for key, item in value.to_dict().items()}
     session = None if value.session is None else _session(value.session)
-    return {"type": "measurement", **said, "precision": value.precision, "session": session}
+    return {"type": "measurement", **statistics, "precision": value.precision, "session": session}
 
 
 @cache
@@ -85,7 +85,7 @@ def _session(session: Any) -> str:
 def from_plain(value: Any, where: str = "value") -> Any:
     """Return the value that `to_plain` wrote; raises `ValueError`, naming ``where``, for what it never writes."""
     if isinstance(value, list):
-        return [from_plain(item, f"{where}[{place}]") for place, item in enumerate(value)]
+        return [from_plain(item, f"{where}[{index}]") for index, item in enumerate(value)]
     if not isinstance(value, dict):
         return value
     if "type" not in value:
@@ -97,15 +97,10 @@ def from_plain(value: Any, where: str = "value") -> Any:
 
 
 def _field(value: Mapping[str, Any], name: str, kind: type | tuple[type, ...], where: str) -> Any:
-    found = value.get(name)
-    if not isinstance(found, kind) or isinstance(found, bool):
-        raise ValueError(f"{where}.{name} is {_short(found)}")
-    return found
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) < 60 else f"{text[:57]}..."
+    field = value.get(name)
+    if not isinstance(field, kind) or isinstance(field, bool):
+        raise ValueError(f"{where}.{name} is {short(field)}")
+    return field
 
 
 def _float(value: Mapping[str, Any], where: str) -> float:
@@ -117,9 +112,9 @@ def _float(value: Mapping[str, Any], where: str) -> float:
 
 def _samples(value: Mapping[str, Any], name: str, where: str) -> tuple[float, ...]:
     samples = from_plain(_field(value, name, list, where), f"{where}.{name}")
-    wrong = [place for place, sample in enumerate(samples) if type(sample) not in (int, float)]
+    wrong = [index for index, sample in enumerate(samples) if type(sample) not in (int, float)]
     if wrong:
-        raise ValueError(f"{where}.{name}[{wrong[0]}] is {_short(samples[wrong[0]])}, no number")
+        raise ValueError(f"{where}.{name}[{wrong[0]}] is {short(samples[wrong[0]])}, no number")
     return tuple(map(float, samples))
 
 
@@ -132,24 +127,26 @@ def _measurement(value: Mapping[str, Any], where: str) -> Measurement:
         raise ValueError(f"{where}.confidence is {confidence!r}; it lies between 0 and 1")
     session = None if value.get("session") is None else _field(value, "session", str, where)
     precision = None if value.get("precision") is None else float(_field(value, "precision", (int, float), where))
-    made = Measurement(samples, float(confidence), _samples(value, "warmup", where), session, precision)
+    measurement = Measurement(samples, float(confidence), _samples(value, "warmup", where), session, precision)
     if value.get("adaptive") is True:
-        made = replace(made, adaptive=True)
+        measurement = replace(measurement, adaptive=True)
     written = from_plain(value.get("median"), f"{where}.median")
-    if type(written) not in (int, float) or repr(float(written)) != repr(made.median):  # not even nan equals itself
-        raise ValueError(f"{where}.median is {_short(written)}, but that of its samples is {made.median!r}")
-    return made
+    if type(written) not in (int, float) or repr(float(written)) != repr(
+        measurement.median
+    ):  # not even nan equals itself
+        raise ValueError(f"{where}.median is {short(written)}, but that of its samples is {measurement.median!r}")
+    return measurement
 
 
 def _table(value: Mapping[str, Any], where: str, kind: type[Table] = Table) -> Table:
     columns, rows = (_field(value, name, list, where) for name in ("columns", "rows"))
     if not all(isinstance(column, str) for column in columns):
-        raise ValueError(f"{where}.columns is {_short(columns)}; columns have names")
-    for place, row in enumerate(rows):
+        raise ValueError(f"{where}.columns is {short(columns)}; columns have names")
+    for index, row in enumerate(rows):
         if not isinstance(row, list) or len(row) != len(columns):
-            raise ValueError(f"{where}.rows[{place}] has not one value for each of the {len(columns)} columns")
+            raise ValueError(f"{where}.rows[{index}] has not one value for each of the {len(columns)} columns")
     if len(set(columns)) < len(columns):
-        raise ValueError(f"{where}.columns is {_short(columns)}; each has a name of its own")
+        raise ValueError(f"{where}.columns is {short(columns)}; each has a name of its own")
     table = kind(dict(zip(columns, map(_uncell, row), strict=True)) for row in rows)
     if isinstance(table, LayerTable):
         require_layers(table, where)
@@ -161,7 +158,7 @@ def _table(value: Mapping[str, Any], where: str, kind: type[Table] = Table) -> T
 
 def _layer_times(value: Mapping[str, Any], where: str) -> LayerTimeTable:
     times = [
-        layer_time(time, f"{where}.times[{place}]") for place, time in enumerate(_field(value, "times", list, where))
+        layer_time(time, f"{where}.times[{index}]") for index, time in enumerate(_field(value, "times", list, where))
     ]
     require_once((time.path for time in times), f"{where}.times", "path")
     return LayerTimeTable(times)
@@ -169,16 +166,16 @@ def _layer_times(value: Mapping[str, Any], where: str) -> LayerTimeTable:
 
 def _sweep(value: Mapping[str, Any], where: str) -> BatchSweep:
     rows = from_plain(_field(value, "rows", list, where), f"{where}.rows")
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         if not isinstance(row, dict) or not isinstance(row.get("execution_time"), Measurement):
-            raise ValueError(f"{where}.rows[{place}] has no measured execution_time")
+            raise ValueError(f"{where}.rows[{index}] has no measured execution_time")
         if type(row.get("batch_size")) is not int or type(row.get("is_knee")) is not bool:
-            raise ValueError(f"{where}.rows[{place}] does not say the batch size, or whether it is the knee")
+            raise ValueError(f"{where}.rows[{index}] does not say the batch size, or whether it is the knee")
         if type(row.get("throughput")) not in (int, float) or "memory_footprint" not in row:
-            raise ValueError(f"{where}.rows[{place}] has no throughput or no memory_footprint")
+            raise ValueError(f"{where}.rows[{index}] has no throughput or no memory_footprint")
         memory, size = row["memory_footprint"], row["batch_size"]
         if (memory is not None and (type(memory) not in (int, float) or memory < 0)) or size < 1:
-            raise ValueError(f"{where}.rows[{place}] is for {size} samples in {_short(memory)} bytes")
+            raise ValueError(f"{where}.rows[{index}] is for {size} samples in {short(memory)} bytes")
     return BatchSweep(rows)
 
 

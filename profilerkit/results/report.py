@@ -26,7 +26,7 @@ __all__ = ["Report", "StatusRecord"]
 
 @dataclass(frozen=True)
 class StatusRecord:
-    """One metric of a report: its value in base units, what is shown, and how complete it is.
+    """One metric of a report: its value in base units, the text that is shown, and its completeness.
 
     ``missing`` names what a partial value leaves out, or says why there is no value. ``unit`` is that of ``shown``,
     ``base_unit`` that of the value; ``scale`` says how the second grows into the first.
@@ -51,8 +51,8 @@ class StatusRecord:
         try:
             return cls._of(metric, metric.outcome)
         except Exception as error:
-            said = f"{type(metric).__name__} cannot be shown: {type(error).__name__}: {error}"
-            outcome = Outcome(None, Completeness.FAILED, (said,), error)
+            reason = f"{type(metric).__name__} cannot be shown: {type(error).__name__}: {error}"
+            outcome = Outcome(None, Completeness.FAILED, (reason,), error)
             return cls(
                 metric.NAME, metric.NAME, "", None, "", "", Comparative.NONE, outcome.completeness, outcome.missing
             )
@@ -80,9 +80,9 @@ class Report(Result):
     """What is known about one model.
 
     ``report["macs"]`` is a value in base units, ``report.statuses["macs"]`` all about it, ``print(report)`` a table.
-    ``data`` are the values of status keys that are no metrics, where they were asked for: ``report["layerwise_data"]``.
+    ``data`` are the values of status keys that are no metrics, if they were requested: ``report["layerwise_data"]``.
     ``layers`` and ``operators`` are tables, ``memory`` has the bytes alive after each operator. ``fingerprint`` is
-    equal for models of the same layers with weights of the same sizes. ``arguments`` are what the user asked with.
+    equal for models of the same layers with weights of the same sizes. ``arguments`` are those of the call.
     """
 
     name: str
@@ -150,10 +150,10 @@ class Report(Result):
         """
         if table not in _TABLES:
             raise ValueError(f"no table {shown(table)} in a report; it has {', '.join(map(repr, _TABLES))}")
-        found = getattr(self, table)
-        if found is None:
+        selected = getattr(self, table)
+        if selected is None:
             raise ValueError(f"the report of {self.name} holds no {table}: the model was not traced")
-        return found.to_pandas()
+        return selected.to_pandas()
 
 
 #: What `Report.to_pandas` makes frames of.
@@ -163,8 +163,8 @@ _TABLES = ("layers", "operators", "iterations", "layerwise")
 def _iterations(report: Report) -> Iterator[Mapping[str, Any]]:
     for key, record in report.statuses.items():
         if isinstance(record.value, Measurement):
-            taken = [(True, record.value.warmup), (False, record.value.samples)]
-            for warmup, samples in taken:
+            groups = [(True, record.value.warmup), (False, record.value.samples)]
+            for warmup, samples in groups:
                 for iteration, value in enumerate(samples):
                     yield _iteration(key, iteration, value, warmup)
         elif isinstance(record.value, LayerTimeTable):

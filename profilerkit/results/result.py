@@ -1,4 +1,4 @@
-"""What a report and a comparison can both be turned into: text, a figure, a page, a file."""
+"""What reports and comparisons have in common: they become text, a figure, a page or a file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def require_result(value: Any) -> Report | Comparison:
 
 
 class Result:
-    """A report of one model, or several side by side: there are no others."""
+    """A report of one model, or several side by side; there is no third kind."""
 
     @property
     def _either(self) -> Report | Comparison:

@@ -185,8 +185,8 @@ def load_as(kind: type[R], path: str | PathLike[str]) -> R:
     """Read a file that must hold a report, or a comparison."""
     loaded = load(path)
     if not isinstance(loaded, kind):
-        held, wanted = type(loaded).__name__, kind.__name__
-        raise ReportFileError(f"{os.fspath(path)} holds a {held}, not a {wanted}; read it with {held}.load")
+        actual, expected = type(loaded).__name__, kind.__name__
+        raise ReportFileError(f"{os.fspath(path)} holds a {actual}, not a {expected}; read it with {actual}.load")
     return loaded
 
 
@@ -204,8 +204,8 @@ def parse(content: bytes, source: str) -> Report | Comparison:
 
 def _cut(error: Exception) -> str:
     """Return what an error says, of names of any length in the file the beginning."""
-    said = str(error)
-    return said if len(said) <= 500 else f"{said[:497]}..."
+    message = str(error)
+    return message if len(message) <= 500 else f"{message[:497]}..."
 
 
 def _result(decoded: Any) -> Report | Comparison:
@@ -218,21 +218,25 @@ def _result(decoded: Any) -> Report | Comparison:
     reports = body.get("reports")
     if set(body) != {"reports"} or not isinstance(reports, list) or len(reports) < 2:
         raise ValueError("reports: a comparison holds two reports or more, and nothing else")
-    first, *rest = (_report(one, f"reports[{place}].") for place, one in enumerate(reports))
+    first, *rest = (_report(one, f"reports[{index}].") for index, one in enumerate(reports))
     return Comparison(first, tuple(rest))
 
 
 def _require_bounded(decoded: Any) -> None:
     """Raise `ValueError` where a whole number is larger than any that there is: floats could not hold it."""
-    waiting = [decoded]
-    while waiting:
-        held = waiting.pop()
-        inside = held.values() if isinstance(held, dict) else held
+    pending = [decoded]
+    while pending:
+        container = pending.pop()
+        inside = container.values() if isinstance(container, dict) else container
         for value in inside:
             if type(value) in (dict, list):
-                waiting.append(value)
+                pending.append(value)
             elif type(value) is int and not -LARGEST < value < LARGEST:
-                name = next((key for key, each in held.items() if each is value), "") if isinstance(held, dict) else ""
+                name = (
+                    next((key for key, each in container.items() if each is value), "")
+                    if isinstance(container, dict)
+                    else ""
+                )
                 raise ValueError(f"{name or 'a number'} is larger than 1e100, beyond any count")
 
 
@@ -257,7 +261,7 @@ def _report(body: Any, where: str = "") -> Report:
     try:
         read = msgspec.convert(body, _Report, strict=True)
     except msgspec.ValidationError as error:
-        raise ValueError(_said(error, where)) from error
+        raise ValueError(_field_message(error, where)) from error
     layers, operators = (
         None if value is None else _table(value, kind, f"{where}{name}")
         for name, value, kind in (("layers", read.layers, LayerTable), ("operators", read.operators, Table))
@@ -268,7 +272,7 @@ def _report(body: Any, where: str = "") -> Report:
         require_operators(operators, f"{where}operators")
     _require_lengths(read.memory, operators, where)
     require_once((status.key for status in read.statuses), f"{where}statuses", "key")
-    records = [_record(status, f"{where}statuses[{place}]") for place, status in enumerate(read.statuses)]
+    records = [_record(status, f"{where}statuses[{index}]") for index, status in enumerate(read.statuses)]
     return Report(
         name=read.name,
         backend=read.backend,
@@ -290,8 +294,8 @@ def _report(body: Any, where: str = "") -> Report:
 
 def _require_lengths(memory: _Memory | None, operators: Table | None, where: str) -> None:
     if memory is not None and operators is not None and len(memory.live_bytes) != len(operators):
-        found, expected = len(memory.live_bytes), len(operators)
-        raise ValueError(f"{where}memory.live_bytes has {found} values for {expected} operators")
+        actual, expected = len(memory.live_bytes), len(operators)
+        raise ValueError(f"{where}memory.live_bytes has {actual} values for {expected} operators")
 
 
 def _timeline(memory: _Memory) -> MemoryTimeline:
@@ -313,7 +317,7 @@ def _table(value: Any, kind: type[Any], where: str) -> Any:
     return table
 
 
-def _said(error: msgspec.ValidationError, where: str) -> str:
+def _field_message(error: msgspec.ValidationError, where: str) -> str:
     """Return what msgspec says, the field first: ``statuses[2].key: expected `str`, got `int```."""
-    wrong, _, place = str(error).partition(" - at ")
-    return f"{where}{place.strip('`').removeprefix('$.') or 'report'}: {wrong[:1].lower()}{wrong[1:]}"
+    wrong, _, field = str(error).partition(" - at ")
+    return f"{where}{field.strip('`').removeprefix('$.') or 'report'}: {wrong[:1].lower()}{wrong[1:]}"

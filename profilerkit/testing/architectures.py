@@ -185,24 +185,24 @@ def residual_cnn() -> ExpectedLayer:
     8 -> 10 with bias. The block is one layer of the model that is called twice: its parameters are there once, its work
     twice.
     """
-    (height, width, channels), kept = RESIDUAL_IMAGE, RESIDUAL_CHANNELS
-    elements = height * width * kept
+    (height, width, channels), filters = RESIDUAL_IMAGE, RESIDUAL_CHANNELS
+    elements = height * width * filters
     block = ExpectedLayer(
         "block",
         "block",
         inside=(
-            _convolution("convolution", (height, width), kept, kept, 3, bias=False),
-            _batch_norm("norm", elements, kept),
+            _convolution("convolution", (height, width), filters, filters, 3, bias=False),
+            _batch_norm("norm", elements, filters),
             _activation("activation", elements),
         ),
     )
     return _model(
-        _convolution("stem", (height, width), channels, kept, 3, bias=False),
-        _batch_norm("stem_norm", elements, kept),
+        _convolution("stem", (height, width), channels, filters, 3, bias=False),
+        _batch_norm("stem_norm", elements, filters),
         block.shared(2),
-        _pooling("pooling", height * width, kept),
+        _pooling("pooling", height * width, filters),
         _flatten(),
-        _linear("classifier", kept, CLASSES),
+        _linear("classifier", filters, CLASSES),
         cost=Cost(0, 2 * elements),
     )
 
@@ -292,10 +292,10 @@ def dict_in_and_out() -> ExpectedLayer:
     The image, 8 x 6 x 3: convolution 3 x 3 (3 -> 4), ReLU, flatten, linear 192 -> 14. The meta data, 5 features: linear
     5 -> 14. In the model the sum of both; "scores" is linear 14 -> 10 of it, "value" linear 14 -> 1. All with bias.
     """
-    (height, width, channels), kept = DICT_IMAGE, DICT_CHANNELS
-    elements = height * width * kept
+    (height, width, channels), filters = DICT_IMAGE, DICT_CHANNELS
+    elements = height * width * filters
     return _model(
-        _convolution("convolution", (height, width), channels, kept, 3),
+        _convolution("convolution", (height, width), channels, filters, 3),
         _activation("activation", elements),
         _flatten(),
         _linear("image_features", elements, DICT_WIDTH),

@@ -59,8 +59,8 @@ class ContractChecks(BackendSubject):
     def test_data_splits_have_their_classes(self) -> None:
         """Subclasses of the core's, so that every profiler can read them."""
         for name, base in (("data_loader", DataLoader), ("forward_pass", ForwardPass)):
-            given = getattr(self.backend, name)
-            expect(isinstance(given, type) and issubclass(given, base), f"{name} is {given!r}, no {base.__name__}")
+            kind = getattr(self.backend, name)
+            expect(isinstance(kind, type) and issubclass(kind, base), f"{name} is {kind!r}, no {base.__name__}")
 
     def test_inputs_that_fit_stay_as_they_are(self) -> None:
         """In the model's own layout nothing is changed."""
@@ -68,8 +68,8 @@ class ContractChecks(BackendSubject):
         inputs = self.inputs(architecture)
         fitted = self.offered(FitsInputs).fit_inputs(self.built(architecture), inputs)
         expect(isinstance(fitted, ModelInputs), f"fit_inputs returned {fitted!r}, not ModelInputs")
-        found, expected = ([tuple(leaf.shape) for leaf in given.leaves()] for given in (fitted, inputs))
-        expect_equal(found, expected, "shapes after fit_inputs, of inputs in the layout of the model")
+        shapes, expected = ([tuple(leaf.shape) for leaf in both.leaves()] for both in (fitted, inputs))
+        expect_equal(shapes, expected, "shapes after fit_inputs, of inputs in the layout of the model")
 
     def test_the_fingerprint_changes_with_a_parameter_alone(self) -> None:
         """It stays the same while the model is traced and run."""
@@ -87,9 +87,9 @@ class ContractChecks(BackendSubject):
 
     def test_the_environment_is_text(self) -> None:
         """Names and values that a report can be read by."""
-        found: Any = self.backend.environment()
-        expect(isinstance(found, Mapping), f"environment() returned {found!r}, not a mapping")
-        for name, value in found.items():
+        environment: Any = self.backend.environment()
+        expect(isinstance(environment, Mapping), f"environment() returned {environment!r}, not a mapping")
+        for name, value in environment.items():
             whole = all(isinstance(text, str) and text for text in (name, value))
             expect(whole, f"environment() has {name!r}: {value!r}; give names and values as text")
 
@@ -97,12 +97,11 @@ class ContractChecks(BackendSubject):
         """None is where the model is; there is always a CPU, by its own name too."""
         model = self.built(self.any_architecture())
         for device in (None, Device.CPU):
-            found = self.backend.resolve_device(model, device)
-            expect(
-                isinstance(found, str) and found, f"resolve_device(model, {device!r}) returned {found!r}, not a name"
-            )
-            again = self.backend.resolve_device(model, found)
-            expect_equal(again, found, f"resolve_device(model, {found!r}), its own name for {device!r}")
+            resolved = self.backend.resolve_device(model, device)
+            is_name = isinstance(resolved, str) and resolved
+            expect(is_name, f"resolve_device(model, {device!r}) returned {resolved!r}, not a name")
+            again = self.backend.resolve_device(model, resolved)
+            expect_equal(again, resolved, f"resolve_device(model, {resolved!r}), its own name for {device!r}")
 
     # Tensors ----------------------------------------------------------------------------------------------------
 
@@ -110,13 +109,13 @@ class ContractChecks(BackendSubject):
         """Shape and dtype are those of the spec; floats vary, integers are zeros, which every embedding takes."""
         for dtype in ("float32", self.integer_dtype):
             tensor = self.backend.random_tensor(TensorSpec((4, 5), dtype), 3)
-            made = f"random_tensor(TensorSpec((4, 5), {dtype!r}), 3)"
-            expect_equal(tuple(tensor.shape), (3, 4, 5), f"shape of {made}")
-            expect_equal(dtype_name(tensor.dtype), dtype, f"dtype of {made}")
-            expect_equal(self.backend.is_tensor(tensor), True, f"is_tensor of {made}")
+            what = f"random_tensor(TensorSpec((4, 5), {dtype!r}), 3)"
+            expect_equal(tuple(tensor.shape), (3, 4, 5), f"shape of {what}")
+            expect_equal(dtype_name(tensor.dtype), dtype, f"dtype of {what}")
+            expect_equal(self.backend.is_tensor(tensor), True, f"is_tensor of {what}")
             distinct = len(set(self.to_numpy(tensor).ravel().tolist()))
-            expect(distinct > 1 if dtype == "float32" else distinct == 1, f"{made} has {distinct} distinct values")
-        expect_equal(set(self.to_numpy(tensor).ravel().tolist()), {0}, f"values of {made}")
+            expect(distinct > 1 if dtype == "float32" else distinct == 1, f"{what} has {distinct} distinct values")
+        expect_equal(set(self.to_numpy(tensor).ravel().tolist()), {0}, f"values of {what}")
 
     def test_other_things_are_no_tensors(self) -> None:
         """Nor is what holds one."""
@@ -149,12 +148,12 @@ class ContractChecks(BackendSubject):
         tensor = self._numbered(3)
         rows = self.to_numpy(tensor).tolist()
         for batch_size in (1, 2, 3, 7):
-            found = self.backend.with_batch_size(tensor, batch_size)
+            batch = self.backend.with_batch_size(tensor, batch_size)
             of = f"with_batch_size(a batch of 3, {batch_size})"
-            expect_equal(tuple(found.shape), (batch_size, 2), f"shape of {of}")
-            expect_equal(dtype_name(found.dtype), "float32", f"dtype of {of}")
+            expect_equal(tuple(batch.shape), (batch_size, 2), f"shape of {of}")
+            expect_equal(dtype_name(batch.dtype), "float32", f"dtype of {of}")
             expected = [rows[index % 3] for index in range(batch_size)]
-            expect_equal(self.to_numpy(found).tolist(), expected, f"values of {of}")
+            expect_equal(self.to_numpy(batch).tolist(), expected, f"values of {of}")
         expect_equal(tuple(tensor.shape), (3, 2), "shape of a tensor after with_batch_size was asked for others")
 
     def test_an_empty_batch_cannot_be_repeated(self) -> None:

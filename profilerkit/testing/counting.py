@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ..errors import NotOfferedError
 from ..inputs import ModelInputs, TensorSpec
 from .architectures import ARCHITECTURES, MLP_FEATURES
 from .expected import Architecture, LayerNumbers, layer_numbers
@@ -26,9 +25,9 @@ class CountingChecks(BackendSubject):
         model, inputs = self.built(architecture), self.inputs(architecture)
         outputs = self.backend.evaluate(model, lambda: self.call(model, inputs))
         named = outputs if isinstance(outputs, Mapping) else {0: outputs}
-        found = {key: tuple(output.shape) for key, output in named.items()}
+        shapes = {key: tuple(output.shape) for key, output in named.items()}
         expected = {key: (3, *shape) for key, shape in architecture.outputs.items()}
-        expect_equal(found, expected, f"shapes of the outputs of {architecture.name} for a batch of 3")
+        expect_equal(shapes, expected, f"shapes of the outputs of {architecture.name} for a batch of 3")
 
     def test_nothing_is_left_uncounted(self, architecture: Architecture) -> None:
         """Every operation of the architectures has a known cost."""
@@ -36,28 +35,28 @@ class CountingChecks(BackendSubject):
 
     def test_parameters(self, architecture: Architecture) -> None:
         """All and trainable parameters; shared ones once, a batch norm's statistics where the framework has them so."""
-        found = self.traced(architecture)
+        trace = self.traced(architecture)
         every = architecture.params + (architecture.statistics if self.statistics_are_parameters else 0)
-        expect_equal(found.total_params, every, f"total_params of {architecture.name}")
-        expect_equal(found.trainable_params, architecture.params, f"trainable_params of {architecture.name}")
+        expect_equal(trace.total_params, every, f"total_params of {architecture.name}")
+        expect_equal(trace.trainable_params, architecture.params, f"trainable_params of {architecture.name}")
 
     def test_macs_and_flops(self, architecture: Architecture, batch_size: int) -> None:
         """The totals of one forward pass of the batch."""
-        found = self.traced(architecture, batch_size)
+        trace = self.traced(architecture, batch_size)
         of = f"of {architecture.name} for a batch of {batch_size}"
-        expect_equal(found.macs, architecture.macs(batch_size), f"macs {of}")
-        expect_equal(found.flops, architecture.flops(batch_size), f"flops {of}")
+        expect_equal(trace.macs, architecture.macs(batch_size), f"macs {of}")
+        expect_equal(trace.flops, architecture.flops(batch_size), f"flops {of}")
 
     def test_layers(self, architecture: Architecture, batch_size: int) -> None:
         """Every row of the layer table, in the order of the model: depth, kind, calls, parameters, MACs, FLOPs."""
         if not self.has_layers:
             self.skip("the models have no layers: has_layers is False")
         table = self.traced(architecture, batch_size).table
-        found = layer_numbers(table, self.kinds)
+        actual = layer_numbers(table, self.kinds)
         described = list(architecture.layers)
-        expect_equal([row[:2] for row in found], described, f"depths and kinds of the layers of {architecture.name}")
+        expect_equal([row[:2] for row in actual], described, f"depths and kinds of the layers of {architecture.name}")
         expected = architecture.layer_numbers(batch_size, with_statistics=self.statistics_are_parameters)
-        for row, numbers, closed_form in zip(table, found, expected, strict=True):
+        for row, numbers, closed_form in zip(table, actual, expected, strict=True):
             wrong = [
                 f"{column} {numbers[index]}, expected {closed_form[index]}"
                 for index, column in enumerate(LayerNumbers._fields)
@@ -68,16 +67,16 @@ class CountingChecks(BackendSubject):
 
     def test_the_layers_add_up_to_the_totals(self, architecture: Architecture, batch_size: int) -> None:
         """Every operation belongs to one layer, and none to two."""
-        found = self.traced(architecture, batch_size)
-        paths = [layer.path for layer in found.layers]
+        trace = self.traced(architecture, batch_size)
+        paths = [layer.path for layer in trace.layers]
         expect_equal(len(set(paths)), len(paths), f"distinct paths of the layers of {architecture.name}")
-        strangers = sorted({op.layer for op in found.operators} - set(paths))
+        strangers = sorted({op.layer for op in trace.operators} - set(paths))
         expect(not strangers, f"operators of {architecture.name} are in {strangers}, which are no layers of the trace")
-        for column, total in (("own_macs", found.macs), ("own_flops", found.flops)):
-            expect_equal(sum(row[column] for row in found.table), total, f"sum of {column} of {architecture.name}")
-            by_call = sum(row[column] for row in found.call_table)
+        for column, total in (("own_macs", trace.macs), ("own_flops", trace.flops)):
+            expect_equal(sum(row[column] for row in trace.table), total, f"sum of {column} of {architecture.name}")
+            by_call = sum(row[column] for row in trace.call_table)
             expect_equal(by_call, total, f"sum of {column} of the calls of {architecture.name}")
-        expect_equal(found.table[""]["weight_bytes"], found.size_bytes, f"weight_bytes of {architecture.name}")
+        expect_equal(trace.table[""]["weight_bytes"], trace.size_bytes, f"weight_bytes of {architecture.name}")
 
     def test_counts_are_whole_numbers(self, architecture: Architecture) -> None:
         """Python's own integers, which every report format can write; two FLOPs or more for each MAC."""
@@ -95,19 +94,19 @@ class CountingChecks(BackendSubject):
         root = self.traced(architecture, batch_size).layers[0]
         expect_equal((root.path, root.depth), ("", 0), f"path and depth of the first layer of {architecture.name}")
         expect_equal(len(root.calls), 1, f"calls of the model {architecture.name}")
-        given = [(batch_size, *spec.shape) for spec in self._specs(architecture)]
+        passed = [(batch_size, *spec.shape) for spec in self._specs(architecture)]
         returned = [(batch_size, *shape) for shape in architecture.outputs.values()]
         for what, infos, shapes in (
-            ("inputs", root.calls[0].inputs, given),
+            ("inputs", root.calls[0].inputs, passed),
             ("outputs", root.calls[0].outputs, returned),
         ):
-            found = sorted(info.shape for info in infos)
-            expect_equal(found, sorted(shapes), f"shapes of the {what} of {architecture.name} in its trace")
+            traced = sorted(info.shape for info in infos)
+            expect_equal(traced, sorted(shapes), f"shapes of the {what} of {architecture.name} in its trace")
 
     def test_size_of_the_weights(self, architecture: Architecture) -> None:
         """The floating-point weights have four bytes for each element, batch norms' statistics included."""
-        found = self.traced(architecture)
-        weights = [weight for weight in (*found.parameters, *found.buffers) if weight.persistent]
+        trace = self.traced(architecture)
+        weights = [weight for weight in (*trace.parameters, *trace.buffers) if weight.persistent]
         size = sum(weight.bytes for weight in weights if weight.dtype == "float32")
         expected = FLOAT_BYTES * (architecture.params + architecture.statistics)
         expect_equal(size, expected, f"bytes of the float32 weights of {architecture.name}")
@@ -128,9 +127,7 @@ class CountingChecks(BackendSubject):
 
     def test_operators_have_names_of_their_own(self) -> None:
         """A product and an activation are different operators."""
-        mlp = ARCHITECTURES["mlp"]
-        if self.left_out("mlp"):
-            self.skip(self.left_out("mlp"))
+        mlp = self.mlp_or_skip()
         names = {op.operator for op in self.traced(mlp).operators if op.flops}
         expect(len(names) > 1, f"all operators of mlp have one name, {names}: its products and activations differ")
 
@@ -145,37 +142,37 @@ class CountingChecks(BackendSubject):
     def test_a_network_of_low_precision(self, precision: str) -> None:
         """The same work as in float32; the weights take the bytes that they have."""
         mlp = ARCHITECTURES["mlp"]
-        try:
+        with self.where_offered():
             model = self.low_precision_model(precision)
-        except NotOfferedError as error:
-            self.skip(str(error))
         spec = TensorSpec((MLP_FEATURES,), "bfloat16" if precision == "bfloat16" else "float32")
-        found = self.backend.trace(model, ModelInputs(self.backend.random_tensor(spec, 3)))
-        expect(found.failure is None, f"the trace of mlp in {precision} has failed: {found.failure}")
-        expect_equal(found.macs, mlp.macs(3), f"macs of mlp in {precision} for a batch of 3")
-        held = [weight for weight in (*found.parameters, *found.buffers) if weight.dtype.endswith(precision)]
+        trace = self.backend.trace(model, ModelInputs(self.backend.random_tensor(spec, 3)))
+        expect(trace.failure is None, f"the trace of mlp in {precision} has failed: {trace.failure}")
+        expect_equal(trace.macs, mlp.macs(3), f"macs of mlp in {precision} for a batch of 3")
+        weights = [weight for weight in (*trace.parameters, *trace.buffers) if weight.dtype.endswith(precision)]
         elements = mlp.params if precision == "bfloat16" else mlp.macs()  # one for each product
-        expect_equal(sum(weight.count for weight in held), elements, f"elements of mlp in {precision}")
+        expect_equal(sum(weight.count for weight in weights), elements, f"elements of mlp in {precision}")
         each = 2 if precision == "bfloat16" else 1
-        expect_equal(sum(weight.bytes for weight in held), each * elements, f"bytes of the {precision} weights of mlp")
+        expect_equal(
+            sum(weight.bytes for weight in weights), each * elements, f"bytes of the {precision} weights of mlp"
+        )
 
     def test_memory_of_weights_and_inputs(self, architecture: Architecture, batch_size: int) -> None:
         """The timeline begins with the inputs, and has one value for each operator."""
-        found = self.traced(architecture, batch_size)
+        trace = self.traced(architecture, batch_size)
         of = f"of {architecture.name} for a batch of {batch_size}"
-        expect_equal(len(found.memory.live_bytes), len(found.operators), f"values of the memory timeline {of}")
-        expect_equal(found.memory.input_bytes, self._input_bytes(architecture, batch_size), f"input_bytes {of}")
+        expect_equal(len(trace.memory.live_bytes), len(trace.operators), f"values of the memory timeline {of}")
+        expect_equal(trace.memory.input_bytes, self._input_bytes(architecture, batch_size), f"input_bytes {of}")
         least = FLOAT_BYTES * architecture.params
-        expect(found.memory.weight_bytes >= least, f"weight_bytes {of}: {found.memory.weight_bytes}, below {least}")
+        expect(trace.memory.weight_bytes >= least, f"weight_bytes {of}: {trace.memory.weight_bytes}, below {least}")
 
     def test_peak_of_memory(self, architecture: Architecture, batch_size: int) -> None:
         """At least weights, inputs and the largest activation; at most what all operators read and write together."""
-        found = self.traced(architecture, batch_size)
-        given = FLOAT_BYTES * architecture.params + self._input_bytes(architecture, batch_size)
-        least = given + FLOAT_BYTES * batch_size * architecture.largest_activation
-        moved = sum(op.bytes_read + op.bytes_written for op in found.operators)
-        most = found.memory.weight_bytes + found.memory.input_bytes + moved
-        peak = found.memory.peak_bytes()
+        trace = self.traced(architecture, batch_size)
+        fixed = FLOAT_BYTES * architecture.params + self._input_bytes(architecture, batch_size)
+        least = fixed + FLOAT_BYTES * batch_size * architecture.largest_activation
+        moved = sum(op.bytes_read + op.bytes_written for op in trace.operators)
+        most = trace.memory.weight_bytes + trace.memory.input_bytes + moved
+        peak = trace.memory.peak_bytes()
         of = f"the peak of {architecture.name} for a batch of {batch_size} is {peak} bytes"
         expect(peak >= least, f"{of}, below weights, inputs and the largest activation, {least}")
         expect(peak <= most, f"{of}, above weights, inputs and all that the operators read and write, {most}")
@@ -185,8 +182,8 @@ class CountingChecks(BackendSubject):
         architecture = self.any_architecture()
         for batch_size in (1, 3, 1):
             inputs = self.inputs(architecture, batch_size)
-            found = self.backend.trace(self.built(architecture), inputs)
-            numbers = (found.macs, found.memory.peak_bytes())
+            trace = self.backend.trace(self.built(architecture), inputs)
+            numbers = (trace.macs, trace.memory.peak_bytes())
             first = self.traced(architecture, batch_size)
             expected = (architecture.macs(batch_size), first.memory.peak_bytes())
             expect_equal(numbers, expected, f"macs and peak of {architecture.name} when it is traced again")

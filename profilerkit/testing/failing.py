@@ -22,8 +22,8 @@ class FailingChecks(BackendSubject):
         """The same layers with the same weights, and nothing that only a run could tell."""
         model = self.built(architecture)
         with self.handed_back(model, "trace() without inputs"):
-            found = self.backend.trace(model, None)
-        self._expect_layers_alone(found, self.traced(architecture), f"the trace of {architecture.name} without inputs")
+            trace = self.backend.trace(model, None)
+        self._expect_layers_alone(trace, self.traced(architecture), f"the trace of {architecture.name} without inputs")
 
     def test_inputs_that_do_not_fit_are_a_failure_of_the_trace(self, architecture: Architecture) -> None:
         """The trace does not raise: its failure says what happened, and the layers stay."""
@@ -31,20 +31,20 @@ class FailingChecks(BackendSubject):
             self.skip("embedding_classifier takes any number of words")
         model = self.built(architecture)
         with self.handed_back(model, "trace() with inputs that do not fit"):
-            found = self.backend.trace(model, self.unfitting(architecture))
+            trace = self.backend.trace(model, self.unfitting(architecture))
         what = f"the trace of {architecture.name} with inputs that do not fit"
-        expect(isinstance(found.failure, Exception), f"{what} has the failure {found.failure!r}, not an exception")
-        expect(str(found.failure), f"the failure of {what} has no message")
-        self._expect_layers_alone(found, self.traced(architecture), what)
+        expect(isinstance(trace.failure, Exception), f"{what} has the failure {trace.failure!r}, not an exception")
+        expect(str(trace.failure), f"the failure of {what} has no message")
+        self._expect_layers_alone(trace, self.traced(architecture), what)
 
     def test_a_model_that_raises_is_quoted(self) -> None:
         """The trace's failure has the model's own message; timing raises it."""
         model, inputs = self.raising_model(MESSAGE), self.inputs_of_mlp()
         with self.handed_back(model, "trace() of a model that raises"):
-            found = self.backend.trace(model, inputs)
+            trace = self.backend.trace(model, inputs)
         expect(
-            MESSAGE in str(found.failure),
-            f"the failure of a model that raises is {found.failure!r}, without its message",
+            MESSAGE in str(trace.failure),
+            f"the failure of a model that raises is {trace.failure!r}, without its message",
         )
         with self.handed_back(model, "run() of a model that raises"):
             error = raised_by(lambda: self.run_forward(model, inputs))
@@ -63,28 +63,28 @@ class FailingChecks(BackendSubject):
     def test_what_is_not_counted_is_named(self) -> None:
         """An operation without a formula makes the counts lower bounds that say what they leave out."""
         model, inputs = self.uncounted_model(), self.inputs_of_mlp()
-        found = self.backend.trace(model, inputs)
-        expect(found.failure is None, f"the trace of uncounted_model() has failed: {found.failure}")
-        expect(found.uncounted, "the trace of uncounted_model() names nothing as uncounted: a silent zero")
+        trace = self.backend.trace(model, inputs)
+        expect(trace.failure is None, f"the trace of uncounted_model() has failed: {trace.failure}")
+        expect(trace.uncounted, "the trace of uncounted_model() names nothing as uncounted: a silent zero")
         profiler = Profiler(model, inputs=inputs, backend=self.backend).register_defaults()
         profiler.compute(["macs", "flops"])
         for name in ("macs", "flops"):
             outcome = profiler.status_get(name, to_value=False).outcome
             expect_equal(outcome.completeness, Completeness.PARTIAL, f"{name} of uncounted_model()")
-            expect_equal(tuple(outcome.missing), found.missing, f"what {name} of uncounted_model() leaves out")
+            expect_equal(tuple(outcome.missing), trace.missing, f"what {name} of uncounted_model() leaves out")
 
     def test_a_device_that_is_not_there_is_said(self) -> None:
         """By everything that takes a device, before anything runs."""
         architecture = self.any_architecture()
         model, inputs = self.built(architecture), self.inputs(architecture)
         ran: list[bool] = []
-        asked = {
+        calls = {
             "resolve_device": lambda: self.backend.resolve_device(model, NO_DEVICE),
             "run": lambda: self.run_forward(model, inputs, device=NO_DEVICE),
             "evaluate": lambda: self.backend.evaluate(model, lambda: ran.append(True), NO_DEVICE),
         }
-        for name, ask in asked.items():
-            error = raised_by(ask)
+        for name, call in calls.items():
+            error = raised_by(call)
             expect(
                 isinstance(error, DeviceNotAvailableError) and NO_DEVICE in str(error),
                 f"{name} with device={NO_DEVICE!r} raised {error!r}; raise DeviceNotAvailableError, naming the device",
@@ -92,15 +92,15 @@ class FailingChecks(BackendSubject):
         expect(not ran, f"evaluate ran its call though there is no {NO_DEVICE!r}")
 
     @staticmethod
-    def _expect_layers_alone(found: ModelTrace, complete: ModelTrace, what: str) -> None:
+    def _expect_layers_alone(trace: ModelTrace, complete: ModelTrace, what: str) -> None:
         __tracebackhide__ = True
         layers, expected = (
             [
                 (layer.path, layer.type, layer.depth, [weight.count for weight in layer.parameters])
                 for layer in of.layers
             ]
-            for of in (found, complete)
+            for of in (trace, complete)
         )
         expect_equal(layers, expected, f"paths, types, depths and parameters of the layers in {what}")
-        expect_equal(len(found.operators), 0, f"operators in {what}")
-        expect_equal(sum(len(layer.calls) for layer in found.layers), 0, f"calls of layers in {what}")
+        expect_equal(len(trace.operators), 0, f"operators in {what}")
+        expect_equal(sum(len(layer.calls) for layer in trace.layers), 0, f"calls of layers in {what}")

@@ -142,10 +142,10 @@ class FakeModel:
         self.on_call()
         if not self.outputs:
             return FakeTensor((1,))
-        given = [*enumerate(inputs.args), *inputs.kwargs.items()]
-        found = {key: tuple(tensor.shape[1:]) for key, tensor in given}
-        if found != dict(self.inputs):
-            raise ValueError(f"the inputs have the shapes {found}, the model takes {dict(self.inputs)}")
+        tensors = [*enumerate(inputs.args), *inputs.kwargs.items()]
+        shapes = {key: tuple(tensor.shape[1:]) for key, tensor in tensors}
+        if shapes != dict(self.inputs):
+            raise ValueError(f"the inputs have the shapes {shapes}, the model takes {dict(self.inputs)}")
         batch = batch_of(inputs)
         outputs = {key: FakeTensor((batch, *shape)) for key, shape in self.outputs.items()}
         return outputs[0] if 0 in outputs else outputs
@@ -232,11 +232,11 @@ class FakeBackend(Backend):
         batch = batch_of(inputs)
         operators = tuple(_operator(layer, batch) for layer in model.layers)
         weights = sum(4 * (layer.params + layer.statistics) for layer in model.layers)
-        given = sum(map(_bytes_of, inputs.leaves())) if model.inputs else 0
+        input_bytes = sum(map(_bytes_of, inputs.leaves())) if model.inputs else 0
         live = tuple(layer.activation_bytes * batch for layer in model.layers)
         uncounted = {layer.uncounted: 1 for layer in model.layers if layer.uncounted}
         called = LayerCall(_infos(inputs), _infos(ModelInputs.of(outputs)))
-        memory = MemoryTimeline(weights, given, live)
+        memory = MemoryTimeline(weights, input_bytes, live)
         return ModelTrace(_records(model, called), operators, memory, uncounted, "given numbers")
 
     def run(self, model: FakeModel, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> AbstractContextManager[Run]:
@@ -295,10 +295,10 @@ def _operator(layer: FakeLayer, batch: int) -> OpRecord:
 
 def _records(model: FakeModel, called: LayerCall | None = None) -> tuple[LayerRecord, ...]:
     """Return the layers, the model itself first; with calls where it ran."""
-    known = {layer.name: layer for layer in model.layers}
-    own = known.get("", FakeLayer("", type="FakeModel"))
+    by_name = {layer.name: layer for layer in model.layers}
+    model_layer = by_name.get("", FakeLayer("", type="FakeModel"))
     inside = LayerCall((TensorInfo((1,), "float32"),), (TensorInfo((1,), "float32"),))
-    root = _record(0, own, (called,) * own.calls if called and model.outputs else ())
+    root = _record(0, model_layer, (called,) * model_layer.calls if called and model.outputs else ())
     rest = [layer for layer in model.layers if layer.name]
     return (
         root,
@@ -310,7 +310,7 @@ def _record(index: int, layer: FakeLayer, calls: tuple[LayerCall, ...]) -> Layer
     weight = WeightRecord(
         "weight", 2 * index, layer.params, _itemsize(layer.dtype) * layer.params, layer.dtype, layer.trainable
     )
-    kept = WeightRecord("statistics", 2 * index + 1, layer.statistics, 4 * layer.statistics, "float32", False)
+    statistics = WeightRecord("statistics", 2 * index + 1, layer.statistics, 4 * layer.statistics, "float32", False)
     depth = layer.name.count(".") + 1 if layer.name else 0
-    parameters, buffers = (weight,) if layer.params else (), (kept,) if layer.statistics else ()
+    parameters, buffers = (weight,) if layer.params else (), (statistics,) if layer.statistics else ()
     return LayerRecord(layer.name, layer.type, depth, parameters, buffers, calls)

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..backend import RunOptions
 from ..backend_kit.operator_join import operator_table
-from ..errors import InputError, NotOfferedError
+from ..errors import InputError
 from ..inputs import ModelInputs
 from ..protocols import (
     CountsNonzero,
@@ -20,7 +20,6 @@ from ..protocols import (
     offered,
 )
 from ..times.run import Run
-from .architectures import ARCHITECTURES
 from .subject import BackendSubject, expect, expect_equal, raised_by
 
 __all__ = ["RunningChecks"]
@@ -72,9 +71,9 @@ class RunningChecks(BackendSubject):
         architecture = self.any_architecture()
         model, inputs = self.built(architecture), self.inputs(architecture)
         traced, timed = _Called(self.call), _Called(self.call)  # what is timed may be a program that was traced
-        found = self.backend.trace(model, inputs.given_to(traced))
-        if found.failure is not None and "call=" in str(found.failure):
-            self.skip(f"the {self.backend.name} backend follows the model's own call alone: {found.failure}")
+        trace = self.backend.trace(model, inputs.given_to(traced))
+        if trace.failure is not None and "call=" in str(trace.failure):
+            self.skip(f"the {self.backend.name} backend follows the model's own call alone: {trace.failure}")
         expect(traced.times, "trace() did not call the function that was given with call=")
         self.run_forward(model, inputs.given_to(timed))
         expect(timed.times, "run() did not call the function that was given with call=")
@@ -85,32 +84,30 @@ class RunningChecks(BackendSubject):
         model, inputs = self.built(architecture), self.inputs(architecture)
         seen: list[int] = []
 
-        def call(given: Any, *args: Any, **kwargs: Any) -> Any:
+        def call(network: Any, *args: Any, **kwargs: Any) -> Any:
             seen.append(self.threads())
-            return self.call(given, ModelInputs(*args, **kwargs))
+            return self.call(network, ModelInputs(*args, **kwargs))
 
         before = self.threads()
-        wanted = 2 if before == 1 else 1
-        try:
-            with self.backend.run(model, inputs.given_to(call), RunOptions(num_threads=wanted)) as run:
-                run()
-        except NotOfferedError as error:
-            self.skip(str(error))
-        expect_equal(set(seen), {wanted}, f"threads while the model runs with num_threads={wanted}")
+        requested = 2 if before == 1 else 1
+        options = RunOptions(num_threads=requested)
+        with self.where_offered(), self.backend.run(model, inputs.given_to(call), options) as run:
+            run()
+        expect_equal(set(seen), {requested}, f"threads while the model runs with num_threads={requested}")
         expect_equal(self.threads(), before, "threads after the model has run")
 
     def test_steps_of_training_run(self) -> None:
         """Where the backend offers them: `run` with ``training=True`` yields a call that can be made again."""
         architecture = self.any_architecture()
         model, inputs = self.built(architecture), self.inputs(architecture)
-        with self.handed_back(model, "run(training=True)"):
-            try:
-                with self.backend.run(model, inputs, RunOptions(training=True)) as run:
-                    run()
-                    run()
-                    self._expect_times(run, None)
-            except NotOfferedError as error:
-                self.skip(str(error))
+        with (
+            self.where_offered(),
+            self.handed_back(model, "run(training=True)"),
+            self.backend.run(model, inputs, RunOptions(training=True)) as run,
+        ):
+            run()
+            run()
+            self._expect_times(run, None)
 
     def test_forward_really_runs_the_model(self) -> None:
         """Inputs that do not fit raise, at the latest when the call is made."""
@@ -148,15 +145,15 @@ class RunningChecks(BackendSubject):
     def test_evaluate_returns_what_the_call_returns(self) -> None:
         """The very object, from a call made once."""
         model = self.built(self.any_architecture())
-        made: list[object] = []
+        results: list[object] = []
 
         def call() -> object:
-            made.append(object())
-            return made[-1]
+            results.append(object())
+            return results[-1]
 
-        found = self.backend.evaluate(model, call)
-        expect_equal(len(made), 1, "calls that evaluate(model, call) made")
-        expect(found is made[0], f"evaluate(model, call) returned {found!r}, not what the call returned")
+        returned = self.backend.evaluate(model, call)
+        expect_equal(len(results), 1, "calls that evaluate(model, call) made")
+        expect(returned is results[0], f"evaluate(model, call) returned {returned!r}, not what the call returned")
 
     def test_evaluate_lets_errors_pass(self) -> None:
         """What the call raises reaches the caller as it is, and the model comes back."""
@@ -172,9 +169,7 @@ class RunningChecks(BackendSubject):
 
     def test_evaluate_is_in_inference_mode(self) -> None:
         """Two evaluations give equal values: "mlp" has a dropout, which does nothing in inference mode."""
-        mlp = ARCHITECTURES["mlp"]
-        if self.left_out("mlp"):
-            self.skip(self.left_out("mlp"))
+        mlp = self.mlp_or_skip()
         model, inputs = self.built(mlp), self.inputs(mlp)
         first, second = (
             self.to_numpy(self.backend.evaluate(model, lambda: self.call(model, inputs))).tobytes() for _ in range(2)
@@ -185,11 +180,8 @@ class RunningChecks(BackendSubject):
         """Where the backend tells them: no layer that the trace lacks, nothing negative, not all of it nothing."""
         architecture = self.any_architecture()
         model, inputs = self.built(architecture), self.inputs(architecture)
-        with self.handed_back(model, "layer_times()"):
-            try:
-                times = self.offered(TimesLayers).layer_times(model, inputs, passes=PASSES, backward=False)
-            except NotOfferedError as error:
-                self.skip(str(error))
+        with self.where_offered(), self.handed_back(model, "layer_times()"):
+            times = self.offered(TimesLayers).layer_times(model, inputs, passes=PASSES, backward=False)
         paths = {layer.path for layer in self.traced(architecture).layers}
         strangers = sorted({time.path for time in times} - paths)
         expect(not strangers, f"layer_times of {architecture.name} names {strangers}, which are no layers of its trace")
@@ -201,11 +193,8 @@ class RunningChecks(BackendSubject):
         """Where the backend tells them: no layer that the trace lacks, and together no more than the whole pass."""
         architecture = self.any_architecture()
         model, inputs = self.built(architecture), self.inputs(architecture)
-        with self.handed_back(model, "operator_times()"):
-            try:
-                times = self.offered(TimesOperators).operator_times(model, inputs, passes=PASSES, backward=False)
-            except NotOfferedError as error:
-                self.skip(str(error))
+        with self.where_offered(), self.handed_back(model, "operator_times()"):
+            times = self.offered(TimesOperators).operator_times(model, inputs, passes=PASSES, backward=False)
         paths = {layer.path for layer in self.traced(architecture).layers}
         strangers = sorted({time.layer for time in times.operators} - paths)
         expect(not strangers, f"operator_times of {architecture.name} names {strangers}, no layers of its trace")
@@ -217,15 +206,13 @@ class RunningChecks(BackendSubject):
     def test_operator_tables_add_up_to_the_trace(self) -> None:
         """Where the backend times operators: those whose work is known do as much as the trace has, or less."""
         architecture = self.any_architecture()
-        try:
+        with self.where_offered():
             model, inputs = self.built(architecture), self.inputs(architecture)
             times = offered(self.backend, TimesOperators).operator_times(model, inputs, passes=1, backward=False)
-        except NotOfferedError as error:
-            self.skip(str(error))
         trace = self.traced(architecture)
-        known = [row["macs"] for row in operator_table(times, {"forward": trace})]
-        total = sum(macs for macs in known if macs is not None)
-        fits = total <= trace.macs if None in known else total == trace.macs
+        counted = [row["macs"] for row in operator_table(times, {"forward": trace})]
+        total = sum(macs for macs in counted if macs is not None)
+        fits = total <= trace.macs if None in counted else total == trace.macs
         expect(fits, f"the operator table of {architecture.name} has {total} macs, its trace {trace.macs}")
 
     def test_steps_of_training_are_traced(self) -> None:
@@ -233,47 +220,33 @@ class RunningChecks(BackendSubject):
 
         "mlp" has one for the weight of each of its layers, and one for the input of each but the first.
         """
-        mlp = ARCHITECTURES["mlp"]
-        if self.left_out("mlp"):
-            self.skip(self.left_out("mlp"))
+        mlp = self.mlp_or_skip()
         model = self.built(mlp)
-        with self.handed_back(model, "trace_training()"):
-            try:
-                found = self.offered(Trains).trace_training(model, self.inputs(mlp))
-            except NotOfferedError as error:
-                self.skip(str(error))
+        with self.where_offered(), self.handed_back(model, "trace_training()"):
+            trace = self.offered(Trains).trace_training(model, self.inputs(mlp))
         first = mlp.layer_numbers(3)[1].macs
-        expect_equal(found.macs, 3 * mlp.macs(3) - first, "macs of a training step of mlp for a batch of 3")
-        expect_equal(found.missing, (), "what the counts of a training step of mlp leave out")
+        expect_equal(trace.macs, 3 * mlp.macs(3) - first, "macs of a training step of mlp for a batch of 3")
+        expect_equal(trace.missing, (), "what the counts of a training step of mlp leave out")
 
     def test_zeros_among_the_weights_are_counted(self) -> None:
         """Where the backend does: of all parameters of "mlp", and the work on the others is no more than the whole."""
-        mlp = ARCHITECTURES["mlp"]
-        if self.left_out("mlp"):
-            self.skip(self.left_out("mlp"))
+        mlp = self.mlp_or_skip()
         model = self.built(mlp)
-        with self.handed_back(model, "zero_weights() and trace_nonzero()"):
-            try:
-                zeros, elements = self.offered(ReadsWeights).zero_weights(model)
-                expect_equal(elements, mlp.params, "the elements among which zero_weights() of mlp counts")
-                expect(0 <= zeros <= elements, f"zero_weights() of mlp finds {zeros} zeros among {elements}")
-                found = self.offered(CountsNonzero).trace_nonzero(model, self.inputs(mlp))
-            except NotOfferedError as error:
-                self.skip(str(error))
+        with self.where_offered(), self.handed_back(model, "zero_weights() and trace_nonzero()"):
+            zeros, elements = self.offered(ReadsWeights).zero_weights(model)
+            expect_equal(elements, mlp.params, "the elements among which zero_weights() of mlp counts")
+            expect(0 <= zeros <= elements, f"zero_weights() of mlp finds {zeros} zeros among {elements}")
+            trace = self.offered(CountsNonzero).trace_nonzero(model, self.inputs(mlp))
         macs = mlp.macs(3)
-        expect(macs - 3 * zeros <= found.macs <= macs, f"{found.macs} of {macs} macs of mlp are left, of {zeros} zeros")
+        expect(macs - 3 * zeros <= trace.macs <= macs, f"{trace.macs} of {macs} macs of mlp are left, of {zeros} zeros")
 
     def test_memory_is_measured(self) -> None:
         """Where the backend does: no less than inputs and outputs of "mlp", which are alive at the end together."""
-        mlp = ARCHITECTURES["mlp"]
-        if self.left_out("mlp"):
-            self.skip(self.left_out("mlp"))
+        mlp = self.mlp_or_skip()
         model = self.built(mlp)
-        with self.handed_back(model, "measured_memory()"):
-            try:
-                found = self.offered(MeasuresMemory).measured_memory(model, self.inputs(mlp))
-            except NotOfferedError as error:
-                self.skip(str(error))
+        with self.where_offered(), self.handed_back(model, "measured_memory()"):
+            measured = self.offered(MeasuresMemory).measured_memory(model, self.inputs(mlp))
         shapes = [*(spec.channels_last.shape for spec in mlp.inputs.values()), *mlp.outputs.values()]
         least = sum(3 * 4 * math.prod(shape) for shape in shapes)
-        expect(found >= least, f"measured_memory() of mlp finds {found} bytes, its inputs and outputs take {least}")
+        what = f"measured_memory() of mlp returned {measured} bytes"
+        expect(measured >= least, f"{what}, but its inputs and outputs take {least}")

@@ -33,28 +33,28 @@ def facts_of(value: Any) -> dict[str, Any]:
 
     Raises `TypeError` for an array whose values cannot be read with ``numpy.asarray``.
     """
-    found: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
     seen: set[int] = set()
 
     def visit(path: str, value: Any) -> None:
         if isinstance(value, _PLAIN):
-            found[path] = repr(value)
+            facts[path] = repr(value)
             return
-        found[path] = _Same(value)
+        facts[path] = _Same(value)
         if id(value) in seen:
             return
         seen.add(id(value))
-        own = _values(path, value)
-        if own is not None:
-            found[f"{path} (values)"] = own
+        values = _values(path, value)
+        if values is not None:
+            facts[f"{path} (values)"] = values
             flags = {name: part for name, part in getattr(value, "__dict__", {}).items() if isinstance(part, _PLAIN)}
-            found.update({f"{path}.{name}": repr(part) for name, part in flags.items()})
+            facts.update({f"{path}.{name}": repr(part) for name, part in flags.items()})
             return
         for name, part in _parts(value):
             visit(f"{path}{name}", part)
 
     visit("model", value)
-    return found
+    return facts
 
 
 def _values(path: str, value: Any) -> Any:
@@ -96,22 +96,22 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
 
 def process_facts() -> dict[str, Any]:
     """Return the state of Python's and numpy's random numbers."""
-    found: dict[str, Any] = {"random.getstate()": random.getstate()}
+    facts: dict[str, Any] = {"random.getstate()": random.getstate()}
     if "numpy" in sys.modules:
         name, keys, *rest = sys.modules["numpy"].random.get_state()
-        found["numpy.random.get_state()"] = (name, keys.tobytes(), *rest)
-    return found
+        facts["numpy.random.get_state()"] = (name, keys.tobytes(), *rest)
+    return facts
 
 
 def differences(before: Any, after: Any) -> str:
     """Return in words where two snapshots differ: by their keys where they are mappings."""
     if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
         return f"{_brief(before)} became {_brief(after)}"
-    said = [f"{key} is new" for key in after if key not in before]
-    said += [f"{key} is gone" for key in before if key not in after]
+    changes = [f"{key} is new" for key in after if key not in before]
+    changes += [f"{key} is gone" for key in before if key not in after]
     both = [key for key in before if key in after and before[key] != after[key]]
-    said += [f"{key}: {_brief(before[key])} became {_brief(after[key])}" for key in both]
-    return "; ".join(said[:5]) + (f"; and {len(said) - 5} more" if len(said) > 5 else "")
+    changes += [f"{key}: {_brief(before[key])} became {_brief(after[key])}" for key in both]
+    return "; ".join(changes[:5]) + (f"; and {len(changes) - 5} more" if len(changes) > 5 else "")
 
 
 def _brief(value: Any) -> str:

@@ -33,10 +33,10 @@ def expect(holds: object, message: str) -> None:
         raise AssertionError(message)
 
 
-def expect_equal(found: object, expected: object, what: str) -> None:
+def expect_equal(actual: object, expected: object, what: str) -> None:
     """Fail the test unless what was found is what is expected."""
     __tracebackhide__ = True
-    expect(found == expected, f"{what}: found {found!r}, expected {expected!r}")
+    expect(actual == expected, f"{what}: found {actual!r}, expected {expected!r}")
 
 
 def raised_by(call: Callable[[], object]) -> Exception | None:
@@ -155,20 +155,22 @@ class BackendSubject:
     def shapes(self, architecture: Architecture) -> list[TensorSpec] | dict[str, TensorSpec]:
         """Return the inputs' shapes in the layout and with the integers of the backend."""
 
-        def own(spec: TensorSpec) -> TensorSpec:
+        def with_integers(spec: TensorSpec) -> TensorSpec:
             return TensorSpec(spec.shape, self.integer_dtype) if spec.dtype == "int64" else spec
 
         shape = architecture.input_shape(self.data_format)
-        return {name: own(spec) for name, spec in shape.items()} if isinstance(shape, dict) else list(map(own, shape))
+        if isinstance(shape, dict):
+            return {name: with_integers(spec) for name, spec in shape.items()}
+        return list(map(with_integers, shape))
 
     def traced(self, architecture: Architecture, batch_size: int = 3) -> ModelTrace:
         """Return the trace of an architecture, which must not fail; made once."""
         key = (architecture.name, batch_size)
         if key not in self._traces:
             self._traces[key] = self.backend.trace(self.built(architecture), self.inputs(architecture, batch_size))
-        found = self._traces[key]
-        expect(found.failure is None, f"the trace of {architecture.name} has failed: {found.failure}")
-        return found
+        trace = self._traces[key]
+        expect(trace.failure is None, f"the trace of {architecture.name} has failed: {trace.failure}")
+        return trace
 
     def any_architecture(self) -> Architecture:
         """Return the first architecture that has a builder: "mlp" if it has one."""
@@ -176,6 +178,20 @@ class BackendSubject:
             if not self.left_out(name):
                 return architecture
         raise AssertionError("no architecture has a builder; give builders = {'mlp': build_mlp, ...}")
+
+    def mlp_or_skip(self) -> Architecture:
+        """Return "mlp"; the running test is skipped where it has no builder."""
+        if self.left_out("mlp"):
+            self.skip(self.left_out("mlp"))
+        return ARCHITECTURES["mlp"]
+
+    @contextmanager
+    def where_offered(self) -> Iterator[None]:
+        """Skip the running test where the backend does not offer what is done inside."""
+        try:
+            yield
+        except NotOfferedError as error:
+            self.skip(str(error))
 
     def inputs_of_mlp(self, batch_size: int = 3) -> ModelInputs:
         """Return the inputs that `raising_model` and `uncounted_model` are called with."""
@@ -193,10 +209,8 @@ class BackendSubject:
 
     def offered(self, protocol: Callable[..., P]) -> P:
         """Return the backend as what offers a protocol; the running test is left out where it does not."""
-        try:
+        with self.where_offered():
             return offered(self.backend, protocol)
-        except NotOfferedError as error:
-            self.skip(str(error))
 
     def unfitting(self, architecture: Architecture, batch_size: int = 3) -> ModelInputs:
         """Return inputs with one more element in each dimension but the batch, which no layer of the model takes."""

@@ -59,15 +59,19 @@ class DefaultMetricChecks(BackendSubject):
             profiler.compute(names, batch_size=3, num_iters=3, warmup=1)
         for name in names:
             outcome = profiler.status_get(name, to_value=False).outcome
-            said = f"{name} of {architecture.name} is {outcome.completeness.value}"
-            expect(outcome.completeness is not Completeness.FAILED, f"{said}: {'; '.join(outcome.missing)}")
+            state = f"{name} of {architecture.name} is {outcome.completeness.value}"
+            expect(outcome.completeness is not Completeness.FAILED, f"{state}: {'; '.join(outcome.missing)}")
             if outcome.completeness is Completeness.UNAVAILABLE:
-                expect("".join(outcome.missing).strip(), f"{said}, without a reason")
+                expect("".join(outcome.missing).strip(), f"{state}, without a reason")
 
     def test_the_profile_has_the_numbers_of_the_description(self, architecture: Architecture) -> None:
         """Through the defaults, of shapes alone, for a batch."""
         profiler = self.profiler(architecture).register_defaults()
-        wanted = {"trainable_params": architecture.params, "macs": architecture.macs(3), "flops": architecture.flops(3)}
-        profiler.compute([*wanted, "memory_footprint", "model_size"], batch_size=3, strict=True)
-        for name, expected in wanted.items():
+        numbers = {
+            "trainable_params": architecture.params,
+            "macs": architecture.macs(3),
+            "flops": architecture.flops(3),
+        }
+        profiler.compute([*numbers, "memory_footprint", "model_size"], batch_size=3, strict=True)
+        for name, expected in numbers.items():
             expect_equal(profiler.status_get(name), expected, f"{name} in the profile of {architecture.name}")

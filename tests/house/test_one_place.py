@@ -174,7 +174,7 @@ def test_the_root_is_that_of_the_project() -> None:
 #: What is remembered for good, and why it does not grow with what a user profiles.
 REMEMBERED = {
     "profilerkit/results/json_values.py": {"_process"},  # takes nothing
-    "profilerkit_metrics/discovery.py": {"_found"},  # the folders of the package
+    "profilerkit_metrics/discovery.py": {"_default_members"},  # the folders of the package
     "profilerkit/render/html.py": {"_source", "_templates"},  # the files of the page
     "profilerkit_tensorflow/untouched/user_code.py": {"is_users_own"},  # names of modules, at most 1000
     "profilerkit_torch/trace/static_pass.py": {"_import_dynamo"},  # takes nothing

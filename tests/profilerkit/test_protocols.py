@@ -30,12 +30,12 @@ from profilerkit.protocols import (
 from profilerkit.testing import FakeBackend, FakeModel, FakeTensor
 from profilerkit.times.layer_times import LayerTime
 from profilerkit_metrics import (
-    ComputeEffectiveMacs,
     ComputeLayerTimes,
     ComputeMeasuredMemory,
     ComputeOperatorTable,
     ComputeSparsity,
     ComputeTraining,
+    effective_macs,
 )
 
 TEXTS = {
@@ -135,7 +135,7 @@ def test_what_a_backend_may_leave_out_has_a_default() -> None:
         (ComputeTraining(), "training_macs", TEXTS["Trains"]),
         (ComputeMeasuredMemory(), "measured_memory", TEXTS["MeasuresMemory"]),
         (ComputeSparsity(), "sparsity", TEXTS["ReadsWeights"]),
-        (ComputeEffectiveMacs(), "effective_macs", TEXTS["CountsNonzero"]),
+        (effective_macs, "effective_macs", TEXTS["CountsNonzero"]),
     ],
 )
 def test_metrics_say_what_the_backend_does_not_offer(function: Any, key: str, said: str) -> None:

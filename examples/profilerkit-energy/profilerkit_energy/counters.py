@@ -95,7 +95,7 @@ def sample(
 
 
 def _enough(measured: Measurement, out_of_time: bool, relative_precision: float) -> bool:
-    taken = len(measured.samples)
+    count = len(measured.samples)
     if out_of_time:
-        return taken >= FEWEST_SAMPLES
-    return taken >= SAMPLES_BEFORE_PRECISE and measured.noise <= relative_precision
+        return count >= FEWEST_SAMPLES
+    return count >= SAMPLES_BEFORE_PRECISE and measured.noise <= relative_precision

@@ -133,7 +133,7 @@ def test_a_limit_of_the_whole(text: str, expected: str) -> None:
 
 def test_the_layers_responsible_are_named() -> None:
     (finding,) = checked({"macs": "<= 100"})
-    assert finding.said == "192 MACs, 192 % of the limit"
+    assert finding.detail == "192 MACs, 192 % of the limit"
     assert finding.responsible == ("first (Linear): 128 MACs, 66.67 %", "second (Linear): 64 MACs, 33.33 %")
     assert checked({"macs": "<= 1 k"})[0].responsible == ()
 
@@ -154,24 +154,24 @@ def test_a_lower_bound_proves_nothing_but_may_break_a_limit() -> None:
     report = replace(TEACHER, statuses={"macs": partial})
     (finding,) = checked({"macs": "<= 1 k"}, report)
     assert finding.verdict is Verdict.FAILED
-    assert finding.said == "at least 192 MACs: a lower bound proves nothing; not counted: my::op"
-    assert checked({"macs": "<= 100"}, report)[0].said.startswith("192 MACs, 192 %")
+    assert finding.detail == "at least 192 MACs: a lower bound proves nothing; not counted: my::op"
+    assert checked({"macs": "<= 100"}, report)[0].detail.startswith("192 MACs, 192 %")
     assert verdict({"macs": ">= 100"}, report) == "passed"
     (finding,) = checked({"layers": {"first": {"macs": "<= 1 k"}}}, report)
-    assert finding.said == "at least 128 MACs: a lower bound proves nothing; not counted: my::op"
+    assert finding.detail == "at least 128 MACs: a lower bound proves nothing; not counted: my::op"
     assert checked({"macs": "<= 1x"}, report, TEACHER)[0].verdict is Verdict.FAILED
 
 
 def test_a_value_that_is_not_there_fails_with_its_reason() -> None:
     (finding,) = checked({"energy": "<= 1"})
-    assert (finding.verdict, finding.said) == (Verdict.FAILED, "unavailable: no counter here")
+    assert (finding.verdict, finding.detail) == (Verdict.FAILED, "unavailable: no counter here")
 
 
 def test_exact_values_beside_a_baseline() -> None:
     assert verdict({"macs": "<= 0.25x"}, STUDENT, TEACHER) == "passed"
     assert verdict({"macs": "<= 0.24x"}, STUDENT, TEACHER) == "failed"
     (finding,) = checked({"macs": "<= 1x"}, TEACHER, STUDENT)
-    assert finding.said == "4x (192 MACs after 48 MACs)"
+    assert finding.detail == "4x (192 MACs after 48 MACs)"
     assert finding.responsible == ("first (Linear): +96 MACs", "second (Linear): +48 MACs")
 
 
@@ -187,9 +187,11 @@ def test_a_ratio_is_judged_by_its_interval() -> None:
     assert verdict({"execution_time": "<= 1.13x"}, after, before) == "uncertain"
     assert verdict({"execution_time": "<= 1.05x"}, after, before) == "failed"
     (finding,) = checked({"execution_time": "<= 1.05x"}, after, before)
-    assert finding.said == "1.13x [1.1, 1.16] (t after t)"
+    assert finding.detail == "1.13x [1.1, 1.16] (t after t)"
     alone = timed(1.10, 1.11, 1.12, 1.13, 1.14, 1.15, 1.16, session=2)
-    assert checked({"execution_time": "<= 1.05x"}, alone, before)[0].said.endswith("(t after t), not measured in turn")
+    assert checked({"execution_time": "<= 1.05x"}, alone, before)[0].detail.endswith(
+        "(t after t), not measured in turn"
+    )
 
 
 def test_layers_beside_a_baseline() -> None:
@@ -199,11 +201,11 @@ def test_layers_beside_a_baseline() -> None:
         ("act", "passed"),
         ("second", "passed"),
     ]
-    assert findings[0].said == "4x (128 MACs after 32 MACs)"
-    assert findings[1].said == "1x (0 MACs after 0 MACs)"
+    assert findings[0].detail == "4x (128 MACs after 32 MACs)"
+    assert findings[1].detail == "1x (0 MACs after 0 MACs)"
     table = layers(("", "Net", 0, 0), ("third", "Conv2d", 1, 5))
     (finding,) = checked({"layers": {"third": {"macs": "<= 1x"}}}, replace(TEACHER, layers=table), STUDENT)
-    assert (finding.verdict.value, finding.said) == ("failed", "5 MACs, and the baseline has no such layer")
+    assert (finding.verdict.value, finding.detail) == ("failed", "5 MACs, and the baseline has no such layer")
 
 
 def test_the_peak_is_where_memory_is_spent() -> None:

@@ -28,7 +28,7 @@ from profilerkit import (
     hookimpl,
 )
 from profilerkit.cli import COMMANDS, cli, main
-from profilerkit.cli.list_command import place_of
+from profilerkit.cli.list_command import location_of
 from profilerkit.cost import Cost
 from profilerkit.plugging import offers as plugins
 from profilerkit_torch.costs import scoped_costs
@@ -203,11 +203,11 @@ def test_list_verbose_shows_the_package_file_and_line_of_everything(shouting: No
 
 
 def test_places_of_what_has_none_and_of_instances() -> None:
-    assert place_of(len) == "place unknown"
-    assert place_of(ComputeShout()) == place_of(ComputeShout)
-    assert place_of(functools.partial(draw)) == place_of(draw)
+    assert location_of(len) == "location unknown"
+    assert location_of(ComputeShout()) == location_of(ComputeShout)
+    assert location_of(functools.partial(draw)) == location_of(draw)
     wrapped = ExternalProfilerFunction(lambda model, data: 0, Shout)
-    assert place_of(wrapped).startswith(f"{__file__}:"), "where the callable is, and not the class that wraps it"
+    assert location_of(wrapped).startswith(f"{__file__}:"), "where the callable is, and not the class that wraps it"
 
 
 def test_list_names_what_is_switched_off(shouting: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from profilerkit import ArgumentWarning, InputError, ModelFailedError, Report, UnknownStatusError
 from profilerkit.isolation import channel
 from profilerkit.isolation.channel import MESSAGE, REPORT, Channel, ChannelError, FrameReader, frame
-from profilerkit.isolation.child import said_error
+from profilerkit.isolation.child import error_message
 from profilerkit.isolation.job import NoModelError
-from profilerkit.isolation.messages import Heard
+from profilerkit.isolation.messages import Progress
 from profilerkit.isolation.output import BoundedOutput
 from profilerkit.results.saving import to_json
 
@@ -70,13 +70,13 @@ def test_what_is_too_long_is_refused_before_it_is_held(monkeypatch: pytest.Monke
 
 def test_two_ends_talk(monkeypatch: pytest.MonkeyPatch) -> None:
     ends = [Channel(end) for end in socket.socketpair()]
-    ends[0].say(sample=0.25, ready=None)
-    ends[0].say(done=True)
-    assert ends[1].hear() == {"sample": 0.25, "ready": None}
-    assert ends[1].hear() == {"done": True}
+    ends[0].send(sample=0.25, ready=None)
+    ends[0].send(done=True)
+    assert ends[1].receive() == {"sample": 0.25, "ready": None}
+    assert ends[1].receive() == {"done": True}
     ends[0].socket.close()
     with pytest.raises(ChannelError, match="the other end is closed"):
-        ends[1].hear()
+        ends[1].receive()
     ends[1].socket.close()
 
 
@@ -92,7 +92,7 @@ def test_a_copy_of_the_process_ends_where_it_would_speak(monkeypatch: pytest.Mon
     monkeypatch.setattr(os, "getpid", lambda: -1)
     monkeypatch.setattr(os, "_exit", leave)
     with pytest.raises(Left):
-        end.say(done=True)
+        end.send(done=True)
     mine.close()
     theirs.close()
 
@@ -133,7 +133,7 @@ PLAN = {
 @pytest.mark.parametrize("name", WRONG)
 def test_what_is_no_message_is_refused(name: str) -> None:
     with pytest.raises(ChannelError):
-        Heard().take(MESSAGE, WRONG[name])
+        Progress().take(MESSAGE, WRONG[name])
 
 
 @pytest.mark.parametrize(
@@ -141,24 +141,24 @@ def test_what_is_no_message_is_refused(name: str) -> None:
 )
 def test_a_plan_that_is_none_is_refused(change: dict[str, object]) -> None:
     with pytest.raises(ChannelError, match="a plan for sampling"):
-        Heard().take(MESSAGE, json.dumps({"ready": {**PLAN, **change}}).encode())
+        Progress().take(MESSAGE, json.dumps({"ready": {**PLAN, **change}}).encode())
 
 
 def test_a_plan_is_read() -> None:
-    heard = Heard()
-    heard.take(MESSAGE, json.dumps({"ready": PLAN}).encode())
-    assert heard.ready is not None
-    assert (heard.ready.max_seconds, heard.ready.min_samples, heard.times_ready) == (3.0, 12, 1)
+    progress = Progress()
+    progress.take(MESSAGE, json.dumps({"ready": PLAN}).encode())
+    assert progress.ready is not None
+    assert (progress.ready.max_seconds, progress.ready.min_samples, progress.times_ready) == (3.0, 12, 1)
 
 
 def test_a_report_is_read_as_from_a_file() -> None:
     report = Report("net", "numpy", "a.B", {})
-    heard = Heard()
-    heard.take(REPORT, to_json(report).encode())
-    assert heard.report == report
+    progress = Progress()
+    progress.take(REPORT, to_json(report).encode())
+    assert progress.report == report
     for content in (b"{}", b"\x80\x04pickled", to_json(report).replace('"net"', '"ten"').encode()):
         with pytest.raises(ChannelError, match="what the process sent is no report of profilerkit"):
-            heard.take(REPORT, content)
+            progress.take(REPORT, content)
 
 
 ERRORS: list[Exception] = [
@@ -173,27 +173,27 @@ ERRORS: list[Exception] = [
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 def test_an_error_is_raised_as_what_it_was(error: Exception) -> None:
-    heard = Heard()
-    heard.take(MESSAGE, json.dumps({"error": said_error(error)}).encode())
-    assert type(heard.error) is type(error)
-    assert str(heard.error) == str(error)
+    progress = Progress()
+    progress.take(MESSAGE, json.dumps({"error": error_message(error)}).encode())
+    assert type(progress.error) is type(error)
+    assert str(progress.error) == str(error)
 
 
 @pytest.mark.parametrize("name", ["SystemExit", "KeyboardInterrupt", "os.system", "ProfilerKitWarning", "OSError"])
 def test_an_error_of_any_other_type_is_the_models(name: str) -> None:
-    heard = Heard()
-    heard.take(MESSAGE, json.dumps({"error": {"type": name, "text": "boom"}}).encode())
-    assert type(heard.error) is ModelFailedError
-    assert str(heard.error) == f"{name}: boom"
+    progress = Progress()
+    progress.take(MESSAGE, json.dumps({"error": {"type": name, "text": "boom"}}).encode())
+    assert type(progress.error) is ModelFailedError
+    assert str(progress.error) == f"{name}: boom"
 
 
 def test_a_warning_is_given_again() -> None:
     with pytest.warns(ArgumentWarning, match="^no such argument$"):
-        Heard().take(MESSAGE, b'{"warning": {"type": "ArgumentWarning", "text": "no such argument"}}')
+        Progress().take(MESSAGE, b'{"warning": {"type": "ArgumentWarning", "text": "no such argument"}}')
     from profilerkit import ProfilerKitWarning
 
     with pytest.warns(ProfilerKitWarning, match="^odd$"):
-        Heard().take(MESSAGE, b'{"warning": {"type": "DeprecationWarning", "text": "odd"}}')
+        Progress().take(MESSAGE, b'{"warning": {"type": "DeprecationWarning", "text": "odd"}}')
 
 
 # What is printed ------------------------------------------------------------------------------------------------------

@@ -206,7 +206,7 @@ def test_in_turn_whatever_runs_waits_for_the_word_to_go() -> None:
     mine, theirs = socket.socketpair()
     parent = Channel(theirs)
     for _ in range(2):
-        parent.say(go=True)
+        parent.send(go=True)
     with mine, theirs:
         names = ["runs", "jointly", "static"]
         work = Work(Channel(mine), profiler, names, names, Job(None, in_turn=True))
@@ -237,10 +237,10 @@ def test_a_sample_is_taken_at_each_word_and_the_callers_are_the_measurement() ->
         "adaptive": True,
     }
     for message in ({"sample": True},) * 3 + ({"finish": finish},):
-        parent.say(**message)
+        parent.send(**message)
     with mine, theirs, taking_turns(Channel(mine)):
         measured = measure(call, Sampling(clock=clock))
-        assert [parent.hear() for _ in range(4)][1:] == [{"sample": 1.0}, {"sample": 2.0}, {"sample": 3.0}]
+        assert [parent.receive() for _ in range(4)][1:] == [{"sample": 1.0}, {"sample": 2.0}, {"sample": 3.0}]
     assert (measured.samples, measured.warmup, measured.session) == ((2.0, 3.0), (1.0,), "s")
     assert (measured.confidence, measured.adaptive) == (0.9, True)
 
@@ -269,7 +269,7 @@ def test_a_short_call_is_warmed_before_each_sample() -> None:
     parent = Channel(theirs)
     end = {"samples": [1.0], "warmup": [], "confidence": 0.95, "session": "s", "precision": None, "adaptive": False}
     for message in ({"sample": True},) * 2 + ({"finish": end},):
-        parent.say(**message)
+        parent.send(**message)
     with mine, theirs, taking_turns(Channel(mine)):
         measure(call, Sampling(clock=clock))
     assert len(counted) == 1 + (4 + 1), "the first is not known to be short"

@@ -34,7 +34,7 @@ from profilerkit.isolation import isolated_comparison, processes, starting
 from profilerkit.isolation.conducting import Conductor
 from profilerkit.isolation.job import is_builder, require_started
 from profilerkit.isolation.limits import Limits
-from profilerkit.isolation.messages import Heard
+from profilerkit.isolation.messages import Progress
 from profilerkit.isolation.reasons import Fate, reason_of
 from profilerkit.isolation.starting import NEVER_FORKED, require_forkable, require_possible
 from profilerkit.isolation.supervisor import Ending
@@ -288,7 +288,7 @@ REASONS = {
         Ending(signal=6), LIMITS, doing=("macs",), stderr="std::bad_alloc\n"
     ),
     "the process was ended at its memory limit of 1 GiB while starting": Fate(
-        Ending(signal=9, why="memory", memory_by="control group", held=2**30), LIMITS
+        Ending(signal=9, why="memory", memory_by="control group", peak_bytes=2**30), LIMITS
     ),
     "the process was ended at its limit of 100 threads while starting": Fate(Ending(signal=9, why="threads"), LIMITS),
     "the process was ended by signal 99 while computing a, b, c, d and 2 more": Fate(
@@ -348,7 +348,7 @@ class Waiting:
     """A process, as the conductor sees it, that has a list of what it will measure."""
 
     def __init__(self, *plan: str, turn: str | None = None) -> None:
-        self.heard = Heard(joint=list(plan), turn=turn, waiting=True)
+        self.progress = Progress(joint=list(plan), turn=turn, waiting=True)
         self.over = False
 
 

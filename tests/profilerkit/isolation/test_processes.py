@@ -88,14 +88,14 @@ def test_what_cannot_be_ended_is_counted() -> None:
 @linux
 def test_memory_and_threads_are_counted() -> None:
     own = os.getpid()
-    before = processes.held_bytes(own)
+    before = processes.resident_bytes(own)
     kept = bytearray(b"x") * (64 * 2**20)
-    grown = processes.held_bytes(own) - before
+    grown = processes.resident_bytes(own) - before
     assert 0.9 * len(kept) < grown < 1.5 * len(kept)
-    assert abs(processes.held_exactly(own) - processes.held_bytes(own)) < 0.2 * processes.held_bytes(own)
+    assert abs(processes.proportional_bytes(own) - processes.resident_bytes(own)) < 0.2 * processes.resident_bytes(own)
     assert processes.threads_of(own) >= 1
     gone = 2**30
-    assert (processes.held_bytes(gone), processes.held_exactly(gone), processes.threads_of(gone)) == (0, 0, 0)
+    assert (processes.resident_bytes(gone), processes.proportional_bytes(gone), processes.threads_of(gone)) == (0, 0, 0)
 
 
 @linux
@@ -135,7 +135,7 @@ def test_elsewhere_nothing_is_found_and_nothing_breaks(monkeypatch: pytest.Monke
     assert processes.marked("any") == []
     assert processes.adopt_orphans() is False
     assert processes.pidfd(os.getpid()) is None
-    assert processes.held_bytes(os.getpid()) == 0
+    assert processes.resident_bytes(os.getpid()) == 0
 
 
 ELSEWHERE = """
@@ -193,12 +193,12 @@ def tree(tmp_path: Path) -> Path:
 def test_the_nearest_group_that_hands_on_memory_is_found(tree: Path) -> None:
     root = cgroups._mounted(MOUNTS.format(root=tree))
     assert root == tree
-    assert cgroups._own("4:memory:/x\n0::/user.slice/app.scope\n") == "/user.slice/app.scope"
-    assert cgroups._found(root, "/user.slice/app.scope") == tree / "user.slice"
-    assert cgroups._found(root, "/") is None
-    assert cgroups._found(root, "/../elsewhere") is None
-    assert cgroups._found(None, "/") is None
-    assert cgroups._own("4:memory:/x\n") is None
+    assert cgroups._group_of_process("4:memory:/x\n0::/user.slice/app.scope\n") == "/user.slice/app.scope"
+    assert cgroups._nearest_usable(root, "/user.slice/app.scope") == tree / "user.slice"
+    assert cgroups._nearest_usable(root, "/") is None
+    assert cgroups._nearest_usable(root, "/../elsewhere") is None
+    assert cgroups._nearest_usable(None, "/") is None
+    assert cgroups._group_of_process("4:memory:/x\n") is None
     assert cgroups._mounted("22 1 0:21 / /proc rw - proc proc rw\n") is None
 
 
@@ -208,7 +208,7 @@ def test_this_machine_is_asked_without_an_error() -> None:
 
 
 def made(tree: Path, limits: Limits) -> ControlGroup:
-    group = ControlGroup.made(tree / "user.slice", "profilerkit-test", limits)
+    group = ControlGroup.create(tree / "user.slice", "profilerkit-test", limits)
     assert group is not None
     return group
 
@@ -253,14 +253,14 @@ def test_a_group_is_killed_at_once_or_one_by_one(tree: Path) -> None:
 
 
 def test_a_group_that_cannot_be_made_is_none(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert ControlGroup.made(None, "x", Limits()) is None
-    assert ControlGroup.made(tree / "nowhere", "x", Limits()) is None
+    assert ControlGroup.create(None, "x", Limits()) is None
+    assert ControlGroup.create(tree / "nowhere", "x", Limits()) is None
 
     def refuse(self: Path, *args: object, **kwargs: object) -> int:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "write_text", refuse)
-    assert ControlGroup.made(tree / "user.slice", "refused", Limits(memory=2**20)) is None
+    assert ControlGroup.create(tree / "user.slice", "refused", Limits(memory=2**20)) is None
     assert not (tree / "user.slice" / "refused").exists()
 
 

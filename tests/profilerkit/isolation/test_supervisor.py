@@ -44,11 +44,11 @@ def supervised(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[
         watcher = Supervisor(ends[0], limits or Limits(), more.get("parent", os.getppid()))
         said = more.get("said")
         if said is not None:
-            threading.Timer(0.3, lambda: Channel(ends[1]).say(**said)).start()
+            threading.Timer(0.3, lambda: Channel(ends[1]).send(**said)).start()
         watcher.run(child, [])  # type: ignore[arg-type]
         parent = Channel(ends[1])
-        first = parent.hear()
-        return Ending(**parent.hear()["ended"]), first
+        first = parent.receive()
+        return Ending(**parent.receive()["ended"]), first
 
     yield supervise
     processes._prctl(processes._SET_CHILD_SUBREAPER, 0)
@@ -109,7 +109,7 @@ def test_memory_beyond_the_limit_ends_it(supervised: Supervise) -> None:
 
     ending, first = supervised(child, Limits(memory=40 * 2**20))
     assert (ending.signal, ending.why, first["memory_by"]) == (signal.SIGKILL, "memory", "watching")
-    assert ending.held > 40 * 2**20
+    assert ending.peak_bytes > 40 * 2**20
 
 
 def test_memory_that_processes_share_counts_once(supervised: Supervise) -> None:
@@ -123,7 +123,7 @@ def test_memory_that_processes_share_counts_once(supervised: Supervise) -> None:
 
     ending, _ = supervised(child, Limits(memory=80 * 2**20))
     assert (ending.why, ending.code, ending.left_behind) == (None, 0, 3)
-    assert 40 * 2**20 <= ending.held < 80 * 2**20
+    assert 40 * 2**20 <= ending.peak_bytes < 80 * 2**20
 
 
 def test_threads_beyond_the_limit_end_it(supervised: Supervise) -> None:
@@ -148,10 +148,10 @@ def test_a_control_group_says_what_it_saw(
         (made[0].folder / "memory.peak").write_text("12345\n")
         return made[0]
 
-    monkeypatch.setattr(ControlGroup, "made", make)
+    monkeypatch.setattr(ControlGroup, "create", make)
     ending, first = supervised(for_ever, Limits(memory=2**20, max_threads=5))
     assert first["memory_by"] == "control group"
-    assert (ending.why, ending.signal, ending.held) == ("memory", signal.SIGKILL, 12345)
+    assert (ending.why, ending.signal, ending.peak_bytes) == ("memory", signal.SIGKILL, 12345)
     assert made[0].members() == [first["child"]], "the child joined"
 
 
@@ -271,14 +271,14 @@ def test_a_request_makes_a_supervisor_of_a_copy(monkeypatch: pytest.MonkeyPatch,
     files = [os.open(tmp_path, os.O_RDONLY) for _ in range(5)]
     with mine, theirs:
         socket.send_fds(theirs, [b"+"], files)
-        Channel(theirs).say(limits={}, parent=1)
+        Channel(theirs).send(limits={}, parent=1)
         supervisors: set[int] = set()
         forkserver._serve_one(mine, Channel(mine), supervisors)
         assert supervisors == {4321}
         monkeypatch.setattr(os, "fork", lambda: 0)
         monkeypatch.setattr(forkserver, "_begin", lambda *arguments: begun.append(arguments[1]))
         socket.send_fds(theirs, [b"+"], files)
-        Channel(theirs).say(parent=2)
+        Channel(theirs).send(parent=2)
         forkserver._serve_one(mine, Channel(mine), set())
         assert begun == [{"parent": 2}]
         theirs.sendall(b"+")
@@ -334,6 +334,6 @@ def test_a_hopeless_server_is_an_error_of_the_caller(monkeypatch: pytest.MonkeyP
     def gone(self: Channel) -> dict[str, Any]:
         raise ChannelError("the other end is closed")
 
-    monkeypatch.setattr(Channel, "hear", gone)
+    monkeypatch.setattr(Channel, "receive", gone)
     with pytest.raises(InputError, match="could not be started: it ended while it imported them"):
         starting._started_server(("json",))

@@ -24,7 +24,7 @@ from profilerkit import (
     UnknownStatusError,
 )
 from profilerkit.piping.status import Outcome
-from profilerkit.render.console import layer_table, measured_table, result_table, to_text
+from profilerkit.render.console import layer_table, result_table, to_text
 from profilerkit.results.report import StatusRecord
 from profilerkit.testing import FakeLayer, FakeModel
 from profilerkit.trace.records import LayerTable
@@ -304,7 +304,8 @@ def test_measured_layers_are_shown_below_the_table() -> None:
             {"path": "a.b", "type": "Dense", "depth": 2, "calls": 3, "forward_seconds": 0.002, "backward_seconds": 0.5},
         ]
     )
-    lines = [line.split() for line in to_text(measured_table("Layer Times", rows), width=80).splitlines()]
+    timed = report("Timed", record("layer_times", rows, "2 layers"))
+    lines = [line.split() for line in to_text(result_table(timed), width=80).splitlines()]
     assert ["Layer", "Type", "Calls", "Forward", "Backward"] in lines
     assert ["(model)", "Net", "1", "250", "ms", "-"] in lines
     assert ["b", "Dense", "3", "2", "ms", "500", "ms"] in lines

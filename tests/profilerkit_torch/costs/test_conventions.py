@@ -61,7 +61,7 @@ def test_a_tool_that_is_not_there_is_said(benchmark: Any, tmp_path: Path) -> Non
     missing = tmp_path / "python"
     missing.write_text("#!/bin/sh\necho 'No module named thop' >&2; exit 1\n", encoding="utf-8")
     missing.chmod(0o755)
-    assert benchmark.asked("thop", "Sample", str(missing)) == (None, "No module named thop")
+    assert benchmark.number_of("thop", "Sample", str(missing)) == (None, "No module named thop")
 
 
 def test_torchs_own_counter_has_the_quoted_number(benchmark: Any) -> None:
