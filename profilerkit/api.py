@@ -14,6 +14,7 @@ from .errors import ArgumentError
 from .piping.function import ProfilerFunction
 from .piping.registry import read_arguments, why_no_function
 from .piping.status import StatusKey
+from .process.cached import once_for_each
 from .profiler import Profiler
 from .results.comparison import Comparison
 from .results.report import Report
@@ -165,10 +166,11 @@ def functions_of(functions: Any) -> list[ProfilerFunction]:
     return listed
 
 
-def parameters_of(function: Callable[..., Any]) -> list[str]:
+@once_for_each
+def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
     """Return the names of a function's own arguments."""
     parameters = inspect.signature(function).parameters.values()
-    return [parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD]
+    return tuple(parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD)
 
 
 def arguments_given(**arguments: Any) -> dict[str, Any]:

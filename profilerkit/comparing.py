@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .arguments.checking import checked, status_names
 from .piping.interleaving import measure_jointly
 from .piping.registry import read_arguments
-from .plugging import offers as plugins
+from .plugging import offers
 from .protocols import kept_apart
 from .results.comparison import Comparison, told_apart
 
@@ -48,11 +48,10 @@ def compare_profilers(
         computations = [profiler._computation(kwargs) for profiler in everyone]
         measure_jointly(computations, {name for own in asked for name in own})
     for profiler, own in zip(everyone, asked, strict=True):
-        for _ in profiler._each(own, kwargs, strict=strict):
-            pass
+        profiler._compute_all(own, kwargs, strict=strict)
     names_shown = told_apart([profiler.name for profiler in everyone] if called is None else called)
     reports = [profiler._report(None if wanted is None else own) for profiler, own in zip(everyone, asked, strict=True)]
     first, *rest = (replace(report, name=name) for report, name in zip(reports, names_shown, strict=True))
     comparison = Comparison(first, tuple(rest))
-    plugins.announce(comparison)
+    offers.announce(comparison)
     return comparison

@@ -64,12 +64,12 @@ class Resolved:
     values: Mapping[str, Any]
     statuses: Mapping[str, StatusKey]
 
-    @property
+    @cached_property
     def sources(self) -> dict[str, Any]:
         """What a remembered value is compared by: the status itself where an argument comes from one."""
         return {name: self.statuses.get(name, value) for name, value in self.values.items()}
 
-    @property
+    @cached_property
     def trace(self) -> ModelTrace | None:
         """The trace among the arguments, of several the one by that name; None where there is none."""
         traces = {name: value for name, value in self.values.items() if isinstance(value, ModelTrace)}

@@ -123,6 +123,9 @@ class Manager(pluggy.PluginManager):
 
     def caller_without(self, hook: str, passed_over: Collection[PluginInfo]) -> HookCaller:
         """Return what calls a hook, and passes over plugins; those with a wrapper take part in any case."""
+        caller: HookCaller = getattr(self.hook, hook)
+        if not passed_over:
+            return caller
         removed = [
             implementations[0].plugin
             for plugin, implementations in self.implementing(hook).items()
@@ -131,7 +134,6 @@ class Manager(pluggy.PluginManager):
         try:
             return self.subset_hook_caller(hook, removed)
         except TypeError:  # pluggy can pass over no plugin where one of them has no hash, such as a SimpleNamespace
-            caller: HookCaller = getattr(self.hook, hook)
             return caller
 
     def report_misspelt_hooks(self, plugin: object) -> None:
@@ -293,7 +295,7 @@ def _leave_out(info: PluginInfo, error: Exception) -> None:
 def results_of(hook: str, without: Collection[PluginInfo] = (), **arguments: Any) -> list[Offer[Any]]:
     """Call a hook and return its results; plugins of ``without`` are passed over."""
     results = manager().caller_without(hook, without)(**arguments)
-    return [result for result in results if result.plugin not in without]
+    return [result for result in results if result.plugin not in without] if without else list(results)
 
 
 def offers(hook: str, kind: type, **arguments: Any) -> list[Offer[Any]]:
