@@ -10,7 +10,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import cache
 from os import PathLike
 from typing import Any, NamedTuple, Protocol, TypeGuard, TypeVar, runtime_checkable
 
@@ -313,6 +312,9 @@ CAPABILITIES = (
     Capability(KeepsApart, "", "does not keep the caller's modes apart"),
 )
 
+#: The methods of each protocol.
+_METHODS: dict[type, frozenset[str]] = {each.protocol: each.protocol.__abstractmethods__ for each in CAPABILITIES}
+
 
 def offered(backend: Backend, protocol: Callable[..., P]) -> P:
     """Return the backend as what offers a protocol: ``offered(backend, TimesLayers).layer_times(...)``.
@@ -332,12 +334,11 @@ def implements(backend: object, protocol: Callable[..., P]) -> TypeGuard[P]:
 
     Every profile asks it several times, and ``isinstance`` collects the methods of the protocol anew each time.
     """
-    return all(getattr(backend, name, None) is not None for name in _methods(protocol))
-
-
-@cache
-def _methods(protocol: Callable[..., Any]) -> tuple[str, ...]:
-    return tuple(vars(protocol)["__abstractmethods__"])
+    requested: Any = protocol
+    methods = _METHODS.get(requested)
+    if methods is None:  # a protocol of another package
+        return isinstance(backend, requested)
+    return all(getattr(backend, name, None) is not None for name in methods)
 
 
 def declared_by(backend: Backend, model: Any, batch_size: int | None) -> ModelInputs | None:

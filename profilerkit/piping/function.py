@@ -70,9 +70,9 @@ class ProfilerFunction(ABC):
     def bounded_keys(self) -> tuple[StatusKey, ...]:
         """Return the status keys this function computes as templates, checked: once for those in ``KEYS``."""
         cls = type(self)
-        keys, templates = cls.__dict__.get(_TEMPLATES, (None, ()))
-        if keys is not None and keys is self.KEYS:
-            return templates  # type: ignore[no-any-return]
+        kept: tuple[object, tuple[StatusKey, ...]] | None = cls.__dict__.get(_TEMPLATES)
+        if kept is not None and kept[0] is self.KEYS:
+            return kept[1]
         templates = self._checked_keys()
         is_by_class = cls.get_bounded_status_keys is ProfilerFunction.get_bounded_status_keys
         if is_by_class and not hasattr(self, "get_bounded_status_key") and "KEYS" not in vars(self):
@@ -100,11 +100,11 @@ class ProfilerFunction(ABC):
         if hasattr(self, "__signature__"):
             return inspect.signature(self)
         cls = type(self)
-        method, signature = cls.__dict__.get(_SIGNATURE, (None, None))
-        if method is not cls.__call__:
-            method, signature = cls.__call__, inspect.signature(self)
-            setattr(cls, _SIGNATURE, (method, signature))
-        return signature  # type: ignore[return-value]
+        kept: tuple[object, inspect.Signature] | None = cls.__dict__.get(_SIGNATURE)
+        if kept is None or kept[0] is not cls.__call__:
+            kept = cls.__call__, inspect.signature(self)
+            setattr(cls, _SIGNATURE, kept)
+        return kept[1]
 
     def check(self, given: Mapping[str, Any]) -> None:  # noqa: B027 - most functions have nothing to check
         """Raise for what cannot be used of the caller's arguments, before anything that the function needs is computed.
