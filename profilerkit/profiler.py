@@ -96,14 +96,14 @@ class Profiler:
     def _find_backend(cls, model: Any, backend: Backend | str | None) -> Backend:
         backend = checked("backend", backend)
         if isinstance(backend, Backend):
-            found = backend
+            resolved = backend
         elif isinstance(backend, str):
             return offers.backend_named(backend)
         elif cls.backend_class is None:
             return offers.find_backend(model)
         else:
-            found = cls.backend_class()
-        return offers.equipped(found)
+            resolved = cls.backend_class()
+        return offers.equipped(resolved)
 
     @classmethod
     def enable_forward_pass_data_splits(
@@ -139,7 +139,7 @@ class Profiler:
         """
         unwanted = status_names("leave_out", leave_out) or []
         kept = {*unwanted, *self.status_keys()}
-        for function in offers.default_functions(self.backend, unwanted, held=list(self.status_keys())):
+        for function in offers.default_functions(self.backend, unwanted, computed_already=list(self.status_keys())):
             self._registry.bind(function, on_demand=function.ON_DEMAND, leave_out=kept)
         return self
 

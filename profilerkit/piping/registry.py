@@ -143,11 +143,11 @@ class Registry:
         several values, and nobody would read but the first of them.
         """
         requested = [self[name].key.NAME for name in (self.names() if names is None else names)]
-        given = first_of_several(arguments)
-        asking = [function for function in self.functions() if not given.keys().isdisjoint(function.COMPUTED_WITH)]
+        read = first_of_several(arguments)
+        asking = [function for function in self.functions() if not read.keys().isdisjoint(function.COMPUTED_WITH)]
         for name, several in SEVERAL.items():
             readers = {argument for function in asking for argument in function.COMPUTED_WITH}
-            if several.argument in given and several.argument not in readers:
+            if several.argument in read and several.argument not in readers:
                 raise ArgumentError(f"{name}={arguments.get(name)!r}: {several.unread}")
         return list(dict.fromkeys([*requested, *(name for each in asking for name in self._held_by(each))]))
 
@@ -248,10 +248,10 @@ def read_arguments(
         return {}
     registries = list(registries)
     taken = {name for registry in registries for name in registry.parameters()}
-    known = {*taken, *own}
+    names = {*taken, *own}
     elsewhere = {name: f"a profiler takes {name!r} when it is made" for name in MADE_WITH if name not in own}
     for name in sorted(kwargs.keys() - taken):
-        message = f"no registered function takes an argument {name!r}; {argument_hint(name, known, elsewhere)}"
+        message = f"no registered function takes an argument {name!r}; {argument_hint(name, names, elsewhere)}"
         if strict:
             raise ArgumentError(message)
         warnings.warn(message, ArgumentWarning, stacklevel=stacklevel)

@@ -208,28 +208,28 @@ def forget_loaded() -> None:
 
 def _state() -> _Loaded:
     with _LOCK:
-        own = without_others()
-        state = _loaded.get(own)
+        is_own_alone = without_others()
+        state = _loaded.get(is_own_alone)
         if state is None:
             # Kept first, for a plugin that asks for the manager while it is loaded.
-            state = _loaded[own] = _Loaded()
+            state = _loaded[is_own_alone] = _Loaded()
             try:
-                with undone_in_child(lambda: _loaded.pop(own, None)):
-                    _load_all(state, own)
+                with undone_in_child(lambda: _loaded.pop(is_own_alone, None)):
+                    _load_all(state, is_own_alone)
                     state.manager.hook.profilerkit_configure.call_historic(kwargs={"manager": state.manager})
                     for _, plugin in state.manager.list_name_plugin():
                         if plugin is not None:  # a name that is blocked
                             state.manager.report_misspelt_hooks(plugin)
                     state.manager.is_complete = True
             except BaseException:  # a warning that the user made an error, or Ctrl-C: nothing is loaded by halves
-                del _loaded[own]
+                del _loaded[is_own_alone]
                 raise
         return state
 
 
-def _load_all(state: _Loaded, own: bool) -> None:
+def _load_all(state: _Loaded, is_own_alone: bool) -> None:
     unwanted = [name for name in map(normal_name, os.environ.get(DISABLE, "").split(",")) if name]
-    known: dict[str, None] = {}
+    names_seen: dict[str, None] = {}
     # Own ones first and the others by name: the order in which installers wrote them says nothing.
     points = sorted(_entry_points(), key=lambda each: (not _is_own(each), _distribution(each), each.name))
     called = Counter(name for point in points for name in set(_names(point)))
@@ -237,8 +237,8 @@ def _load_all(state: _Loaded, own: bool) -> None:
     for point in points:
         names = _names(point)
         info = PluginInfo(point.name, point.value, _distribution(point), called[normal_name(point.name)] > 1)
-        known.update(dict.fromkeys(names))
-        if (own and not _is_own(point)) or not set(names).isdisjoint(unwanted):
+        names_seen.update(dict.fromkeys(names))
+        if (is_own_alone and not _is_own(point)) or not set(names).isdisjoint(unwanted):
             state.switched_off.append(info)
         else:
             _load(state, point, info, loaded)
@@ -248,8 +248,8 @@ def _load_all(state: _Loaded, own: bool) -> None:
     for name, info, plugin in sorted(loaded, key=lambda each: not each[1].is_own):
         _register(state, name, info, plugin)
     for name in unwanted:
-        if name not in known:
-            listing = ", ".join(by_likeness(name, known)) or "none"
+        if name not in names_seen:
+            listing = ", ".join(by_likeness(name, names_seen)) or "none"
             warn(f"{DISABLE} names {name!r}, which is no plugin; installed, nearest first: {listing}")
 
 

@@ -101,15 +101,15 @@ def offered_status_keys(leave_out: Collection[str] = ()) -> list[Offer[type[Stat
     Two that are called alike without being the same class raise `RegistrationConflictError`, unless left out.
     """
     hook = "profilerkit_status_keys"
-    found: list[Offer[type[StatusKey]]] = []
+    keys: list[Offer[type[StatusKey]]] = []
     for offer in offers(hook, type):
         if issubclass(offer.item, StatusKey) and isinstance(offer.item.NAME, str) and offer.item.NAME:
-            found.append(offer)
+            keys.append(offer)
         else:
             warn(f"hook {hook} of plugin {offer.plugin} offers {offer.item!r}, which is no StatusKey with a NAME")
-    named = [offer for offer in found if offer.item.NAME not in leave_out]
+    named = [offer for offer in keys if offer.item.NAME not in leave_out]
     claimed_once("status key", named, name=lambda item: item.NAME, same=lambda one, other: one is other)
-    return found
+    return keys
 
 
 def claimed_once(
@@ -143,7 +143,7 @@ def backends() -> tuple[BackendInfo, ...]:
 
 
 def default_functions(
-    backend: Backend, leave_out: Collection[str] = (), held: Collection[str] = ()
+    backend: Backend, leave_out: Collection[str] = (), computed_already: Collection[str] = ()
 ) -> list[ProfilerFunction]:
     """Return the functions that all plugins offer for a backend, in the order in which the plugins are called.
 
@@ -154,9 +154,9 @@ def default_functions(
     offered_renderers()
     offered_loaders()
     offered = functions_offered(backend)
-    kept = {*leave_out, *held}
+    kept = {*leave_out, *computed_already}
     keys = offered_status_keys(kept)
-    _check_known(leave_out, [*held, *_names(offered), *(key.item.NAME for key in keys)])
+    _check_known(leave_out, [*computed_already, *_names(offered), *(key.item.NAME for key in keys)])
     holders: dict[str, Offer[Any]] = {key.item.NAME: key for key in keys if key.item.NAME not in kept}
     computed: dict[str, PluginInfo] = {}
     for offer in offered:
@@ -195,8 +195,8 @@ def functions_offered(backend: Backend) -> list[Offer[ProfilerFunction]]:
             with contained(offer.plugin, f"a function that hook {hook} offers,"):
                 require_usable(offer.item)
         except Exception as error:  # whatever a plugin does wrong, the others go on
-            said = f"{said_of(error)}; {offer.plugin.way_out}"
-            warn(f"hook {hook} of plugin {offer.plugin} offers {describe(offer.item)}, which is left out: {said}")
+            reason = f"{said_of(error)}; {offer.plugin.way_out}"
+            warn(f"hook {hook} of plugin {offer.plugin} offers {describe(offer.item)}, which is left out: {reason}")
         else:
             remember_giver(offer.item, offer.plugin)
             usable.append(offer)
@@ -327,11 +327,11 @@ def equipped(backend: Backend) -> Backend:
     """
     hook = "profilerkit_op_costs"
     with _LOCK:
-        given = _given_to(backend)
-        unasked = manager().implementing(hook).keys() - given.keys()
-        for offer in results_of(hook, without=[*given], backend=backend) if unasked else ():
+        costs_by_plugin = _given_to(backend)
+        new_plugins = manager().implementing(hook).keys() - costs_by_plugin.keys()
+        for offer in results_of(hook, without=[*costs_by_plugin], backend=backend) if new_plugins else ():
             plugin, costs = offer.plugin, offer.item
-            for earlier, theirs in given.items():
+            for earlier, theirs in costs_by_plugin.items():
                 for op in theirs.keys() & costs.keys():
                     raise _conflict(f"a cost formula for {op} to the {backend.name} backend", earlier, plugin)
             try:
@@ -341,7 +341,7 @@ def equipped(backend: Backend) -> Backend:
                         add_whole(
                             offered(backend, TakesCosts).add_costs,
                             added,
-                            functools.partial(given.setdefault, plugin, costs),
+                            functools.partial(costs_by_plugin.setdefault, plugin, costs),
                         )
             except RegistrationConflictError as error:
                 remedy = f"uninstall that package, or switch the plugin off: {plugin.switching_off}"
@@ -350,11 +350,11 @@ def equipped(backend: Backend) -> Backend:
                     f"{error}; {plugin.mending if plugin.is_by_code else remedy}"
                 ) from error
             except Exception as error:  # whatever a plugin does wrong, the others go on
-                said = f"{said_of(error)}; {plugin.way_out}"
-                warn(f"the cost formulas of plugin {plugin} for the {backend.name} backend are left out: {said}")
+                reason = f"{said_of(error)}; {plugin.way_out}"
+                warn(f"the cost formulas of plugin {plugin} for the {backend.name} backend are left out: {reason}")
                 costs = {}
-            given[plugin] = {**given.get(plugin, {}), **costs}
-        given.update({plugin: {} for plugin in unasked - given.keys()})
+            costs_by_plugin[plugin] = {**costs_by_plugin.get(plugin, {}), **costs}
+        costs_by_plugin.update({plugin: {} for plugin in new_plugins - costs_by_plugin.keys()})
     return backend
 
 
