@@ -14,6 +14,7 @@ from .errors import ArgumentError
 from .piping.function import ProfilerFunction
 from .piping.registry import read_arguments, why_no_function
 from .piping.status import StatusKey
+from .process.cached import once_for_each
 from .profiler import Profiler
 from .results.comparison import Comparison
 from .results.report import Report
@@ -64,11 +65,11 @@ def profile(
     Raises:
         ArgumentError: An argument is not what it may be; nothing has run then. See `profilerkit.arguments.checking`.
     """
-    own = {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits, "backend": backend}
-    given, strict = arguments_given(batch_size=batch_size, device=device), checked("strict", strict)
-    wanted = status_names("metrics", metrics)
-    profiler = profiler_of(model, functions=functions, leave_out=leave_out, name=name, **own)
-    return compute(profiler, wanted, strict=strict, own=parameters_of(profile), **{**kwargs, **given})
+    made_with = {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits, "backend": backend}
+    options, strict = arguments_given(batch_size=batch_size, device=device), checked("strict", strict)
+    names_requested = status_names("metrics", metrics)
+    profiler = profiler_of(model, functions=functions, leave_out=leave_out, name=name, **made_with)
+    return compute(profiler, names_requested, strict=strict, own=parameters_of(profile), **{**kwargs, **options})
 
 
 def compute(
@@ -122,21 +123,21 @@ def compare(
     if called is not None and len(called) != len(models):
         raise ArgumentError(f"names has {len(called)} entries for {len(models)} models; give one for each")
     arguments, strict = {**kwargs, **arguments_given(batch_size=batch_size, device=device)}, checked("strict", strict)
-    own = {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits, "backend": backend}
+    made_with = {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits, "backend": backend}
     unwanted = status_names("leave_out", leave_out)
-    given = [name for name, value in {**own, "leave_out": unwanted or None}.items() if value is not None]
-    if given and all(isinstance(model, Profiler) for model in models):
+    duplicates = [name for name, value in {**made_with, "leave_out": unwanted or None}.items() if value is not None]
+    if duplicates and all(isinstance(model, Profiler) for model in models):
         raise ArgumentError(
-            f"compare() got profilers and {', '.join(given)}, which they have themselves; give one of both"
+            f"compare() got profilers and {', '.join(duplicates)}, which they have themselves; give one of both"
         )
-    extra, wanted = functions_of(functions), status_names("metrics", metrics)
+    extra, requested = functions_of(functions), status_names("metrics", metrics)
     profilers = [
-        model if isinstance(model, Profiler) else profiler_of(model, functions=extra, leave_out=unwanted, **own)
+        model if isinstance(model, Profiler) else profiler_of(model, functions=extra, leave_out=unwanted, **made_with)
         for model in models
     ]
     registries = [profiler._registry for profiler in profilers]
     arguments = read_arguments(arguments, registries, parameters_of(compare), strict=strict)
-    return compare_profilers(profilers[0], profilers[1:], wanted, called=called, strict=strict, **arguments)
+    return compare_profilers(profilers[0], profilers[1:], requested, called=called, strict=strict, **arguments)
 
 
 def profiler_of(
@@ -165,10 +166,11 @@ def functions_of(functions: Any) -> list[ProfilerFunction]:
     return listed
 
 
-def parameters_of(function: Callable[..., Any]) -> list[str]:
+@once_for_each
+def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
     """Return the names of a function's own arguments."""
     parameters = inspect.signature(function).parameters.values()
-    return [parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD]
+    return tuple(parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD)
 
 
 def arguments_given(**arguments: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .arguments.checking import checked, status_names
 from .piping.interleaving import measure_jointly
 from .piping.registry import read_arguments
-from .plugging import offers as plugins
+from .plugging import offers
 from .protocols import kept_apart
 from .results.comparison import Comparison, distinct_names
 
@@ -37,22 +37,24 @@ def compare_profilers(
     """
     everyone = [reference, *others]
     kwargs = read_arguments(kwargs, [profiler._registry for profiler in everyone], strict=strict)
-    wanted = status_names("names", names)
+    requested = status_names("names", names)
     if checked("recompute", recompute):
         for profiler in everyone:
             profiler.reset_status()
-    asked = [profiler._registry.requested(wanted, kwargs) for profiler in everyone]
+    requested_of_each = [profiler._registry.requested(requested, kwargs) for profiler in everyone]
     with ExitStack() as stack:
         for profiler in everyone:
             stack.enter_context(kept_apart(profiler.backend))
         computations = [profiler._computation(kwargs) for profiler in everyone]
-        measure_jointly(computations, {name for own in asked for name in own})
-    for profiler, own in zip(everyone, asked, strict=True):
-        for _ in profiler._each(own, kwargs, strict=strict):
-            pass
+        measure_jointly(computations, {name for keys in requested_of_each for name in keys})
+    for profiler, keys in zip(everyone, requested_of_each, strict=True):
+        profiler._compute_all(keys, kwargs, strict=strict)
     names_shown = distinct_names([profiler.name for profiler in everyone] if called is None else called)
-    reports = [profiler._report(None if wanted is None else own) for profiler, own in zip(everyone, asked, strict=True)]
+    reports = [
+        profiler._report(None if requested is None else keys)
+        for profiler, keys in zip(everyone, requested_of_each, strict=True)
+    ]
     first, *rest = (replace(report, name=name) for report, name in zip(reports, names_shown, strict=True))
     comparison = Comparison(first, tuple(rest))
-    plugins.announce(comparison)
+    offers.announce(comparison)
     return comparison

@@ -15,12 +15,12 @@ from .piping.computation import Computation, Remembered, compute_in_order
 from .piping.function import ArgumentBundle, ProfilerFunction, describe
 from .piping.intrinsic import ComputeInputs, ComputeNonzeroTrace, ComputeTrace, ComputeTrainingTrace, InputSource
 from .piping.options import ComputeRunOptions, ComputeSampling
-from .piping.registry import Registry, read_arguments
+from .piping.registry import Binding, Registry, read_arguments
 from .piping.status import Comparative, Outcome, StatusKey
-from .plugging import offers as plugins
+from .plugging import offers
 from .process.locks import PerThread
 from .process.progress import track
-from .protocols import OpensModels, Watches, WatchesLayers, kept_apart, offered
+from .protocols import OpensModels, Watches, WatchesLayers, implements, kept_apart, offered
 from .render.display import log
 from .times.layer_times import LayerTimer
 from .times.watching import Watch
@@ -67,7 +67,7 @@ class Profiler:
         self.data_splits = self._wrap({} if data_splits is None else data_splits)
         self._registry = Registry()
         for function in (ComputeRunOptions(), ComputeSampling(), ComputeTrainingTrace(), ComputeNonzeroTrace()):
-            self._registry.register(function, on_demand=True)
+            self._registry.bind(function, on_demand=True)
         self._memory: dict[str, Remembered] = {}
         #: What values were computed with, for reports.
         self._arguments: dict[str, Any] = {}
@@ -78,30 +78,32 @@ class Profiler:
     def _take_inputs(self, inputs: Any, input_shape: Any = None) -> None:
         """Profile the model with these inputs from now on."""
         compute_inputs = ComputeInputs(InputSource.of(inputs, input_shape))
-        self._registry.register(compute_inputs, on_demand=True)
-        self._registry.register(ComputeTrace(compute_inputs), on_demand=True)
+        self._registry.bind(compute_inputs, on_demand=True)
+        self._registry.bind(ComputeTrace(compute_inputs), on_demand=True)
 
     @classmethod
     def _opened(cls, model: Any, backend: Backend | str | None) -> tuple[Any, Backend]:
         """Return a model, read from its file where it is given as a path, and its backend."""
-        found = cls._find_backend(model, backend)
-        if isinstance(found, OpensModels):
-            model = found.opened(model)
-        if not found.accepts(model):
-            refused = f"the {found.name} backend cannot profile a {type(model).__name__}"
-            raise TypeError(f"{refused}; give it a model of its own, not {shown(model)}")
-        return model, found
+        resolved = cls._find_backend(model, backend)
+        if implements(resolved, OpensModels):
+            model = resolved.opened(model)
+        if not resolved.accepts(model):
+            problem = f"the {resolved.name} backend cannot profile a {type(model).__name__}"
+            raise TypeError(f"{problem}; give it a model of its own, not {shown(model)}")
+        return model, resolved
 
     @classmethod
     def _find_backend(cls, model: Any, backend: Backend | str | None) -> Backend:
         backend = checked("backend", backend)
         if isinstance(backend, Backend):
-            found = backend
+            resolved = backend
         elif isinstance(backend, str):
-            found = plugins.backend_named(backend)
+            return offers.backend_named(backend)
+        elif cls.backend_class is None:
+            return offers.find_backend(model)
         else:
-            found = cls.backend_class() if cls.backend_class else plugins.find_backend(model)
-        return plugins.equipped(found)
+            resolved = cls.backend_class()
+        return offers.equipped(resolved)
 
     @classmethod
     def enable_forward_pass_data_splits(
@@ -137,8 +139,8 @@ class Profiler:
         """
         unwanted = status_names("leave_out", leave_out) or []
         kept = {*unwanted, *self.status_keys()}
-        for function in plugins.default_functions(self.backend, unwanted, held=list(self.status_keys())):
-            self._registry.register(function, on_demand=function.ON_DEMAND, leave_out=kept)
+        for function in offers.default_functions(self.backend, unwanted, computed_already=list(self.status_keys())):
+            self._registry.bind(function, on_demand=function.ON_DEMAND, leave_out=kept)
         return self
 
     @classmethod
@@ -217,27 +219,47 @@ class Profiler:
 
     def compute(self, names: Iterable[str], *, recompute: bool = False, strict: bool = False, **kwargs: Any) -> None:
         """Compute the named status keys, keeping failures on them unless ``strict``; arguments as in `profile`."""
-        for _ in self.compute_each(names, recompute=recompute, strict=strict, **kwargs):
-            pass
+        arguments = read_arguments(kwargs, [self._registry], strict=checked("strict", strict))
+        requested = self._registry.requested(status_names("names", names) or [], arguments)
+        self._compute_all(requested, arguments, checked("recompute", recompute), strict)
 
     def compute_each(
         self, names: Iterable[str], *, recompute: bool = False, strict: bool = False, **kwargs: Any
     ) -> Iterator[str]:
-        """Compute as `compute` does, one key after the other as the iteration goes on; yield each that is done."""
-        given = read_arguments(kwargs, [self._registry], strict=checked("strict", strict), stacklevel=4)
-        return self._each(status_names("names", names) or [], given, checked("recompute", recompute), strict)
+        """Compute as `compute` does, one key after the other as the iteration goes on; yield each that is done.
 
-    def _each(
-        self, names: Iterable[str] | None, kwargs: dict[str, Any], recompute: bool = False, strict: bool = False
-    ) -> Iterator[str]:
-        requested = self._registry.requested(names, kwargs)
-        bindings = [self._registry[name] for name in requested]  # an unknown name is said before anything is computed
-        if kwargs.get("device") is not None:  # and so is a device that is not there
-            self.backend.resolve_device(self.model, kwargs["device"])
-        self._arguments |= kwargs
-        computation = self._computation(kwargs, recompute)
+        Between two keys, while the caller's code runs, the process is as the caller has it.
+        """
+        arguments = read_arguments(kwargs, [self._registry], strict=checked("strict", strict))
+        requested = self._registry.requested(status_names("names", names) or [], arguments)
+        return self._each(requested, arguments, checked("recompute", recompute), strict)
+
+    def _each(self, names: Iterable[str], arguments: dict[str, Any], recompute: bool, strict: bool) -> Iterator[str]:
+        computing = self._computing_in_order(names, arguments, recompute, strict)
+        name: str | None = ""
+        while name is not None:
+            with kept_apart(self.backend):
+                name = next(computing, None)
+            if name is not None:
+                yield name
+
+    def _compute_all(
+        self, names: Iterable[str], arguments: dict[str, Any], recompute: bool = False, strict: bool = False
+    ) -> None:
+        computing = self._computing_in_order(names, arguments, recompute, strict)
         with kept_apart(self.backend):
-            yield from compute_in_order(computation, track(bindings, f"Profiling {self.name}"), self.name, strict)
+            for _ in computing:
+                pass
+
+    def _computing_in_order(
+        self, names: Iterable[str], arguments: dict[str, Any], recompute: bool, strict: bool
+    ) -> Iterator[str]:
+        bindings = [self._registry[name] for name in names]  # unknown names raise before anything is computed
+        if arguments.get("device") is not None:  # and so does a device that does not exist
+            self.backend.resolve_device(self.model, arguments["device"])
+        self._arguments |= arguments
+        computation = self._computation(arguments, recompute)
+        return compute_in_order(computation, track(bindings, f"Profiling {self.name}"), self.name, strict)
 
     def _computation(self, kwargs: Mapping[str, Any], recompute: bool = False) -> Computation:
         provided = {"model": self.model, "data_splits": self.data_splits, "backend": self.backend, "profiler": self}
@@ -292,7 +314,7 @@ class Profiler:
     def report(self, names: Iterable[str] | None = None) -> Report:
         """Return what is computed so far as plain data: all of it, or the named metrics; plugins are told of it."""
         report = self._report(status_names("names", names))
-        plugins.announce(report)
+        offers.announce(report)
         return report
 
     def _computed_report(
@@ -302,18 +324,18 @@ class Profiler:
 
         ``own`` are the names of the caller's own arguments, one of which may be meant by an unknown one.
         """
-        given = read_arguments(arguments, [self._registry], own, strict=strict, stacklevel=5)
-        for _ in self._each(names, given, strict=strict):
-            pass
-        return self.report(None if names is None else self._registry.requested(names, given))
+        used = read_arguments(arguments, [self._registry], own, strict=strict, stacklevel=5)
+        requested = self._registry.requested(names, used)
+        self._compute_all(requested, used, strict=strict)
+        return self.report(None if names is None else requested)
 
     def _report(self, names: Iterable[str] | None = None) -> Report:
         from .results.building import report_of
 
-        computed = {binding.key.NAME: self.status_get(binding.key.NAME, to_value=False) for binding in self._registry}
-        computed = {name: status for name, status in computed.items() if status.is_computed}
-        wanted = None if names is None else set(names)
-        return report_of(self.name, self.backend, self.model, computed, wanted, self._arguments)
+        statuses = [self._status_of(binding) for binding in self._registry]
+        computed = {status.NAME: status for status in statuses if status.is_computed}
+        requested = None if names is None else set(names)
+        return report_of(self.name, self.backend, self.model, computed, requested, self._arguments)
 
     # The computed statuses --------------------------------------------------------------------------------------
 
@@ -341,10 +363,12 @@ class Profiler:
 
     def status_get(self, name: str, to_value: bool = True) -> Any:
         """Return the value of a status key, None where it is not computed; ``to_value=False`` returns its instance."""
-        binding = self._registry[name]
-        known = self._memory.get(binding.key.NAME)
-        status = known.status if known and known.function is binding.function else binding.key
+        status = self._status_of(self._registry[name])
         return status.value if to_value else status
+
+    def _status_of(self, binding: Binding) -> StatusKey:
+        remembered = self._memory.get(binding.key.NAME)
+        return remembered.status if remembered and remembered.function is binding.function else binding.key
 
     def status_contains(self, name: str) -> bool:
         """Say whether a function is registered for a status key."""

@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from os import PathLike
-from typing import Any, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeGuard, TypeVar, runtime_checkable
 
 from .backend import Backend, DeviceLike
 from .backend_kit.optimizers import OptimizerBytes
@@ -46,6 +46,7 @@ __all__ = [
     "declared_by",
     "fingerprint_of",
     "fitted",
+    "implements",
     "inapplicable_to",
     "kept_apart",
     "offered",
@@ -311,6 +312,9 @@ CAPABILITIES = (
     Capability(KeepsApart, "", "does not keep the caller's modes apart"),
 )
 
+#: The methods of each protocol.
+_METHODS: dict[type, frozenset[str]] = {each.protocol: each.protocol.__abstractmethods__ for each in CAPABILITIES}
+
 
 def offered(backend: Backend, protocol: Callable[..., P]) -> P:
     """Return the backend as what offers a protocol: ``offered(backend, TimesLayers).layer_times(...)``.
@@ -318,33 +322,45 @@ def offered(backend: Backend, protocol: Callable[..., P]) -> P:
     Raises `NotOfferedError` where it does not. The protocol is typed as what makes one, since type checkers refuse a
     class that cannot be instantiated as ``type[P]``.
     """
+    if implements(backend, protocol):
+        return backend
     requested: Any = protocol
-    if isinstance(backend, requested):
-        return cast("P", backend)
     known = {capability.protocol: capability.without for capability in CAPABILITIES}
     raise NotOfferedError(f"the {backend.name} backend {known.get(requested, f'does not offer {requested.__name__}')}")
 
 
+def implements(backend: object, protocol: Callable[..., P]) -> TypeGuard[P]:
+    """Return whether a backend has every method of a protocol, as ``isinstance`` does.
+
+    Every profile asks it several times, and ``isinstance`` collects the methods of the protocol anew each time.
+    """
+    requested: Any = protocol
+    methods = _METHODS.get(requested)
+    if methods is None:  # a protocol of another package
+        return isinstance(backend, requested)
+    return all(getattr(backend, name, None) is not None for name in methods)
+
+
 def declared_by(backend: Backend, model: Any, batch_size: int | None) -> ModelInputs | None:
     """Return inputs as the model itself declares them; None where it declares none, or the backend cannot tell."""
-    return backend.example_inputs(model, batch_size) if isinstance(backend, DeclaresInputs) else None
+    return backend.example_inputs(model, batch_size) if implements(backend, DeclaresInputs) else None
 
 
 def fitted(backend: Backend, model: Any, inputs: ModelInputs) -> ModelInputs:
     """Return the inputs in the layout that the model says it takes, where the backend knows of layouts."""
-    return backend.fit_inputs(model, inputs) if isinstance(backend, FitsInputs) else inputs
+    return backend.fit_inputs(model, inputs) if implements(backend, FitsInputs) else inputs
 
 
 def fingerprint_of(backend: Backend, model: Any, values: bool = True) -> object:
     """Return what changes when the model's parameters do; None where the backend cannot tell."""
-    return backend.fingerprint(model, values) if isinstance(backend, NoticesTraining) else None
+    return backend.fingerprint(model, values) if implements(backend, NoticesTraining) else None
 
 
 def inapplicable_to(backend: Backend, model: Any) -> Mapping[str, str]:
     """Return the names of status keys that do not apply to the model, with the reasons the backend gives."""
-    return backend.inapplicable(model) if isinstance(backend, LimitsMetrics) else {}
+    return backend.inapplicable(model) if implements(backend, LimitsMetrics) else {}
 
 
 def kept_apart(backend: Backend) -> AbstractContextManager[None]:
     """Return the context that every computation of a profiler is made in."""
-    return backend.apart() if isinstance(backend, KeepsApart) else nullcontext()
+    return backend.apart() if implements(backend, KeepsApart) else nullcontext()

@@ -13,6 +13,7 @@ from profilerkit import (
     NotOfferedError,
     Partial,
     Profiler,
+    TracingError,
 )
 from profilerkit.arguments.checking import checked
 from profilerkit.backend import Backend, RunOptions
@@ -110,7 +111,7 @@ class ComputeBatchSweep(JointFunction):
             try:
                 for table, row in zip(rows, _rows_at(size, calls), strict=True):
                     table.append(row)
-            except (InputError, NotOfferedError, WithoutValuesError):  # no size is better than another
+            except (InputError, NotOfferedError, TracingError, WithoutValuesError):  # no size is better than another
                 raise
             except Exception as error:  # out of memory, most often: the other sizes are fine
                 failed[size] = error
@@ -145,6 +146,8 @@ def _memory(profiler: Profiler, key: str, size: int, how: Mapping[str, Any]) -> 
         return None
     try:
         return profiler.compute_status(key, batch_size=size, **how)
+    except TracingError:
+        raise
     except Exception:  # the report says why, beside the memory at the first size
         return None
 

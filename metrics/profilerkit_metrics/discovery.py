@@ -34,11 +34,17 @@ def public_names() -> dict[str, str]:
 
 
 def status_keys() -> list[type[StatusKey]]:
-    """Return every status key that has a name of its own."""
+    """Return every status key whose name is its own."""
+    return list(_status_keys(tuple(import_module(_PACKAGE).__path__)))
+
+
+@lru_cache(maxsize=4)
+def _status_keys(path: tuple[str, ...]) -> tuple[type[StatusKey], ...]:
+    """Return the status keys of the package at this path: looked for once, for each profiler asks."""
     members = [each for module in modules() for _, each in _members(module)]
     keys = [type(key) for each in members if isinstance(each, ProfilerFunction) for key in each.bounded_keys()]
     classes = [each for each in members if isinstance(each, type) and issubclass(each, StatusKey)]
-    return [key for key in dict.fromkeys([*classes, *keys]) if "NAME" in vars(key)]
+    return tuple(key for key in dict.fromkeys([*classes, *keys]) if "NAME" in vars(key))
 
 
 def default_functions() -> list[ProfilerFunction]:

@@ -20,7 +20,7 @@ from profilerkit import (
 from profilerkit.backend import Backend, RunOptions
 from profilerkit.inputs import ModelInputs
 from profilerkit.piping.intrinsic import batch_size_of
-from profilerkit.protocols import RunsInRanks
+from profilerkit.protocols import RunsInRanks, implements
 from profilerkit.times.measurement import Sampling, measure_interleaved
 
 from .kinds import Seconds
@@ -166,7 +166,7 @@ def _require_equal_calls(sampling: Sampling, ranks: int) -> None:
 
 
 def _ranks(backend: Backend, model: Any) -> int:
-    return backend.ranks(model) if isinstance(backend, RunsInRanks) else 1
+    return backend.ranks(model) if implements(backend, RunsInRanks) else 1
 
 
 class ComputeTrainingTime(JointFunction):

@@ -64,12 +64,12 @@ class Resolved:
     values: Mapping[str, Any]
     statuses: Mapping[str, StatusKey]
 
-    @property
+    @cached_property
     def sources(self) -> dict[str, Any]:
         """What a remembered value is compared by: the status itself where an argument comes from one."""
         return {name: self.statuses.get(name, value) for name, value in self.values.items()}
 
-    @property
+    @cached_property
     def trace(self) -> ModelTrace | None:
         """The trace among the arguments, of several the one by that name; None where there is none."""
         traces = {name: value for name, value in self.values.items() if isinstance(value, ModelTrace)}
@@ -102,17 +102,22 @@ class Computation:
     def status(self, name: str) -> StatusKey:
         """Return the computed status of that name, computing it and what it needs where need be."""
         binding = self.registry[name]
-        known = self.memory.get(name)
-        if known and known.arguments is None and known.function is binding.function and not self._asks_anew(binding):
-            return known.status
+        remembered = self.memory.get(name)
+        if (
+            remembered
+            and remembered.arguments is None
+            and remembered.function is binding.function
+            and not self._asks_anew(binding)
+        ):
+            return remembered.status
         resolved = self.resolve(binding)
-        known = self.remembered(binding, resolved)
-        return known.status if known else self._compute(binding, resolved)
+        remembered = self.remembered(binding, resolved)
+        return remembered.status if remembered else self._compute(binding, resolved)
 
     def remembered(self, binding: Binding, resolved: Resolved) -> Remembered | None:
         """Return what is remembered for a binding, if it was computed from these arguments."""
-        known = self.memory.get(binding.key.NAME)
-        return known if known and self._still_holds(known, binding, resolved) else None
+        remembered = self.memory.get(binding.key.NAME)
+        return remembered if remembered and self._still_holds(remembered, binding, resolved) else None
 
     def resolve(self, binding: Binding) -> Resolved:
         """Find every argument of a binding's function."""
@@ -158,18 +163,18 @@ class Computation:
     def _asks_anew(self, binding: Binding) -> bool:
         return self.recompute or not self.registry.taken_by(binding.function).isdisjoint(self.given)
 
-    def _still_holds(self, known: Remembered, binding: Binding, resolved: Resolved) -> bool:
-        if known.function is not binding.function or known.arguments is None:
+    def _still_holds(self, remembered: Remembered, binding: Binding, resolved: Resolved) -> bool:
+        if remembered.function is not binding.function or remembered.arguments is None:
             return False
-        if known.fingerprint != self._fingerprint(binding.function):
+        if remembered.fingerprint != self._fingerprint(binding.function):
             return False
         if self.recompute and id(binding.function) not in self._fresh:
             return False
-        if known.status.outcome.completeness is Completeness.FAILED and id(binding.function) not in self._fresh:
+        if remembered.status.outcome.completeness is Completeness.FAILED and id(binding.function) not in self._fresh:
             return False
         sources = resolved.sources
-        return sources.keys() == known.arguments.keys() and all(
-            value is known.arguments[name] if name in PROVIDED else _same(value, known.arguments[name])
+        return sources.keys() == remembered.arguments.keys() and all(
+            value is remembered.arguments[name] if name in PROVIDED else _same(value, remembered.arguments[name])
             for name, value in sources.items()
         )
 
@@ -245,22 +250,22 @@ class Computation:
         fingerprint = self._fingerprint(binding.function)
         for name, outcome in outcomes.items():
             outcome = self._applicable(name, outcome)
-            held = self.registry[name] if name in self.registry else None
-            if held is None or held.function is not binding.function:
+            current = self.registry[name] if name in self.registry else None
+            if current is None or current.function is not binding.function:
                 continue
             if missing and outcome.completeness is Completeness.COMPLETE:
                 outcome = replace(outcome, completeness=Completeness.PARTIAL, missing=missing)
-            status = held.key.computed(outcome, tuple(resolved.statuses.values()))
+            status = current.key.computed(outcome, tuple(resolved.statuses.values()))
             self.memory[name] = Remembered(status, binding.function, resolved.sources, group, fingerprint)
         return self.memory[binding.key.NAME].status
 
     def fail(self, binding: Binding, error: Exception) -> None:
         """Keep an error as the outcome of every key that the failing function holds."""
-        for held in self.registry:
-            if held.function is binding.function:
+        for bound in self.registry:
+            if bound.function is binding.function:
                 outcome = replace(Outcome.of(Failure(error)), note=blamed(error))
-                status = held.key.computed(self._applicable(held.key.NAME, outcome))
-                self.memory[held.key.NAME] = Remembered(status, held.function, {})
+                status = bound.key.computed(self._applicable(bound.key.NAME, outcome))
+                self.memory[bound.key.NAME] = Remembered(status, bound.function, {})
 
     def outcomes(self, binding: Binding, returned: Any, resolved: Resolved) -> dict[str, Outcome]:
         """Read what a binding's function returned: a dict by name, or the bare value of its only key.

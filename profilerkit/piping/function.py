@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import Parameter
 from typing import Any, ClassVar, TypeAlias
-from weakref import WeakKeyDictionary
 
 from ..arguments.checking import checked
 from ..error_text import shown
@@ -23,10 +22,9 @@ KeyLike: TypeAlias = "StatusKey | type[StatusKey]"
 
 _VARIADIC = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 
-
-_signatures: WeakKeyDictionary[Callable[..., Any], inspect.Signature] = WeakKeyDictionary()
-#: By class: its ``KEYS``, and the templates made of them.
-_templates: WeakKeyDictionary[type, tuple[object, tuple[StatusKey, ...]]] = WeakKeyDictionary()
+#: Where a class keeps, for itself and not for its subclasses, what a profiler asks for all the time: the templates with
+#: the ``KEYS`` that they are made of, and the signature with the ``__call__`` that it is of.
+_TEMPLATES, _SIGNATURE = "_profilerkit_templates", "_profilerkit_signature"
 
 
 class ProfilerFunction(ABC):
@@ -71,13 +69,14 @@ class ProfilerFunction(ABC):
 
     def bounded_keys(self) -> tuple[StatusKey, ...]:
         """Return the status keys this function computes as templates, checked: once for those in ``KEYS``."""
-        known = _templates.get(type(self))
-        if known is not None and known[0] is self.KEYS:
-            return known[1]
+        cls = type(self)
+        kept: tuple[object, tuple[StatusKey, ...]] | None = cls.__dict__.get(_TEMPLATES)
+        if kept is not None and kept[0] is self.KEYS:
+            return kept[1]
         templates = self._checked_keys()
-        says_nothing_else = type(self).get_bounded_status_keys is ProfilerFunction.get_bounded_status_keys
-        if says_nothing_else and not hasattr(self, "get_bounded_status_key") and "KEYS" not in vars(self):
-            _templates[type(self)] = self.KEYS, templates
+        is_by_class = cls.get_bounded_status_keys is ProfilerFunction.get_bounded_status_keys
+        if is_by_class and not hasattr(self, "get_bounded_status_key") and "KEYS" not in vars(self):
+            setattr(cls, _TEMPLATES, (self.KEYS, templates))
         return templates
 
     def _checked_keys(self) -> tuple[StatusKey, ...]:
@@ -97,14 +96,15 @@ class ProfilerFunction(ABC):
         return self._signature().parameters
 
     def _signature(self) -> inspect.Signature:
-        """Return the signature of ``__call__``: read once for each method, for a profiler asks for it all the time."""
-        method = type(self).__call__
-        known = None if hasattr(self, "__signature__") else _signatures.get(method)
-        if known is None:
-            known = inspect.signature(self)
-            if not hasattr(self, "__signature__"):
-                _signatures[method] = known
-        return known
+        """Return the signature of ``__call__``, which is read once for each class."""
+        if hasattr(self, "__signature__"):
+            return inspect.signature(self)
+        cls = type(self)
+        kept: tuple[object, inspect.Signature] | None = cls.__dict__.get(_SIGNATURE)
+        if kept is None or kept[0] is not cls.__call__:
+            kept = cls.__call__, inspect.signature(self)
+            setattr(cls, _SIGNATURE, kept)
+        return kept[1]
 
     def check(self, given: Mapping[str, Any]) -> None:  # noqa: B027 - most functions have nothing to check
         """Raise for what cannot be used of the caller's arguments, before anything that the function needs is computed.
@@ -114,7 +114,7 @@ class ProfilerFunction(ABC):
 
     def can_pipe(self) -> bool:
         """Say whether arguments can be handed over by name: not with ``*args`` or ``**kwargs`` in the signature."""
-        return not any(parameter.kind in _VARIADIC for parameter in self.parameters().values())
+        return {parameter.kind for parameter in self.parameters().values()}.isdisjoint(_VARIADIC)
 
     def invoke(self, arguments: Mapping[str, Any]) -> Any:
         """Call the function with the arguments, whatever kinds its parameters are of."""

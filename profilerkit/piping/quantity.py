@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
 __all__ = ["PREFIXES", "Quantity", "Scale", "scale_value"]
 
@@ -64,6 +65,7 @@ def scale_value(value: float, unit: str = "", scale: Scale = Scale.NONE) -> Quan
     return Quantity(value / factor, f"{prefix}{unit}", factor)
 
 
+@lru_cache(maxsize=1024)
 def _factor(value: float, scale: Scale) -> tuple[float, str]:
     size = abs(value)
     if scale is Scale.NONE or size == 0 or not math.isfinite(size):

@@ -19,7 +19,7 @@ from ..errors import ArgumentError, ArgumentWarning, RegistrationConflictError, 
 from .function import ArgumentBundle, ProfilerFunction, describe
 from .status import StatusKey
 
-__all__ = ["PROVIDED", "Binding", "Registry", "read_arguments", "why_no_function"]
+__all__ = ["PROVIDED", "Binding", "Registry", "read_arguments", "require_usable", "why_no_function"]
 
 #: What every profiler provides by name; no status key may be called so.
 PROVIDED = ("model", "data_splits", "backend", "profiler")
@@ -56,70 +56,69 @@ class Registry:
         leave_out: Container[str] = (),
     ) -> None:
         """Bind a function to all its keys but those left out, or to none if anything is wrong with it."""
-        if not isinstance(function, ProfilerFunction):
-            raise ArgumentError(f"cannot register {shown(function)}: {why_no_function(function)}")
-        if not function.can_pipe():
-            raise TypeError(
-                f"cannot register {describe(function)}: arguments are handed over by name, which *args and **kwargs "
-                "in its signature make ambiguous; spell its parameters out"
-            )
-        keys = [key for key in function.bounded_keys() if key.NAME not in leave_out]
-        wanted = {key.NAME: Binding(key, function, override, on_demand) for key in keys}
-        for name in wanted:
-            self._check(name, function, override)
-        for name, binding in wanted.items():
-            self._bind(name, binding)
+        require_usable(function)
+        self.bind(function, override, on_demand, leave_out)
+
+    def bind(
+        self,
+        function: ProfilerFunction,
+        override: bool = False,
+        on_demand: bool = False,
+        leave_out: Container[str] = (),
+    ) -> None:
+        """Bind a function that `require_usable` lets through, as `register` does."""
+        bindings = [
+            Binding(key, function, override, on_demand) for key in function.bounded_keys() if key.NAME not in leave_out
+        ]
+        for binding in bindings:
+            self._require_no_second_override(binding)
+        for binding in bindings:
+            self._bind(binding)
 
     def replace_function(self, old: ProfilerFunction, new: ProfilerFunction) -> None:
         """Put ``new`` in the place of ``old`` for the keys it holds, and bind it to the keys that are new."""
-        held = {name: binding for name, binding in self._bindings.items() if binding.function is old}
-        override = any(binding.override for binding in held.values())
-        added = {key.NAME: Binding(key, new, override) for key in new.bounded_keys() if key.NAME not in held}
-        for name in added:
-            self._check(name, new, override)
-        self._bindings.update({name: replace(binding, function=new) for name, binding in held.items()})
-        for name, binding in added.items():
-            self._bind(name, binding)
+        replaced = {name: binding for name, binding in self._bindings.items() if binding.function is old}
+        override = any(binding.override for binding in replaced.values())
+        require_usable(new)
+        added = [Binding(key, new, override) for key in new.bounded_keys() if key.NAME not in replaced]
+        for binding in added:
+            self._require_no_second_override(binding)
+        self._bindings.update({name: replace(binding, function=new) for name, binding in replaced.items()})
+        for binding in added:
+            self._bind(binding)
 
-    def _check(self, name: str, function: ProfilerFunction, override: bool) -> None:
-        taken = sorted(RESERVED & function.parameters().keys())
-        if taken:
-            raise TypeError(
-                f"{describe(function)} takes {taken[0]!r}, which compute_status and its like take themselves and could "
-                "never pass on; call the parameter otherwise"
-            )
-        if name in PROVIDED:
-            raise TypeError(
-                f"{describe(function)}: a status key cannot be called {name!r}, every profiler provides that"
-            )
-        held = self._bindings.get(name)
-        if held and held.override and override and held.function is not function:
+    def _require_no_second_override(self, binding: Binding) -> None:
+        name, function = binding.key.NAME, binding.function
+        previous = self._bindings.get(name)
+        if previous and previous.override and binding.override and previous.function is not function:
             raise RegistrationConflictError(
-                f"{describe(held.function)} and {describe(function)} are both registered with override=True for "
-                f"status key {name!r}; register only one of them so"
+                f"{describe(previous.function)} and {describe(function)} are both registered with override=True for "
+                f"status key {name!r}; register only one of them with override=True"
             )
 
-    def _bind(self, name: str, binding: Binding) -> None:
-        held = self._bindings.get(name)
-        if held and (held.function is binding.function or (held.override and not binding.override)):
+    def _bind(self, binding: Binding) -> None:
+        name = binding.key.NAME
+        previous = self._bindings.get(name)
+        if previous and (previous.function is binding.function or (previous.override and not binding.override)):
             return
-        if held and not held.on_demand and held.override == binding.override:
+        if previous and not previous.on_demand and previous.override == binding.override:
             warnings.warn(
-                f"{describe(held.function)} no longer computes {name!r}: {describe(binding.function)} replaces it; "
-                "pass override=True to say that this is meant",
+                f"{describe(previous.function)} no longer computes {name!r}: {describe(binding.function)} replaces it; "
+                "pass override=True if this is intended",
                 RegistrationWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         self._bindings[name] = binding
 
     def __getitem__(self, name: str | type[StatusKey]) -> Binding:
-        wanted = status_name("name", name)
-        if wanted not in self._bindings:
-            raise UnknownStatusError(wanted, self.names())
-        return self._bindings[wanted]
+        key_name = name if type(name) is str else status_name("name", name)
+        binding = self._bindings.get(key_name)
+        if binding is None:
+            raise UnknownStatusError(key_name, self.names())
+        return binding
 
     def __contains__(self, name: object) -> bool:
-        return status_name("name", name) in self._bindings
+        return (name if type(name) is str else status_name("name", name)) in self._bindings
 
     def __iter__(self) -> Iterator[Binding]:
         return iter(tuple(self._bindings.values()))
@@ -135,7 +134,7 @@ class Registry:
     def parameters(self) -> set[str]:
         """Return every argument name that some bound function takes."""
         others = [function for function in self.functions() if not isinstance(function, ArgumentBundle)]
-        return {name for function in others for name in self.taken_by(function)}
+        return self._with_parts(name for function in others for name in function.parameters())
 
     def requested(self, names: Iterable[str] | None, arguments: Mapping[str, Any]) -> list[str]:
         """Return the status keys to compute: the named ones, or all of the tables, and those that an argument asks for.
@@ -144,11 +143,11 @@ class Registry:
         several values, and nobody would read but the first of them.
         """
         requested = [self[name].key.NAME for name in (self.names() if names is None else names)]
-        given = first_of_several(arguments)
-        asking = [function for function in self.functions() if not given.keys().isdisjoint(function.COMPUTED_WITH)]
+        read = first_of_several(arguments)
+        asking = [function for function in self.functions() if not read.keys().isdisjoint(function.COMPUTED_WITH)]
         for name, several in SEVERAL.items():
             readers = {argument for function in asking for argument in function.COMPUTED_WITH}
-            if several.argument in given and several.argument not in readers:
+            if several.argument in read and several.argument not in readers:
                 raise ArgumentError(f"{name}={arguments.get(name)!r}: {several.unread}")
         return list(dict.fromkeys([*requested, *(name for each in asking for name in self._held_by(each))]))
 
@@ -157,8 +156,12 @@ class Registry:
 
     def taken_by(self, function: ProfilerFunction) -> set[str]:
         """Return the names of the arguments that reach a function, those in the bundles it names with them."""
+        return self._with_parts(function.parameters())
+
+    def _with_parts(self, parameters: Iterable[str]) -> set[str]:
+        """Return names of parameters, and the names of the arguments in each bundle among them."""
         names: set[str] = set()
-        waiting = [*function.parameters()]
+        waiting = [*parameters]
         while waiting:
             name = waiting.pop()
             if name not in names:
@@ -190,6 +193,32 @@ class Registry:
         return twin
 
 
+def require_usable(function: Any) -> None:
+    """Raise for a function that no profiler can take.
+
+    Raises `ArgumentError` for what is no `ProfilerFunction`, and `TypeError` for a function whose arguments cannot be
+    passed by name, or that takes or computes a name which the profiler itself uses.
+    """
+    if not isinstance(function, ProfilerFunction):
+        raise ArgumentError(f"cannot register {shown(function)}: {why_no_function(function)}")
+    if not function.can_pipe():
+        raise TypeError(
+            f"cannot register {describe(function)}: arguments are passed by name, which *args and **kwargs in its "
+            "signature make ambiguous; name its parameters"
+        )
+    reserved = sorted(RESERVED & function.parameters().keys())
+    if reserved:
+        raise TypeError(
+            f"{describe(function)} has a parameter {reserved[0]!r}, which the methods of a profiler, such as "
+            "compute_status, take themselves and cannot pass on; rename the parameter"
+        )
+    for key in function.bounded_keys():
+        if key.NAME in PROVIDED:
+            raise TypeError(
+                f"{describe(function)}: a status key cannot be called {key.NAME!r}, every profiler provides that"
+            )
+
+
 def why_no_function(value: Any) -> str:
     """Say why a value is no function of a profiler's, and what to do."""
     if isinstance(value, type) and issubclass(value, ProfilerFunction):
@@ -215,12 +244,14 @@ def read_arguments(
     is most often a typo: a warning says what is meant, with ``strict`` an `ArgumentError`. ``own`` are the arguments
     that the caller takes itself, which are among what can be meant.
     """
+    if not kwargs:
+        return {}
     registries = list(registries)
     taken = {name for registry in registries for name in registry.parameters()}
-    known = {*taken, *own}
+    names = {*taken, *own}
     elsewhere = {name: f"a profiler takes {name!r} when it is made" for name in MADE_WITH if name not in own}
     for name in sorted(kwargs.keys() - taken):
-        message = f"no registered function takes an argument {name!r}; {argument_hint(name, known, elsewhere)}"
+        message = f"no registered function takes an argument {name!r}; {argument_hint(name, names, elsewhere)}"
         if strict:
             raise ArgumentError(message)
         warnings.warn(message, ArgumentWarning, stacklevel=stacklevel)

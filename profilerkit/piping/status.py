@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from ..error_text import shown
 from ..errors import ProfilerKitError
+from ..process.cached import once_for_each
 from ..times.measurement import Measurement
 from ..trace.completeness import TracePart, gaps_of
 from ..trace.records import ModelTrace
@@ -252,7 +253,7 @@ class Metric(StatusKey):
 
     def description(self) -> str:
         """Say in one sentence what the metric is; the docstring's first line unless overridden."""
-        return (inspect.getdoc(type(self)) or "").split("\n", 1)[0]
+        return _first_line(type(self))
 
     def friendly_name(self) -> str:
         """Name the metric for people: ``FRIENDLY_NAME``, or else ``NAME`` in title case."""
@@ -289,6 +290,12 @@ class Metric(StatusKey):
     def _quantity(self) -> Quantity:
         number = self._number()
         return Quantity(0.0, self.UNIT, 1.0) if number is None else scale_value(number, self.UNIT, self.SCALE)
+
+
+@once_for_each
+def _first_line(cls: type) -> str:
+    """Return the first line of a class's docstring: read once, for the docstrings of metrics are long."""
+    return (inspect.getdoc(cls) or "").split("\n", 1)[0]
 
 
 def is_number(value: Any) -> bool:

@@ -123,6 +123,9 @@ class Manager(pluggy.PluginManager):
 
     def caller_without(self, hook: str, passed_over: Collection[PluginInfo]) -> HookCaller:
         """Return what calls a hook, and passes over plugins; those with a wrapper take part in any case."""
+        caller: HookCaller = getattr(self.hook, hook)
+        if not passed_over:
+            return caller
         removed = [
             implementations[0].plugin
             for plugin, implementations in self.implementing(hook).items()
@@ -131,7 +134,6 @@ class Manager(pluggy.PluginManager):
         try:
             return self.subset_hook_caller(hook, removed)
         except TypeError:  # pluggy can pass over no plugin where one of them has no hash, such as a SimpleNamespace
-            caller: HookCaller = getattr(self.hook, hook)
             return caller
 
     def report_misspelt_hooks(self, plugin: object) -> None:
@@ -206,28 +208,28 @@ def forget_loaded() -> None:
 
 def _state() -> _Loaded:
     with _LOCK:
-        own = without_others()
-        state = _loaded.get(own)
+        is_own_alone = without_others()
+        state = _loaded.get(is_own_alone)
         if state is None:
             # Kept first, for a plugin that asks for the manager while it is loaded.
-            state = _loaded[own] = _Loaded()
+            state = _loaded[is_own_alone] = _Loaded()
             try:
-                with undone_in_child(lambda: _loaded.pop(own, None)):
-                    _load_all(state, own)
+                with undone_in_child(lambda: _loaded.pop(is_own_alone, None)):
+                    _load_all(state, is_own_alone)
                     state.manager.hook.profilerkit_configure.call_historic(kwargs={"manager": state.manager})
                     for _, plugin in state.manager.list_name_plugin():
                         if plugin is not None:  # a name that is blocked
                             state.manager.report_misspelt_hooks(plugin)
                     state.manager.is_complete = True
             except BaseException:  # a warning that the user made an error, or Ctrl-C: nothing is loaded by halves
-                del _loaded[own]
+                del _loaded[is_own_alone]
                 raise
         return state
 
 
-def _load_all(state: _Loaded, own: bool) -> None:
+def _load_all(state: _Loaded, is_own_alone: bool) -> None:
     unwanted = [name for name in map(normal_name, os.environ.get(DISABLE, "").split(",")) if name]
-    known: dict[str, None] = {}
+    names_seen: dict[str, None] = {}
     # Own ones first and the others by name: the order in which installers wrote them says nothing.
     points = sorted(_entry_points(), key=lambda each: (not _is_own(each), _distribution(each), each.name))
     called = Counter(name for point in points for name in set(_names(point)))
@@ -235,8 +237,8 @@ def _load_all(state: _Loaded, own: bool) -> None:
     for point in points:
         names = _names(point)
         info = PluginInfo(point.name, point.value, _distribution(point), called[normal_name(point.name)] > 1)
-        known.update(dict.fromkeys(names))
-        if (own and not _is_own(point)) or not set(names).isdisjoint(unwanted):
+        names_seen.update(dict.fromkeys(names))
+        if (is_own_alone and not _is_own(point)) or not set(names).isdisjoint(unwanted):
             state.switched_off.append(info)
         else:
             _load(state, point, info, loaded)
@@ -246,8 +248,8 @@ def _load_all(state: _Loaded, own: bool) -> None:
     for name, info, plugin in sorted(loaded, key=lambda each: not each[1].is_own):
         _register(state, name, info, plugin)
     for name in unwanted:
-        if name not in known:
-            listing = ", ".join(by_likeness(name, known)) or "none"
+        if name not in names_seen:
+            listing = ", ".join(by_likeness(name, names_seen)) or "none"
             warn(f"{DISABLE} names {name!r}, which is no plugin; installed, nearest first: {listing}")
 
 
@@ -293,7 +295,7 @@ def _leave_out(info: PluginInfo, error: Exception) -> None:
 def results_of(hook: str, without: Collection[PluginInfo] = (), **arguments: Any) -> list[Offer[Any]]:
     """Call a hook and return its results; plugins of ``without`` are passed over."""
     results = manager().caller_without(hook, without)(**arguments)
-    return [result for result in results if result.plugin not in without]
+    return [result for result in results if result.plugin not in without] if without else list(results)
 
 
 def offers(hook: str, kind: type, **arguments: Any) -> list[Offer[Any]]:

@@ -19,11 +19,11 @@ from ..errors import (
     by_likeness,
 )
 from ..piping.function import ProfilerFunction, describe
-from ..piping.registry import Registry
+from ..piping.registry import require_usable
 from ..piping.status import StatusKey
 from ..process.containment import contained, remember_giver, said_of
 from ..process.locks import Lock
-from ..protocols import TakesCosts, offered
+from ..protocols import TakesCosts, implements, offered
 from .extension import LoaderInfo, RendererInfo
 from .loaded_files import in_plain_names
 from .manager import (
@@ -101,15 +101,15 @@ def offered_status_keys(leave_out: Collection[str] = ()) -> list[Offer[type[Stat
     Two that are called alike without being the same class raise `RegistrationConflictError`, unless left out.
     """
     hook = "profilerkit_status_keys"
-    found: list[Offer[type[StatusKey]]] = []
+    keys: list[Offer[type[StatusKey]]] = []
     for offer in offers(hook, type):
         if issubclass(offer.item, StatusKey) and isinstance(offer.item.NAME, str) and offer.item.NAME:
-            found.append(offer)
+            keys.append(offer)
         else:
             warn(f"hook {hook} of plugin {offer.plugin} offers {offer.item!r}, which is no StatusKey with a NAME")
-    named = [offer for offer in found if offer.item.NAME not in leave_out]
+    named = [offer for offer in keys if offer.item.NAME not in leave_out]
     claimed_once("status key", named, name=lambda item: item.NAME, same=lambda one, other: one is other)
-    return found
+    return keys
 
 
 def claimed_once(
@@ -143,7 +143,7 @@ def backends() -> tuple[BackendInfo, ...]:
 
 
 def default_functions(
-    backend: Backend, leave_out: Collection[str] = (), held: Collection[str] = ()
+    backend: Backend, leave_out: Collection[str] = (), computed_already: Collection[str] = ()
 ) -> list[ProfilerFunction]:
     """Return the functions that all plugins offer for a backend, in the order in which the plugins are called.
 
@@ -154,9 +154,9 @@ def default_functions(
     offered_renderers()
     offered_loaders()
     offered = functions_offered(backend)
-    kept = {*leave_out, *held}
+    kept = {*leave_out, *computed_already}
     keys = offered_status_keys(kept)
-    _check_known(leave_out, [*held, *_names(offered), *(key.item.NAME for key in keys)])
+    _check_known(leave_out, [*computed_already, *_names(offered), *(key.item.NAME for key in keys)])
     holders: dict[str, Offer[Any]] = {key.item.NAME: key for key in keys if key.item.NAME not in kept}
     computed: dict[str, PluginInfo] = {}
     for offer in offered:
@@ -188,12 +188,15 @@ def functions_offered(backend: Backend) -> list[Offer[ProfilerFunction]]:
     hook = "profilerkit_profiler_functions"
     usable = []
     for offer in offers(hook, ProfilerFunction, backend=backend):
+        if offer.plugin.is_own:
+            usable.append(offer)
+            continue
         try:
             with contained(offer.plugin, f"a function that hook {hook} offers,"):
-                Registry().register(offer.item)
+                require_usable(offer.item)
         except Exception as error:  # whatever a plugin does wrong, the others go on
-            said = f"{said_of(error)}; {offer.plugin.way_out}"
-            warn(f"hook {hook} of plugin {offer.plugin} offers {describe(offer.item)}, which is left out: {said}")
+            reason = f"{said_of(error)}; {offer.plugin.way_out}"
+            warn(f"hook {hook} of plugin {offer.plugin} offers {describe(offer.item)}, which is left out: {reason}")
         else:
             remember_giver(offer.item, offer.plugin)
             usable.append(offer)
@@ -243,7 +246,7 @@ def _loaded_of(claiming: list[Offer[BackendInfo]]) -> list[tuple[Offer[BackendIn
     loaded, errors = [], []
     for offer in claiming:
         try:
-            loaded.append((offer, load(offer.item)))
+            loaded.append((offer, load(offer.item, offer.plugin)))
         except BackendNotInstalledError as error:
             errors.append(error)
     if errors and not loaded:
@@ -253,11 +256,11 @@ def _loaded_of(claiming: list[Offer[BackendInfo]]) -> list[tuple[Offer[BackendIn
 
 def backend_named(name: str) -> Backend:
     """Return a backend by its name."""
-    known = {info.name: info for info in backends()}
-    if name not in known:
-        listing = ", ".join(by_likeness(name, known)) or "none"
+    by_name = {offer.item.name: offer for offer in offered_backends()}
+    if name not in by_name:
+        listing = ", ".join(by_likeness(name, by_name)) or "none"
         raise BackendNotFoundError(f"no backend {name!r}; installed, nearest first: {listing}{without_switched_off()}")
-    return load(known[name])
+    return load(by_name[name].item, by_name[name].plugin)
 
 
 def without_switched_off() -> str:
@@ -269,22 +272,25 @@ def without_switched_off() -> str:
     return f" (plugins switched off: {names})" if names else ""
 
 
-def load(info: BackendInfo) -> Backend:
+def load(info: BackendInfo, plugin: PluginInfo | None = None) -> Backend:
     """Import a backend's framework and return the backend, with the cost formulas that plugins offer for it.
+
+    ``plugin`` is the plugin that offers the backend; without it all plugins are asked whose backend it is.
 
     Raises `BackendNotInstalledError` where that fails, whatever the framework or the plugin raises, and where the
     backend is written for another version of the interface.
     """
-    require_version(info, _giver_of(info))
+    plugin = plugin or _plugin_of(info)
+    require_version(info, plugin)
     try:
-        with contained(_giver_of(info), f"loading the {info.name} backend"):
+        with contained(plugin, f"loading the {info.name} backend"):
             backend = info.load()
     except ImportError as error:
         raise not_installed(info, error) from error
     except Exception as error:  # a shared library that is broken, a framework that does not start
-        raise _unusable(info, said_of(error)) from error
+        raise _unusable(info, plugin, said_of(error)) from error
     if not isinstance(backend, Backend):
-        raise _unusable(info, f"its load returned {backend!r}, which is no Backend")
+        raise _unusable(info, plugin, f"its load returned {backend!r}, which is no Backend")
     return equipped(backend)
 
 
@@ -295,16 +301,15 @@ def not_installed(info: BackendInfo, error: ImportError) -> BackendNotInstalledE
     )
 
 
-def _unusable(info: BackendInfo, why: str) -> BackendNotInstalledError:
-    giver = _giver_of(info)
-    plugin, out = ("", "") if giver is None else (f" of plugin {giver}", f"; {giver.way_out}")
+def _unusable(info: BackendInfo, plugin: PluginInfo | None, reason: str) -> BackendNotInstalledError:
+    source, remedy = ("", "") if plugin is None else (f" of plugin {plugin}", f"; {plugin.way_out}")
     return BackendNotInstalledError(
-        f"the {info.name} backend{plugin} cannot be used: {why}; reinstall or update it with: "
-        f"pip install --upgrade '{info.requirement}'{out}"
+        f"the {info.name} backend{source} cannot be used: {reason}; reinstall or update it with: "
+        f"pip install --upgrade '{info.requirement}'{remedy}"
     )
 
 
-def _giver_of(info: BackendInfo) -> PluginInfo | None:
+def _plugin_of(info: BackendInfo) -> PluginInfo | None:
     """Return the plugin that offers a backend, None where nobody does."""
     # A hook may make its infos anew at each call, so that they need not be the same objects.
     facts = (info.name, info.frameworks, info.requirement)
@@ -322,11 +327,11 @@ def equipped(backend: Backend) -> Backend:
     """
     hook = "profilerkit_op_costs"
     with _LOCK:
-        given = _given_to(backend)
-        unasked = manager().implementing(hook).keys() - given.keys()
-        for offer in results_of(hook, without=[*given], backend=backend) if unasked else ():
+        costs_by_plugin = _given_to(backend)
+        new_plugins = manager().implementing(hook).keys() - costs_by_plugin.keys()
+        for offer in results_of(hook, without=[*costs_by_plugin], backend=backend) if new_plugins else ():
             plugin, costs = offer.plugin, offer.item
-            for earlier, theirs in given.items():
+            for earlier, theirs in costs_by_plugin.items():
                 for op in theirs.keys() & costs.keys():
                     raise _conflict(f"a cost formula for {op} to the {backend.name} backend", earlier, plugin)
             try:
@@ -336,7 +341,7 @@ def equipped(backend: Backend) -> Backend:
                         add_whole(
                             offered(backend, TakesCosts).add_costs,
                             added,
-                            functools.partial(given.setdefault, plugin, costs),
+                            functools.partial(costs_by_plugin.setdefault, plugin, costs),
                         )
             except RegistrationConflictError as error:
                 remedy = f"uninstall that package, or switch the plugin off: {plugin.switching_off}"
@@ -345,11 +350,11 @@ def equipped(backend: Backend) -> Backend:
                     f"{error}; {plugin.mending if plugin.is_by_code else remedy}"
                 ) from error
             except Exception as error:  # whatever a plugin does wrong, the others go on
-                said = f"{said_of(error)}; {plugin.way_out}"
-                warn(f"the cost formulas of plugin {plugin} for the {backend.name} backend are left out: {said}")
+                reason = f"{said_of(error)}; {plugin.way_out}"
+                warn(f"the cost formulas of plugin {plugin} for the {backend.name} backend are left out: {reason}")
                 costs = {}
-            given[plugin] = {**given.get(plugin, {}), **costs}
-        given.update({plugin: {} for plugin in unasked - given.keys()})
+            costs_by_plugin[plugin] = {**costs_by_plugin.get(plugin, {}), **costs}
+        costs_by_plugin.update({plugin: {} for plugin in new_plugins - costs_by_plugin.keys()})
     return backend
 
 
@@ -368,7 +373,7 @@ def _contained(plugin: PluginInfo, op: Any, formula: Callable[..., Any]) -> Call
 
 def _given_to(backend: Backend) -> dict[PluginInfo, Costs]:
     # What takes no formulas at all has nothing that an instance could lack, and says so once.
-    if backend.shares_costs or not isinstance(backend, TakesCosts):
+    if backend.shares_costs or not implements(backend, TakesCosts):
         return _formulas.setdefault(backend.name, {})
     with _LOCK:
         if id(backend) not in _formulas:

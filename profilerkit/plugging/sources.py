@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from ..errors import PluginWarning
+from ..process.cached import cached_property
 
 __all__ = ["DISABLE", "GROUP", "Offer", "PluginInfo", "normal_name", "registered_by_code", "warn"]
 
@@ -54,7 +55,7 @@ class PluginInfo:
         package, _, version = self.distribution.rpartition(" ")
         return package if version[:1].isdigit() else ""
 
-    @property
+    @cached_property
     def is_own(self) -> bool:
         """Whether it is one of profilerkit's."""
         return normal_name(self.package) == GROUP

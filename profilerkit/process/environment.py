@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+from functools import cache
 from pathlib import Path
 
 __all__ = ["machine"]
@@ -32,16 +33,18 @@ def machine() -> dict[str, str]:
 
 
 def _usable_cores() -> int | None:
-    asked = getattr(os, "sched_getaffinity", None)  # Linux alone has it
-    return None if asked is None else len(asked(0))
+    affinity = getattr(os, "sched_getaffinity", None)  # Linux alone has it
+    return None if affinity is None else len(affinity(0))
 
 
+@cache
 def _cpu_model() -> str:
+    """Return the name of the processor: read once, since reading ``/proc/cpuinfo`` takes as long as a small trace."""
     try:
-        found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
+        model_name = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
     except OSError:
-        found = None
-    return found.group(1).strip() if found else platform.processor() or platform.machine()
+        model_name = None
+    return model_name.group(1).strip() if model_name else platform.processor() or platform.machine()
 
 
 def _memory_bytes() -> int | None:

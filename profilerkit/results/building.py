@@ -37,7 +37,8 @@ def report_of(
     inputs, trace = (statuses[key].value if key in statuses else None for key in (Inputs.NAME, Trace.NAME))
     metrics = [status for status in statuses.values() if isinstance(status, Metric)]
     records = [StatusRecord.of(metric) for metric in metrics if names is None or metric.NAME in names]
-    batches = {metric.NAME: size for metric in metrics for size in _batch_sizes(metric, backend)}
+    known_sizes: dict[int, list[int]] = {}
+    batches = {metric.NAME: size for metric in metrics for size in _batch_sizes(metric, backend, known_sizes)}
     requested = [status for key, status in statuses.items() if names is not None and key in names]
     data = {status.NAME: status for status in requested if not isinstance(status, Metric)}
     ran = trace if trace is not None and trace.failure is None else None
@@ -111,10 +112,16 @@ def _without_value(status: StatusKey) -> Iterator[str]:
         yield f"{outcome.completeness.value}: {'; '.join(outcome.missing)}"
 
 
-def _batch_sizes(status: StatusKey, backend: Backend) -> Iterator[int]:
-    """Yield the batch size of the inputs that a status was computed from, if it was computed from any."""
+def _batch_sizes(status: StatusKey, backend: Backend, known_sizes: dict[int, list[int]]) -> list[int]:
+    """Return the batch size of the inputs that a status was computed from, if it was computed from any.
+
+    ``known_sizes`` has the sizes of statuses that were asked for before, by ``id``: many metrics share their sources.
+    """
+    sizes: list[int] = []
     for source in status.sources:
-        if isinstance(source, Inputs):
-            size = batch_size_of(source.value, backend)
-            yield from () if size is None else (size,)
-        yield from _batch_sizes(source, backend)
+        if id(source) not in known_sizes:
+            size = batch_size_of(source.value, backend) if isinstance(source, Inputs) else None
+            own = [] if size is None else [size]
+            known_sizes[id(source)] = [*own, *_batch_sizes(source, backend, known_sizes)]
+        sizes += known_sizes[id(source)]
+    return sizes

@@ -69,7 +69,7 @@ class Measurement:
     @property
     def median(self) -> float:
         """The middle sample: half of the samples are below it."""
-        return self.percentile(50)
+        return _percentile(self.samples, 50)
 
     @property
     def mean(self) -> float:
@@ -116,12 +116,7 @@ class Measurement:
 
     def percentile(self, percent: float) -> float:
         """Return the sample below which ``percent`` per cent of the samples lie, interpolated linearly."""
-        percent = checked("percent", percent)
-        ordered = sorted(self.samples)
-        place = (len(ordered) - 1) * percent / 100
-        below = math.floor(place)
-        above = ordered[math.ceil(place)]
-        return ordered[below] + (above - ordered[below]) * (place - below) if above > ordered[below] else above
+        return _percentile(self.samples, checked("percent", percent))
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -232,6 +227,13 @@ class Measurement:
 
 
 of_kind("reference", Measurement)
+
+
+def _percentile(samples: Sequence[float], percent: float) -> float:
+    ordered = sorted(samples)
+    position = (len(ordered) - 1) * percent / 100
+    lower, upper = ordered[math.floor(position)], ordered[math.ceil(position)]
+    return lower + (upper - lower) * (position - math.floor(position)) if upper > lower else upper
 
 
 @dataclass(frozen=True)

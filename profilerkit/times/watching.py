@@ -103,8 +103,8 @@ class Watch:
         asked = status_names("metrics", metrics)
         names = _reported(twin) if asked is None else asked
         used = {} if self._recorder.optimizer is None else {"optimizer": self._recorder.optimizer}
-        for _ in twin._each(names, {"watched": self.steps, **used}):
-            pass
+        arguments = {"watched": self.steps, **used}
+        twin._compute_all(twin._registry.requested(names, arguments), arguments)
         return twin.report(names)
 
     def _next(self) -> None:

@@ -1,7 +1,8 @@
 """The profiler as the deeplite document describes it, its faults aside."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -360,3 +361,29 @@ def test_the_model_is_handed_back_when_inputs_are_read(model: FakeModel, backend
         profiler.compute_status("macs")
     assert backend.preserving >= 1
     assert profiler.compute_status("total_params") == 30, "parameters need no inputs"
+
+
+class SwitchesModes(FakeBackend):
+    """Switches something off in the process while anything is computed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.depth = 0
+        self.entered = 0
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        self.depth, self.entered = self.depth + 1, self.entered + 1
+        try:
+            yield
+        finally:
+            self.depth -= 1
+
+
+def test_between_two_keys_the_process_is_as_the_caller_has_it() -> None:
+    backend = SwitchesModes()
+    profiler = Profiler(FakeModel(FakeLayer("a")), inputs=FakeTensor((1, 3)), backend=backend).register_defaults()
+    depths = [(name, backend.depth) for name in profiler.compute_each(["macs", "total_params"])]
+    assert depths == [("macs", 0), ("total_params", 0)]
+    assert backend.entered >= 2, "the backend was asked to keep the caller's modes apart"
+    assert backend.depth == 0

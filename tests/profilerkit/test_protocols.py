@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any, Protocol, runtime_checkable
 
 import pytest
@@ -24,6 +25,7 @@ from profilerkit.protocols import (
     Watches,
     fingerprint_of,
     fitted,
+    implements,
     kept_apart,
     offered,
 )
@@ -155,3 +157,19 @@ def test_the_doctor_lists_what_a_backend_is_an_instance_of(monkeypatch: pytest.M
     assert "options of a run: none" in said
     listed = re.findall(r"^ {18} (.*): (?:yes|not offered)$", said, re.MULTILINE)
     assert [words.strip() for words in listed] == [each.offers for each in CAPABILITIES if each.offers]
+
+
+def test_what_a_backend_implements_is_what_isinstance_says() -> None:
+    class Some(FakeBackend):
+        def fingerprint(self, model: Any, values: bool = True) -> object:
+            return None
+
+        def apart(self) -> Any:
+            return nullcontext()
+
+    by_instance = FakeBackend()
+    by_instance.opened = lambda model: model  # type: ignore[attr-defined]
+    for backend, expected in ((Some(), {NoticesTraining, KeepsApart}), (by_instance, {OpensModels})):
+        answers = {each.protocol: implements(backend, each.protocol) for each in CAPABILITIES}
+        assert answers == {protocol: isinstance(backend, protocol) for protocol in answers}
+        assert expected <= {protocol for protocol, answer in answers.items() if answer}

@@ -13,6 +13,7 @@ import pytest
 
 import profilerkit_metrics
 from profilerkit import Profiler, profile
+from profilerkit.piping.registry import require_usable
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
 from profilerkit_metrics import ComputeComplexity, Macs, discovery
 
@@ -98,6 +99,8 @@ def test_default_functions_are_whole_and_in_order() -> None:
     assert left_out.isdisjoint(names), "parts of a larger one, and one that is nothing without an argument"
     keys = [key.NAME for function in functions for key in function.bounded_keys()]
     assert len(keys) == len(set(keys))
+    for function in functions:  # a profile takes them without a check, other than the functions of other packages
+        require_usable(function)
 
 
 def test_every_key_is_named_once() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from types import TracebackType
 from typing import Any
 
 import torch
@@ -65,21 +66,39 @@ class _SetAside(threading.local):
 _set_aside = _SetAside()
 
 
-@contextmanager
-def apart(*, functions: bool = True) -> Iterator[None]:
-    """Take the caller's dispatch modes away, with ``functions`` function modes too, and torch's inference mode.
+class apart:
+    """Takes the caller's dispatch modes away in a ``with`` block, with ``functions`` the function modes too.
 
-    At the end they are back. Raises `TracingError` where torch records what runs.
+    Torch's inference mode is switched off as well. At the end all are back. Raises `TracingError` where torch records
+    what runs. Most callers have switched nothing on: for them it costs little, as each profile enters it many times.
     """
-    require_no_tracing()
-    with ExitStack() as stack:
-        if _dispatch_modes() or _len_torch_dispatch_stack_pre_dispatch():
-            stack.enter_context(_disable_current_modes())
-        if functions and _function_modes():
-            stack.enter_context(_without_function_modes())
-        if torch.is_inference_mode_enabled():  # its tensors could not be trained on
-            stack.enter_context(torch.inference_mode(False))
-        yield
+
+    def __init__(self, *, functions: bool = True) -> None:
+        self._functions = functions
+        self._switched_off: ExitStack | None = None
+
+    def __enter__(self) -> None:
+        """Switch off what the caller has switched on."""
+        require_no_tracing()
+        dispatch = _dispatch_modes() or _len_torch_dispatch_stack_pre_dispatch()
+        in_functions = self._functions and _function_modes()
+        if not (dispatch or in_functions or torch.is_inference_mode_enabled()):
+            return
+        with ExitStack() as stack:
+            if dispatch:
+                stack.enter_context(_disable_current_modes())
+            if in_functions:
+                stack.enter_context(_without_function_modes())
+            if torch.is_inference_mode_enabled():  # its tensors could not be trained on
+                stack.enter_context(torch.inference_mode(False))
+            self._switched_off = stack.pop_all()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Switch it on again."""
+        if self._switched_off is not None:
+            self._switched_off.__exit__(kind, error, traceback)
 
 
 @contextmanager

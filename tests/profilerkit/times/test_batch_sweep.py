@@ -18,6 +18,7 @@ from profilerkit import (
     Profiler,
     ProfilerFunction,
     Ratio,
+    TracingError,
     UnknownStatusError,
     compare,
     hookimpl,
@@ -149,6 +150,23 @@ def test_a_size_that_fails_does_not_take_the_others_with_it() -> None:
     assert [row["batch_size"] for row in said.value] == [1, 4]
     assert said.missing == ("batch size 64: MemoryError: 64 samples are too many",)
     assert said.completeness.value == "partial"
+
+
+class Recording(FakeBackend):
+    """Refuses to run a batch above four, as a framework that records what runs."""
+
+    def run(self, model: Any, inputs: Any, *options: Any) -> Any:
+        if inputs.args[0].shape[0] > 4:
+            raise TracingError("a model cannot be profiled inside a recording")
+        return super().run(model, inputs, *options)
+
+
+def test_a_sweep_inside_a_recording_fails_with_that_reason() -> None:
+    """It is no property of the batch size: the sizes that ran before are not reported as a partial sweep."""
+    report = profile(model(), FakeTensor((1, 3)), backend=Recording(), batch_size=(1, 8), num_iters=3)
+    status = report.status("batch_sweep")
+    assert status.value is None
+    assert status.missing == ("a model cannot be profiled inside a recording",)
 
 
 def test_a_sweep_of_which_every_size_fails_has_failed() -> None:
