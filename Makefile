@@ -68,7 +68,7 @@ clean: ## remove the environment and everything that was built
 $(VENV)/.installed: setup.cfg pyproject.toml examples/profilerkit-numpy/setup.cfg $(CONSTRAINTS)
 	@echo "Installing profilerkit and its development tools into $(VENV); the first time takes some minutes"
 	@$(PYTHON) -m venv $(VENV)
-	@$(PIP_INSTALL) -e '.[torch,tensorflow,test,lint]' -e examples/profilerkit-numpy
+	@$(PIP_INSTALL) -e '.[torch,tensorflow,onnx,test,lint]' -e examples/profilerkit-numpy
 	@touch $@
 
 $(VENV)/.installed-docs: $(VENV)/.installed
