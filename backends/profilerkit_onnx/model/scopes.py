@@ -155,6 +155,11 @@ def _types_of_nodes(
     return types
 
 
+def _is_scoped(node: NodeProto) -> bool:
+    """Say whether the exporter tells the layer of a node, if only that it is the model itself: ``/Add``."""
+    return "/" in node.name or bool(_metadata(node, _PATHS))
+
+
 class _Calls:
     """Counts the calls of layers along the nodes of a graph.
 
@@ -169,6 +174,8 @@ class _Calls:
 
     def entered(self, node: NodeProto, paths: tuple[str, ...], marks: tuple[int, ...]) -> tuple[Scope, ...]:
         """Return the calls of layers that a node is in."""
+        if not _is_scoped(node):  # what an exporter adds between the nodes of a layer does not end its call
+            return (Scope(""),)
         marks = marks or (0,) * len(paths)
         shared = 0
         while shared < min(len(paths), len(self.open)) and paths[shared] == self.open[shared]:

@@ -2,7 +2,8 @@
 
 ONNX keeps parameters, statistics, tables and the constants of shapes in one list. What a constant is follows from the
 place where it is used: the weight of a convolution is a parameter, the mean of a batch norm is a buffer, a shape is
-one too. A floating-point constant with dimensions that is used anywhere else is a parameter.
+one too. A floating-point constant with dimensions that is used anywhere else is a parameter. Single numbers, such as
+the bounds of a clip, are neither.
 """
 
 from __future__ import annotations
@@ -116,8 +117,8 @@ def weight_records(
     for name, constant in constants.items():
         users = uses.get(name, [])
         is_parameter = _is_parameter(constant, [(node, place) for node, place, _ in users])
-        if constant.is_node and constant.shape.numel <= 1 and not is_parameter:
-            continue  # a number in the graph
+        if constant.shape.numel <= 1 and not is_parameter:
+            continue  # a number in the graph, such as a bound or a scale
         count, size = _counted(constant, users)
         for path in dict.fromkeys(path for _, _, path in users) or [""]:
             label = name.removeprefix(f"{path}.") if path else name
