@@ -1,4 +1,4 @@
-"""The ONNX backend: `Backend` spelt out for ``onnx.ModelProto``, files and exported programs. It counts; it runs nothing."""
+"""The ONNX backend: `Backend` spelt out for ``onnx.ModelProto``, files and programs. It counts, and runs nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models from files and from exporters: ``.onnx`` files without their external data, and what torch's exporter returns."""
+"""Models from ``.onnx`` files, without their external data, and from what torch's exporter returns."""
 
 from __future__ import annotations
 

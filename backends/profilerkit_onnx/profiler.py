@@ -12,6 +12,6 @@ __all__ = ["OnnxProfiler"]
 
 
 class OnnxProfiler(Profiler):
-    """A `Profiler` whose backend is ONNX's: for ``ModelProto``, paths of ``.onnx`` files, ``torch.onnx.ONNXProgram``."""
+    """A `Profiler` whose backend is ONNX's: for ``ModelProto``, ``.onnx`` files and ``torch.onnx.ONNXProgram``."""
 
     backend_class: ClassVar[type[Backend] | None] = OnnxBackend

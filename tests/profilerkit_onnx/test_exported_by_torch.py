@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 pytest.importorskip("onnx")
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 import onnx
+import torch
 from torch import nn
 from torch_architectures import BUILDERS
 

@@ -110,30 +110,32 @@ class Graph:
 
     # Layers -------------------------------------------------------------------------------------------------------
 
-    def linear(self, name: str, x: str, inputs: int, outputs: int) -> str:
+    def linear(self, name: str, x: str, inputs: int, outputs: int) -> Any:
         with self.inside(name, "Gemm"):
             return self.add("Gemm", x, self.weight("weight", outputs, inputs), self.weight("bias", outputs), transB=1)
 
-    def dense(self, name: str, x: str, inputs: int, outputs: int) -> str:
+    def dense(self, name: str, x: str, inputs: int, outputs: int) -> Any:
         with self.inside(name, "MatMul"):
             return self.add("Add", self.add("MatMul", x, self.weight("w", inputs, outputs)), self.weight("b", outputs))
 
-    def conv(self, name: str, x: str, inputs: int, outputs: int, size: int, bias: bool = True, **attributes: Any) -> str:
+    def conv(
+        self, name: str, x: str, inputs: int, outputs: int, size: int, bias: bool = True, **attributes: Any
+    ) -> Any:
         groups = attributes.get("group", 1)
         with self.inside(name, "Conv"):
             weights = [self.weight("weight", outputs, inputs // groups, size, size)]
             return self.add("Conv", x, *weights, *([self.weight("bias", outputs)] if bias else []), **attributes)
 
-    def batch_norm(self, name: str, x: str, channels: int) -> str:
+    def batch_norm(self, name: str, x: str, channels: int) -> Any:
         with self.inside(name, "BatchNorm"):
             names = [self.weight(each, channels) for each in ("weight", "bias", "mean", "variance")]
             return self.add("BatchNormalization", x, *names)
 
-    def layer_norm(self, name: str, x: str, width: int) -> str:
+    def layer_norm(self, name: str, x: str, width: int) -> Any:
         with self.inside(name, "LayerNorm"):
             return self.add("LayerNormalization", x, self.weight("weight", width), self.weight("bias", width))
 
-    def one(self, name: str, kind: str, op: str, x: str, **attributes: Any) -> str:
+    def one(self, name: str, kind: str, op: str, x: str, **attributes: Any) -> Any:
         with self.inside(name, kind):
             return self.add(op, x, **attributes)
 
@@ -267,7 +269,9 @@ def _attention(graph: Graph, x: str) -> str:
         scores = graph.add("Mul", graph.add("MatMul", parts["query"], parts["key"]), scale)
         mixed = graph.add("MatMul", graph.add("Softmax", scores), parts["value"])
         joined = graph.add("Transpose", mixed, perm=[0, 2, 1, 3])
-        return graph.dense("output", graph.add("Reshape", joined, graph.constant(0, ENCODER_STEPS, width)), width, width)
+        return graph.dense(
+            "output", graph.add("Reshape", joined, graph.constant(0, ENCODER_STEPS, width)), width, width
+        )
 
 
 def build_embedding_classifier() -> ModelProto:
@@ -285,7 +289,10 @@ def build_dict_in_and_out() -> ModelProto:
     x = graph.one("flatten", "Flatten", "Flatten", graph.one("activation", "Activation", "Relu", x))
     x = graph.linear("image_features", x, height * width * DICT_CHANNELS, DICT_WIDTH)
     x = graph.add("Add", x, graph.linear("meta_features", "meta", DICT_META, DICT_WIDTH))
-    outputs = {"scores": graph.linear("scores", x, DICT_WIDTH, CLASSES), "value": graph.linear("value", x, DICT_WIDTH, 1)}
+    outputs = {
+        "scores": graph.linear("scores", x, DICT_WIDTH, CLASSES),
+        "value": graph.linear("value", x, DICT_WIDTH, 1),
+    }
     return graph.model({"image": channels_first(*DICT_IMAGE), "meta": (DICT_META,)}, outputs)
 
 

@@ -1,4 +1,7 @@
-"""Convolutions: which operator goes to which formula. The layout is channels first, the weight ``(out, in / groups, *kernel)``."""
+"""Convolutions: which operator goes to which formula.
+
+The layout is channels first, that of a weight ``(out, in / groups, *kernel)``.
+"""
 
 from __future__ import annotations
 
@@ -62,6 +65,4 @@ def deform_conv(call: NodeCall) -> Cost:
     taken = call.inputs[0][1] * Shape(weight[2:]).numel
     sampled = out[0] * taken * Shape(out[2:]).numel
     biased = out.numel if call.has_input(3) else 0
-    return convolution.deformable_convolution(
-        out.numel, Shape(weight[1:]).numel, sampled, call.has_input(4), biased
-    )
+    return convolution.deformable_convolution(out.numel, Shape(weight[1:]).numel, sampled, call.has_input(4), biased)

@@ -9,7 +9,7 @@ from .registry import Cost, NodeCall, UnknownCostError, register_op_cost
 
 @register_op_cost("DFT")
 def dft(call: NodeCall) -> Cost:
-    """Transforms along one axis of ``(batch, ..., 1 or 2)``; the last dimension tells real numbers from complex ones."""
+    """Transforms along one axis of ``(batch, ..., 1 or 2)``: the last dimension tells real from complex numbers."""
     x = call.inputs[0]
     axis = call.attribute("axis", 1) if "axis" in call.attributes else _scalar(call, 2, call.attribute("axis", -2))
     length = _scalar(call, 1, x[axis]) if call.has_input(1) else x[axis]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, overload
 
 from profilerkit.costs import Cost, CostRegistry, Shape, evaluated
 from profilerkit.error_text import shown
@@ -115,7 +115,15 @@ def is_float(dtype: str) -> bool:
     return dtype.startswith(("float", "bfloat", "complex"))
 
 
-def register_op_cost(op: str, formula: Any = None, *, override: bool = False) -> Any:
+@overload
+def register_op_cost(op: str, formula: None = None, *, override: bool = False) -> Callable[[F], F]: ...
+
+
+@overload
+def register_op_cost(op: str, formula: F, *, override: bool = False) -> F: ...
+
+
+def register_op_cost(op: str, formula: F | None = None, *, override: bool = False) -> Any:
     """Give the cost of an operator as a function of a `NodeCall`; also usable as a decorator.
 
     Args:

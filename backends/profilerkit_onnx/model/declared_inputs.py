@@ -44,7 +44,7 @@ def bound_inputs(model: ModelProto, inputs: ModelInputs) -> dict[str, Any]:
     """
     declared = graph_inputs(model)
     names = [value.name for value in declared]
-    given = [leaf for leaf in ModelInputs(*inputs.args).leaves()]
+    given = list(ModelInputs(*inputs.args).leaves())
     unknown = sorted(set(inputs.kwargs) - set(names))
     if unknown or len(given) > len(names):
         surplus = f"no input {unknown[0]!r}" if unknown else f"{len(names)} inputs, and {len(given)} were given"

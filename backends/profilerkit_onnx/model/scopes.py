@@ -137,9 +137,7 @@ def _joined(parts: Sequence[str]) -> Iterator[str]:
         yield path
 
 
-def _types_of_nodes(
-    model: ModelProto, nodes: Sequence[NodeProto], chains: Sequence[Sequence[str]]
-) -> dict[str, str]:
+def _types_of_nodes(model: ModelProto, nodes: Sequence[NodeProto], chains: Sequence[Sequence[str]]) -> dict[str, str]:
     """Return the type of each innermost layer: the operator that has a weight, else the last one of it."""
     weights = {tensor.name for tensor in model.graph.initializer}
     types: dict[str, str] = {}

@@ -41,9 +41,7 @@ def dims_of(declared: TypeProto) -> tuple[int | str | None, ...] | None:
     kind = declared.tensor_type
     if not kind.HasField("shape"):
         return None
-    return tuple(
-        dim.dim_value if dim.HasField("dim_value") else (dim.dim_param or None) for dim in kind.shape.dim
-    )
+    return tuple(dim.dim_value if dim.HasField("dim_value") else (dim.dim_param or None) for dim in kind.shape.dim)
 
 
 def shape_of(declared: TypeProto, sizes: Mapping[str, int]) -> Shape | None:

@@ -107,7 +107,7 @@ def _of_graph(graph: GraphProto) -> Iterator[Constant]:
 def weight_records(
     model: ModelProto, scopes: Scopes, constants: Mapping[str, Constant]
 ) -> dict[str, tuple[list[WeightRecord], list[WeightRecord]]]:
-    """Return the parameters and buffers of each layer, by its path: the layer whose nodes use them, the model otherwise.
+    """Return the parameters and buffers of each layer, by its path: a weight belongs to the layer whose nodes use it.
 
     One that several layers use belongs to each of them, and is one weight. Unused ones belong to the model.
     """

@@ -30,9 +30,7 @@ def with_initializers(walk: Walk, graph: GraphProto, values: Mapping[str, Value]
         shape, array = Shape(tensor.dims), array_of(tensor)
         inner[tensor.name] = Value.of(walk.number(), tensor.data_type, shape, constant=True, array=array)
     for sparse in graph.sparse_initializer:
-        inner[sparse.values.name] = Value.of(
-            walk.number(), sparse.values.data_type, Shape(sparse.dims), constant=True
-        )
+        inner[sparse.values.name] = Value.of(walk.number(), sparse.values.data_type, Shape(sparse.dims), constant=True)
     return inner
 
 
@@ -40,9 +38,7 @@ def _graph(node: NodeProto, name: str) -> GraphProto:
     return next(attribute.g for attribute in node.attribute if attribute.name == name)
 
 
-def _branches(
-    walk: Walk, node: NodeProto, inputs: Sequence[Value | None], values: Values, times: int
-) -> None:
+def _branches(walk: Walk, node: NodeProto, inputs: Sequence[Value | None], values: Values, times: int) -> None:
     condition = inputs[0].array if inputs[0] is not None else None
     names = ("then_branch", "else_branch")
     if condition is not None:

@@ -65,9 +65,7 @@ def _is_small(node: NodeProto, arrays: Sequence[Array | None]) -> bool:
     return bool(np.prod(target) * before <= LARGEST)
 
 
-def _computed(
-    node: NodeProto, arrays: Sequence[Array | None], opsets: Mapping[str, int]
-) -> list[Array | None] | None:
+def _computed(node: NodeProto, arrays: Sequence[Array | None], opsets: Mapping[str, int]) -> list[Array | None] | None:
     copy = NodeProto()
     copy.CopyFrom(node)
     names = [f"x{index}" if array is not None else "" for index, array in enumerate(arrays)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from onnx import FunctionProto, NodeProto, OperatorSetIdProto
+from onnx import FunctionProto, NodeProto, OperatorSetIdProto, defs
 
 from .inference import schema_of
 from .values import Value
@@ -35,19 +35,19 @@ def body_of(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[str
         versions = [each for each in schema.context_dependent_function_opset_versions if each <= version]
         if not versions:
             return None
-        text = schema.get_context_dependent_function_with_opset_version(
-            max(versions), node.SerializeToString(), types
-        )
-        return _whole(FunctionProto.FromString(text), max(versions)) if text else None
+        text = schema.get_context_dependent_function_with_opset_version(max(versions), node.SerializeToString(), types)
+        return _whole(FunctionProto.FromString(text), max(versions), schema) if text else None
     versions = [each for each in schema.function_opset_versions if each <= version] if schema.has_function else []
     if not versions:
         return None
     body = FunctionProto.FromString(schema.get_function_with_opset_version(max(versions)))
-    return _whole(body, max(versions))
+    return _whole(body, max(versions), schema)
 
 
-def _whole(body: FunctionProto, version: int) -> FunctionProto:
-    """Return a body that names the operator set it is written in."""
+def _whole(body: FunctionProto, version: int, schema: defs.OpSchema) -> FunctionProto:
+    """Return a body that names the operator set it is written in, and the defaults of its attributes."""
     if not any(entry.domain == "" for entry in body.opset_import):
         body.opset_import.append(OperatorSetIdProto(domain="", version=version))
+    defaults = [attribute.default_value for attribute in schema.attributes.values()]
+    body.attribute_proto.extend([default for default in defaults if default.name])
     return body

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 
 from profilerkit.trace.records import LayerCall, LayerRecord, TensorInfo, WeightRecord
 
@@ -57,7 +58,7 @@ def layer_calls(
             out[scope][value.number] = value
     root = Scope("")
     into[root] = {value.number: value for value in inputs}
-    out[root] = {index: value for index, value in enumerate(outputs)}
+    out[root] = dict(enumerate(outputs))
     calls: dict[str, list[LayerCall]] = {}
     for scope in sorted(callers, key=lambda scope: scope.call):
         returned = list(out[scope].values()) or [last[scope]] if scope in last or out[scope] else []
@@ -86,7 +87,7 @@ def _callers(scopes: Scopes) -> dict[Scope, tuple[str, int] | None]:
     """Return who made each call of a layer, by the call; None for the model itself."""
     callers: dict[Scope, tuple[str, int] | None] = {Scope(""): None}
     for chain in scopes.chains:
-        for outer, inner in zip(chain, chain[1:], strict=False):
+        for outer, inner in pairwise(chain):
             callers.setdefault(inner, (outer.path, outer.call))
     return callers
 

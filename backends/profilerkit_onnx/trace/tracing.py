@@ -57,7 +57,7 @@ def _traced(model: ModelProto, inputs: ModelInputs, scopes: Scopes, weights: Wei
         layer_records(scopes, weights, calls),
         tuple(_record(each, scopes) for each in walk.executed),
         _memory(walk, given, outputs, weights),
-        +Counter({name: calls for name, calls in _missing(walk.executed).items()}),
+        _missing(walk.executed),
         METHOD,
         tuple(_notes(walk)),
     )
@@ -93,13 +93,9 @@ def _missing(executed: list[Executed]) -> Counter[str]:
     return missing
 
 
-def _memory(
-    walk: Walk, given: Mapping[str, Value], outputs: list[Value], weights: Weights
-) -> MemoryTimeline:
+def _memory(walk: Walk, given: Mapping[str, Value], outputs: list[Value], weights: Weights) -> MemoryTimeline:
     every = {record.identity: record.bytes for lists in weights.values() for each in lists for record in each}
-    unsized = Counter(
-        each.operator for each in walk.executed for value in each.outputs if value.shape is None
-    )
+    unsized = Counter(each.operator for each in walk.executed for value in each.outputs if value.shape is None)
     return MemoryTimeline(
         sum(every.values()),
         sum(value.bytes for value in given.values()),

@@ -178,10 +178,8 @@ class Walk:
         return Value(self.number(), kinds[0] or TypeProto(), constant=True, array=array)
 
 
-def _filled(
-    node: NodeProto, given: Mapping[str, AttributeProto], inner: Values, formal: set[str]
-) -> NodeProto:
-    """Return a node of a function's body with the attributes of the call, and without inputs that the call leaves out."""
+def _filled(node: NodeProto, given: Mapping[str, AttributeProto], inner: Values, formal: set[str]) -> NodeProto:
+    """Return a node of a function's body with the attributes of the call, without inputs that the call leaves out."""
     copy = NodeProto()
     copy.CopyFrom(node)
     del copy.attribute[:]
