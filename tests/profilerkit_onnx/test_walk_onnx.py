@@ -26,10 +26,11 @@ def traced(model: Any, **inputs: Any) -> ModelTrace:
 
 
 def test_an_operator_that_the_standard_defines_by_others_counts_as_these() -> None:
-    """``AffineGrid`` is defined by a product of each point, with a 1 added, and a 2 x 3 matrix."""
-    trace = trace_of("AffineGrid", np.ones((2, 2, 3), F), np.asarray([2, 3, 5, 7]), opset=20)
+    """``RotaryEmbedding`` turns pairs: ``a * cos - b * sin`` and ``a * sin + b * cos``, six operations for a pair."""
+    angles = np.ones((2, 4, 4), F)
+    trace = trace_of("RotaryEmbedding", np.ones((2, 3, 4, 8), F), angles, angles)
     assert trace.missing == ()
-    assert trace.macs == 2 * 5 * 7 * 2 * 3
+    assert trace.flops == 2 * 3 * 4 * 4 * 6
 
 
 def test_a_gated_activation_is_what_its_definition_is_made_of() -> None:

@@ -58,6 +58,12 @@ def grid_sample(call: NodeCall) -> Cost:
     return pooling.resample(out.numel, _NEIGHBOURS[mode] ** (len(out) - 2))
 
 
+@register_op_cost("AffineGrid")
+def affine_grid(call: NodeCall) -> Cost:
+    """Each point of the grid, with a 1 added, by a ``(d, d + 1)`` matrix."""
+    return pooling.affine_grid(call.outputs[0].numel, call.inputs[0][-1])
+
+
 @register_op_cost("RoiAlign")
 def roi_align(call: NodeCall) -> Cost:
     """``sampling_ratio ** 2`` points for each output element; adaptive ones depend on the boxes."""

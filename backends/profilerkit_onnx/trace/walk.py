@@ -81,8 +81,7 @@ class Walk:
         outputs = self._outputs(node, inputs)
         if not is_known(name_of(node)) and not all(value.constant for value in outputs):
             body = body_of(node, inputs, self.opsets)
-            if body is not None:
-                self._inside(node, body, inputs, values, times)
+            if body is not None and self._by_definition(node, body, inputs, values, times):
                 return
         values.update(zip(node.output, outputs, strict=True))
         if outputs and all(value.constant for value in outputs):
@@ -106,6 +105,23 @@ class Walk:
         read = tuple(value for value in inputs if value is not None)
         made = tuple(value for name, value in zip(node.output, outputs, strict=True) if name)
         self.executed.append(Executed(name_of(node), self.node, read, made, times, macs, flops, missing))
+
+    def _by_definition(
+        self,
+        node: NodeProto,
+        body: FunctionProto,
+        inputs: Sequence[Value | None],
+        values: Values,
+        times: int,
+    ) -> bool:
+        """Go over the body by which the standard defines an operator; say no where that leads nowhere."""
+        done = len(self.executed)
+        try:
+            self._inside(node, body, inputs, values, times)
+        except (UnfitError, KeyError):  # a body of the standard may lean on what onnx's own inference refuses
+            del self.executed[done:]
+            return False
+        return True
 
     def _inside(
         self,

@@ -158,6 +158,7 @@ CASES: list[tuple[str, list[Any], dict[str, Any], int, int]] = [
     ("Resize", [IMAGE, None, None, ints(2, 6, 16, 20)], {"mode": "nearest"}, 0, 0),
     ("Resize", [IMAGE, None, None, ints(2, 6, 16, 20)], {"mode": "linear"}, 0, 4 * 960 * (4 + 3)),
     ("Resize", [IMAGE, None, None, ints(2, 6, 8, 20)], {"mode": "cubic"}, 0, 2 * 960 * (4 + 3)),
+    ("AffineGrid", [ones(2, 2, 3), ints(2, 3, 5, 7)], {}, 2 * 5 * 7 * 2 * 3, 0),
     ("GridSample", [IMAGE, ones(2, 3, 5, 2)], {}, 0, 2 * 6 * 15 * (4 + 3)),
     (
         "RoiAlign",
