@@ -26,7 +26,7 @@ class TestOnnx(BackendConformance):
         """Run the graph by onnx's reference implementation."""
         names = [value.name for value in model.graph.input]
         feeds = {**dict(zip(names, inputs.args, strict=False)), **inputs.kwargs}
-        outputs = ReferenceEvaluator(model).run(None, feeds)
+        outputs: Any = ReferenceEvaluator(model).run(None, feeds)
         if len(outputs) == 1:
             return outputs[0]
         return {value.name: output for value, output in zip(model.graph.output, outputs, strict=True)}

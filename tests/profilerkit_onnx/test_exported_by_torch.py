@@ -105,7 +105,7 @@ def exported(name: str, dynamo: bool) -> tuple[Any, Any, Any]:
         if dynamo:
             pytest.importorskip("onnxscript")
             return model, x, torch.onnx.export(model, (x,), dynamo=True, verbose=False)
-        file = io.BytesIO()
+        file: Any = io.BytesIO()  # which torch's annotation leaves out
         torch.onnx.export(model, (x,), file, dynamo=False)
     return model, x, onnx.load_from_string(file.getvalue())
 
@@ -125,7 +125,7 @@ def test_macs_of_both_exporters_are_those_of_torch(name: str, dynamo: bool) -> N
 def test_the_shared_architectures_have_torchs_macs_after_export(name: str) -> None:
     model = BUILDERS[name]().eval()
     inputs = ARCHITECTURES[name].model_inputs(TORCH, "channels_first", 3)
-    file = io.BytesIO()
+    file: Any = io.BytesIO()  # which torch's annotation leaves out
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.onnx.export(model, inputs.args or (inputs.kwargs,), file, dynamo=False)

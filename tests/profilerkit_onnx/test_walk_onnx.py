@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("onnx")
 import numpy as np
-from onnx import TensorProto, defs, helper
+from onnx import AttributeProto, TensorProto, defs, helper
 from onnx_graphs import BACKEND, F, graph_of, model_of, trace_of
 
 from profilerkit import ModelFailedError, ModelInputs, ModelTrace, profile
@@ -46,7 +46,7 @@ def test_a_function_of_the_model_counts_as_its_body_with_the_attributes_of_the_c
         helper.make_node("Gemm", ["a", "b"], ["product"]),
         helper.make_node("LeakyRelu", ["product"], ["out"]),
     ]
-    body[0].attribute.add(name="transB", ref_attr_name="turned", type=helper.AttributeProto.INT)
+    body[0].attribute.add(name="transB", ref_attr_name="turned", type=AttributeProto.INT)
     function = helper.make_function(
         "mine", "Dense", ["a", "b"], ["out"], body, [helper.make_opsetid("", 23)], attributes=["turned"]
     )

@@ -257,7 +257,7 @@ def build_transformer_encoder() -> ModelProto:
     return graph.model({"x": (ENCODER_STEPS, width)}, {"scores": graph.linear("classifier", x, width, CLASSES)})
 
 
-def _attention(graph: Graph, x: str) -> str:
+def _attention(graph: Graph, x: str) -> Any:
     heads, width = ENCODER_HEADS, ENCODER_WIDTH
     with graph.inside("attention", "Attention"):
         parts = {name: graph.dense(name, x, width, width) for name in ("query", "key", "value")}

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto
+from onnx import GraphProto, ModelProto, NodeProto
 
 from profilerkit.costs import Shape
 from profilerkit.trace.records import WeightRecord
@@ -100,8 +100,7 @@ def _of_graph(graph: GraphProto) -> Iterator[Constant]:
         if node.op_type == "Constant" and node.output:
             for attribute in node.attribute:
                 if attribute.name == "value" and attribute.HasField("t"):
-                    tensor: TensorProto = attribute.t
-                    yield Constant(node.output[0], Shape(tensor.dims), tensor.data_type, is_node=True)
+                    yield Constant(node.output[0], Shape(attribute.t.dims), attribute.t.data_type, is_node=True)
 
 
 def weight_records(

@@ -35,12 +35,13 @@ def with_initializers(walk: Walk, graph: GraphProto, values: Mapping[str, Value]
 
 
 def _graph(node: NodeProto, name: str) -> GraphProto:
-    return next(attribute.g for attribute in node.attribute if attribute.name == name)
+    graph: GraphProto = next(attribute.g for attribute in node.attribute if attribute.name == name)
+    return graph
 
 
 def _branches(walk: Walk, node: NodeProto, inputs: Sequence[Value | None], values: Values, times: int) -> None:
     condition = inputs[0].array if inputs[0] is not None else None
-    names = ("then_branch", "else_branch")
+    names: tuple[str, ...] = ("then_branch", "else_branch")
     if condition is not None:
         names = (names[0],) if bool(condition.all()) else (names[1],)
     start, first_span = len(walk.executed), len(walk.spans)

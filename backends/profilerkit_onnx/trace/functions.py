@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from onnx import FunctionProto, NodeProto, OperatorSetIdProto, defs
+from onnx import FunctionProto, NodeProto, OperatorSetIdProto
 
 from .inference import schema_of
 from .values import Value
@@ -26,7 +27,7 @@ def function_key(node: NodeProto) -> Key:
 
 def body_of(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[str, int]) -> FunctionProto | None:
     """Return the body by which the standard defines a node's operator; None for one that it does not define so."""
-    schema = schema_of(node, opsets)
+    schema: Any = schema_of(node, opsets)  # onnx's stubs lack what it says of functions
     if schema is None:
         return None
     version = opsets.get(node.domain, 1)
@@ -44,7 +45,7 @@ def body_of(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[str
     return _whole(body, max(versions), schema)
 
 
-def _whole(body: FunctionProto, version: int, schema: defs.OpSchema) -> FunctionProto:
+def _whole(body: FunctionProto, version: int, schema: Any) -> FunctionProto:
     """Return a body that names the operator set it is written in, and the defaults of its attributes."""
     if not any(entry.domain == "" for entry in body.opset_import):
         body.opset_import.append(OperatorSetIdProto(domain="", version=version))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from profilerkit.trace.records import LayerCall, LayerRecord, TensorInfo, WeightRecord
+from profilerkit.trace.rows import depth_of
 
 from ..model.scopes import Scope, Scopes
 from .values import Executed, Value
@@ -19,17 +20,12 @@ def layer_records(
     scopes: Scopes, weights: Weights, calls: Mapping[str, Sequence[LayerCall]] | None = None
 ) -> tuple[LayerRecord, ...]:
     """Return every layer in the order of the graph, the model itself first."""
-    calls = calls or {}
-    return tuple(
-        LayerRecord(
-            path,
-            kind,
-            path.count(".") + 1 if path else 0,
-            *(tuple(each) for each in weights.get(path, ([], []))),
-            calls=tuple(calls.get(path, ())),
-        )
-        for path, kind in scopes.types.items()
-    )
+    records = []
+    for path, kind in scopes.types.items():
+        parameters, buffers = weights.get(path, ([], []))
+        made = tuple((calls or {}).get(path, ()))
+        records.append(LayerRecord(path, kind, depth_of(path), tuple(parameters), tuple(buffers), made))
+    return tuple(records)
 
 
 def layer_calls(

@@ -42,7 +42,7 @@ class Value:
     @property
     def is_tensor(self) -> bool:
         """Whether it is a tensor; else it is a sequence, an optional value or unknown."""
-        return self.type.WhichOneof("value") == "tensor_type"
+        return bool(self.type.WhichOneof("value") == "tensor_type")
 
     @property
     def element(self) -> int:
