@@ -65,10 +65,10 @@ clean: ## remove the environment and everything that was built
 	find . -type d -name __pycache__ -prune -exec rm -rf {} +
 
 # The stamps keep pip from running again until a file that it reads has changed.
-$(VENV)/.installed: setup.cfg pyproject.toml $(CONSTRAINTS)
+$(VENV)/.installed: setup.cfg pyproject.toml examples/profilerkit-numpy/setup.cfg $(CONSTRAINTS)
 	@echo "Installing profilerkit and its development tools into $(VENV); the first time takes some minutes"
 	@$(PYTHON) -m venv $(VENV)
-	@$(PIP_INSTALL) -e '.[torch,tensorflow,test,lint]'
+	@$(PIP_INSTALL) -e '.[torch,tensorflow,onnx,test,lint]' -e examples/profilerkit-numpy
 	@touch $@
 
 $(VENV)/.installed-docs: $(VENV)/.installed

@@ -161,13 +161,19 @@ class Backend(ABC):
         Without inputs, or if the model raises, the trace holds the layers alone, and the error as its ``failure``.
         """
 
-    @abstractmethod
     def run(self, model: Any, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> AbstractContextManager[Run]:
         """Return a context that yields a `Run`: each call of it runs one pass, and returns when the device is done.
 
         What is done once, such as moving or compiling the model, is done when the context is entered. `mode` checks the
-        options, before anything runs.
+        options, before anything runs. A backend that only counts leaves this out: it raises `NotOfferedError` then, and
+        what needs a run is unavailable.
         """
+        raise NotOfferedError(f"the {self.name} backend counts models, and does not run them")
+
+    @property
+    def runs_models(self) -> bool:
+        """Whether the backend runs models, and does not only count them."""
+        return type(self).run is not Backend.run
 
     def mode(self, options: RunOptions = AS_IT_IS) -> str:
         """Return the execution mode that is requested, or the usual one.
@@ -225,8 +231,11 @@ class BackendInfo:
             something is missing or too old: with it ``profilerkit list`` need not load the backend.
         api_version: The version of the interface that the backend is written for. Give it as a number: a backend that
             is newer than the library is refused then, with what to upgrade.
+        suffixes: The endings of files that this backend alone opens, ``(".onnx",)``: a path with one of them needs no
+            ``backend=``. The backend offers `profilerkit.protocols.OpensModels`.
 
-    Raises `ArgumentError` for names of frameworks that are no tuple of texts, and for a version that is no number.
+    Raises `ArgumentError` for names of frameworks or suffixes that are no tuple of texts, and for a version that is no
+    number.
     """
 
     name: str
@@ -236,6 +245,7 @@ class BackendInfo:
     claims: Callable[[Any], bool] = field(default=lambda model: True)
     installed: Callable[[], Mapping[str, str]] | None = None
     api_version: int = API_VERSION
+    suffixes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         number = self.api_version
@@ -249,4 +259,10 @@ class BackendInfo:
             raise ArgumentError(
                 f"frameworks={shown(listed)}: give the packages, modules or classes of the {self.name} backend as a "
                 "tuple of texts, such as ('torch',)"
+            )
+        endings: Any = self.suffixes
+        if isinstance(endings, str) or not all(isinstance(each, str) and each[:1] == "." for each in endings):
+            raise ArgumentError(
+                f"suffixes={shown(endings)}: give the endings of the files that the {self.name} backend opens as a "
+                "tuple of texts, such as ('.onnx',)"
             )

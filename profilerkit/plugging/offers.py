@@ -6,6 +6,7 @@ import functools
 import os
 import weakref
 from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 from ..backend import Backend, BackendInfo
@@ -212,6 +213,11 @@ def find_backend(model: Any) -> Backend:
     """
     offered = offered_backends()
     declining: Backend | None = None
+    if isinstance(model, (str, os.PathLike)):
+        suffix = Path(os.fspath(model)).suffix
+        for offer in offered:
+            if suffix in offer.item.suffixes:
+                return load(offer.item)
     for group in candidates(type(model), offered):
         claiming = [offer for offer in group if claims(offer, model)]
         loaded = _loaded_of(claiming)

@@ -83,6 +83,8 @@ class FailingChecks(BackendSubject):
             "run": lambda: self.run_forward(model, inputs, device=NO_DEVICE),
             "evaluate": lambda: self.backend.evaluate(model, lambda: ran.append(True), NO_DEVICE),
         }
+        if not self.backend.runs_models:
+            del calls["run"]
         for name, call in calls.items():
             error = raised_by(call)
             expect(

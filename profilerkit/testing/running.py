@@ -44,6 +44,7 @@ class RunningChecks(BackendSubject):
 
     def test_forward_runs_in_every_mode(self) -> None:
         """Each of `execution_modes` yields a call that can be made again and again."""
+        self.require_running()
         architecture = self.any_architecture()
         model, inputs = self.built(architecture), self.inputs(architecture)
         expect(self.backend.execution_modes, "execution_modes is empty; name the ways the backend can run a model")
@@ -68,6 +69,7 @@ class RunningChecks(BackendSubject):
 
     def test_a_function_given_as_call_is_what_runs(self) -> None:
         """In the place of the model's own call, traced and timed; the function gets the model and the inputs."""
+        self.require_running()
         architecture = self.any_architecture()
         model, inputs = self.built(architecture), self.inputs(architecture)
         traced, timed = _Called(self.call), _Called(self.call)  # what is timed may be a program that was traced
@@ -80,6 +82,7 @@ class RunningChecks(BackendSubject):
 
     def test_threads_are_as_many_as_requested(self) -> None:
         """Where the backend takes ``num_threads``: so many while the model runs, and as many as before afterwards."""
+        self.require_running()
         architecture = self.any_architecture()
         model, inputs = self.built(architecture), self.inputs(architecture)
         seen: list[int] = []
@@ -98,6 +101,7 @@ class RunningChecks(BackendSubject):
 
     def test_steps_of_training_run(self) -> None:
         """Where the backend offers them: `run` with ``training=True`` yields a call that can be made again."""
+        self.require_running()
         architecture = self.any_architecture()
         model, inputs = self.built(architecture), self.inputs(architecture)
         with (
@@ -130,6 +134,7 @@ class RunningChecks(BackendSubject):
 
     def test_times_are_positive_and_give_the_throughput(self) -> None:
         """As many samples as asked for; the throughput is the batch size over the time."""
+        self.require_running()
         architecture = self.any_architecture()
         profiler = self.profiler(architecture).register_defaults()
         for batch_size in (1, 3):

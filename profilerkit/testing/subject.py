@@ -11,7 +11,7 @@ from ..backend import Backend, RunOptions
 from ..errors import NotOfferedError
 from ..inputs import ModelInputs, TensorSpec
 from ..profiler import Profiler
-from ..protocols import offered
+from ..protocols import inapplicable_to, offered
 from ..trace.records import ModelTrace
 from .architectures import ARCHITECTURES
 from .expected import Architecture, DataFormat
@@ -202,8 +202,18 @@ class BackendSubject:
         shape = self.shapes(architecture)
         return Profiler(self.built(architecture), input_shape=shape, backend=self.backend)
 
+    def knows_trained_weights(self, model: Any) -> bool:
+        """Say whether the backend tells which weights of a model are trained: a format of constants does not."""
+        return "trainable_params" not in inapplicable_to(self.backend, model)
+
+    def require_running(self) -> None:
+        """Leave the running test out where the backend only counts."""
+        if not self.backend.runs_models:
+            self.skip(f"the {self.backend.name} backend does not run models")
+
     def run_forward(self, model: Any, inputs: ModelInputs, **options: Any) -> Any:
         """Make one forward pass the way that timing does."""
+        self.require_running()
         with self.backend.run(model, inputs, RunOptions(**options)) as run:
             return run()
 

@@ -176,6 +176,7 @@ REMEMBERED = {
     "profilerkit/results/json_values.py": {"_process"},  # takes nothing
     "profilerkit_metrics/discovery.py": {"_default_members"},  # the folders of the package
     "profilerkit/render/html.py": {"_source", "_templates"},  # the files of the page
+    "profilerkit_onnx/model/types.py": {"dtype_name", "_bits"},  # of the numbers that stand for dtypes
     "profilerkit_tensorflow/untouched/user_code.py": {"is_users_own"},  # names of modules, at most 1000
     "profilerkit_torch/trace/static_pass.py": {"_import_dynamo"},  # takes nothing
     "profilerkit_torch/trace/replay.py": {"_aliases", "depends_on_values"},  # operators, which torch itself keeps

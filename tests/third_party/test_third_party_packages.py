@@ -1,6 +1,7 @@
 """Packages of others work from their wheels, with either framework and with none, and are gone when uninstalled.
 
-The energy package and the metric in one file of ``examples/`` are installed unchanged, beside profilerkit's own wheel.
+The energy package, the numpy backend and the metric in one file of ``examples/`` are installed unchanged, beside
+profilerkit's own wheel.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 THIRD_PARTY = {
     "profilerkit_energy": ROOT / "examples" / "profilerkit-energy",
+    "profilerkit_numpy": ROOT / "examples" / "profilerkit-numpy",
     "profilerkit_largest_layer": ROOT / "examples" / "one_file_metric",
 }
 FRAMEWORKS = ("torch", "tensorflow")
@@ -93,7 +95,7 @@ found["measured"] = [float(report[name]) for name in ("energy_per_inference", "a
 
 @pytest.fixture(scope="session")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The wheels of profilerkit and of the two packages, built once."""
+    """The wheels of profilerkit and of these packages, built once."""
     if any(find_spec(name) is None for name in ("pip", "setuptools")):
         pytest.skip("wheels are built without a network by the pip and the setuptools that are installed here")
     return built_wheels(tmp_path_factory.mktemp("wheels"), ROOT, *THIRD_PARTY.values())
@@ -193,6 +195,16 @@ def test_the_command_line_profiles_with_them(environment: Environment) -> None:
     words = " ".join(done.stdout.split())
     assert "Largest Layer 68.97 %" in words
     assert "Energy Per Inference" in words
+
+
+def test_the_wheel_alone_offers_the_backends_of_backends(wheels: dict[str, Path], tmp_path: Path) -> None:
+    environment = Environment.made(tmp_path / "alone", *what_profilerkit_needs())
+    environment.pip("install", "--no-deps", str(wheels["profilerkit"]))
+    program = "from profilerkit.plugging.offers import backends; found = sorted(info.name for info in backends())"
+    shipped = {path.parent.name.removeprefix("profilerkit_") for path in (ROOT / "backends").glob("*/plugin.py")}
+    assert {"tensorflow", "torch"} <= shipped
+    assert "numpy" not in shipped
+    assert printed(environment, program) == sorted(shipped)
 
 
 def test_uninstalled_they_are_gone(framework: str, wheels: dict[str, Path], tmp_path: Path) -> None:

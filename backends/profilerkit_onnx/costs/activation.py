@@ -1,0 +1,80 @@
+"""Activations and softmax: which operator goes to which formula."""
+
+from __future__ import annotations
+
+from profilerkit.costs import activation, elementwise
+
+from .registry import Cost, NodeCall, UnknownCostError, register_elementwise, register_free, register_op_cost
+
+register_elementwise(activation.relu, "Relu", "ThresholdedRelu")
+register_elementwise(activation.sigmoid, "Sigmoid")
+register_elementwise(activation.tanh, "Tanh")
+register_elementwise(activation.leaky_relu, "LeakyRelu", "PRelu")
+register_elementwise(activation.elu, "Elu", "Selu", "Celu")
+register_elementwise(activation.softplus, "Softplus")
+register_elementwise(activation.softsign, "Softsign")
+register_elementwise(activation.mish, "Mish")
+register_elementwise(activation.hard_sigmoid, "HardSigmoid")
+register_elementwise(activation.hard_swish, "HardSwish")
+register_elementwise(activation.softmax, "Softmax")
+register_elementwise(lambda elements: activation.softmax(elements, log=True), "LogSoftmax")
+register_elementwise(activation.gelu, "com.microsoft::Gelu")
+register_free("Hardmax")  # it marks where the largest element is
+
+
+@register_op_cost("Gelu")
+def gelu(call: NodeCall) -> Cost:
+    """By erf, or approximately by tanh."""
+    return activation.gelu(call.outputs[0].numel, approximate=call.attribute("approximate", "none") == "tanh")
+
+
+@register_op_cost("com.microsoft::FastGelu")
+def fast_gelu(call: NodeCall) -> Cost:
+    """By tanh, of the sum with a bias where there is one."""
+    elements = call.outputs[0].numel
+    return activation.gelu(elements, approximate=True).plus(elementwise.sum_of(1 + call.has_input(1), elements))
+
+
+@register_op_cost("com.microsoft::BiasGelu")
+def bias_gelu(call: NodeCall) -> Cost:
+    """``gelu(x + bias)``."""
+    elements = call.outputs[0].numel
+    return activation.gelu(elements).plus(elementwise.sum_of(2, elements))
+
+
+@register_op_cost("com.microsoft::QuickGelu")
+def quick_gelu(call: NodeCall) -> Cost:
+    """``x * sigmoid(alpha * x)``."""
+    elements = call.outputs[0].numel
+    return activation.silu(elements).plus(elementwise.elementary("MULTIPLY")(elements))
+
+
+@register_op_cost("Swish")
+def swish(call: NodeCall) -> Cost:
+    """``x * sigmoid(alpha * x)``; the product with an alpha of 1 is none."""
+    elements = call.outputs[0].numel
+    scaled = call.attribute("alpha", 1.0) != 1.0
+    return activation.silu(elements).plus(elementwise.elementary("MULTIPLY")(elements if scaled else 0))
+
+
+@register_op_cost("Clip")
+def clip(call: NodeCall) -> Cost:
+    """A comparison for each bound; before operator set 11 the bounds are attributes."""
+    bounds = [call.has_input(1) or "min" in call.attributes, call.has_input(2) or "max" in call.attributes]
+    return activation.clamp(call.outputs[0].numel, bounds=sum(bounds))
+
+
+@register_op_cost("Shrink")
+def shrink(call: NodeCall) -> Cost:
+    """``x + bias`` below ``-lambd``, ``x - bias`` above ``lambd``: two comparisons and a sum."""
+    elements = call.outputs[0].numel
+    return activation.clamp(elements).plus(elementwise.sum_of(2, elements))
+
+
+@register_op_cost("Dropout")
+def dropout(call: NodeCall) -> Cost:
+    """Nothing, unless the model is told to train: that is an input from operator set 12 on."""
+    trains = call.value(2) if call.has_input(2) else False
+    if trains is None:
+        raise UnknownCostError
+    return activation.dropout(call.outputs[0].numel if bool(trains) else 0)

@@ -1,0 +1,68 @@
+"""Convolutions: which operator goes to which formula.
+
+The layout is channels first, that of a weight ``(out, in / groups, *kernel)``.
+"""
+
+from __future__ import annotations
+
+from profilerkit.costs import activation, convolution
+
+from .registry import Cost, NodeCall, Shape, UnknownCostError, register_op_cost, register_op_costs
+
+#: The activations that ``FusedConv`` may have, by the names of `profilerkit.costs.activation`.
+_FUSED = {"Relu": "relu", "Sigmoid": "sigmoid", "Tanh": "tanh", "LeakyRelu": "leaky_relu", "Clip": "relu6"}
+
+
+@register_op_costs("Conv", "com.microsoft::NhwcFusedConv")
+def conv(call: NodeCall) -> Cost:
+    """Each output element meets one filter, and a bias where there is one."""
+    return _convolved(call, 1, 2)
+
+
+@register_op_cost("com.microsoft::FusedConv")
+def fused_conv(call: NodeCall) -> Cost:
+    """A convolution, the addition of another tensor where there is one, and an activation."""
+    name = call.attribute("activation")
+    if name not in (None, "", *_FUSED):
+        raise UnknownCostError
+    elements = call.outputs[0].numel
+    cost = _convolved(call, 1, 2)
+    if call.has_input(3):
+        cost = cost.plus(convolution.convolution(0, 0, elements))
+    return activation.activated(cost, elements, _FUSED[name] if name else None)
+
+
+@register_op_cost("ConvInteger")
+def conv_integer(call: NodeCall) -> Cost:
+    """The products of integers count as those of floats."""
+    return _convolved(call, 1, None)
+
+
+@register_op_cost("QLinearConv")
+def quantized_conv(call: NodeCall) -> Cost:
+    """The products of integers count as those of floats; the bias is an integer, and costs nothing."""
+    return _convolved(call, 3, None)
+
+
+def _convolved(call: NodeCall, weight: int, bias: int | None) -> Cost:
+    out = call.outputs[0].numel
+    filter_elements = Shape(call.inputs[weight][1:]).numel
+    biased = out if bias is not None and call.has_input(bias) else 0
+    return convolution.convolution(out, filter_elements, biased)
+
+
+@register_op_cost("ConvTranspose")
+def conv_transpose(call: NodeCall) -> Cost:
+    """Each input element meets one filter of the weight ``(in, out / groups, *kernel)``."""
+    biased = call.outputs[0].numel if call.has_input(2) else 0
+    return convolution.convolution(call.inputs[0].numel, Shape(call.inputs[1][1:]).numel, biased)
+
+
+@register_op_cost("DeformConv")
+def deform_conv(call: NodeCall) -> Cost:
+    """A convolution of elements that are first taken between neighbours, for each output position and kernel place."""
+    out, weight = call.outputs[0], call.inputs[1]
+    taken = call.inputs[0][1] * Shape(weight[2:]).numel
+    sampled = out[0] * taken * Shape(out[2:]).numel
+    biased = out.numel if call.has_input(3) else 0
+    return convolution.deformable_convolution(out.numel, Shape(weight[1:]).numel, sampled, call.has_input(4), biased)

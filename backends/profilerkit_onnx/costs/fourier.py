@@ -1,0 +1,37 @@
+"""Fourier transforms and windows: which operator goes to which formula."""
+
+from __future__ import annotations
+
+from profilerkit.costs import elementwise, fourier
+
+from .registry import Cost, NodeCall, UnknownCostError, register_op_cost
+
+
+@register_op_cost("DFT")
+def dft(call: NodeCall) -> Cost:
+    """Transforms along one axis of ``(batch, ..., 1 or 2)``: the last dimension tells real from complex numbers."""
+    x = call.inputs[0]
+    axis = call.attribute("axis", 1) if "axis" in call.attributes else _scalar(call, 2, call.attribute("axis", -2))
+    length = _scalar(call, 1, x[axis]) if call.has_input(1) else x[axis]
+    points = x.numel // x[-1] // max(x[axis], 1) * length
+    return fourier.transform(points, length, real=x[-1] == 1)
+
+
+def _scalar(call: NodeCall, index: int, default: int) -> int:
+    if not call.has_input(index):
+        return default
+    value = call.value(index)
+    if value is None:
+        raise UnknownCostError
+    return int(value)
+
+
+@register_op_cost("STFT")
+def short_time_transform(call: NodeCall) -> Cost:
+    """A transform for each frame, of the signal times the window where there is one."""
+    out = call.outputs[0]
+    length = call.inputs[2][0] if call.has_input(2) else _scalar(call, 3, 0)
+    points = out[0] * out[1] * length
+    real = len(call.inputs[0]) < 3 or call.inputs[0][2] == 1
+    windowed = elementwise.elementary("MULTIPLY")(points if call.has_input(2) else 0)
+    return fourier.transform(points, length, real).plus(windowed)

@@ -1,0 +1,88 @@
+"""Matrix products: which operator goes to which formula."""
+
+from __future__ import annotations
+
+import math
+
+from profilerkit.costs import matmul
+
+from .registry import Cost, NodeCall, Shape, UnknownCostError, register_op_cost, register_op_costs
+
+
+@register_op_costs("MatMul", "MatMulInteger", "QLinearMatMul", "com.microsoft::MatMulIntegerToFloat")
+def matrix_product(call: NodeCall) -> Cost:
+    """Each output element sums over the last dimension of the first factor; quantized factors count as others do.
+
+    The second input of ``QLinearMatMul`` is the scale of the first.
+    """
+    return matmul.product(_products(call.inputs[0], call.outputs[0]))
+
+
+def _products(first: Shape, out: Shape) -> int:
+    return out.numel * (first[-1] if first else 1)
+
+
+@register_op_cost("com.microsoft::FusedMatMul")
+def fused_matmul(call: NodeCall) -> Cost:
+    """``alpha * a @ b``, either factor transposed; the scale is a product for each output element."""
+    first, out = call.inputs[0], call.outputs[0]
+    summed = first[-2] if call.attribute("transA", 0) else first[-1]
+    if call.attribute("transBatchA", 0) or call.attribute("transBatchB", 0):
+        raise UnknownCostError
+    return matmul.product(out.numel * summed).plus(_scaled(call, "alpha", out.numel))
+
+
+def _scaled(call: NodeCall, name: str, elements: int) -> Cost:
+    from profilerkit.costs import elementwise
+
+    return elementwise.elementary("MULTIPLY")(0 if call.attribute(name, 1.0) == 1.0 else elements)
+
+
+@register_op_cost("Gemm")
+def gemm(call: NodeCall) -> Cost:
+    """``alpha * a @ b + beta * c``; a scale other than 1 is a product for each element that it scales."""
+    first, out = call.inputs[0], call.outputs[0]
+    summed = first[0] if call.attribute("transA", 0) else first[1]
+    biased = call.has_input(2) and call.attribute("beta", 1.0) != 0
+    cost = matmul.product(out.numel * summed, out.numel if biased else 0).plus(_scaled(call, "alpha", out.numel))
+    return cost.plus(_scaled(call, "beta", call.inputs[2].numel)) if biased else cost
+
+
+@register_op_cost("com.microsoft::MatMulNBits")
+def matmul_of_packed_weights(call: NodeCall) -> Cost:
+    """``a @ b.T + bias`` with weights of few bits, packed in blocks: the products of the matrix that they stand for."""
+    out = call.outputs[0]
+    return matmul.product(out.numel * call.attribute("K"), out.numel if call.has_input(5) else 0)
+
+
+@register_op_cost("com.microsoft::DynamicQuantizeMatMul")
+def dynamically_quantized_matmul(call: NodeCall) -> Cost:
+    """The products, and an addition for each output element where there is a bias."""
+    out = call.outputs[0]
+    return matmul.product(_products(call.inputs[0], out), out.numel if call.has_input(4) else 0)
+
+
+@register_op_cost("Einsum")
+def einsum(call: NodeCall) -> Cost:
+    """One multiply-accumulate for each combination of labels; three or more operands are contracted in pairs.
+
+    How a runtime pairs three operands is its own choice, so such a call is not counted.
+    """
+    equation = str(call.attribute("equation")).replace(" ", "")
+    terms = equation.partition("->")[0].split(",")
+    if len(terms) > 2:
+        raise UnknownCostError
+    sizes: dict[str, int] = {}
+    for term, shape in zip(terms, call.inputs, strict=True):
+        _measure(term, shape, sizes)
+    ranged = math.prod(sizes.values())
+    return matmul.einsum(ranged, len(terms), sums=ranged > call.outputs[0].numel)
+
+
+def _measure(term: str, shape: Shape, sizes: dict[str, int]) -> None:
+    """Note the size of each label of a term; the dimensions of an ellipsis are labels counted from the right."""
+    before, dots, after = term.partition("...")
+    hidden = len(shape) - len(before) - len(after)
+    dims = [*before, *(f"...{hidden - index}" for index in range(hidden if dots else 0)), *after]
+    for label, size in zip(dims, shape, strict=True):
+        sizes[label] = max(size, sizes.get(label, 1))

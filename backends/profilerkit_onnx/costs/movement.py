@@ -1,0 +1,40 @@
+"""Operators that move, make, choose or compare data, and work on texts and sequences: no floating-point arithmetic.
+
+Comparisons that return truth values cost nothing here, as in the other backends.
+"""
+
+from __future__ import annotations
+
+from .registry import register_free
+
+#: Copies, casts and rearrangements.
+_MOVED = """
+    BitCast Cast CastLike Compress Concat DepthToSpace Expand Flatten Gather GatherElements GatherND Identity
+    MaxUnpool Pad Reshape ReverseSequence Slice SpaceToDepth Split Squeeze TensorScatter Tile Transpose Trilu Unsqueeze
+    CenterCropPad
+"""
+#: New tensors.
+_MADE = """
+    Constant ConstantOfShape EyeLike OneHot Range Shape Size
+    Bernoulli Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike
+"""
+#: Choices, comparisons and truth values; the first window of a maximum is a choice as well.
+_CHOSEN = """
+    And ArgMax ArgMin Equal Greater GreaterOrEqual IsInf IsNaN Less LessOrEqual NonZero Not Or TopK Unique Where Xor
+"""
+#: Work on integers.
+_INTEGERS = "BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor"
+#: Sequences, optional values and texts.
+_OTHERS = """
+    ConcatFromSequence Optional OptionalGetElement OptionalHasElement SequenceAt SequenceConstruct SequenceEmpty
+    SequenceErase SequenceInsert SequenceLength SplitToSequence
+    ImageDecoder RegexFullMatch StringConcat StringNormalizer StringSplit
+"""
+for _names in (_MOVED, _MADE, _CHOSEN, _INTEGERS, _OTHERS):
+    register_free(*_names.split())
+
+#: Look-ups of ai.onnx.ml.
+register_free(
+    *(f"ai.onnx.ml::{name}" for name in ("ArrayFeatureExtractor", "CastMap", "CategoryMapper", "DictVectorizer")),
+    *(f"ai.onnx.ml::{name}" for name in ("FeatureVectorizer", "LabelEncoder", "OneHotEncoder", "ZipMap")),
+)

@@ -1,0 +1,86 @@
+"""Pooling, resampling and looking between elements: which operator goes to which formula."""
+
+from __future__ import annotations
+
+import math
+
+from profilerkit.costs import detection, pooling, reduction
+
+from .registry import Cost, NodeCall, Shape, UnknownCostError, register_op_cost, register_op_costs
+
+#: How many neighbours an interpolation has in each dimension.
+_NEIGHBOURS = {"nearest": 1, "linear": 2, "bilinear": 2, "cubic": 4, "bicubic": 4}
+
+
+@register_op_costs("MaxPool", "AveragePool")
+def pool(call: NodeCall) -> Cost:
+    """One comparison or addition for each element of the window."""
+    window = math.prod(call.attribute("kernel_shape"))
+    return pooling.pool(call.outputs[0].numel, window, average=call.type == "AveragePool")
+
+
+@register_op_costs("GlobalAveragePool", "GlobalMaxPool")
+def global_pool(call: NodeCall) -> Cost:
+    """The window is the whole image."""
+    return pooling.pool(call.inputs[0].numel, 1, average=call.type == "GlobalAveragePool")
+
+
+@register_op_cost("LpPool")
+def power_pool(call: NodeCall) -> Cost:
+    """A power and an addition for each element of the window."""
+    return reduction.norm(call.outputs[0].numel * math.prod(call.attribute("kernel_shape")))
+
+
+@register_op_cost("GlobalLpPool")
+def global_power_pool(call: NodeCall) -> Cost:
+    """A power and an addition for each element."""
+    return reduction.norm(call.inputs[0].numel)
+
+
+@register_op_costs("Resize", "Upsample")
+def resize(call: NodeCall) -> Cost:
+    """A weighted sum of neighbours along each dimension that changes its size; the nearest alone is moved."""
+    mode = call.attribute("mode", "nearest")
+    if mode not in _NEIGHBOURS or call.attribute("antialias", 0):
+        raise UnknownCostError
+    source, out = call.inputs[0], call.outputs[0]
+    resized = sum(before != after for before, after in zip(source, out, strict=True))
+    return pooling.resample(out.numel, _NEIGHBOURS[mode] ** resized)
+
+
+@register_op_cost("GridSample")
+def grid_sample(call: NodeCall) -> Cost:
+    """A weighted sum of the neighbours in each dimension of the image."""
+    mode = call.attribute("mode", "linear")
+    if mode not in _NEIGHBOURS:
+        raise UnknownCostError
+    out = call.outputs[0]
+    return pooling.resample(out.numel, _NEIGHBOURS[mode] ** (len(out) - 2))
+
+
+@register_op_cost("AffineGrid")
+def affine_grid(call: NodeCall) -> Cost:
+    """Each point of the grid, with a 1 added, by a ``(d, d + 1)`` matrix."""
+    return pooling.affine_grid(call.outputs[0].numel, call.inputs[0][-1])
+
+
+@register_op_cost("RoiAlign")
+def roi_align(call: NodeCall) -> Cost:
+    """``sampling_ratio ** 2`` points for each output element; adaptive ones depend on the boxes."""
+    ratio = call.attribute("sampling_ratio", 0)
+    if not ratio or call.attribute("mode", "avg") != "avg":
+        raise UnknownCostError
+    return detection.roi_align(call.outputs[0].numel, ratio**2)
+
+
+@register_op_cost("NonMaxSuppression")
+def non_maximum_suppression(call: NodeCall) -> Cost:
+    """The overlaps of the boxes of each image, once for each class."""
+    boxes, scores = call.inputs[0], call.inputs[1]
+    return detection.non_maximum_suppression(boxes[1]).times(Shape(scores[:2]).numel)
+
+
+@register_op_cost("Col2Im")
+def columns_to_image(call: NodeCall) -> Cost:
+    """What lies over one another adds up: an addition for each element that is brought in."""
+    return reduction.scattered(call.inputs[0].numel)

@@ -1,0 +1,21 @@
+"""Going to quantized integers and back: which operator goes to which formula."""
+
+from __future__ import annotations
+
+from profilerkit.costs import quantization
+
+from .registry import Cost, NodeCall, register_elementwise, register_op_costs
+
+register_elementwise(quantization.dequantize, "DequantizeLinear", "com.microsoft::DequantizeLinear")
+
+
+@register_op_costs("QuantizeLinear", "com.microsoft::QuantizeLinear")
+def quantize(call: NodeCall) -> Cost:
+    """``clamp(round(x / scale) + zero_point)``."""
+    return quantization.quantize(call.inputs[0].numel)
+
+
+@register_op_costs("DynamicQuantizeLinear")
+def quantize_by_range(call: NodeCall) -> Cost:
+    """The range of the values is found first."""
+    return quantization.quantize(call.inputs[0].numel, finds_range=True)

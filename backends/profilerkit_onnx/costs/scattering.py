@@ -1,0 +1,16 @@
+"""Scattering: an operation for each element that is brought in, none where it replaces what is there."""
+
+from __future__ import annotations
+
+from profilerkit.costs import reduction
+
+from .registry import Cost, NodeCall, register_free, register_op_costs
+
+register_free("Scatter")
+
+
+@register_op_costs("ScatterElements", "ScatterND")
+def scatter(call: NodeCall) -> Cost:
+    """An addition, product or comparison for each of the updates, unless they replace."""
+    replaces = call.attribute("reduction", "none") == "none"
+    return reduction.scattered(call.inputs[2].numel, accumulates=not replaces)

@@ -1,0 +1,188 @@
+"""Layers by the scopes of exporters: which layer of the source model each node comes from.
+
+torch's exporter by ``torch.export`` (``dynamo=True``) writes paths and classes of the modules into the metadata of each
+node. Its older one by TorchScript, and the converters of Keras, write the scopes into the names of the nodes alone:
+``/block/convolution/Conv``. Nodes without either belong to the model itself.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+from onnx import ModelProto, NodeProto
+
+__all__ = ["Scope", "Scopes", "scopes_of"]
+
+_PATHS, _CLASSES = "pkg.torch.onnx.name_scopes", "pkg.torch.onnx.class_hierarchy"
+#: What the type of a layer is called that only holds others, where the exporter does not tell.
+CONTAINER = "Module"
+
+
+@dataclass(frozen=True)
+class Scope:
+    """A call of a layer: its path, and which call of that layer it is."""
+
+    path: str
+    call: int = 0
+
+
+@dataclass
+class Scopes:
+    """The layers of a model.
+
+    Attributes:
+        chains: For each node of the graph the calls of layers that it is in, the model's own first.
+        types: The type of each layer by its path, layers in the order of the graph, the model itself first.
+    """
+
+    chains: list[tuple[Scope, ...]] = field(default_factory=list)
+    types: dict[str, str] = field(default_factory=dict)
+
+
+def scopes_of(model: ModelProto) -> Scopes:
+    """Return the layers of a model by the scopes of its nodes."""
+    nodes = list(model.graph.node)
+    if any(_metadata(node, _PATHS) for node in nodes):
+        chains = [_paths_of_metadata(node) for node in nodes]
+        types = _types_of_metadata(nodes)
+    else:
+        chains = _paths_of_names(model, nodes)
+        types = _types_of_nodes(model, nodes, [paths for paths, _ in chains])
+    scopes = Scopes(types={"": types.get("", "") or model.graph.name or type(model).__name__})
+    calls = _Calls()
+    for node, (paths, marks) in zip(nodes, chains, strict=True):
+        for path in paths:
+            for around in accumulate(path.split("."), lambda outer, inner: f"{outer}.{inner}"):
+                scopes.types.setdefault(around, types.get(around, CONTAINER))
+        scopes.chains.append(calls.entered(node, paths, marks))
+    return scopes
+
+
+def _metadata(node: NodeProto, key: str) -> str:
+    return next((entry.value for entry in node.metadata_props if entry.key == key), "")
+
+
+def _listed(text: str) -> list[str]:
+    """Return the list of texts that metadata holds; none for what is no such list."""
+    try:
+        names = ast.literal_eval(text) if text else []
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return []
+    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+
+
+Paths = tuple[tuple[str, ...], tuple[int, ...]]
+
+
+def _paths_of_metadata(node: NodeProto) -> Paths:
+    """Return the paths of the layers around a node; the first entry is the model, the last the operator."""
+    paths = tuple(dict.fromkeys(path for path in _listed(_metadata(node, _PATHS))[:-1] if path and _is_path(path)))
+    return paths, ()
+
+
+def _is_path(path: str) -> bool:
+    return all(path.split("."))
+
+
+def _types_of_metadata(nodes: Iterable[NodeProto]) -> dict[str, str]:
+    types: dict[str, str] = {}
+    for node in nodes:
+        paths, classes = _listed(_metadata(node, _PATHS))[:-1], _listed(_metadata(node, _CLASSES))
+        for path, name in zip(paths, classes, strict=False):
+            types.setdefault(path, name.rpartition(".")[2])
+    return types
+
+
+def _paths_of_names(model: ModelProto, nodes: Sequence[NodeProto]) -> list[Paths]:
+    """Return the paths that names such as ``/block/block.0/Conv`` tell, and which call of the innermost it is.
+
+    The second call of a layer has a number at its name, ``/block/convolution_1/Conv``. It is told from a layer that is
+    called so by its sibling ``/block/convolution``, and by the weights, which have the names of their layers.
+    """
+    split = [tuple(_joined(node.name.lstrip("/").split("/")[:-1])) for node in nodes]
+    every = {path for paths in split for path in paths}
+    owners = {tensor.name.rpartition(".")[0] for tensor in model.graph.initializer}
+    renamed: dict[str, tuple[str, int]] = {}
+    for path in every:
+        numbered = re.fullmatch(r"(.+)_(\d+)", path)
+        repeats = numbered is not None and numbered[1] in every and not _owns(path, owners)
+        renamed[path] = (numbered[1], int(numbered[2])) if numbered is not None and repeats else (path, 0)
+    return [_renamed(paths, renamed) for paths in split]
+
+
+def _owns(path: str, owners: Iterable[str]) -> bool:
+    return any(owner == path or owner.startswith(f"{path}.") for owner in owners)
+
+
+def _renamed(paths: tuple[str, ...], renamed: dict[str, tuple[str, int]]) -> Paths:
+    names = [renamed[path][0] for path in paths]
+    return tuple(names), tuple(renamed[path][1] for path in paths)
+
+
+def _joined(parts: Sequence[str]) -> Iterator[str]:
+    """Yield the paths of nested scopes: ``features/features.0/conv`` is features, features.0, features.0.conv.
+
+    A part may repeat the name of the container that it is in, whose scope is the one before.
+    """
+    path, last = "", ""
+    for part in parts:
+        if not _is_path(part):
+            continue
+        inside = part.removeprefix(f"{last}.") if last else part
+        path, last = (f"{path}.{inside}" if path else inside), part
+        yield path
+
+
+def _types_of_nodes(model: ModelProto, nodes: Sequence[NodeProto], chains: Sequence[Sequence[str]]) -> dict[str, str]:
+    """Return the type of each innermost layer: the operator that has a weight, else the last one of it."""
+    weights = {tensor.name for tensor in model.graph.initializer}
+    types: dict[str, str] = {}
+    weighted: set[str] = set()
+    containers = {path.rpartition(".")[0] for paths in chains for path in paths}
+    for node, paths in zip(nodes, chains, strict=True):
+        path = paths[-1] if paths else ""
+        if not path or path in containers or path in weighted:
+            continue
+        types[path] = node.op_type
+        if weights.intersection(node.input):
+            weighted.add(path)
+    return types
+
+
+def _is_scoped(node: NodeProto) -> bool:
+    """Say whether the exporter tells the layer of a node, if only that it is the model itself: ``/Add``."""
+    return "/" in node.name or bool(_metadata(node, _PATHS))
+
+
+class _Calls:
+    """Counts the calls of layers along the nodes of a graph.
+
+    Where the exporter numbers the calls, that is the number. Elsewhere a layer that is entered again, after nodes
+    outside of it, by the operator that its first call began with, is called once more.
+    """
+
+    def __init__(self) -> None:
+        self.calls: dict[str, int] = {}
+        self.first: dict[str, str] = {}
+        self.open: tuple[str, ...] = ()
+
+    def entered(self, node: NodeProto, paths: tuple[str, ...], marks: tuple[int, ...]) -> tuple[Scope, ...]:
+        """Return the calls of layers that a node is in."""
+        if not _is_scoped(node):  # what an exporter adds between the nodes of a layer does not end its call
+            return (Scope(""),)
+        marks = marks or (0,) * len(paths)
+        shared = 0
+        while shared < min(len(paths), len(self.open)) and paths[shared] == self.open[shared]:
+            shared += 1
+        for path, mark in list(zip(paths, marks, strict=True))[shared:]:
+            if path not in self.calls:
+                self.calls[path], self.first[path] = 0, node.op_type
+            elif self.first[path] == node.op_type and not mark:
+                self.calls[path] += 1
+        self.open = paths
+        numbers = [mark or self.calls[path] for path, mark in zip(paths, marks, strict=True)]
+        return (Scope(""), *(Scope(path, number) for path, number in zip(paths, numbers, strict=True)))

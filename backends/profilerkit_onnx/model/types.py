@@ -1,0 +1,58 @@
+"""Types of ONNX values: names and sizes of dtypes, and the shapes that a type declares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+from onnx import TensorProto, TypeProto, helper
+
+from profilerkit.costs import Shape
+
+__all__ = ["bytes_of", "dims_of", "dtype_name", "shape_of", "tensor_type"]
+
+#: The bits of dtypes whose elements are packed.
+_PACKED = {"INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "INT2": 2, "UINT2": 2}
+
+
+@cache
+def dtype_name(element: int) -> str:
+    """Return the name of a dtype as numpy has it: "float32", "bfloat16", "int4"; "string" for texts."""
+    if element in (TensorProto.UNDEFINED, TensorProto.STRING):
+        return "string" if element else ""
+    return str(helper.tensor_dtype_to_np_dtype(element).name)
+
+
+@cache
+def _bits(element: int) -> int:
+    name = TensorProto.DataType.Name(element)
+    if name in ("UNDEFINED", "STRING"):
+        return 0
+    return _PACKED.get(name) or 8 * helper.tensor_dtype_to_np_dtype(element).itemsize
+
+
+def bytes_of(elements: int, element: int) -> int:
+    """Return the bytes that so many elements of a dtype take, packed ones rounded up; texts have no size."""
+    return -(-elements * _bits(element) // 8)
+
+
+def dims_of(declared: TypeProto) -> tuple[int | str | None, ...] | None:
+    """Return the sizes of a tensor's type: numbers, names of open ones, None without either; None without a rank."""
+    kind = declared.tensor_type
+    if not kind.HasField("shape"):
+        return None
+    return tuple(dim.dim_value if dim.HasField("dim_value") else (dim.dim_param or None) for dim in kind.shape.dim)
+
+
+def shape_of(declared: TypeProto, sizes: Mapping[str, int]) -> Shape | None:
+    """Return the shape of a tensor's type with the open sizes that are bound; None where some are not known."""
+    dims = dims_of(declared)
+    if dims is None:
+        return None
+    bound = [sizes.get(dim) if isinstance(dim, str) else dim for dim in dims]
+    return None if any(dim is None or dim < 0 for dim in bound) else Shape(dim for dim in bound if dim is not None)
+
+
+def tensor_type(element: int, shape: tuple[int, ...] | None) -> TypeProto:
+    """Return the type of a tensor."""
+    return helper.make_tensor_type_proto(element, shape)

@@ -1,0 +1,183 @@
+"""The weights of a model: which constants are parameters, how many elements they stand for, which layer holds them.
+
+ONNX keeps parameters, statistics, tables and the constants of shapes in one list. What a constant is follows from the
+place where it is used: the weight of a convolution is a parameter, the mean of a batch norm is a buffer, a shape is
+one too. A floating-point constant with dimensions that is used anywhere else is a parameter. Single numbers, such as
+the bounds of a clip, are neither.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from onnx import GraphProto, ModelProto, NodeProto
+
+from profilerkit.costs import Shape
+from profilerkit.trace.records import WeightRecord
+
+from .scopes import Scopes
+from .types import bytes_of, dtype_name
+
+__all__ = ["Constant", "constants_of", "weight_records"]
+
+#: The inputs of operators that are parameters whatever their dtype, by their places.
+_PARAMETERS = {
+    "Conv": (1, 2),
+    "ConvTranspose": (1, 2),
+    "ConvInteger": (1,),
+    "DeformConv": (1, 3),
+    "DequantizeLinear": (0,),
+    "Gemm": (0, 1, 2),
+    "GRU": (1, 2, 3),
+    "LSTM": (1, 2, 3, 7),
+    "MatMul": (0, 1),
+    "MatMulInteger": (0, 1),
+    "MatMulNBits": (1,),
+    "QLinearConv": (3, 8),
+    "QLinearMatMul": (0, 3),
+    "RNN": (1, 2, 3),
+}
+#: The inputs of operators that are values which the model keeps, or scales, but no parameters.
+_BUFFERS = {
+    "BatchNormalization": (3, 4),
+    "Clip": (1, 2),
+    "DequantizeLinear": (1, 2),
+    "GRU": (4, 5),
+    "LSTM": (4, 5, 6),
+    "MatMulNBits": (2, 3),
+    "QLinearConv": (1, 2, 4, 5, 6, 7),
+    "QLinearMatMul": (1, 2, 4, 5, 6, 7),
+    "QuantizeLinear": (1, 2),
+    "RNN": (4, 5),
+    "Resize": (1, 2, 3),
+}
+#: Names that torch's exporter gives to constants which it has computed.
+_COMPUTED = re.compile(r"val_\d+|.*lifted_tensor.*|_tensor_constant\d+|scalar_tensor.*")
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A tensor that stands in the file, without its values.
+
+    Attributes:
+        name: The name that nodes know it by.
+        shape: Its sizes.
+        element: Its dtype, as a number of ``TensorProto.DataType``.
+        is_node: Whether it is a ``Constant`` node, and no initializer.
+        stored: The bytes that it takes in the file; None where they follow from shape and dtype.
+    """
+
+    name: str
+    shape: Shape
+    element: int
+    is_node: bool = False
+    stored: int | None = None
+
+
+def constants_of(model: ModelProto) -> dict[str, Constant]:
+    """Return the tensors that stand in the graph of a model, and in the graphs inside it, by name."""
+    return {constant.name: constant for graph in _graphs(model.graph) for constant in _of_graph(graph)}
+
+
+def _graphs(graph: GraphProto) -> Iterator[GraphProto]:
+    yield graph
+    for node in graph.node:
+        for attribute in node.attribute:
+            for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+                yield from _graphs(inner)
+
+
+def _of_graph(graph: GraphProto) -> Iterator[Constant]:
+    for tensor in graph.initializer:
+        yield Constant(tensor.name, Shape(tensor.dims), tensor.data_type)
+    for sparse in graph.sparse_initializer:
+        stored = sum(bytes_of(math.prod(each.dims), each.data_type) for each in (sparse.values, sparse.indices))
+        yield Constant(sparse.values.name, Shape(sparse.dims), sparse.values.data_type, stored=stored)
+    for node in graph.node:
+        if node.op_type == "Constant" and node.output:
+            for attribute in node.attribute:
+                if attribute.name == "value" and attribute.HasField("t"):
+                    yield Constant(node.output[0], Shape(attribute.t.dims), attribute.t.data_type, is_node=True)
+
+
+def weight_records(
+    model: ModelProto, scopes: Scopes, constants: Mapping[str, Constant]
+) -> dict[str, tuple[list[WeightRecord], list[WeightRecord]]]:
+    """Return the parameters and buffers of each layer, by its path: a weight belongs to the layer whose nodes use it.
+
+    One that several layers use belongs to each of them, and is one weight. Unused ones belong to the model.
+    """
+    uses = _uses(model, scopes, constants)
+    identities = {name: index for index, name in enumerate(constants)}
+    records: dict[str, tuple[list[WeightRecord], list[WeightRecord]]] = {}
+    for name, constant in constants.items():
+        users = uses.get(name, [])
+        is_parameter = _is_parameter(constant, [(node, place) for node, place, _ in users])
+        if constant.shape.numel <= 1 and not is_parameter:
+            continue  # a number in the graph, such as a bound or a scale
+        count, size = _counted(constant, users)
+        for path in dict.fromkeys(path for _, _, path in users) or [""]:
+            label = name.removeprefix(f"{path}.") if path else name
+            record = WeightRecord(
+                *(label, identities[name], count, size, dtype_name(constant.element), None),
+                shape=tuple(constant.shape) if count == constant.shape.numel else (),
+            )
+            records.setdefault(path, ([], []))[0 if is_parameter else 1].append(record)
+    return records
+
+
+Use = tuple[NodeProto, int, str]
+
+
+def _uses(model: ModelProto, scopes: Scopes, constants: Mapping[str, Constant]) -> dict[str, list[Use]]:
+    """Return where each constant is used: nodes with the place among their inputs and the path of the layer.
+
+    What only copies or turns a constant round stands for it: its user is the user of the result.
+    """
+    uses: dict[str, list[Use]] = {}
+    stands_for = {name: name for name in constants}
+    for node, chain in zip(model.graph.node, scopes.chains, strict=True):
+        for inner, path in _with_inner(node, chain[-1].path):
+            for place, name in enumerate(inner.input):
+                if name in stands_for:
+                    uses.setdefault(stands_for[name], []).append((inner, place, path))
+            if inner.op_type in ("Identity", "Transpose") and inner.input and inner.input[0] in stands_for:
+                source = stands_for[inner.input[0]]
+                uses[source].pop()
+                stands_for[inner.output[0]] = source
+    return uses
+
+
+def _with_inner(node: NodeProto, path: str) -> Iterator[tuple[NodeProto, str]]:
+    """Yield a node and those of the graphs inside it, which belong to the same layer."""
+    yield node, path
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            for inner in attribute.g.node:
+                yield from _with_inner(inner, path)
+
+
+def _is_parameter(constant: Constant, users: Sequence[tuple[NodeProto, int]]) -> bool:
+    if any(place in _PARAMETERS.get(node.op_type, ()) for node, place in users):
+        return True
+    if constant.is_node or _COMPUTED.fullmatch(constant.name) or not constant.shape:
+        return False
+    if users and all(place in _BUFFERS.get(node.op_type, ()) for node, place in users):
+        return False
+    name = dtype_name(constant.element)
+    return name.startswith(("float", "bfloat", "complex"))
+
+
+def _counted(constant: Constant, users: Sequence[Use]) -> tuple[int, int]:
+    """Return the elements that a constant stands for, and the bytes that it takes: packed weights hold several."""
+    stored = constant.stored
+    if stored is None:
+        stored = bytes_of(constant.shape.numel, constant.element)
+    for node, place, _ in users:
+        if node.op_type == "MatMulNBits" and place == 1:
+            sizes = {attribute.name: attribute.i for attribute in node.attribute}
+            return sizes.get("K", 0) * sizes.get("N", 0), stored
+    return constant.shape.numel, stored

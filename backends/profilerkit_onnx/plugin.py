@@ -1,0 +1,63 @@
+"""The ONNX backend as a plugin; importing this does not import onnx."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from profilerkit import Backend, BackendInfo, LoaderInfo, hookimpl
+from profilerkit.backend_kit.installed import installed_version, require_version
+
+MINIMUM = (1, 19)
+#: The endings of the files that hold a model.
+SUFFIXES = (".onnx",)
+
+
+def load() -> Backend:
+    """Import onnx and return the backend; raises ImportError where it is missing or too old."""
+    import onnx
+
+    require_version("onnx", onnx.__version__, MINIMUM)
+    from .backend import OnnxBackend
+
+    return OnnxBackend()
+
+
+def installed() -> dict[str, str]:
+    """Return onnx's version without importing it; raises ImportError where it is missing or too old."""
+    version = installed_version("onnx")
+    require_version("onnx", version, MINIMUM)
+    return {"onnx": version}
+
+
+@hookimpl
+def profilerkit_backends() -> list[BackendInfo]:
+    """Offer the ONNX backend."""
+    return [
+        BackendInfo(
+            name="onnx",
+            frameworks=("onnx", "torch.onnx.ONNXProgram"),
+            load=load,
+            requirement="profilerkit[onnx]",
+            installed=installed,
+            suffixes=SUFFIXES,
+        )
+    ]
+
+
+@hookimpl
+def profilerkit_model_loaders() -> list[LoaderInfo]:
+    """Offer the models in ONNX files."""
+    return [LoaderInfo("onnx", is_model_path, load_path, "path/to/model.onnx")]
+
+
+def is_model_path(spec: str) -> bool:
+    """Say whether a text is the path of an ONNX file, which need not exist."""
+    return Path(spec).suffix in SUFFIXES
+
+
+def load_path(spec: str, trust: bool = False) -> Any:
+    """Return the model of an ONNX file; nothing in such a file is code, so ``trust`` changes nothing."""
+    from .loaders import opened
+
+    return opened(spec)

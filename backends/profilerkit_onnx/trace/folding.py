@@ -1,0 +1,92 @@
+"""Constants that shapes depend on, computed while the graph is walked: small ones alone, by onnx's reference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from onnx import NodeProto, TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+from .values import Array, Value
+
+__all__ = ["LARGEST", "array_of", "folded"]
+
+#: The most elements that a constant has which is read or computed: shapes, indices and scales have fewer.
+LARGEST = 4096
+#: Operators whose results differ from run to run.
+_RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
+
+
+def array_of(tensor: TensorProto) -> Array | None:
+    """Return the elements of a tensor that stands in the file; None for a large one, and for one in another file."""
+    external = tensor.data_location == TensorProto.EXTERNAL
+    if external or int(np.prod(tensor.dims, dtype=np.int64)) > LARGEST or tensor.data_type == TensorProto.STRING:
+        return None
+    try:
+        return np.asarray(numpy_helper.to_array(tensor))
+    except (ValueError, TypeError, KeyError):  # damaged, or of a dtype that numpy lacks
+        return None
+
+
+def folded(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[str, int]) -> list[Array | None]:
+    """Return the elements of a node's outputs where they are known before the model runs; None for each other."""
+    nothing: list[Array | None] = [None] * len(node.output)
+    if node.domain or node.op_type in _RANDOM or any(attribute.HasField("g") for attribute in node.attribute):
+        return nothing
+    source = inputs[0] if inputs else None
+    if node.op_type in ("Shape", "Size") and source is not None:
+        return _measured(node, source)
+    arrays = [None if value is None else value.array for value in inputs]
+    if any(array is None for value, array in zip(inputs, arrays, strict=True) if value is not None):
+        return nothing
+    if node.op_type in ("ConstantOfShape", "Expand", "Tile", "Range") and not _is_small(node, arrays):
+        return nothing
+    return _computed(node, arrays, opsets) or nothing
+
+
+def _measured(node: NodeProto, source: Value) -> list[Array | None]:
+    if source.shape is None:
+        return [None]
+    if node.op_type == "Size":
+        return [np.asarray(source.shape.numel, np.int64)]
+    sizes = {attribute.name: attribute.i for attribute in node.attribute}
+    return [np.asarray(source.shape[sizes.get("start", 0) : sizes.get("end", len(source.shape))], np.int64)]
+
+
+def _is_small(node: NodeProto, arrays: Sequence[Array | None]) -> bool:
+    """Say whether what a node makes of few numbers is small as well."""
+    numbers = [array for array in arrays if array is not None]
+    if node.op_type == "Range":
+        start, limit, step = (float(array) for array in numbers)
+        return step != 0 and abs((limit - start) / step) <= LARGEST
+    target = numbers[-1].astype(np.float64)
+    before = 1 if node.op_type == "ConstantOfShape" else max(numbers[0].size, 1)
+    return bool(np.prod(target) * before <= LARGEST)
+
+
+def _computed(node: NodeProto, arrays: Sequence[Array | None], opsets: Mapping[str, int]) -> list[Array | None] | None:
+    copy = NodeProto()
+    copy.CopyFrom(node)
+    names = [f"x{index}" if array is not None else "" for index, array in enumerate(arrays)]
+    del copy.input[:]
+    copy.input.extend(names)
+    graph = helper.make_graph(
+        [copy],
+        "folded",
+        [helper.make_empty_tensor_value_info(name) for name in names if name],
+        [helper.make_empty_tensor_value_info(name) for name in node.output if name],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opsets.get("", 1))])
+    feeds = {name: array for name, array in zip(names, arrays, strict=True) if name}
+    try:
+        with np.errstate(all="ignore"):
+            results = iter(ReferenceEvaluator(model).run(None, feeds))
+    except Exception:  # an operator or a dtype that the reference lacks: then the value is not known
+        return None
+    made = [next(results) if name else None for name in node.output]
+    return [array if isinstance(array, np.ndarray) and array.size <= LARGEST else _scalar(array) for array in made]
+
+
+def _scalar(value: object) -> Array | None:
+    return np.asarray(value) if isinstance(value, np.generic) else None

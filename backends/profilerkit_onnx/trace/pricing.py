@@ -1,0 +1,63 @@
+"""What a node costs: its operator's formula, called with what the walk knows of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from onnx import AttributeProto, NodeProto, helper
+
+from profilerkit.costs import Cost
+
+from ..costs import NodeCall, UnknownShapeError, node_cost
+from ..costs.registry import Shapes
+from .values import Value
+
+__all__ = ["attributes_of", "name_of", "price"]
+
+#: The attributes that are graphs or types: formulas have no use for them.
+_LEFT_OUT = (AttributeProto.GRAPH, AttributeProto.GRAPHS, AttributeProto.TYPE_PROTO, AttributeProto.TYPE_PROTOS)
+
+
+def name_of(node: NodeProto) -> str:
+    """Return the name of a node's operator, with its domain unless that is ONNX's own."""
+    return node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}::{node.op_type}"
+
+
+def attributes_of(node: NodeProto) -> dict[str, Any]:
+    """Return the attributes of a node by name: numbers, texts, lists of them, tensors."""
+    return {
+        attribute.name: _plain(helper.get_attribute_value(attribute))
+        for attribute in node.attribute
+        if attribute.type not in _LEFT_OUT and not attribute.ref_attr_name
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return [_plain(each) for each in value] if isinstance(value, (list, tuple)) else value
+
+
+def price(
+    node: NodeProto,
+    inputs: Sequence[Value | None],
+    outputs: Sequence[Value],
+    attributes: Mapping[str, Any],
+) -> tuple[Cost, str]:
+    """Return the cost of one run of a node, and what is not counted of it, in words; nothing where all is."""
+    name = name_of(node)
+    call = NodeCall(
+        name,
+        Shapes([None if value is None else value.shape for value in inputs]),
+        Shapes([value.shape for value in outputs]),
+        tuple("" if value is None else value.info.dtype or "unknown" for value in inputs),
+        tuple(value.info.dtype for value in outputs),
+        attributes,
+        lambda index: None if (value := inputs[index]) is None else value.array,
+    )
+    try:
+        cost = node_cost(call)
+    except UnknownShapeError:
+        return Cost(0, 0), f"{name} of unknown shape"
+    return (Cost(0, 0), name) if cost is None else (cost, "")

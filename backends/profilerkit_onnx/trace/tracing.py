@@ -1,0 +1,115 @@
+"""One pass over a model: the trace of it, on shapes alone; neither weights nor activations are made."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+import numpy as np
+from onnx import ModelProto, TypeProto, helper
+
+from profilerkit import ModelInputs, ModelTrace
+from profilerkit.backend_kit.failures import failure_of
+from profilerkit.trace.records import MemoryTimeline, OpRecord
+
+from ..model.declared_inputs import bound_inputs, bound_sizes, graph_inputs
+from ..model.scopes import Scopes, scopes_of
+from ..model.weights import constants_of, weight_records
+from .control_flow import with_initializers
+from .functions import functions_by_key
+from .layers import Weights, layer_calls, layer_records
+from .live_bytes import bytes_along
+from .values import Executed, Value
+from .walk import Walk
+
+__all__ = ["trace_model"]
+
+METHOD = "shapes inferred along the graph"
+
+
+def trace_model(model: ModelProto, inputs: ModelInputs | None) -> ModelTrace:
+    """Trace one call; without inputs, or where they do not fit, the trace holds the layers alone."""
+    scopes = scopes_of(model)
+    weights = weight_records(model, scopes, constants_of(model))
+    if inputs is None:
+        return ModelTrace(layer_records(scopes, weights))
+    try:
+        return _traced(model, inputs, scopes, weights)
+    except Exception as error:  # whatever a damaged file leads to
+        failure = failure_of(error, inputs, "onnx", __package__ or "")
+        return ModelTrace(layer_records(scopes, weights), failure=failure)
+
+
+def _traced(model: ModelProto, inputs: ModelInputs, scopes: Scopes, weights: Weights) -> ModelTrace:
+    bound = bound_inputs(model, inputs.own_call())
+    walk = Walk(
+        {("" if entry.domain == "ai.onnx" else entry.domain): entry.version for entry in model.opset_import},
+        functions_by_key(model.functions),
+        {value.name: value.type for value in (*model.graph.value_info, *model.graph.output)},
+        bound_sizes(graph_inputs(model), bound),
+    )
+    given = {name: Value(walk.number(), _type_of(tensor)) for name, tensor in bound.items()}
+    values = {**with_initializers(walk, model.graph, {}), **given}
+    walk.over(model.graph.node, values, top=True)
+    outputs = [values[value.name] for value in model.graph.output]
+    calls = layer_calls(scopes, walk.executed, given.values(), outputs)
+    return ModelTrace(
+        layer_records(scopes, weights, calls),
+        tuple(_record(each, scopes) for each in walk.executed),
+        _memory(walk, given, outputs, weights),
+        _missing(walk.executed),
+        METHOD,
+        tuple(_notes(walk)),
+    )
+
+
+def _type_of(tensor: object) -> TypeProto:
+    """Return the type of an array that is given; of anything else an unknown one."""
+    if not hasattr(tensor, "dtype") or not hasattr(tensor, "shape"):
+        return TypeProto()
+    element = helper.np_dtype_to_tensor_dtype(np.dtype(tensor.dtype))
+    return helper.make_tensor_type_proto(element, tuple(tensor.shape))
+
+
+def _record(each: Executed, scopes: Scopes) -> OpRecord:
+    scope = scopes.chains[each.node][-1]
+    return OpRecord(
+        each.operator,
+        scope.path,
+        scope.call,
+        each.macs * each.times,
+        each.flops * each.times,
+        sum(value.bytes for value in each.inputs) * each.times,
+        sum(value.bytes for value in each.outputs) * each.times,
+        tuple(value.info for value in each.outputs),
+    )
+
+
+def _missing(executed: list[Executed]) -> Counter[str]:
+    missing: Counter[str] = Counter()
+    for each in executed:
+        if each.missing:
+            missing[each.missing] += max(each.times, 1)
+    return missing
+
+
+def _memory(walk: Walk, given: Mapping[str, Value], outputs: list[Value], weights: Weights) -> MemoryTimeline:
+    every = {record.identity: record.bytes for lists in weights.values() for each in lists for record in each}
+    unsized = Counter(each.operator for each in walk.executed for value in each.outputs if value.shape is None)
+    return MemoryTimeline(
+        sum(every.values()),
+        sum(value.bytes for value in given.values()),
+        bytes_along(walk.executed, given, outputs, walk.spans),
+        "along the order of the graph; a runtime may order and reuse otherwise",
+        unsized,
+    )
+
+
+def _notes(walk: Walk) -> list[str]:
+    notes = list(dict.fromkeys(walk.notes))
+    if walk.constants:
+        notes.append(
+            f"{walk.constants} operators depend on constants and shapes alone: they are computed before the first run, "
+            "and count as nothing"
+        )
+    return notes

@@ -1,0 +1,93 @@
+"""The values of a graph as the walk knows them: types, shapes, and what is known before the model runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from onnx import TypeProto
+
+from profilerkit.costs import Shape
+from profilerkit.trace.records import TensorInfo
+
+from ..model.types import bytes_of, dims_of, dtype_name, shape_of, tensor_type
+
+__all__ = ["Array", "Executed", "Value"]
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(eq=False)
+class Value:
+    """A value of the graph.
+
+    Attributes:
+        number: What the lifetimes of buffers know it by; views of one buffer have numbers of their own.
+        type: Its type, with the sizes that are known.
+        constant: Whether it follows from the file and the shapes of the inputs alone.
+        array: Its elements, where they are known before the model runs and are few.
+    """
+
+    number: int
+    type: TypeProto
+    constant: bool = False
+    array: Array | None = None
+
+    @classmethod
+    def of(cls, number: int, element: int, shape: Shape | None, **known: Any) -> Value:
+        """Return a tensor of a dtype and shape."""
+        return cls(number, tensor_type(element, shape), **known)
+
+    @property
+    def is_tensor(self) -> bool:
+        """Whether it is a tensor; else it is a sequence, an optional value or unknown."""
+        return bool(self.type.WhichOneof("value") == "tensor_type")
+
+    @property
+    def element(self) -> int:
+        """Its dtype, as a number of ``TensorProto.DataType``; 0 for what is no tensor."""
+        return int(self.type.tensor_type.elem_type) if self.is_tensor else 0
+
+    @property
+    def shape(self) -> Shape | None:
+        """Its shape; None where a size is not known before the model runs."""
+        return shape_of(self.type, {}) if self.is_tensor else None
+
+    @property
+    def bytes(self) -> int:
+        """The bytes that it takes; 0 where its shape is not known."""
+        shape = self.shape
+        return 0 if shape is None else bytes_of(shape.numel, self.element)
+
+    @property
+    def info(self) -> TensorInfo:
+        """Shape and dtype for reports, with -1 for a size that is not known."""
+        dims = dims_of(self.type) if self.is_tensor else ()
+        sizes = tuple(dim if isinstance(dim, int) else -1 for dim in dims or ())
+        return TensorInfo(sizes, dtype_name(self.element))
+
+
+@dataclass(eq=False)
+class Executed:
+    """One operator that the walk came by, in the order of execution.
+
+    Attributes:
+        operator: Its name: "Conv", "com.microsoft::Gelu".
+        node: The index of the node of the model's own graph that it comes from.
+        inputs: The values that it reads.
+        outputs: The values that it makes.
+        times: How often it runs.
+        macs: Multiply-accumulates of one run.
+        flops: Floating-point operations of one run.
+        missing: What is not counted of it, in words; empty where all is.
+    """
+
+    operator: str
+    node: int
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    times: int = 1
+    macs: int = 0
+    flops: int = 0
+    missing: str = ""

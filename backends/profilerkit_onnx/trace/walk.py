@@ -1,0 +1,210 @@
+"""The walk over a graph in its order: shapes, constants and costs of every node, function bodies and subgraphs too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+
+from onnx import AttributeProto, FunctionProto, NodeProto, TypeProto
+from onnx.shape_inference import InferenceError
+
+from profilerkit.costs import Shape
+
+from ..costs import is_known
+from ..model.types import shape_of, tensor_type
+from .control_flow import SUBGRAPHS
+from .folding import array_of, folded
+from .functions import body_of, function_key
+from .inference import inferred, schema_of
+from .pricing import attributes_of, name_of, price
+from .values import Executed, Value
+
+__all__ = ["Walk"]
+
+Values = dict[str, Value]
+#: Types of values that the file declares, for operators that onnx's inference does not know.
+Declared = Mapping[str, TypeProto]
+
+
+class UnfitError(Exception):
+    """The shapes that reach a node do not fit its operator."""
+
+
+@dataclass
+class Walk:
+    """Goes over nodes in order, and notes what runs.
+
+    Attributes:
+        opsets: The version of each operator set.
+        functions: The functions that the model defines itself, by name.
+        declared: The types that the file declares for values.
+        sizes: The open sizes that the inputs bind.
+        executed: What runs, in order.
+        notes: What a reader of the numbers must know besides.
+        constants: How many nodes depend on constants alone.
+        node: The index of the node of the model's own graph that is gone over.
+    """
+
+    opsets: Mapping[str, int]
+    functions: Mapping[tuple[str, str, str], FunctionProto] = field(default_factory=dict)
+    declared: Declared = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    executed: list[Executed] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    spans: list[tuple[int, int]] = field(default_factory=list)
+    constants: int = 0
+    node: int = -1
+    numbers: count[int] = field(default_factory=count)
+
+    def number(self) -> int:
+        """Return a number for a new value."""
+        return next(self.numbers)
+
+    def over(self, nodes: Iterable[NodeProto], values: Values, times: int = 1, top: bool = False) -> None:
+        """Go over nodes in order; ``values`` are those of their surroundings, and gain what the nodes make."""
+        for index, node in enumerate(nodes):
+            if top:
+                self.node = index
+            inputs = [values[name] if name else None for name in node.input]
+            if node.op_type in SUBGRAPHS and not node.domain:
+                SUBGRAPHS[node.op_type](self, node, inputs, values, times)
+            else:
+                self.step(node, inputs, values, times)
+
+    def step(self, node: NodeProto, inputs: Sequence[Value | None], values: Values, times: int) -> None:
+        """Go over one node: a function by its body, any other by its formula."""
+        function = self.functions.get(function_key(node))
+        if function is not None:
+            self._inside(node, function, inputs, values, times)
+            return
+        outputs = self._outputs(node, inputs)
+        if not is_known(name_of(node)) and not all(value.constant for value in outputs):
+            body = body_of(node, inputs, self.opsets)
+            if body is not None and self._by_definition(node, body, inputs, values, times):
+                return
+        values.update(zip(node.output, outputs, strict=True))
+        if outputs and all(value.constant for value in outputs):
+            self.constants += node.op_type != "Constant"
+            return
+        attributes = attributes_of(node)
+        cost, missing = price(node, inputs, outputs, attributes)
+        self.note(node, inputs, outputs, times, *cost, missing)
+
+    def note(
+        self,
+        node: NodeProto,
+        inputs: Sequence[Value | None],
+        outputs: Sequence[Value],
+        times: int,
+        macs: int = 0,
+        flops: int = 0,
+        missing: str = "",
+    ) -> None:
+        """Note what one node does."""
+        read = tuple(value for value in inputs if value is not None)
+        made = tuple(value for name, value in zip(node.output, outputs, strict=True) if name)
+        self.executed.append(Executed(name_of(node), self.node, read, made, times, macs, flops, missing))
+
+    def _by_definition(
+        self,
+        node: NodeProto,
+        body: FunctionProto,
+        inputs: Sequence[Value | None],
+        values: Values,
+        times: int,
+    ) -> bool:
+        """Go over the body by which the standard defines an operator; say no where that leads nowhere."""
+        done = len(self.executed)
+        try:
+            self._inside(node, body, inputs, values, times)
+        except (UnfitError, KeyError):  # a body of the standard may lean on what onnx's own inference refuses
+            del self.executed[done:]
+            return False
+        return True
+
+    def _inside(
+        self,
+        node: NodeProto,
+        function: FunctionProto,
+        inputs: Sequence[Value | None],
+        values: Values,
+        times: int,
+    ) -> None:
+        """Go over the body of a function, with the values of its caller under the names of its own."""
+        inner: Values = {name: value for name, value in zip(function.input, inputs, strict=False) if value is not None}
+        opsets = {entry.domain: entry.version for entry in function.opset_import}
+        outer, declared = self.opsets, self.declared
+        given = {attribute.name: attribute for attribute in node.attribute}
+        given = {**{attribute.name: attribute for attribute in function.attribute_proto}, **given}
+        self.opsets, self.declared = {**outer, **opsets}, {}
+        try:
+            body = [_filled(each, given, inner, set(function.input)) for each in function.node]
+            self.over(body, inner, times)
+        finally:
+            self.opsets, self.declared = outer, declared
+        for name, output in zip(function.output, node.output, strict=False):
+            if output and name in inner:
+                values[output] = inner[name]
+
+    def _outputs(self, node: NodeProto, inputs: Sequence[Value | None]) -> list[Value]:
+        """Return the outputs of a node: types, and elements where they are known before the model runs."""
+        if node.op_type == "Constant" and not node.domain:
+            return [self._constant(node)]
+        try:
+            types = inferred(node, schema_of(node, self.opsets), inputs, self.opsets)
+        except InferenceError as error:
+            shapes = ", ".join("-" if value is None else str(value.info.shape) for value in inputs)
+            words = " ".join(str(error).split())
+            raise UnfitError(
+                f"the operator {name_of(node)} of the node {node.name or node.output[0]!r} does not fit inputs of the "
+                f"shapes {shapes}: {words}"
+            ) from None
+        arrays = folded(node, inputs, self.opsets)
+        given = [value for value in inputs if value is not None]
+        constant = bool(given) and all(value.constant for value in given)
+        return [
+            Value(self.number(), self._type(name, kind, array), constant or array is not None, array)
+            for name, kind, array in zip(node.output, types, arrays, strict=True)
+        ]
+
+    def _type(self, name: str, kind: TypeProto | None, array: object) -> TypeProto:
+        """Return the type of an output: as inferred, else as the file declares it."""
+        if kind is not None and kind.WhichOneof("value") not in (None, "tensor_type"):
+            return kind
+        if array is not None and kind is not None:
+            return tensor_type(kind.tensor_type.elem_type, tuple(getattr(array, "shape", ())))
+        declared = self.declared.get(name)
+        if declared is not None and (kind is None or shape_of(kind, {}) is None):
+            shape = shape_of(declared, self.sizes)
+            if shape is not None:
+                return tensor_type(declared.tensor_type.elem_type, shape)
+        return declared or TypeProto() if kind is None else kind
+
+    def _constant(self, node: NodeProto) -> Value:
+        """Return the value of a ``Constant`` node, without its elements where these are many."""
+        for attribute in node.attribute:
+            if attribute.name == "value" and attribute.HasField("t"):
+                tensor = attribute.t
+                return Value.of(
+                    self.number(), tensor.data_type, Shape(tensor.dims), constant=True, array=array_of(tensor)
+                )
+        [array] = folded(node, [], self.opsets)
+        kinds = inferred(node, schema_of(node, self.opsets), [], self.opsets)
+        return Value(self.number(), kinds[0] or TypeProto(), constant=True, array=array)
+
+
+def _filled(node: NodeProto, given: Mapping[str, AttributeProto], inner: Values, formal: set[str]) -> NodeProto:
+    """Return a node of a function's body with the attributes of the call, without inputs that the call leaves out."""
+    copy = NodeProto()
+    copy.CopyFrom(node)
+    del copy.attribute[:]
+    for attribute in node.attribute:
+        source = given.get(attribute.ref_attr_name) if attribute.ref_attr_name else attribute
+        if source is not None:
+            copy.attribute.add().CopyFrom(source)
+            copy.attribute[-1].name = attribute.name
+    for index, name in enumerate(copy.input):
+        if name in formal and name not in inner:
+            copy.input[index] = ""
+    return copy

@@ -1,0 +1,54 @@
+"""Paths lead to the backend that names their ending; a backend that does not run models says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from plugin_fixtures import offering
+
+from profilerkit import BackendInfo, BackendNotFoundError, NotOfferedError
+from profilerkit.backend import Backend
+from profilerkit.errors import ArgumentError
+from profilerkit.plugging.offers import find_backend
+from profilerkit.testing import FakeBackend, FakeModel
+
+
+class Opening(FakeBackend):
+    """Stands for a backend with files of its own."""
+
+
+def opening(**further: Any) -> BackendInfo:
+    return BackendInfo("opening", ("opening",), Opening, "opening", **further)
+
+
+@pytest.mark.parametrize("path", ["net.mine", Path("folder") / "net.mine"])
+def test_a_path_with_a_backends_ending_is_that_backends(install: Any, path: Any) -> None:
+    install("a", "a-pack", backends=offering(opening(suffixes=(".mine",))))
+    assert isinstance(find_backend(path), Opening)
+
+
+def test_another_path_needs_the_name_of_a_backend(install: Any) -> None:
+    install("a", "a-pack", backends=offering(opening(suffixes=(".mine",))))
+    with pytest.raises(BackendNotFoundError, match="the path 'net.other' does not say of which framework the model is"):
+        find_backend("net.other")
+
+
+@pytest.mark.parametrize("suffixes", [".mine", ("mine",), (3,)])
+def test_suffixes_are_a_tuple_of_endings(suffixes: Any) -> None:
+    with pytest.raises(ArgumentError, match="give the endings of the files that the opening backend opens as a tuple"):
+        opening(suffixes=suffixes)
+
+
+class Counting(FakeBackend):
+    """Counts alone: it has the `run` of the base class."""
+
+    run = Backend.run
+
+
+def test_a_backend_without_run_says_that_it_only_counts() -> None:
+    assert FakeBackend().runs_models
+    assert not Counting().runs_models
+    with pytest.raises(NotOfferedError, match="backend counts models, and does not run them"):
+        Counting().run(FakeModel(), None)  # type: ignore[arg-type]

@@ -1,0 +1,128 @@
+"""Models from files and programs: paths, external data, damaged files, declared inputs, names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("onnx")
+import numpy as np
+import onnx
+from onnx import helper
+from onnx_architectures import build_mlp
+from onnx_graphs import BACKEND, F, model_of
+
+from profilerkit import DeviceNotAvailableError, InputError, ModelInputs, NotOfferedError, Profiler, TensorSpec, profile
+from profilerkit.plugging.loaders import load_model
+from profilerkit.testing import ARCHITECTURES
+from profilerkit_onnx import OnnxProfiler, register_op_cost
+from profilerkit_onnx.costs import scoped_costs
+from profilerkit_onnx.data import as_tensor, random_tensor
+
+MLP = ARCHITECTURES["mlp"]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "mlp.onnx"
+    onnx.save(build_mlp(), path)
+    return path
+
+
+def test_a_path_is_enough(path: Path) -> None:
+    report = profile(str(path), metrics=["macs", "total_params", "model_size"])
+    assert (report["macs"], report["total_params"], report["model_size"]) == (MLP.macs(1), MLP.params, 4 * MLP.params)
+    assert profile(path, batch_size=5, metrics=["macs"])["macs"] == MLP.macs(5)
+    assert load_model(str(path)).graph.name == "hand_made"
+
+
+def test_nothing_is_trained_and_nothing_is_run_and_the_report_says_so(path: Path) -> None:
+    report = profile(path)
+    reasons = {name: " ".join(report.status(name).missing) for name in ("trainable_params", "execution_time")}
+    assert reasons["trainable_params"] == (
+        "does not apply to this model: an ONNX model holds constants, and does not say which of them were trained"
+    )
+    assert "the onnx backend counts models, and does not run them" in reasons["execution_time"]
+    with pytest.raises(NotOfferedError, match="the onnx backend counts models, and does not run them"):
+        BACKEND.run(onnx.load(path), ModelInputs())
+
+
+def test_external_data_is_not_read(tmp_path: Path) -> None:
+    """The file with the weights is missing altogether: their shapes stand in the model."""
+    path = tmp_path / "mlp.onnx"
+    onnx.save(build_mlp(), path, save_as_external_data=True, location="weights.bin", size_threshold=0)
+    (tmp_path / "weights.bin").unlink()
+    report = profile(path, metrics=["macs", "model_size"])
+    assert (report["macs"], report["model_size"]) == (MLP.macs(1), 4 * MLP.params)
+
+
+@pytest.mark.parametrize("content", [b"", b"no model at all", b"\x08"], ids=["empty", "text", "cut short"])
+def test_a_file_that_is_no_model_is_said(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "broken.onnx"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"the file '.*broken.onnx' (is no ONNX model|holds no graph)"):
+        profile(path)
+
+
+def test_a_missing_file_is_said(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="does not exist or is no file; give the path of a .onnx file"):
+        profile(tmp_path / "nothing.onnx")
+
+
+@pytest.mark.parametrize("share", range(1, 40))
+def test_a_truncated_file_is_an_error_or_the_same_numbers(share: int, path: Path) -> None:
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) * share // 40])
+    try:
+        report = profile(path, metrics=["macs"])
+    except InputError:
+        return
+    status = report.status("macs")
+    assert status.completeness.value != "complete" or status.value == MLP.macs(1)
+
+
+def test_sizes_that_are_open_are_asked_for() -> None:
+    model = model_of([helper.make_node("Relu", ["x"], ["y"])], {"x": (F, ["n", "width"])})
+    with pytest.raises(InputError, match="which leaves dimension 1 open; give all sizes but the batch's: input_shape="):
+        Profiler(model).register_defaults().compute_status("macs")
+    assert profile(model, input_shape=(7,), batch_size=2, metrics=["flops"])["flops"] == 14
+
+
+def test_initializers_among_the_inputs_are_not_asked_for() -> None:
+    model = model_of([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": (F, ["n", 3])}, {"w": np.ones((3, 5), F)})
+    model.graph.input.append(helper.make_tensor_value_info("w", onnx.TensorProto.FLOAT, [3, 5]))
+    assert profile(model, metrics=["macs"])["macs"] == 15
+
+
+def test_a_profiler_of_its_own_names_models_by_their_graph(path: Path) -> None:
+    assert OnnxProfiler(path).name == "Model"
+    assert OnnxProfiler(model_of([helper.make_node("Relu", ["x"], ["y"])], {"x": (F, ["n", 3])})).name == "small"
+
+
+def test_there_is_no_other_device() -> None:
+    with pytest.raises(DeviceNotAvailableError, match="device 'cuda' is not there; the onnx backend counts without"):
+        BACKEND.resolve_device(build_mlp(), "cuda")
+
+
+def test_a_dtype_that_numpy_lacks_is_said() -> None:
+    with pytest.raises(InputError, match="numpy has no dtype 'float31'; use a name such as"):
+        random_tensor(TensorSpec((2,), "float31"), 1)
+
+
+def test_tensors_of_torch_become_arrays() -> None:
+    torch = pytest.importorskip("torch")
+    assert as_tensor(torch.ones(2, requires_grad=True)).tolist() == [1, 1]
+    assert as_tensor(torch.ones(2, dtype=torch.bfloat16)).dtype.name == "bfloat16"
+
+
+def test_a_formula_for_an_operator_of_ones_own() -> None:
+    from profilerkit_onnx import Cost
+
+    node = helper.make_node("Fancy", ["x"], ["y"], domain="com.example")
+    model: Any = model_of([node], {"x": np.ones((2, 3), F)})
+    with scoped_costs():
+        register_op_cost("com.example::Fancy", lambda call: Cost.of_macs(call.inputs[0].numel))
+        assert profile(model, metrics=["macs"])["macs"] == 6
+    assert profile(model, metrics=["macs"]).status("macs").completeness.value == "partial"

@@ -1,0 +1,238 @@
+"""The walk over a graph: function bodies, graphs inside operators, constants, open sizes, memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("onnx")
+import numpy as np
+from onnx import AttributeProto, TensorProto, defs, helper
+from onnx_graphs import BACKEND, F, graph_of, model_of, trace_of
+
+from profilerkit import ModelFailedError, ModelInputs, ModelTrace, profile
+
+X = np.ones((2, 3), F)
+
+
+def traced(model: Any, **inputs: Any) -> ModelTrace:
+    trace = BACKEND.trace(model, ModelInputs(**inputs))
+    assert trace.failure is None
+    return trace
+
+
+# Functions ------------------------------------------------------------------------------------------------------------
+
+
+def test_an_operator_that_the_standard_defines_by_others_counts_as_these() -> None:
+    """``RotaryEmbedding`` turns pairs: ``a * cos - b * sin`` and ``a * sin + b * cos``, six operations for a pair."""
+    angles = np.ones((2, 4, 4), F)
+    trace = trace_of("RotaryEmbedding", np.ones((2, 3, 4, 8), F), angles, angles)
+    assert trace.missing == ()
+    assert trace.flops == 2 * 3 * 4 * 4 * 6
+
+
+def test_a_gated_activation_is_what_its_definition_is_made_of() -> None:
+    """``SwiGLU`` is new in the newest operator set: ``a * sigmoid(a) * b``, three operations for each element."""
+    if defs.onnx_opset_version() < 28:
+        pytest.skip("this onnx has no SwiGLU")
+    trace = trace_of("SwiGLU", np.ones((2, 8), F), np.ones((2, 8), F), opset=28)
+    assert (trace.flops, trace.missing) == (3 * 16, ())
+
+
+def test_a_function_of_the_model_counts_as_its_body_with_the_attributes_of_the_call() -> None:
+    body = [
+        helper.make_node("Gemm", ["a", "b"], ["product"]),
+        helper.make_node("LeakyRelu", ["product"], ["out"]),
+    ]
+    body[0].attribute.add(name="transB", ref_attr_name="turned", type=AttributeProto.INT)
+    function = helper.make_function(
+        "mine", "Dense", ["a", "b"], ["out"], body, [helper.make_opsetid("", 23)], attributes=["turned"]
+    )
+    node = helper.make_node("Dense", ["x", "w"], ["y"], domain="mine", turned=1)
+    model = model_of([node], {"x": X}, {"w": np.ones((5, 3), F)}, functions=[function])
+    trace = traced(model, x=X)
+    assert (trace.macs, trace.flops) == (2 * 3 * 5, 2 * 30 + 2 * 10)
+    assert [each.operator for each in trace.operators] == ["Gemm", "LeakyRelu"]
+    assert trace.total_params == 15
+
+
+# Graphs inside operators ----------------------------------------------------------------------------------------------
+
+
+def branches() -> dict[str, Any]:
+    cheap = graph_of([helper.make_node("Relu", ["x"], ["a"])], [], ["a"])
+    dear = graph_of([helper.make_node("MatMul", ["x", "w"], ["b"])], [], ["b"], {"w": np.ones((3, 3), F)})
+    return {"then_branch": cheap, "else_branch": dear}
+
+
+@pytest.mark.parametrize(("chosen", "flops"), [(True, 6), (False, 2 * 18)])
+def test_a_branch_that_a_constant_chooses_is_counted_alone(chosen: bool, flops: int) -> None:
+    model = model_of([helper.make_node("If", ["c"], ["y"], **branches())], {"x": X}, {"c": np.asarray(chosen)})
+    trace = traced(model, x=X)
+    assert (trace.flops, trace.notes) == (flops, ())
+
+
+def test_of_branches_that_the_inputs_choose_the_dearer_is_counted_and_the_report_tells() -> None:
+    model = model_of([helper.make_node("If", ["c"], ["y"], **branches())], {"x": X, "c": np.asarray(True)})
+    trace = traced(model, x=X, c=np.asarray(True))
+    assert trace.macs == 18
+    assert trace.notes == ("the dearer branch of the If 'y' is counted",)
+
+
+def loop(trips: Any) -> Any:
+    body = graph_of(
+        [
+            helper.make_node("MatMul", ["state", "w"], ["next"]),
+            helper.make_node("Identity", ["go"], ["on"]),
+            helper.make_node("Relu", ["next"], ["seen"]),
+        ],
+        ["turn", "go", "state"],
+        ["on", "next", "seen"],
+        {"w": np.ones((3, 3), F)},
+    )
+    body.input[0].type.CopyFrom(helper.make_tensor_type_proto(TensorProto.INT64, []))
+    body.input[1].type.CopyFrom(helper.make_tensor_type_proto(TensorProto.BOOL, []))
+    node = helper.make_node("Loop", ["trips", "", "x"], ["last", "all"], body=body)
+    known = {} if trips is None else {"trips": np.asarray(trips)}
+    inputs = {"x": X, **({"trips": np.asarray(0)} if trips is None else {})}
+    return model_of([node], inputs, known, outputs=["last", "all"])
+
+
+def test_a_loop_counts_as_often_as_it_runs() -> None:
+    trace = traced(loop(7), x=X)
+    assert (trace.macs, trace.flops) == (7 * 18, 7 * (36 + 6))
+    assert [info.shape for info in trace.layers[0].calls[0].outputs] == [(2, 3), (7, 2, 3)]
+    assert trace.missing == ()
+
+
+def test_a_loop_of_unknown_length_is_named() -> None:
+    trace = traced(loop(None), x=X, trips=np.asarray(4))
+    assert trace.macs == 18
+    assert trace.missing == ("Loop of an unknown number of trips (1 call)",)
+
+
+def test_a_scan_runs_once_for_each_slice() -> None:
+    body = graph_of(
+        [helper.make_node("Add", ["state", "slice"], ["next"]), helper.make_node("Exp", ["next"], ["seen"])],
+        ["state", "slice"],
+        ["next", "seen"],
+    )
+    node = helper.make_node("Scan", ["start", "x"], ["last", "y"], body=body, num_scan_inputs=1)
+    model = model_of([node], {"x": np.ones((5, 4), F)}, {"start": np.zeros(4, F)}, outputs=["last", "y"])
+    trace = traced(model, x=np.ones((5, 4), F))
+    assert trace.flops == 5 * (4 + 4)
+    assert trace.layers[0].calls[0].outputs[1].shape == (5, 4)
+
+
+# Constants and sizes --------------------------------------------------------------------------------------------------
+
+
+def test_shapes_that_the_graph_computes_are_known() -> None:
+    """``reshape(x, (shape(x)[0], -1))``, as exporters write a flattening of any batch."""
+    nodes = [
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node("Gather", ["shape", "zero"], ["batch"]),
+        helper.make_node("Unsqueeze", ["batch", "axes"], ["row"]),
+        helper.make_node("Concat", ["row", "rest"], ["target"], axis=0),
+        helper.make_node("Reshape", ["x", "target"], ["flat"]),
+        helper.make_node("MatMul", ["flat", "w"], ["y"]),
+    ]
+    weights = {"zero": np.asarray(0), "axes": np.asarray([0]), "rest": np.asarray([-1]), "w": np.ones((12, 5), F)}
+    model = model_of(nodes, {"x": (F, ["n", 3, 4])}, weights)
+    trace = traced(model, x=np.ones((7, 3, 4), F))
+    assert trace.macs == 7 * 12 * 5
+    assert [each.operator for each in trace.operators] == ["Reshape", "MatMul"]
+    assert trace.notes[0].startswith("4 operators depend on constants and shapes alone")
+
+
+def test_a_size_that_the_values_tell_makes_the_count_partial_and_is_named() -> None:
+    nodes = [helper.make_node("NonZero", ["x"], ["places"]), helper.make_node("Cast", ["places"], ["y"], to=1)]
+    nodes.append(helper.make_node("Exp", ["y"], ["z"]))
+    model = model_of(nodes, {"x": X}, outputs=["z"])
+    trace = traced(model, x=X)
+    assert trace.missing == ("Exp of unknown shape (1 call)",)
+    assert trace.memory.missing == tuple(f"{name} of unknown size (1 call)" for name in ("Cast", "Exp", "NonZero"))
+    report = profile(model, ModelInputs(x=X), metrics=["flops"])
+    assert report.status("flops").completeness.value == "partial"
+
+
+def test_an_operator_that_nobody_knows_is_named() -> None:
+    nodes = [helper.make_node("Fancy", ["x"], ["h"], domain="com.example"), helper.make_node("Relu", ["x"], ["y"])]
+    assert traced(model_of(nodes, {"x": X}), x=X).missing == ("com.example::Fancy (1 call)",)
+
+
+def test_weights_that_are_dequantized_are_constants() -> None:
+    """Their elements are the matrix's, their bytes those of int8; going back to floats is done once."""
+    nodes = [helper.make_node("DequantizeLinear", ["w", "scale"], ["m"]), helper.make_node("MatMul", ["x", "m"], ["y"])]
+    model = model_of(nodes, {"x": X}, {"w": np.ones((3, 5), np.int8), "scale": np.asarray(0.1, F)})
+    trace = traced(model, x=X)
+    assert (trace.macs, trace.flops) == (30, 60)
+    assert [(weight.count, weight.bytes, weight.dtype) for weight in trace.parameters] == [(15, 15, "int8")]
+
+
+def test_packed_weights_have_the_elements_that_they_stand_for() -> None:
+    packed = np.ones((16, 1, 16), np.uint8)  # 16 rows of 32 elements of four bits
+    node = helper.make_node(
+        "MatMulNBits", ["x", "w", "s"], ["y"], domain="com.microsoft", K=32, N=16, bits=4, block_size=32
+    )
+    model = model_of([node], {"x": np.ones((2, 32), F)}, {"w": packed, "s": np.ones(16, F)})
+    [weight] = BACKEND.trace(model, None).parameters
+    assert (weight.count, weight.bytes) == (32 * 16, 256)
+
+
+# Memory ---------------------------------------------------------------------------------------------------------------
+
+
+def test_bytes_alive_are_those_that_later_nodes_need() -> None:
+    """x: 24 bytes. a: 24; b, a view of a: none; c: 40 while b is read; then c alone, and the result of 40."""
+    nodes = [
+        helper.make_node("Relu", ["x"], ["a"]),
+        helper.make_node("Reshape", ["a", "shape"], ["b"]),
+        helper.make_node("MatMul", ["b", "w"], ["c"]),
+        helper.make_node("Exp", ["c"], ["y"]),
+    ]
+    model = model_of(nodes, {"x": X}, {"shape": np.asarray([2, 3]), "w": np.ones((3, 5), F)})
+    memory = traced(model, x=X).memory
+    assert memory.input_bytes == 24
+    assert memory.live_bytes == (48, 48, 88, 24 + 80)
+    assert memory.weight_bytes == 60 + 16
+
+
+# What does not fit ----------------------------------------------------------------------------------------------------
+
+DENSE = model_of([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": (F, ["n", 3])}, {"w": np.ones((3, 5), F)})
+TWO = model_of([helper.make_node("Add", ["a", "b"], ["y"])], {"a": (F, ["n", 3]), "b": (F, ["n", 3])})
+
+
+@pytest.mark.parametrize(
+    ("model", "inputs", "message"),
+    [
+        (
+            DENSE,
+            ModelInputs(np.ones((2, 4), F)),
+            r"the input 'x' has the shape \(2, 4\), and the model declares \(n, 3\)",
+        ),
+        (DENSE, ModelInputs(np.ones((2, 3))), "the input 'x' is of float64, and the model declares float32; convert"),
+        (DENSE, ModelInputs(X, X), "the model declares 1 inputs, and 2 were given; its inputs are: 'x'"),
+        (DENSE, ModelInputs(z=X), "the model declares no input 'z'; its inputs are: 'x'"),
+        (DENSE, ModelInputs(x="text"), "the input 'x' is 'text'; give an array for it"),
+        (DENSE, ModelInputs(X).given_to(lambda model, x: x), "call= was given"),
+        (TWO, ModelInputs(X), "the input 'b' is missing; the model declares the inputs: 'a', 'b'"),
+        (TWO, ModelInputs(X, np.ones((4, 3), F)), "the size 'n' is 2 in the input 'a' and 4 in 'b'"),
+    ],
+)
+def test_inputs_that_do_not_fit_are_said(model: Any, inputs: ModelInputs, message: str) -> None:
+    trace = BACKEND.trace(model, inputs)
+    with pytest.raises(ModelFailedError, match=message):
+        raise trace.failure or AssertionError("nothing was wrong")
+    assert trace.operators == ()
+    assert trace.layers
+
+
+def test_a_node_that_does_not_fit_is_named() -> None:
+    model = model_of([helper.make_node("MatMul", ["x", "w"], ["y"], name="head")], {"x": X}, {"w": np.ones((4, 5), F)})
+    trace = BACKEND.trace(model, ModelInputs(X))
+    with pytest.raises(ModelFailedError, match=r"MatMul of the node 'head' does not fit inputs of the shapes \(2, 3\)"):
+        raise trace.failure or AssertionError("nothing was wrong")
