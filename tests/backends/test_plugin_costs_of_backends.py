@@ -17,6 +17,8 @@ def test_a_backend_takes_formulas_for_operators_and_layers(framework: Framework)
         framework.backend.add_costs({framework.new_operator: free, Attention: free})  # type: ignore[attr-defined]
         assert framework.formula_of_layer(Attention()) is free
         assert framework.costs.COSTS.get(framework.new_operator) is free
-        with pytest.raises(RegistrationConflictError, match=f"{framework.matmul}.* has a cost formula already"):
+        with pytest.raises(
+            RegistrationConflictError, match=f"operator {framework.matmul}.* has a cost formula already"
+        ):
             framework.backend.add_costs({"mylib::new": free, framework.matmul: free})  # type: ignore[attr-defined]
         assert framework.costs.COSTS.get("mylib::new") is None, "all of them or none"

@@ -173,7 +173,7 @@ def test_which_of_several_models() -> None:
     assert three.enhancement("macs", "Tiny") == three.enhancement("macs", 1) == 4.0
     assert three.ratio("macs", 0).value == 0.25
     assert "Enhancement\n" in str(three) or "Tiny" in str(three)
-    with pytest.raises(ValueError, match="has several models: Stu.dent., Tiny; say which one"):
+    with pytest.raises(ValueError, match="has several models: Stu.dent., Tiny; name one"):
         three.ratio("macs")
     with pytest.raises(ValueError, match="no model 'Huge' in this comparison; it has: Stu.dent., Tiny"):
         three.ratio("macs", "Huge")
