@@ -313,7 +313,9 @@ CAPABILITIES = (
 )
 
 #: The methods of each protocol.
-_METHODS: dict[type, frozenset[str]] = {each.protocol: each.protocol.__abstractmethods__ for each in CAPABILITIES}
+_METHODS: dict[type, frozenset[str]] = {
+    each.protocol: vars(each.protocol)["__abstractmethods__"] for each in CAPABILITIES
+}
 
 
 def offered(backend: Backend, protocol: Callable[..., P]) -> P:

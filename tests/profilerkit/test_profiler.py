@@ -382,7 +382,7 @@ class SwitchesModes(FakeBackend):
 
 def test_between_two_keys_the_process_is_as_the_caller_has_it() -> None:
     backend = SwitchesModes()
-    profiler = Profiler(FakeModel(FakeLayer("a")), inputs=FakeTensor((1, 3)), backend=backend).register_defaults()
+    profiler = Profiler(FakeModel([FakeLayer("a")]), inputs=FakeTensor((1, 3)), backend=backend).register_defaults()
     depths = [(name, backend.depth) for name in profiler.compute_each(["macs", "total_params"])]
     assert depths == [("macs", 0), ("total_params", 0)]
     assert backend.entered >= 2, "the backend was asked to keep the caller's modes apart"
