@@ -314,7 +314,7 @@ CAPABILITIES = (
 
 #: The methods of each protocol.
 _METHODS: dict[type, frozenset[str]] = {
-    each.protocol: each.protocol.__dict__["__abstractmethods__"] for each in CAPABILITIES
+    each.protocol: vars(each.protocol)["__abstractmethods__"] for each in CAPABILITIES
 }
 
 
