@@ -253,5 +253,5 @@ class RunningChecks(BackendSubject):
             measured = self.offered(MeasuresMemory).measured_memory(model, self.inputs(mlp))
         shapes = [*(spec.channels_last.shape for spec in mlp.inputs.values()), *mlp.outputs.values()]
         least = sum(3 * 4 * math.prod(shape) for shape in shapes)
-        what = f"measured_memory() of mlp returned {measured} bytes"
-        expect(measured >= least, f"{what}, but its inputs and outputs take {least}")
+        what = f"measured_memory() of mlp finds {measured} bytes"
+        expect(measured >= least, f"{what}, its inputs and outputs take {least}")
