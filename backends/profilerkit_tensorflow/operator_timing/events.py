@@ -40,7 +40,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import tensorflow as tf
-from tensorflow.python.profiler.trace import enabled as session_runs
+from tensorflow.python.profiler import trace as profiler_trace
 
 from profilerkit import BackendNotInstalledError, InputError, ProfilerBusyError
 from profilerkit.process.files import write_bytes
@@ -142,6 +142,12 @@ def _xplane_protobuf() -> Any:
     )
 
 
+def _session_runs() -> bool:
+    """Say whether a profiler session runs: TensorFlow has a function for it, and TensorFlow 2.16 a flag that it sets."""
+    enabled: Any = profiler_trace.enabled
+    return bool(enabled() if callable(enabled) else enabled)
+
+
 @contextmanager
 def _session(folder: str) -> Iterator[None]:
     """Hold the one profiler session of the process; its profile is in the folder afterwards, except after an error."""
@@ -150,7 +156,7 @@ def _session(folder: str) -> Iterator[None]:
         "stop it (tf.profiler.experimental.stop(), a TensorBoard callback's profile_batch=0, a profiler server) and "
         "try again"
     )
-    if session_runs():  # a failed start would log a warning and could leave TensorFlow's state inconsistent
+    if _session_runs():  # a failed start would log a warning and could leave TensorFlow's state inconsistent
         raise busy
     try:
         tf.profiler.experimental.start(folder)

@@ -98,8 +98,12 @@ def _returns_tensors(schema: Any) -> bool:
     return any("Tensor" in str(value.type) for value in schema.returns)
 
 
+#: Element-wise operators that some versions of torch do not tag: 2.10.
+_UNTAGGED = frozenset({"aten::_conj_physical"})
+
+
 def _by_tags(func: Any) -> Kind:
-    if torch.Tag.pointwise in func.tags:
+    if torch.Tag.pointwise in func.tags or func._schema.name in _UNTAGGED:
         return Kind.POINTWISE
     return Kind.REDUCTION if torch.Tag.reduction in func.tags else Kind.UNKNOWN
 

@@ -140,7 +140,7 @@ def _session(
     export: Any = None,
 ) -> int:
     """Run a few passes in one session, after one that goes unread; return how many events there were."""
-    with profile(activities=activities) as session:
+    with profile(activities=activities, acc_events=True) as session:  # else torch 2.10 warns that it forgets events
         if take is not None:
             call()
         for _ in range(passes):

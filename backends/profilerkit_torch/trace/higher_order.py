@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -79,8 +80,36 @@ def _scan(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any)
     from torch._higher_order_ops.scan import generic_scan
 
     combine, init, xs, *further = args
+    steps_to_drop = _steps_for_shapes()
+
+    def step(*values: Any) -> Any:
+        nonlocal steps_to_drop
+        if not steps_to_drop:
+            return combine(*values)
+        steps_to_drop -= 1
+        with _apart(recorder):
+            return combine(*values)
+
     with _recording(recorder):
-        return generic_scan(combine, init, xs, additional_inputs=further[0] if further else ())
+        return generic_scan(step, init, xs, additional_inputs=further[0] if further else ())
+
+
+@cache
+def _steps_for_shapes() -> int:
+    """Return how many steps torch's scan takes beforehand, for the shapes of the outputs: 1 in torch 2.10."""
+    from torch._higher_order_ops.scan import generic_scan
+
+    steps = 0
+
+    def step(carry: torch.Tensor, x: torch.Tensor) -> list[torch.Tensor]:
+        nonlocal steps
+        steps += 1
+        return [carry, x]
+
+    with _disable_current_modes():
+        row = torch.zeros(1, device="meta")
+        generic_scan(step, [row], [torch.zeros(1, 1, device="meta")])
+    return steps - 1
 
 
 def _condition(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:

@@ -13,6 +13,7 @@ import keras  # noqa: E402
 
 from profilerkit import ModelInputs, ProfilerBusyError, profile  # noqa: E402
 from profilerkit.times.operator_times import OperatorTimeTable  # noqa: E402
+from profilerkit_tensorflow.operator_timing import events  # noqa: E402
 from profilerkit_tensorflow.operator_timing import passes as operator_passes  # noqa: E402
 from profilerkit_tensorflow.operator_timing.events import _xplane_protobuf  # noqa: E402
 from profilerkit_tensorflow.operator_timing.passes import times_of_operators  # noqa: E402
@@ -98,3 +99,12 @@ def test_a_running_session_is_left_alone(tmp_path: Path) -> None:
             times_of_operators(network(), ModelInputs(tf.ones([1, 8, 8, 3])), passes=1)
     finally:
         tf.profiler.experimental.stop(save=False)
+
+
+@pytest.mark.parametrize("runs", [True, False])
+def test_a_session_is_told_by_a_flag_too(runs: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """TensorFlow 2.16 has no function that says whether one runs."""
+    monkeypatch.setattr(events.profiler_trace, "enabled", runs)
+    assert events._session_runs() is runs
+    monkeypatch.setattr(events.profiler_trace, "enabled", lambda: runs)
+    assert events._session_runs() is runs

@@ -25,9 +25,20 @@ def registered_names() -> list[str]:
     )
 
 
+#: Operators that the oldest torch which is supported does not have.
+NEWER = frozenset(
+    """
+    _flash_attention_forward_no_dropout_inplace _foreach_clone _foreach_mm _philox_key_fold_in _philox_key_split
+    _philox_normal _philox_normal_ _philox_uniform _philox_uniform_ _use_miopen_ctc_loss miopen_ctc_loss
+    """.split()
+)
+
+
 @pytest.mark.parametrize("name", registered_names())
 def test_every_registered_operator_exists(name: str) -> None:
     operator, _, overload = name.removeprefix("aten::").partition(".")
+    if operator in NEWER and not hasattr(torch.ops.aten, operator):
+        pytest.skip(f"torch {torch.__version__} does not have it yet")
     assert hasattr(torch.ops.aten, operator)
     if overload:
         assert hasattr(getattr(torch.ops.aten, operator), overload)

@@ -251,6 +251,8 @@ def test_resampling_that_takes_the_average() -> None:
     smooth = partial(F.interpolate, size=(4, 4), mode="bilinear", antialias=True, align_corners=False)
     assert gradient(smooth, ones(1, 3, 8, 8), device="cpu") == (0, 3 * (2 * 4 * 16 + 2 * 4 * 32))
     for mode, neighbours in (("bicubic", 8), ("lanczos", 12)):
+        if mode == "lanczos" and not hasattr(torch.ops.aten, "_upsample_lanczos2d_aa_backward"):
+            continue  # torch 2.10
         given = {"grad_output": empty(1, 3, 4, 4), "output_size": [4, 4], "input_size": [1, 3, 8, 8]}
         found = called(f"_upsample_{mode}2d_aa_backward", empty(1, 3, 8, 8), **given)
         assert found == (0, 3 * (2 * neighbours * 16 + 2 * neighbours * 32))

@@ -252,7 +252,7 @@ def test_model_and_process_are_as_before(fails: bool) -> None:
 
 def test_a_running_profiler_is_left_alone() -> None:
     with (
-        torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as theirs,
+        torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], acc_events=True) as theirs,
         pytest.raises(ProfilerBusyError, match=r"one per process, and it runs already; leave its block"),
     ):
         times_of_operators(network(), ModelInputs(X), passes=1)
