@@ -143,7 +143,7 @@ def _xplane_protobuf() -> Any:
 
 
 def _session_runs() -> bool:
-    """Say whether a profiler session runs: TensorFlow has a function for it, and TensorFlow 2.16 a flag that it sets."""
+    """Say whether a profiler session runs: a function says it, or in TensorFlow 2.16 a flag."""
     enabled: Any = profiler_trace.enabled
     return bool(enabled() if callable(enabled) else enabled)
 

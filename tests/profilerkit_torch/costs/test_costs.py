@@ -27,10 +27,19 @@ def registered_names() -> list[str]:
 
 #: Operators that the oldest torch which is supported does not have.
 NEWER = frozenset(
-    """
-    _flash_attention_forward_no_dropout_inplace _foreach_clone _foreach_mm _philox_key_fold_in _philox_key_split
-    _philox_normal _philox_normal_ _philox_uniform _philox_uniform_ _use_miopen_ctc_loss miopen_ctc_loss
-    """.split()
+    [
+        "_flash_attention_forward_no_dropout_inplace",
+        "_foreach_clone",
+        "_foreach_mm",
+        "_philox_key_fold_in",
+        "_philox_key_split",
+        "_philox_normal",
+        "_philox_normal_",
+        "_philox_uniform",
+        "_philox_uniform_",
+        "_use_miopen_ctc_loss",
+        "miopen_ctc_loss",
+    ]
 )
 
 
