@@ -382,14 +382,16 @@ def test_exit_codes(model_file: str, capsys: pytest.CaptureFixture[str]) -> None
     )
     assert code == 1
     assert "is partial" in output
+    needing_a_run = ("macs", "flops", "memory_footprint", "execution_time", "throughput")
+    computed = [word for key in needing_a_run for word in ("--metric", key)]
     for arguments, message in [
         (["build", "--input-shape", "4", "--device", "warp", "--strict"], "torch knows no device 'warp'"),
         (["build", "--input-shape", "4", "--device", "warp"], "Error: torch knows no device 'warp'"),
         (
-            ["build", "--input-shape", "5"],
+            ["build", "--input-shape", "5", *computed],
             "macs, flops, memory_footprint, execution_time, throughput of Sequential fa",
         ),
-        (["build"], "macs, flops, memory_footprint, execution_time, throughput of Sequential failed"),
+        (["build", *computed], "macs, flops, memory_footprint, execution_time, throughput of Sequential failed"),
         (["Broken"], "my_models.py:Broken raised RuntimeError: not today"),
     ]:
         with pytest.raises(SystemExit) as caught:
