@@ -8,21 +8,13 @@ import pytest
 from import_graph import circles, graph_of_modules, graph_of_rooms
 from source_tree import packages
 
-#: Packages whose rooms still import each other in circles.
-_ROOMS_TO_UNTIE = {
-    "profilerkit_tensorflow": pytest.mark.xfail(reason="its rooms are being untied", raises=AssertionError, strict=True)
-}
-_PACKAGES = [pytest.param(name, marks=_ROOMS_TO_UNTIE.get(name, ())) for name in sorted(packages())]
-
 
 @pytest.mark.parametrize("package", sorted(packages()))
 def test_no_module_imports_another_in_a_circle(package: str) -> None:
     assert circles(graph_of_modules(package, packages()[package])) == []
 
 
-@pytest.mark.parametrize(
-    "package", [pytest.param(name, marks=_ROOMS_TO_UNTIE.get(name, ())) for name in sorted(packages())]
-)
+@pytest.mark.parametrize("package", sorted(packages()))
 def test_no_room_imports_another_in_a_circle(package: str) -> None:
     assert circles(graph_of_rooms(package, packages()[package])) == []
 
