@@ -74,7 +74,23 @@ def in_tensorflow(probe: Probe) -> Callable[[], int]:
     return flops
 
 
-BACKENDS = {"torch": in_torch, "tensorflow": in_tensorflow}
+def in_onnx(probe: Probe) -> Callable[[], int]:
+    from profilerkit_onnx.costs import NodeCall, node_cost
+    from profilerkit_onnx.costs.registry import Shapes
+
+    count = 2 if probe.onnx in ("Add", "Sub", "Mul", "Div") else 1
+    shape, dtypes = Shape((3, 4)), ("float32",)
+    call = NodeCall(str(probe.onnx), Shapes([shape] * count), Shapes([shape]), dtypes * count, dtypes)
+
+    def flops() -> int:
+        cost = node_cost(call)
+        assert cost is not None
+        return cost.flops
+
+    return flops
+
+
+BACKENDS = {"torch": in_torch, "tensorflow": in_tensorflow, "onnx": in_onnx}
 CASES = [
     (backend, name) for name, probe in PROBES.items() for backend in BACKENDS if getattr(probe, backend) is not None
 ]

@@ -6,7 +6,7 @@ Each is spelt in PyTorch and in TensorFlow. The recipes are read off the definit
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 __all__ = ["PROBES", "Probe"]
@@ -22,11 +22,13 @@ class Probe:
         torch: The function over torch's tensors; None where the framework has no such operator.
         tensorflow: The function over TensorFlow's.
         takes: How many of each elementary function all elements take together.
+        onnx: The type of the ONNX node that computes it, of x, or of x and y.
     """
 
     torch: Callable[..., Any] | None
     tensorflow: Callable[..., Any] | None
     takes: Mapping[str, int]
+    onnx: str | None = None
 
 
 def _of(constant: str, torch_name: str | None, tensorflow_name: str | None) -> Probe:
@@ -150,3 +152,14 @@ PROBES: dict[str, Probe] = {
     ),
     "named nowhere": Probe(lambda t, x, y: t.nan_to_num(x), None, _each(ELEMENTWISE=1)),
 }
+
+#: Nodes of ONNX with one input or two.
+_NODES = {
+    **{name: name.title() for name in ("exp", "log", "sqrt", "sin", "cos", "erf", "tanh", "sigmoid", "abs", "neg")},
+    **{name: name.title() for name in ("sign", "floor", "reciprocal", "relu", "add", "sub", "mul", "div")},
+    "softmax": "Softmax",
+    "log_softmax": "LogSoftmax",
+    "softplus": "Softplus",
+    "elu": "Elu",
+}
+PROBES = {name: replace(probe, onnx=_NODES.get(name)) for name, probe in PROBES.items()}

@@ -75,7 +75,9 @@ def words(said: Said, name: str) -> list[Any]:
 
 
 def test_what_needs_no_run_is_said_first_and_each_function_when_it_is_done() -> None:
-    said = served(Job(planted.fine, arguments={"num_iters": 2, "warmup": 1}))
+    keys = ("total_params", "trainable_params", "model_size", "macs", "flops", "memory_footprint")
+    times = ("execution_time", "throughput")
+    said = served(Job(planted.fine, metrics=(*keys, *times), arguments={"num_iters": 2, "warmup": 1}))
     reports = [each for each in said if isinstance(each, Report)]
     complete = [
         {key for key, record in report.statuses.items() if record.completeness is Completeness.COMPLETE}
