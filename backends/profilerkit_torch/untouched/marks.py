@@ -11,15 +11,19 @@ import torch
 
 __all__ = ["kept_marks"]
 
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
 _HOOKS = ("_backward_hooks", "_post_accumulate_grad_hooks")
 
 
 @contextmanager
 def kept_marks(tensors: Iterable[torch.Tensor]) -> Iterator[None]:
-    """Put back the attributes and hooks of tensors: a forward pass may add some, and so does ``torch.compile``."""
+    """Put back the attributes and hooks of tensors: a forward pass may add some, and so does ``torch.compile``.
+
+    Those of the tensors inside a wrapper tensor are put back too.
+    """
     bare: list[torch.Tensor] = []  # as nearly all are
     marked: list[torch.Tensor] = []
-    for tensor in tensors:
+    for tensor in _with_inner_tensors(tensors):
         (marked if _has_marks(tensor) else bare).append(tensor)
     noted = [(tensor, dict(tensor.__dict__), _hooks_of(tensor)) for tensor in marked]
     try:
@@ -30,6 +34,15 @@ def kept_marks(tensors: Iterable[torch.Tensor]) -> Iterator[None]:
             _refill(tensor.__dict__, attributes)
             for name, (hooks_before, content) in zip(_HOOKS, hooks, strict=True):
                 _restore_hooks(tensor, name, hooks_before, content)
+
+
+def _with_inner_tensors(tensors: Iterable[torch.Tensor]) -> Iterator[torch.Tensor]:
+    """Yield tensors, and those that each wrapper tensor is made of."""
+    for tensor in tensors:
+        yield tensor
+        if type(tensor) not in _PLAIN and hasattr(tensor, "__tensor_flatten__"):
+            names = tensor.__tensor_flatten__()[0]
+            yield from _with_inner_tensors([getattr(tensor, name) for name in names])
 
 
 def _has_marks(tensor: Any) -> bool:

@@ -43,6 +43,12 @@ ALLOWED: tuple[Allowed, ...] = (
         calls=("profile_compiled",),
     ),
     Allowed(
+        "torch.compile starts the monitor of tqdm, a daemon thread, in a plain call too",
+        _case("checkpointed-profile_compiled"),
+        ("process threads",),
+        calls=("profile_compiled",),
+    ),
+    Allowed(
         "the same, by the caller's own torch.compile around the call",
         _case("slots-base_profiler-none-compiled"),
         ("process environment",),

@@ -239,3 +239,22 @@ def test_memory_that_the_model_frees_is_not_read(freed_before: bool) -> None:
     report = profile(model, torch.ones(2, 3), metrics=["execution_time"], num_iters=2, warmup=1)
     assert len(report["execution_time"].samples) == 2
     assert model.gathered.untyped_storage().nbytes() == 0
+
+
+def test_marks_of_tensors_inside_a_wrapper_tensor_come_back() -> None:
+    """`torch.compile` marks the tensors that a wrapper tensor is made of; so does this model."""
+    from torch.testing._internal.two_tensor import TwoTensor
+
+    class Marks(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(TwoTensor(torch.ones(2, 2), torch.ones(2, 2)))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            if isinstance(self.weight, TwoTensor):
+                self.weight.a.mark = "left"
+            return x * 2
+
+    model = Marks()
+    profile(model, torch.ones(2, 2), metrics=["macs", "execution_time"], num_iters=1)
+    assert not hasattr(model.weight.a, "mark")
