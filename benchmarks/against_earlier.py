@@ -9,10 +9,12 @@ interval. Garbage is collected between profiles; the first two pairs are left ou
 from __future__ import annotations
 
 import argparse
+import configparser
 import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -107,8 +109,24 @@ def serve() -> None:
         sys.stdout.flush()
 
 
-def _started(checkout: Path) -> subprocess.Popen[str]:
-    paths = [str(checkout / folder) for folder in FOLDERS]
+def _with_entry_points(checkout: Path, folder: Path) -> Path:
+    """Write what an installation of a checkout would register, and return the folder that has it.
+
+    Else a process of the earlier version would read the entry points of the version that is installed.
+    """
+    setup = configparser.ConfigParser()
+    setup.read(checkout / "setup.cfg")
+    metadata = folder / "profilerkit-0.dist-info"
+    metadata.mkdir(parents=True)
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: profilerkit\nVersion: 0\n")
+    groups = setup["options.entry_points"].items()
+    lines = [f"[{group}]\n{entries.strip()}\n" for group, entries in groups if group != "console_scripts"]
+    (metadata / "entry_points.txt").write_text("\n".join(lines))
+    return folder
+
+
+def _started(checkout: Path, scratch: Path) -> subprocess.Popen[str]:
+    paths = [str(_with_entry_points(checkout, scratch)), *(str(checkout / folder) for folder in FOLDERS)]
     code = (
         f"import sys; sys.path[:0] = {[*paths, str(Path(__file__).parent)]!r}; import against_earlier as a; a.serve()"
     )
@@ -135,7 +153,9 @@ def rows(earlier: Path, pairs: int, names: list[str]) -> Iterator[str]:
     from profilerkit import Measurement, Ratio
 
     with ExitStack() as stack:
-        here, other = (stack.enter_context(_started(checkout)) for checkout in (ROOT, earlier.resolve()))
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        checkouts = {"here": ROOT, "earlier": earlier.resolve()}
+        here, other = (stack.enter_context(_started(path, scratch / name)) for name, path in checkouts.items())
         for name in names:
             for what, metrics in ASKED.items():
                 seconds: tuple[list[float], list[float]] = ([], [])
