@@ -76,9 +76,9 @@ class _Listing:
         self.sections += 1
 
     def line(self, name: str, text: str, plugin: PluginInfo, thing: Any = None) -> None:
-        emit(f"  {name:<20} {text}".rstrip())
+        emit(f"  {name:<22} {text}".rstrip())
         if self.verbose:
-            emit(f"  {'':<20}   {', '.join(filter(None, [f'plugin {plugin}', location_of(thing)]))}")
+            emit(f"  {'':<22}   {', '.join(filter(None, [f'plugin {plugin}', location_of(thing)]))}")
 
     def section(
         self, title: str, offered: Iterable[Offer[Any]], name: str = "name", attribute: str = "", text: Any = None
@@ -97,11 +97,11 @@ class _Listing:
             # Where several packages call a plugin alike, all but the first are registered with their package.
             name = plugin.name if plugin.name not in registered else f"{plugin.name} ({plugin.distribution})"
             registered.add(name)
-            emit(f"  {plugin.name:<20} {plugin.distribution}  ({plugin.module})")
+            emit(f"  {plugin.name:<22} {plugin.distribution}  ({plugin.module})")
             if self.verbose:
-                emit(f"  {'':<20}   {location_of(manager.get_plugin(name))}")
+                emit(f"  {'':<22}   {location_of(manager.get_plugin(name))}")
         for plugin in offers.switched_off_plugins():
-            emit(f"  {plugin.name:<20} {plugin.distribution}  ({plugin.module}), switched off")
+            emit(f"  {plugin.name:<22} {plugin.distribution}  ({plugin.module}), switched off")
 
     def backends(self) -> list[Backend]:
         """Print the backends and return those that can be used here, of two that are called alike the first."""

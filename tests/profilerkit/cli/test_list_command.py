@@ -153,8 +153,8 @@ def test_a_backend_that_cannot_be_loaded_says_so_in_its_line(install: Install, l
         [line] = lines_of(out, "broken")
         assert "broken backend" in line
         assert " ".join(str(error).split()) in line
-        assert lines_of(out, "fine") == ["fine                 finelib 1.2"]
-        assert lines_of(out, "drawn") == ["drawn                lines"]
+        assert lines_of(out, "fine") == ["fine                   finelib 1.2"]
+        assert lines_of(out, "drawn") == ["drawn                  lines"]
         assert "the broken backend\n" not in out, "it has no functions to list"
 
 
@@ -172,7 +172,7 @@ def test_what_is_no_backend_is_said_in_its_line(
     assert len(line.split()) > 1
     if not checked:
         assert line.endswith(f"the hollow backend cannot be used: its load returned {returned!r}, which is no Backend")
-    assert lines_of(out, "fine") == ["fine                 finelib 1.2"]
+    assert lines_of(out, "fine") == ["fine                   finelib 1.2"]
 
 
 def test_an_environment_that_fails_is_said_and_the_backend_is_listed_on(install: Install, listed: List) -> None:
@@ -180,9 +180,9 @@ def test_an_environment_that_fails_is_said_and_the_backend_is_listed_on(install:
     code, out, err = listed()
     assert (code, err) == (0, "")
     said = "environment() of the unsure backend failed: OSError: no driver: is it loaded?"
-    assert lines_of(out, "unsure") == [f"unsure               {said}"]
+    assert lines_of(out, "unsure") == [f"unsure                 {said}"]
     assert "environment() of the vague backend failed: AttributeError" in lines_of(out, "vague")[0]
-    assert lines_of(out, "fine") == ["fine                 finelib 1.2"]
+    assert lines_of(out, "fine") == ["fine                   finelib 1.2"]
     assert "Status keys of the unsure backend" in out
 
 
@@ -230,7 +230,7 @@ def test_two_functions_for_one_key_and_a_second_conflict(install: Install, liste
     assert code == 3
     assert err.startswith("Error: two plugins offer status key 'depth' to the fine backend: 'one' of a-pack 1.0 and")
     assert [line.rpartition(":")[2] for line in lines_of(out, "depth")] == ["ComputeDepth", "ComputeOtherDepth"]
-    assert lines_of(out, "hub") == ["hub                  hub:NAME"]
+    assert lines_of(out, "hub") == ["hub                    hub:NAME"]
 
     install("three", "c-pack", backends=offering(FINE), model_loaders=offering(loader))
     plugins.forget()
@@ -253,8 +253,8 @@ def test_what_is_no_status_key_is_left_out_and_said_once(install: Install, liste
     assert err.count("offers <class 'int'>, which is no StatusKey with a NAME") == 1
     assert "two plugins offer status key 'depth'" in err
     assert lines_of(out, "depth") == [
-        "depth                How deep it is.",
-        "depth                How deep it is to others.",
+        "depth                  How deep it is.",
+        "depth                  How deep it is to others.",
     ]
 
 
@@ -305,7 +305,7 @@ def test_a_backend_that_says_what_is_installed_is_loaded_for_the_long_list_alone
     install("one", "pack", backends=offering(quick), profiler_functions=lambda backend: _for(backend, "quick"))
     code, out, err = listed()
     assert (code, err) == (0, "")
-    assert lines_of(out, "quick") == ["quick                quicklib 1.2, base 3"]
+    assert lines_of(out, "quick") == ["quick                  quicklib 1.2, base 3"]
     assert "Status keys of the quick backend\n  depth " in out
     code, out, err = listed("--verbose")
     assert (code, err) == (0, "")
@@ -361,6 +361,6 @@ def test_what_is_not_installed_is_said_in_its_line(install: Install, listed: Lis
     install("one", "pack", backends=offering(quick, FINE))
     code, out, err = listed()
     assert (code, err) == (0, "")
-    assert lines_of(out, "quick") == [f"quick                {said}"]
+    assert lines_of(out, "quick") == [f"quick                  {said}"]
     assert "the quick backend\n" not in out, "it has no functions to list"
-    assert lines_of(out, "fine") == ["fine                 finelib 1.2"]
+    assert lines_of(out, "fine") == ["fine                   finelib 1.2"]
