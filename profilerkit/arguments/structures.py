@@ -30,7 +30,7 @@ def map_leaves(value: Any, function: Callable[[Any], Any]) -> Any:
         return _mapped(value, function)
     except RecursionError as error:
         raise InputError(
-            "the structure of the inputs is nested too deep, or contains itself; give a flat one"
+            "the structure of the inputs is nested too deep or contains itself; give a flat one"
         ) from error
 
 

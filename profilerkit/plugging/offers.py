@@ -195,7 +195,7 @@ def functions_offered(backend: Backend) -> list[Offer[ProfilerFunction]]:
         try:
             with contained(offer.plugin, f"a function that hook {hook} offers,"):
                 require_usable(offer.item)
-        except Exception as error:  # whatever a plugin does wrong, the others go on
+        except Exception as error:  # an error of a plugin must not stop the others
             reason = f"{said_of(error)}; {offer.plugin.way_out}"
             warn(f"hook {hook} of plugin {offer.plugin} offers {describe(offer.item)}, which is left out: {reason}")
         else:
@@ -355,7 +355,7 @@ def equipped(backend: Backend) -> Backend:
                     f"plugin {plugin} offers a cost formula that the {backend.name} backend has already: "
                     f"{error}; {plugin.mending if plugin.is_by_code else remedy}"
                 ) from error
-            except Exception as error:  # whatever a plugin does wrong, the others go on
+            except Exception as error:  # an error of a plugin must not stop the others
                 reason = f"{said_of(error)}; {plugin.way_out}"
                 warn(f"the cost formulas of plugin {plugin} for the {backend.name} backend are left out: {reason}")
                 costs = {}

@@ -64,7 +64,7 @@ def _answer(offer: Offer[BackendInfo], what: str, ask: Callable[[], Any]) -> boo
             return bool(ask())
     except BackendNotFoundError:
         raise
-    except Exception as error:  # whatever a plugin does wrong, the others go on
+    except Exception as error:  # an error of a plugin must not stop the others
         said = f"{said_of(error)}; it is left out; {offer.plugin.way_out}"
         message = f"{what} of the {offer.item.name} backend of plugin {offer.plugin} raised {said}"
         warn(message)

@@ -147,8 +147,9 @@ leave.set()
     )
     assert done.stdout == "undone\n"
     assert (
-        "RuntimeWarning: the process forked while another thread profiled, and what that had changed cannot be put "
-        "back here (ZeroDivisionError: division by zero); use the model in the process that profiles it, or fork before"
+        "RuntimeWarning: the process forked while another thread profiled, and what that thread had changed cannot be "
+        "restored in the child (ZeroDivisionError: division by zero); use the model in the process that profiles it, "
+        "or fork before profiling"
     ) in done.stderr
 
 
