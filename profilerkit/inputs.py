@@ -73,7 +73,7 @@ class ModelInputs:
 
     @classmethod
     def of(cls, value: Any) -> ModelInputs:
-        """Read inputs: a tuple or list has positional inputs, a mapping keyword inputs; any other value is one input."""
+        """Read inputs: a tuple or list has positional inputs, a mapping keyword inputs; any other is one input."""
         if isinstance(value, ModelInputs):
             return value
         if isinstance(value, NoInputs):
