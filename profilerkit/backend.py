@@ -1,7 +1,7 @@
-"""What a framework must offer so that every metric works over it: one small interface.
+"""`Backend`: the small interface that a framework must implement for every metric to work with it.
 
-N backends and M metrics cost N + M pieces of code: a metric calls these methods and never a framework. What only some
-frameworks offer is in `profilerkit.protocols`.
+A metric calls these methods and never a framework, so N backends and M metrics take N + M implementations. The
+capabilities that only some frameworks have are in `profilerkit.protocols`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class Device(Enum):
-    """Where a model runs. A framework's own string (``"cuda:1"``, ``"mps"``) is taken wherever a member is."""
+    """The device that a model runs on. A framework's own string (``"cuda:1"``, ``"mps"``) is accepted too."""
 
     CPU = "cpu"
     GPU = "gpu"
@@ -47,19 +47,19 @@ DeviceLike: TypeAlias = "Device | str | None"
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How a model is run to be timed; unless anything is said, as it is, where it is, and for inference.
+    """How a model is run for timing; by default for inference, uncompiled, on the device where it is.
 
     Args:
         training: Run training steps: the forward pass in training mode, and the gradients of the sum of the outputs by
             the trainable weights.
-        compile: Compile it first, as the framework does; in torch also the name of a compiler, or a mapping of
-            arguments for ``torch.compile``.
-        autocast: Run it under automatic mixed precision, in the framework's usual lower precision or in the given one.
+        compile: Compile the model first with the framework's compiler; for torch this may also be the name of a
+            compiler, or a mapping of arguments for ``torch.compile``.
+        autocast: Run it under automatic mixed precision; True for the framework's usual lower precision, or a dtype.
         num_threads: How many threads one operator may use.
-        device: Where to run; where the model is unless given.
-        mode: The backend's mode, its usual one unless given.
+        device: The device to run on; None for the device where the model is.
+        mode: One of the backend's execution modes; None for its usual one.
 
-    Raises `ArgumentError` where one of them is not what it may be.
+    Raises `ArgumentError` for an invalid value of any of them.
     """
 
     training: bool = False
@@ -75,116 +75,117 @@ class RunOptions:
 
     @property
     def given(self) -> dict[str, Any]:
-        """The options that ask for another kind of run, by name; device and mode are not among them."""
+        """The options that differ from their defaults, by name; device and mode are not among them."""
         kinds = {name: value for name, value in vars(self).items() if name not in ("device", "mode")}
         return {name: value for name, value in kinds.items() if value is not None and value is not False}
 
     def __str__(self) -> str:
-        """Say for a report how the model was run; nothing where nothing was asked for."""
-        said = {
+        """Return a description of the options for a report; an empty text if all are the defaults."""
+        descriptions = {
             "training": "one training step: the forward pass in training mode, and the gradients",
             "compile": "compiled" if self.compile is True else f"compiled ({self.compile})",
             "autocast": "under autocast" if self.autocast is True else f"under autocast to {self.autocast}",
             "num_threads": f"on {self.num_threads} thread{'s' if self.num_threads != 1 else ''}",
         }
-        return ", ".join(said[name] for name in self.given)
+        return ", ".join(descriptions[name] for name in self.given)
 
 
 of_kind("run_options", RunOptions)
 
-#: To run a model for inference, with nothing asked for besides.
+#: The defaults: run a model for inference, on the device where it is.
 AS_IT_IS = RunOptions()
 
 
 class Backend(ABC):
-    """One framework, behind the interface that every metric is written over.
+    """The interface between one framework and the metrics.
 
-    The model a method is given comes back exactly as it was, after errors too: the same parameters and buffers
-    (objects, values, devices), train/eval flags, hooks, attributes and ``state_dict`` keys.
+    Each method leaves the model exactly as it was, after errors too: the same parameters and buffers (objects, values,
+    devices), train/eval flags, hooks, attributes and ``state_dict`` keys.
 
-    A backend that offers more than this has the methods of a class in `profilerkit.protocols`: `TimesLayers`, say.
+    A backend with further capabilities also has the methods of a protocol in `profilerkit.protocols`, such as
+    `TimesLayers`.
     """
 
-    #: The name people read and request: "torch".
+    #: The name in reports and in ``backend=``: "torch".
     name: ClassVar[str]
     #: The loader and forward pass that data splits are wrapped in.
     data_loader: ClassVar[type[DataLoader]] = DataLoader
     forward_pass: ClassVar[type[ForwardPass]] = ForwardPass
-    #: The ways it can run a model for timing; the first is the usual one.
+    #: The modes in which it can run a model for timing; the first is the usual one.
     execution_modes: ClassVar[tuple[str, ...]] = ("eager",)
-    #: The kinds of run that `run` offers beside inference, by their names in `RunOptions`: "training", "compile".
+    #: The options that `run` supports, by their names in `RunOptions`: "training", "compile".
     offered_options: ClassVar[tuple[str, ...]] = ()
-    #: Whether the formulas that `profilerkit.protocols.TakesCosts` takes are kept for all instances of the class.
+    #: Whether all instances of the class share the formulas that `profilerkit.protocols.TakesCosts` adds.
     shares_costs: ClassVar[bool] = False
 
     # Models and devices -----------------------------------------------------------------------------------------
 
     @abstractmethod
     def accepts(self, model: Any) -> bool:
-        """Say whether this backend can profile the model."""
+        """Return whether this backend can profile the model."""
 
     def model_name(self, model: Any) -> str:
-        """Return what reports call the model unless the user names it: its class."""
+        """Return the model's name in reports if the user gives none: the name of its class."""
         return type(model).__name__
 
     @abstractmethod
     def resolve_device(self, model: Any, device: DeviceLike) -> str:
-        """Return the framework's string for a device; for None, where the model is.
+        """Return the framework's string for a device; for None, the device where the model is.
 
-        Raises `DeviceNotAvailableError` for a device that this machine lacks, before anything runs.
+        Raises `DeviceNotAvailableError` for a device that this machine does not have, before anything runs.
         """
 
     # Inputs -----------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def is_tensor(self, value: Any) -> bool:
-        """Say whether a value is a tensor or array that a model takes as one input."""
+        """Return whether a value is a tensor or array that a model takes as one input."""
 
     def as_tensor(self, value: Any) -> Any:
-        """Return a tensor for what stands for one, such as a numpy array; anything else as it is."""
+        """Return a value that can be converted, such as a numpy array, as a tensor; any other value unchanged."""
         return value
 
     @abstractmethod
     def random_tensor(self, spec: TensorSpec, batch_size: int) -> Any:
-        """Return a tensor of shape ``(batch_size, *spec.shape)``: normal for floats, zeros for integers."""
+        """Return a tensor of shape ``(batch_size, *spec.shape)``: normally distributed floats, or integer zeros."""
 
     @abstractmethod
     def with_batch_size(self, tensor: Any, batch_size: int) -> Any:
         """Return the tensor with its first dimension cut or repeated to ``batch_size``."""
 
-    # The model at work ------------------------------------------------------------------------------------------
+    # Running the model ------------------------------------------------------------------------------------------
 
     @abstractmethod
     def trace(self, model: Any, inputs: ModelInputs | None) -> ModelTrace:
-        """Find all static facts about the model in one pass, on shapes alone where the framework can.
+        """Return all static facts about the model from one pass, with shapes alone if the framework supports that.
 
-        Without inputs, or if the model raises, the trace holds the layers alone, and the error as its ``failure``.
+        Without inputs, or if the model raises, the trace holds only the layers, and the error as its ``failure``.
         """
 
     def run(self, model: Any, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> AbstractContextManager[Run]:
         """Return a context that yields a `Run`: each call of it runs one pass, and returns when the device is done.
 
-        What is done once, such as moving or compiling the model, is done when the context is entered. `mode` checks the
-        options, before anything runs. A backend that only counts leaves this out: it raises `NotOfferedError` then, and
-        what needs a run is unavailable.
+        What happens once, such as moving or compiling the model, happens when the context is entered. `mode` checks the
+        options before anything runs. A backend that only counts does not override this method, which raises
+        `NotOfferedError`; metrics that need a run are then unavailable.
         """
         raise NotOfferedError(f"the {self.name} backend counts models, and does not run them")
 
     @property
     def runs_models(self) -> bool:
-        """Whether the backend runs models, and does not only count them."""
+        """Whether the backend can run models; if not, it only counts."""
         return type(self).run is not Backend.run
 
     def mode(self, options: RunOptions = AS_IT_IS) -> str:
-        """Return the execution mode that is requested, or the usual one.
+        """Return the requested execution mode, or the usual one.
 
         Raises `ArgumentError` for a mode that the backend lacks, and `NotOfferedError` for options beyond its
         `offered_options`.
         """
         if options.mode is not None and options.mode not in self.execution_modes:
-            known = ", ".join(map(repr, self.execution_modes))
+            modes = ", ".join(map(repr, self.execution_modes))
             raise ArgumentError(
-                f"mode={options.mode!r}: the {self.name} backend does not run models so; its modes are: {known}"
+                f"mode={options.mode!r}: the {self.name} backend has no such mode; its modes are: {modes}"
             )
         refused = {name: value for name, value in options.given.items() if name not in self.offered_options}
         if refused:
@@ -195,47 +196,47 @@ class Backend(ABC):
 
     @abstractmethod
     def evaluate(self, model: Any, call: Callable[[], T], device: DeviceLike = None) -> T:
-        """Return ``call()``, made while the model is in inference mode and on the device."""
+        """Return ``call()``, with the model in inference mode and on the device during the call."""
 
     @abstractmethod
     def preserved(self, model: Any) -> AbstractContextManager[None]:
-        """Hand the model, and the process around it, back exactly as they came."""
+        """Return a context that restores the model and the settings of the process exactly as they were."""
 
     def environment(self) -> Mapping[str, str]:
-        """Return what a reader must know to repeat a measurement: framework version, threads, devices."""
+        """Return the facts that a reader needs to repeat a measurement: framework version, threads, devices."""
         return {}
 
 
 of_kind("backend", Backend)
 
 
-#: The version of the interface between backends and the library; it rises when backends must change to go on working.
+#: The version of the interface between backends and the library; it rises when existing backends must be changed.
 API_VERSION = 1
-#: The oldest version that is still understood.
+#: The oldest version that is still supported.
 OLDEST_API_VERSION = 1
 
 
 @dataclass(frozen=True)
 class BackendInfo:
-    """A backend that can be loaded when it is needed.
+    """The description of a backend, which is loaded when it is needed.
 
     Args:
-        name: The name that people read and request.
-        frameworks: Where the classes come from that mark a model as this backend's: packages ("torch"), modules
-            ("torch.onnx") or classes with their module. The longest that fits a class counts.
+        name: The name in reports and in ``backend=``.
+        frameworks: The packages ("torch"), modules ("torch.onnx") or classes (with their module) whose classes mark a
+            model as this backend's. The longest name that matches a class counts.
         load: Imports the framework and returns the backend.
-        requirement: What to install where that fails.
-        claims: Says no to a model of such a class that is another backend's after all; where it is nobody's, it raises
-            `BackendNotFoundError` with what to do. The framework need not be imported for that.
-        installed: Returns the versions of what is installed without importing it, and raises `ImportError` where
-            something is missing or too old: with it ``profilerkit list`` need not load the backend.
-        api_version: The version of the interface that the backend is written for. Give it as a number: a backend that
-            is newer than the library is refused then, with what to upgrade.
-        suffixes: The endings of files that this backend alone opens, ``(".onnx",)``: a path with one of them needs no
-            ``backend=``. The backend offers `profilerkit.protocols.OpensModels`.
+        requirement: The package to install if loading fails.
+        claims: Returns False for a model of such a class that belongs to another backend. If no backend can profile the
+            model, it raises `BackendNotFoundError` with what to do. It need not import the framework.
+        installed: Returns the versions of the installed packages without importing them, and raises `ImportError` if
+            one is missing or too old. With it, ``profilerkit list`` need not load the backend.
+        api_version: The version of the interface that the backend is written for. Write it as a number: then a backend
+            that is newer than the library is refused, with a message that says what to upgrade.
+        suffixes: The file name suffixes that only this backend opens, such as ``(".onnx",)``: a path with one of them
+            needs no ``backend=``. The backend implements `profilerkit.protocols.OpensModels`.
 
-    Raises `ArgumentError` for names of frameworks or suffixes that are no tuple of texts, and for a version that is no
-    number.
+    Raises `ArgumentError` if ``frameworks`` or ``suffixes`` is not a tuple of texts, and if ``api_version`` is not a
+    positive integer.
     """
 
     name: str
@@ -254,15 +255,15 @@ class BackendInfo:
                 f"api_version={shown(number)}: give the version of the interface that the {self.name} backend is "
                 f"written for as a number, such as {API_VERSION}"
             )
-        listed: Any = self.frameworks
-        if isinstance(listed, str) or not all(isinstance(each, str) and each for each in listed):
+        frameworks: Any = self.frameworks
+        if isinstance(frameworks, str) or not all(isinstance(name, str) and name for name in frameworks):
             raise ArgumentError(
-                f"frameworks={shown(listed)}: give the packages, modules or classes of the {self.name} backend as a "
-                "tuple of texts, such as ('torch',)"
+                f"frameworks={shown(frameworks)}: give the packages, modules or classes of the {self.name} backend as "
+                "a tuple of texts, such as ('torch',)"
             )
-        endings: Any = self.suffixes
-        if isinstance(endings, str) or not all(isinstance(each, str) and each[:1] == "." for each in endings):
+        suffixes: Any = self.suffixes
+        if isinstance(suffixes, str) or not all(isinstance(suffix, str) and suffix[:1] == "." for suffix in suffixes):
             raise ArgumentError(
-                f"suffixes={shown(endings)}: give the endings of the files that the {self.name} backend opens as a "
+                f"suffixes={shown(suffixes)}: give the suffixes of the files that the {self.name} backend opens as a "
                 "tuple of texts, such as ('.onnx',)"
             )

@@ -1,4 +1,4 @@
-"""Inputs made from what a model itself declares: a Keras model, a saved model or an exported program needs no shape."""
+"""Inputs made from a model's own declaration: a Keras model, a saved model or an exported program needs no shape."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .inputs import _dtype_name as dtype_name
 
 __all__ = ["DeclaredInput", "made_from"]
 
-#: Stands for an open size where an error shows what to give.
+#: The example size for an undefined dimension in an error message.
 _ANY_SIZE = 16
 
 
@@ -21,8 +21,9 @@ class DeclaredInput:
     """One input as a model declares it.
 
     Attributes:
-        name: What the model calls it.
-        shape: Its sizes, the batch first; None for one that is open, and in place of all where their number is.
+        name: Its name in the model.
+        shape: Its sizes, the batch first; a size that the model leaves open is None, and so is the whole shape if the
+            number of dimensions is open.
         dtype: The name of its dtype: "float32".
     """
 
@@ -32,10 +33,10 @@ class DeclaredInput:
 
     @classmethod
     def of(cls, symbolic: Any) -> DeclaredInput:
-        """Return what is declared by a symbolic tensor, or the type of one: by its name, shape and dtype."""
+        """Return the declaration of a symbolic tensor or its type specification, from its name, shape and dtype."""
         try:
             shape = tuple(symbolic.shape)
-        except ValueError:  # TensorFlow's, of a shape whose rank is not known
+        except ValueError:  # TensorFlow raises it for an unknown rank
             shape = None
         name = str(getattr(symbolic, "name", None) or "input").partition(":")[0]
         return cls(name, shape, dtype_name(symbolic.dtype))
@@ -47,18 +48,18 @@ class DeclaredInput:
 def made_from(
     declared: ModelInputs, batch_size: int | None, random_tensor: Callable[[TensorSpec, int], Any]
 ) -> ModelInputs:
-    """Return inputs of a batch size as a model declares them; of its own, else of 1, where none is requested.
+    """Return random inputs as a model declares them.
 
     Args:
-        declared: The call of the model, with a `DeclaredInput` in the place of each tensor.
-        batch_size: The batch size that is requested, if one is.
+        declared: The call of the model, with a `DeclaredInput` for each tensor.
+        batch_size: The requested batch size; None for the model's own, or 1 if that is open.
         random_tensor: `Backend.random_tensor`.
 
-    Raises `InputError` for another batch size than the model's own, where that is fixed, and for a size that the model
-    leaves open.
+    Raises `InputError` for a batch size that differs from the model's fixed one, and if the model leaves another size
+    open.
     """
 
-    def made(leaf: Any) -> Any:
+    def tensor_of(leaf: Any) -> Any:
         if not isinstance(leaf, DeclaredInput):
             return leaf
         size, *sample = _sizes(leaf, declared)
@@ -69,11 +70,11 @@ def made_from(
             )
         return random_tensor(TensorSpec(tuple(sample), leaf.dtype), size or batch_size or 1)
 
-    return declared.map(made)
+    return declared.map(tensor_of)
 
 
 def _sizes(leaf: DeclaredInput, declared: ModelInputs) -> tuple[Any, ...]:
-    """Return the sizes of an input, of which the batch alone may be open."""
+    """Return the sizes of an input; raises `InputError` if a size other than the batch's is open."""
     if not leaf.shape:
         what = "a number of dimensions that is not known" if leaf.shape is None else "no batch"
         raise InputError(f"the model declares {leaf}, {what}; give example inputs: inputs=x")
@@ -88,7 +89,7 @@ def _sizes(leaf: DeclaredInput, declared: ModelInputs) -> tuple[Any, ...]:
 
 
 def _suggested(declared: ModelInputs) -> str:
-    """Return how shapes are given for these inputs, with some size for each that is open."""
+    """Return the ``input_shape=`` for these inputs, with an example size for each open dimension."""
     named = {name: _sample(leaf) for name, leaf in declared.kwargs.items()}
     if named:
         return "{" + ", ".join(f"{name!r}: {shape}" for name, shape in named.items()) + "}"

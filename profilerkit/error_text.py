@@ -1,4 +1,4 @@
-"""What a framework's error says, in one line: without colours, dumps of values and the frames around it."""
+"""The message of a framework's error in one line: without colors, printed values and stack frames."""
 
 from __future__ import annotations
 
@@ -8,40 +8,40 @@ from typing import Any
 
 __all__ = ["error_line", "shown"]
 
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
-#: Names that TensorFlow gives to the nodes of a graph, and the end of what an eager operator says.
+_COLORS = re.compile(r"\x1b\[[0-9;]*m")
+#: Names that TensorFlow gives to the nodes of a graph, and the end of an eager operator's message.
 _NODES = re.compile(
     r"\{\{function_node [^}]*\}\}\s*|\s*\[\[\{\{node [^}]*\}\}\]\]|(?<=\))\{\{node [^}]*\}\}|\s*\[Op:\w+\](?: name:)?"
 )
 _NODE = re.compile(r"\{\{node ([^}]*)\}\}")
 _VALUES = re.compile(r"\[\[.*\]\]")
 _WRAPPED = re.compile(r"(?:\w+: )?Exception encountered when calling ")
-#: Lines from which on a message only lists what it was called with, or where the graph was made.
+#: A line after which a message only lists the arguments of the call, or where the graph was built.
 _LISTS = re.compile(r"(?:Call a|A)rguments received by |Stack trace for op definition|The op is created at")
-#: What stands before the message where a graph fails while it runs.
+#: Lines before the message of a graph that failed while it ran.
 _ORIGIN = re.compile(r"Graph execution error:|Detected at node .* defined at|File \"|<stack traces unavailable>")
 
 
 def error_line(error: BaseException) -> str:
-    """Return what an error says in one line of at most 400 characters, empty where it says nothing.
+    """Return the message of an error in one line of at most 400 characters; an empty text if it has no message.
 
-    What Keras and autograph wrap around a message is left out: that a call raised, its arguments with their values, and
-    the frames of the user's code; so are the names of the nodes of TensorFlow's graphs.
+    What Keras and AutoGraph add to a message is left out: that a call raised, its arguments with their values, and the
+    stack frames of the user's code. The node names of TensorFlow's graphs are left out too.
     """
-    text = _NODES.sub("", _COLOURS.sub("", str(error)))
+    text = _NODES.sub("", _COLORS.sub("", str(error)))
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     while lines:
-        kept = _unwrapped(lines)
-        if kept == lines:
+        remaining = _unwrapped(lines)
+        if remaining == lines:
             break
-        lines = kept
+        lines = remaining
     line = _VALUES.sub("[...]", _NODE.sub(r"\1", " ".join(lines))).removeprefix(f"{type(error).__name__}: ")
     return line if len(line) <= 400 else f"{line[:397]}..."
 
 
 def _unwrapped(lines: list[str]) -> list[str]:
-    """Return the lines without the outermost thing wrapped around them; never none."""
-    end = next((place for place, line in enumerate(lines) if place and _LISTS.match(line)), len(lines))
+    """Return the lines without the outermost text that a framework added; at least one line remains."""
+    end = next((index for index, line in enumerate(lines) if index and _LISTS.match(line)), len(lines))
     lines = lines[:end]
     if _WRAPPED.match(lines[0]) and len(lines) > 1:
         return lines[1:]
@@ -53,17 +53,17 @@ def _unwrapped(lines: list[str]) -> list[str]:
 
 
 def _after_frames(lines: list[str]) -> list[str]:
-    """Return what follows the frames, each of which is a line with the file and, most often, one with the code."""
-    place = 1
-    while place < len(lines) - 1 and lines[place].startswith('File "'):
-        place += 1
-        if place < len(lines) - 1 and not lines[place].startswith('File "'):
-            place += 1
-    return lines[place:]
+    """Return the lines after the stack frames; a frame is a line with the file and, most often, a line of code."""
+    index = 1
+    while index < len(lines) - 1 and lines[index].startswith('File "'):
+        index += 1
+        if index < len(lines) - 1 and not lines[index].startswith('File "'):
+            index += 1
+    return lines[index:]
 
 
 class _Brief(reprlib.Repr):
-    """Writes any value in a few words, however long, deeply nested or ill-behaved it is."""
+    """The short ``repr`` of any value, however long or deeply nested it is, and whatever its own ``repr`` does."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -76,7 +76,7 @@ _BRIEF = _Brief()
 
 
 def shown(value: Any) -> str:
-    """Return a value as a message quotes it: on one line, and short; a tensor as its type and shape.
+    """Return a value as an error message shows it: short, in one line; a tensor as its type and shape.
 
     >>> shown([[["x"] * 1000]])
     "[[['x', 'x', 'x', 'x', ...]]]"
@@ -84,6 +84,6 @@ def shown(value: Any) -> str:
     try:
         shape = tuple(value.shape) if hasattr(value, "shape") and not isinstance(value, type) else ()
         text = f"{type(value).__name__}{shape}" if shape else _BRIEF.repr(value)
-    except Exception:  # whatever the value does when it is looked at
+    except Exception:  # the value's own code raised
         text = f"<{type(value).__name__} object>"
     return " ".join(text.split())

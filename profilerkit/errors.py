@@ -1,6 +1,6 @@
-"""Every exception and warning a user of profilerkit can meet.
+"""Every exception and warning of profilerkit.
 
-Each message says what was asked, what was wrong, and what to do about it.
+Each message says what was requested, what was wrong, and what to do about it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ProfilerKitError(Exception):
 
 
 class UnknownStatusError(ProfilerKitError, KeyError):
-    """A status key was asked for that no registered function computes."""
+    """A requested status key that no registered function computes."""
 
     def __init__(self, name: str, known: Iterable[str], *, owner: str = "this profiler") -> None:
         self.name = name
@@ -68,11 +68,11 @@ def _unknown_status(name: str, known: tuple[str, ...], owner: str) -> UnknownSta
 
 
 class MissingArgumentError(ProfilerKitError, TypeError):
-    """A profiler function names a parameter that nothing provides."""
+    """A profiler function has a parameter for which there is no value."""
 
 
 class DependencyCycleError(ProfilerKitError, RuntimeError):
-    """Status keys need each other in a circle."""
+    """Status keys depend on each other in a circle."""
 
 
 class RegistrationConflictError(ProfilerKitError, RuntimeError):
@@ -80,27 +80,27 @@ class RegistrationConflictError(ProfilerKitError, RuntimeError):
 
 
 class BackendNotFoundError(ProfilerKitError, LookupError):
-    """No backend recognises the model, or none has the name that was asked for."""
+    """No backend recognizes the model, or none has the requested name."""
 
 
 class BackendNotInstalledError(ProfilerKitError, ImportError):
-    """A backend is known, but its framework cannot be imported here."""
+    """A backend is installed, but its framework cannot be imported."""
 
 
 class DeviceNotAvailableError(ProfilerKitError, RuntimeError):
-    """The device that was asked for does not exist on this machine."""
+    """The requested device does not exist on this machine."""
 
 
 class InputError(ProfilerKitError, ValueError):
-    """The model's inputs are missing, or do not fit what was said about them."""
+    """The model's inputs are missing, or contradict other arguments."""
 
 
 class ArgumentError(InputError, TypeError):
-    """An argument is not what it may be; said before anything runs. It is a `ValueError` and a `TypeError`."""
+    """An invalid value of an argument, raised before anything runs. It is a `ValueError` and a `TypeError`."""
 
 
 class WithoutValuesError(InputError):
-    """The model's weights have no values yet, so that it cannot be run; it can be counted all the same."""
+    """The model's weights have no values yet: the model cannot be run, but its counts are available."""
 
 
 class ModelFailedError(ProfilerKitError, RuntimeError):
@@ -108,36 +108,36 @@ class ModelFailedError(ProfilerKitError, RuntimeError):
 
 
 class BackendFailedError(ProfilerKitError, RuntimeError):
-    """The backend raised an error of its own making, which is not the model's; the cause is chained."""
+    """The backend raised an error that the model did not cause; the underlying error is chained."""
 
 
 class NotOfferedError(ProfilerKitError, NotImplementedError):
-    """Nobody offers what was asked for: no training trace, no layer times, no such renderer."""
+    """The backend or the plugins do not offer what was requested: a training trace, layer times, a renderer."""
 
 
 class ProfilerBusyError(ProfilerKitError, RuntimeError):
-    """The framework's own profiler, of which there is one per process, is in use."""
+    """The framework's own profiler is in use already; a process has one."""
 
 
 class TracingError(ProfilerKitError, RuntimeError):
-    """The framework records what runs (a trace, an export, a compilation): nothing can be profiled meanwhile."""
+    """The framework is recording (a trace, an export, a compilation); nothing can be profiled until that ends."""
 
 
 class CostFormulaError(ProfilerKitError, RuntimeError):
-    """A cost formula raised for the shapes it was given; the cause is chained."""
+    """A cost formula raised for the shapes of an operator; the cause is chained."""
 
 
 class PluginFailedError(ProfilerKitError, RuntimeError):
-    """Code of a plugin raised where its result was needed; the cause is chained."""
+    """The code of a plugin raised, and its result was needed; the cause is chained."""
 
 
 class InvalidTraceError(ProfilerKitError, ValueError):
-    """A backend has returned a `ModelTrace` that breaks a rule, so that nothing can be read from it.
+    """A backend has returned an invalid `ModelTrace`, from which no result can be computed.
 
     Attributes:
         backend: The name of the backend.
         path: The path of the layer where the rule is broken; empty for the model as a whole.
-        rule: The rule, and what was found in its place.
+        rule: The rule, and how the trace breaks it.
     """
 
     def __init__(self, backend: str, path: str, rule: str) -> None:
@@ -153,11 +153,11 @@ class InvalidTraceError(ProfilerKitError, ValueError):
 
 
 class ReportFileError(ProfilerKitError, ValueError):
-    """A file is no report of profilerkit, was cut off or changed, or holds what no version of it wrote."""
+    """A file is not a report of profilerkit, is truncated or changed, or has content that no version has written."""
 
 
 class BudgetError(ProfilerKitError, ValueError):
-    """A limit cannot be read, or cannot be checked against the report it is given."""
+    """A limit cannot be read, or cannot be checked against the report."""
 
 
 class IncompleteStatusError(ProfilerKitError, RuntimeError):
@@ -165,7 +165,7 @@ class IncompleteStatusError(ProfilerKitError, RuntimeError):
 
 
 class ProfilerKitWarning(UserWarning):
-    """Base class of every warning that profilerkit gives."""
+    """Base class of every warning of profilerkit."""
 
 
 class RegistrationWarning(ProfilerKitWarning):
@@ -173,53 +173,53 @@ class RegistrationWarning(ProfilerKitWarning):
 
 
 class ArgumentWarning(ProfilerKitWarning):
-    """An argument that no registered function takes, most often a typo."""
+    """An argument that no registered function takes; most often its name is misspelled."""
 
 
 class PluginWarning(ProfilerKitWarning):
-    """A plugin could not be loaded, or does not do what its hooks promise."""
+    """A plugin cannot be loaded, or its hooks return something invalid."""
 
 
 class ModelChangedWarning(ProfilerKitWarning):
-    """The model, or what it keeps, could not be left as it was: its own code, or another thread, stood in the way."""
+    """The model, or an object that it holds, could not be restored: its own code or another thread prevented that."""
 
 
 def model_failed(error: Exception | None, inputs: object, hint: str = "do these inputs fit it?") -> ModelFailedError:
-    """Return what is said of a model that raised: the error in a line, what it was called with, and what to look at."""
+    """Return the error for a model that raised: its message in one line, the inputs of the call, and a hint."""
     failure = ModelFailedError(f"the model raised {error_said(error)}; it was called with {inputs!r}, {hint}")
     failure.__cause__ = error
     return failure
 
 
 def error_said(error: BaseException | None) -> str:
-    """Return an error as its type and its message in one line; its type alone where it has none."""
+    """Return an error as its type and its message in one line; its type alone if it has no message."""
     line = "" if error is None else error_line(error)
     return f"{type(error).__name__}: {line}" if line else type(error).__name__
 
 
 def training_step_failed(error: BaseException) -> ModelFailedError:
-    """Return what is said of a model that runs, but whose training step raised an error."""
+    """Return the error for a model whose forward pass runs, and whose training step raised."""
     return ModelFailedError(
         f"the model runs, but its training step raised {type(error).__name__}: {error_line(error)}; use backward=False "
         "to have the forward times alone"
     )
 
 
-def by_likeness(name: str, known: Iterable[str]) -> list[str]:
-    """Return the known names, the ones most like ``name`` first."""
+def by_likeness(name: str, names: Iterable[str]) -> list[str]:
+    """Return the names, the most similar to ``name`` first."""
     import difflib  # only an error needs it
 
-    wanted = str(name).lower()
+    lowered = str(name).lower()
 
-    def unlikeness(other: str) -> float:
-        return -difflib.SequenceMatcher(None, wanted, other.lower()).ratio()
+    def similarity(other: str) -> float:
+        return difflib.SequenceMatcher(None, lowered, other.lower()).ratio()
 
-    return sorted(dict.fromkeys(known), key=lambda other: (unlikeness(other), other))
+    return sorted(dict.fromkeys(names), key=lambda other: (-similarity(other), other))
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name most like ``name``, or None where none is like it."""
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """Return the most similar of the names; None if none is similar."""
     import difflib
 
-    matches = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    matches = difflib.get_close_matches(name, list(names), n=1, cutoff=0.6)
     return matches[0] if matches else None

@@ -1,7 +1,7 @@
 """Every hook of profilerkit on one page.
 
 A plugin is a module, named by an entry point of the group ``profilerkit``, with functions marked
-`profilerkit.hookimpl`. What profilerkit itself offers comes through the same hooks.
+`profilerkit.hookimpl`. profilerkit's own objects are offered through the same hooks.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ hookimpl = pluggy.HookimplMarker("profilerkit")
 
 @hookspec
 def profilerkit_backends() -> Iterable[BackendInfo]:
-    """Name the backends this plugin offers, without importing their frameworks."""
+    """Return the backends that this plugin offers, without importing their frameworks."""
     raise NotImplementedError
 
 
@@ -37,35 +37,35 @@ def profilerkit_profiler_functions(backend: Backend) -> Iterable[ProfilerFunctio
 
 @hookspec
 def profilerkit_status_keys() -> Iterable[type[StatusKey]]:
-    """Name the status keys that are this plugin's own, whichever backend computes them."""
+    """Return the status keys that this plugin defines, whichever backend computes them."""
     raise NotImplementedError
 
 
 @hookspec
 def profilerkit_op_costs(backend: Backend) -> Mapping[Any, Callable[..., Any]]:
-    """Return cost formulas by operator or layer class; asked for once, when the backend is first used."""
+    """Return cost formulas by operator or layer class; called once, at the first use of the backend."""
     raise NotImplementedError
 
 
 @hookspec
 def profilerkit_renderers() -> Iterable[RendererInfo]:
-    """Name the forms this plugin can give a report, without importing what draws them."""
+    """Return the output forms of reports that this plugin offers, without importing their renderers."""
     raise NotImplementedError
 
 
 @hookspec
 def profilerkit_model_loaders() -> Iterable[LoaderInfo]:
-    """Name the ways this plugin can find the model that the command line is given as text."""
+    """Return the ways in which this plugin can load a model that a text on the command line names."""
     raise NotImplementedError
 
 
 @hookspec(historic=True)
 def profilerkit_configure(manager: pluggy.PluginManager) -> None:
-    """Set something up; called once: when all plugins are loaded, or when the plugin is registered later."""
+    """Set the plugin up; called once: when all plugins are loaded, or when the plugin is registered later."""
     raise NotImplementedError
 
 
 @hookspec
 def profilerkit_report_created(report: Report | Comparison) -> None:
-    """Take note of a result, to store it: called once with each that is handed to the user."""
+    """Receive a result, for example to store it; called once for each result that the user gets."""
     raise NotImplementedError

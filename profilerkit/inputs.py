@@ -1,7 +1,7 @@
-"""From a batch to a model call: what a model is fed, whatever shape the user's data has.
+"""The inputs of a model call, from whatever form the user's data has.
 
-Inputs are given once, in the way that is at hand: example inputs, shapes alone, a callable that builds them from a
-batch size, or data splits whose batches a `ForwardPass` takes apart.
+Inputs are given in one of four ways: example inputs, shapes alone, a callable that builds inputs from a batch size, or
+data splits whose batches a `ForwardPass` divides into inputs and targets.
 """
 
 from __future__ import annotations
@@ -48,41 +48,41 @@ class ModelInputs:
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.args = args
         self.kwargs = kwargs
-        #: Called with the model and the arguments in place of the model itself; see `given_to`.
+        #: Called with the model and the arguments instead of the model itself; see `given_to`.
         self.function: Callable[..., Any] | None = None
-        #: What a report says of how they were made.
+        #: How the inputs were made, for a report.
         self.note = ""
 
     def given_to(self, function: Callable[..., Any] | None) -> ModelInputs:
         """Return the same arguments for a function of the model: ``lambda model, x: model.generate(x)``."""
-        given = ModelInputs(*self.args, **self.kwargs)
-        given.function, given.note = function, self.note
-        return given
+        inputs = ModelInputs(*self.args, **self.kwargs)
+        inputs.function, inputs.note = function, self.note
+        return inputs
 
     def run(self, model: Any) -> Any:
-        """Call the model with the arguments, or the function that they were given to."""
+        """Call the model with the arguments, or the function of `given_to` with the model and the arguments."""
         if self.function is not None:
             return self.function(model, *self.args, **self.kwargs)
         return model(*self.args, **self.kwargs)
 
     def own_call(self) -> ModelInputs:
-        """Return the inputs for a backend that can follow the model's own call alone; raise `InputError` for others."""
+        """Return the inputs for a backend without ``call=``; raises `InputError` if it was given."""
         if self.function is not None:
             raise InputError("call= was given, but only the model's own call can be followed here; leave it out")
         return self
 
     @classmethod
     def of(cls, value: Any) -> ModelInputs:
-        """Read inputs: a tuple or list are the positional ones, a mapping the keyword ones, all else is one input."""
+        """Read inputs: a tuple or list has positional inputs, a mapping keyword inputs; any other is one input."""
         if isinstance(value, ModelInputs):
             return value
         if isinstance(value, NoInputs):
             raise value.error
         if isinstance(value, Mapping):
-            strange = [key for key in value if not isinstance(key, str)]
-            if strange:
+            invalid = [key for key in value if not isinstance(key, str)]
+            if invalid:
                 raise InputError(
-                    f"a mapping of inputs gives keyword arguments by name, but has the keys {strange!r}; to pass a "
+                    f"a mapping of inputs gives keyword arguments by name, but has the keys {invalid!r}; to pass a "
                     "mapping as one positional input, use ModelInputs(mapping)"
                 )
             return cls(**value)
@@ -98,27 +98,27 @@ class ModelInputs:
 
     def leaves(self) -> Iterator[Any]:
         """Yield every leaf of the structure: positional inputs first, then keyword ones."""
-        found: list[Any] = []
+        leaves: list[Any] = []
 
         def collect(leaf: Any) -> Any:
-            found.append(leaf)
+            leaves.append(leaf)
             return leaf
 
         self.map(collect)
-        return iter(found)
+        return iter(leaves)
 
     def __repr__(self) -> str:
         parts = [_brief(arg) for arg in self.args]
         parts += [f"{name}={_brief(value)}" for name, value in self.kwargs.items()]
-        shown = f"ModelInputs({', '.join(parts)})"
+        call = f"ModelInputs({', '.join(parts)})"
         if self.function is None:
-            return shown
-        return f"{shown} given to {getattr(self.function, '__name__', type(self.function).__name__)}"
+            return call
+        return f"{call} given to {getattr(self.function, '__name__', type(self.function).__name__)}"
 
 
 @dataclass(frozen=True)
 class NoInputs:
-    """What stands for inputs that are not to be had: the reason. Reading inputs from it raises it."""
+    """Stands for inputs that are not available: `ModelInputs.of` raises its ``error``."""
 
     error: Exception
 
@@ -126,7 +126,7 @@ class NoInputs:
 def _brief(value: Any) -> str:
     try:
         shape = getattr(value, "shape", None)
-    except RuntimeError:  # a nested tensor has several
+    except RuntimeError:  # a nested tensor has several shapes
         return type(value).__name__
     if shape is not None:
         return f"{type(value).__name__}{tuple(shape)}"
@@ -145,10 +145,10 @@ class TensorSpec:
         if not _is_shape(self.shape):
             raise ArgumentError(f"shape={shown(self.shape)}: give positive integers: (3, 224, 224)")
         object.__setattr__(self, "shape", _sizes(self.shape))
-        wrong = [size for size in self.shape if not 1 <= size <= MOST]
-        if wrong or math.prod(self.shape) > MOST**2:
+        invalid = [size for size in self.shape if not 1 <= size <= MOST]
+        if invalid or math.prod(self.shape) > MOST**2:
             raise ArgumentError(
-                f"input shape {shown(self.shape)} has {shown(wrong or self.shape)}; give positive integers, without "
+                f"input shape {shown(self.shape)} has {shown(invalid or self.shape)}; give positive integers, without "
                 "the batch size, of a size that fits a memory"
             )
         if not isinstance(self.dtype, str):
@@ -195,7 +195,7 @@ def _sizes(shape: Sequence[Any]) -> tuple[int, ...]:
 
 
 def _dtype_name(dtype: Any) -> str:
-    """Return the name of a dtype: of TensorFlow's and numpy's, of a class of numpy's, of torch's (torch.int64)."""
+    """Return the name of a dtype of TensorFlow, numpy (also of a scalar class) or torch (``torch.int64``)."""
     name = getattr(dtype, "name", None) or getattr(dtype, "__name__", None)
     return str(name or dtype).rpartition(".")[2]
 
@@ -216,8 +216,8 @@ def _spec(value: Any) -> TensorSpec:
 class ModelInputPattern(tuple[Any, ...]):
     """Which elements of a batch go into the model: ``(0, '_')`` is the first of two, the usual (inputs, targets).
 
-    Integers say where an element goes among the model's positional inputs, ``'_'`` leaves it out. Other strings name
-    the entries of a mapping batch that are passed as keyword inputs: ``("input_ids", "attention_mask")``.
+    An integer is the index of the element among the model's positional inputs; ``'_'`` leaves the element out. Other
+    strings name the entries of a mapping batch that are passed as keyword inputs: ``("input_ids", "attention_mask")``.
     """
 
     def __new__(cls, elements: Iterable[Any]) -> ModelInputPattern:
@@ -229,54 +229,51 @@ class ModelInputPattern(tuple[Any, ...]):
             if any(not isinstance(element, str) for element in pattern):
                 raise _wrong_pattern(pattern, "use integers and '_' for tuple batches, or names for mappings")
             return pattern
-        places = [element for element in pattern if not (isinstance(element, str) and element == "_")]
-        if any(isinstance(place, bool) or not isinstance(place, int) or place < 0 for place in places):
+        indices = [element for element in pattern if not (isinstance(element, str) and element == "_")]
+        if any(isinstance(index, bool) or not isinstance(index, int) or index < 0 for index in indices):
             raise _wrong_pattern(pattern, "elements must be integers from zero, '_' placeholders, or names")
-        if not places or len(set(places)) < len(places):
-            raise _wrong_pattern(pattern, "give each input of the model its own place, and at least one")
+        if not indices or len(set(indices)) < len(indices):
+            raise _wrong_pattern(pattern, "give each input of the model its own index, and at least one index")
         return pattern
 
     @property
     def names(self) -> list[str]:
-        """The names of keyword inputs; empty for a pattern of places."""
+        """The names of keyword inputs; empty for a pattern of indices."""
         return [element for element in self if isinstance(element, str) and element != "_"]
 
     def rearrange(self, batch: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Return (model inputs in order, the elements left out) of a batch.
+        """Return the model inputs of a batch in order, and the elements that are left out.
 
-        Raises `InputError` where batch and pattern differ in length; a batch of the inputs alone is taken whole.
+        A batch may also hold the inputs alone. Raises `InputError` for a batch of any other length than the pattern's.
         """
-        places = [element for element in self if element != "_"]
-        pattern = tuple(places) if len(batch) == len(places) else tuple(self)
+        indices = [element for element in self if element != "_"]
+        pattern = tuple(indices) if len(batch) == len(indices) else tuple(self)
         if len(batch) != len(pattern):
             raise InputError(
                 f"a batch of the loader has {len(batch)} elements, the model input pattern {tuple(self)!r} has "
                 f"{len(self)}; give ForwardPass(model_input_pattern=...) one element for each"
             )
-        inputs = sorted((place, element) for place, element in _indexed(pattern, batch))
-        return tuple(batch[index] for _, index in inputs), tuple(
-            element for place, element in zip(pattern, batch, strict=True) if place == "_"
+        inputs = sorted((index, position) for position, index in enumerate(pattern) if index != "_")
+        return tuple(batch[position] for _, position in inputs), tuple(
+            element for index, element in zip(pattern, batch, strict=True) if index == "_"
         )
 
 
 #: What a pattern may be, after "give".
-_PATTERNS = "places such as (0, '_'), or the names of entries such as ('input_ids', 'attention_mask')"
+_PATTERNS = "indices such as (0, '_'), or the names of entries such as ('input_ids', 'attention_mask')"
 
 
 def _wrong_pattern(pattern: ModelInputPattern, why: str) -> ArgumentError:
     return ArgumentError(f"model_input_pattern={shown(tuple(pattern))}: {why}")
 
 
-def _indexed(pattern: Sequence[Any], batch: Sequence[Any]) -> Iterator[tuple[int, int]]:
-    return ((place, index) for index, place in enumerate(pattern[: len(batch)]) if place != "_")
-
-
 class ForwardPass:
-    """Takes a batch apart into the model's inputs and the targets.
+    """Divides a batch into the model's inputs and the targets.
 
     For data that no pattern describes, subclass it and override `extract_model_inputs` (and `extract_targets`, if
-    evaluation needs them), which may return anything `ModelInputs.of` reads. With ``expecting_common_inputs=False``
-    inputs are not cut or repeated to a batch size; then override `create_random_model_inputs`.
+    evaluation needs them), which may return anything that `ModelInputs.of` reads. With
+    ``expecting_common_inputs=False`` inputs are not cut or repeated to a batch size; then override
+    `create_random_model_inputs`.
     """
 
     def __init__(self, model_input_pattern: Iterable[Any] | None = None, expecting_common_inputs: bool = True) -> None:
@@ -295,7 +292,7 @@ class ForwardPass:
         self.expecting_common_inputs = checked("expecting_common_inputs", expecting_common_inputs)
 
     def extract_model_inputs(self, batch: Any) -> Any:
-        """Return what the model is called with for a batch: anything that `ModelInputs.of` reads."""
+        """Return the model's inputs in a batch: anything that `ModelInputs.of` reads."""
         if isinstance(batch, Mapping):
             return self._entries(batch)
         if isinstance(batch, (tuple, list)):
@@ -303,41 +300,41 @@ class ForwardPass:
         return batch
 
     def extract_targets(self, batch: Any) -> Any:
-        """Return what the model's output is compared with: what the pattern leaves out, or a mapping's targets."""
+        """Return the targets in a batch: the elements that the pattern leaves out, or the entries `TARGET_KEYS`."""
         if isinstance(batch, Mapping):
-            found = [batch[key] for key in TARGET_KEYS if key in batch]
+            targets = [batch[key] for key in TARGET_KEYS if key in batch]
         else:
-            found = list(self._pattern().rearrange(batch)[1]) if isinstance(batch, (tuple, list)) else []
-        if not found:
+            targets = list(self._pattern().rearrange(batch)[1]) if isinstance(batch, (tuple, list)) else []
+        if not targets:
             raise InputError(
                 f"no targets in a batch of type {type(batch).__name__}: the pattern leaves none out; override "
                 "ForwardPass.extract_targets to say where they are"
             )
-        return found[0] if len(found) == 1 else tuple(found)
+        return targets[0] if len(targets) == 1 else tuple(targets)
 
     def create_random_model_inputs(self, batch_size: int) -> Any:
-        """Build inputs for a batch size; only called where ``expecting_common_inputs`` is False."""
+        """Return inputs for a batch size; called only if ``expecting_common_inputs`` is False."""
         raise NotImplementedError
 
     def _pattern(self) -> ModelInputPattern:
         if self.pattern is None or self.pattern.names:
             raise InputError(
-                f"a tuple batch needs a pattern of places such as (0, '_'), but the pattern is {self.pattern!r}"
+                f"a tuple batch needs a pattern of indices such as (0, '_'), but the pattern is {self.pattern!r}"
             )
         return self.pattern
 
     def _entries(self, batch: Mapping[Any, Any]) -> Any:
         names = self.pattern.names if self.pattern is not None else []
-        absent = [name for name in names if name not in batch]
-        if absent:
-            raise InputError(f"the pattern names {absent!r}, but the batch has the keys {list(batch)!r}")
+        missing = [name for name in names if name not in batch]
+        if missing:
+            raise InputError(f"the pattern names {missing!r}, but the batch has the keys {list(batch)!r}")
         return {key: batch[key] for key in (names or batch) if names or key not in TARGET_KEYS}
 
 
 class DataLoader:
-    """A thin wrapper that makes any iterable of batches one that a profiler can read inputs from.
+    """A thin wrapper around an iterable of batches, from which a profiler can read inputs.
 
-    Batches may be tuples, lists, mappings or single tensors. The iterable must be one that can be read again.
+    Batches may be tuples, lists, mappings or single tensors. It must be possible to iterate over it more than once.
     """
 
     def __init__(self, native: Iterable[Any], forward_pass: ForwardPass | None = None) -> None:
@@ -363,14 +360,14 @@ class DataLoader:
 
     @property
     def batch_size(self) -> int | None:
-        """The batch size the native loader says it has, or None."""
+        """The native loader's ``batch_size``; None if it has none."""
         return getattr(self.native_dl, "batch_size", None)
 
     def tracked(self, description: str) -> DataLoader:
-        """Return the same loader, whose iteration shows its progress on a terminal."""
-        twin = copy.copy(self)
-        twin._description = description
-        return twin
+        """Return a copy of the loader that shows its progress on a terminal while it is iterated over."""
+        loader = copy.copy(self)
+        loader._description = description
+        return loader
 
     def model_inputs(self) -> ModelInputs:
         """Return the model's inputs from the first batch."""
@@ -385,7 +382,7 @@ def wrap_splits(
     loader_class: type[DataLoader],
     forward_pass_class: type[ForwardPass],
 ) -> dict[str, DataLoader]:
-    """Wrap native loaders by name; a forward pass for all splits, or one by split, says how batches are taken apart."""
+    """Return the native loaders wrapped, by name; ``forward_pass`` is one for all splits, or a mapping by split."""
     data_splits = checked("data_splits", data_splits)
     if not (forward_pass is None or isinstance(forward_pass, (ForwardPass, Mapping))):
         raise ArgumentError(f"forward_pass={shown(forward_pass)}: give a ForwardPass, or one by split")
@@ -395,6 +392,6 @@ def wrap_splits(
         raise InputError(f"forward_pass names the splits {misspelt!r}; the data splits are: {', '.join(data_splits)}")
     wrapped = {}
     for name, native in data_splits.items():
-        chosen = forward_pass.get(name) if isinstance(forward_pass, Mapping) else forward_pass
-        wrapped[name] = native if isinstance(native, DataLoader) else loader_class(native, chosen or default)
+        split_pass = forward_pass.get(name) if isinstance(forward_pass, Mapping) else forward_pass
+        wrapped[name] = native if isinstance(native, DataLoader) else loader_class(native, split_pass or default)
     return wrapped

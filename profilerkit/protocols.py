@@ -1,8 +1,8 @@
-"""What a backend may offer beyond `Backend`: one protocol for each, and who asks for it.
+"""The capabilities that a backend may have beyond `Backend`: a protocol for each, and functions that call them.
 
-A backend offers what it has the methods of; it need not name the protocol. One that names it as a base class lets type
-checkers compare the signatures, and cannot forget a method. Methods may raise `NotOfferedError` for a model or device
-that they cannot handle after all.
+A backend has a capability if it has the protocol's methods; it need not name the protocol. If it names the protocol as
+a base class, type checkers compare the signatures, and a missing method is an error. Methods may raise
+`NotOfferedError` for a model or device that they do not support.
 """
 
 from __future__ import annotations
@@ -57,33 +57,33 @@ P = TypeVar("P")
 
 @runtime_checkable
 class OpensModels(Protocol):
-    """Reads models from files, or takes apart what wraps them."""
+    """Reads models from files, or unwraps them."""
 
     @abstractmethod
     def opened(self, model: Any) -> Any:
-        """Return the model that a path leads to; anything else as it is."""
+        """Return the model in the file at a path; any other object unchanged."""
 
 
 @runtime_checkable
 class DeclaresInputs(Protocol):
-    """Makes inputs as a model itself declares them; they are used where nobody gives any."""
+    """Makes inputs from the model's own declaration; they are used if the user gives none."""
 
     @abstractmethod
     def example_inputs(self, model: Any, batch_size: int | None = None) -> ModelInputs | None:
-        """Return inputs of a batch size; None where the model declares none.
+        """Return inputs of a batch size; None if the model declares none.
 
-        `profilerkit.declared_inputs.made_from` makes them of a declaration, and raises `InputError` for sizes that are
-        open, and for another batch size than the model's own.
+        `profilerkit.declared_inputs.made_from` makes them from a declaration. It raises `InputError` if a size is open,
+        and for a batch size that differs from the model's own.
         """
 
 
 @runtime_checkable
 class FitsInputs(Protocol):
-    """Brings inputs into the layout that a model says it takes."""
+    """Converts inputs to the layout that a model declares."""
 
     @abstractmethod
     def fit_inputs(self, model: Any, inputs: ModelInputs) -> ModelInputs:
-        """Return the inputs in the model's layout; as they are where it says nothing."""
+        """Return the inputs in the model's layout; unchanged if the model declares none."""
 
 
 @runtime_checkable
@@ -94,7 +94,7 @@ class Trains(Protocol):
     def trace_training(self, model: Any, inputs: ModelInputs) -> ModelTrace:
         """Trace one training step: the forward pass in training mode, and the gradients of the trainable weights.
 
-        The gradients are those of the sum of the outputs.
+        The gradients are those of the sum of the model's outputs.
         """
 
 
@@ -104,9 +104,9 @@ class HoldsOptimizer(Protocol):
 
     @abstractmethod
     def optimizer_state(self, model: Any) -> int | str:
-        """Return the bytes that the model's optimizer keeps for its weights; in words, why that is not known.
+        """Return the bytes that the model's optimizer stores for its weights, or the reason why that is not known.
 
-        0 for a model that has no optimizer. The state is counted, never made.
+        0 for a model without an optimizer. The state is counted and never created.
         """
 
 
@@ -116,9 +116,9 @@ class ReadsOptimizers(Protocol):
 
     @abstractmethod
     def optimizer_bytes(self, optimizer: Any, weights: Sequence[WeightRecord]) -> OptimizerBytes | str:
-        """Return what an optimizer keeps for these weights and takes to update them; in words, why it is not known.
+        """Return the bytes that an optimizer stores for these weights and allocates to update them, or why not.
 
-        ``optimizer`` is what the framework has for one: an object that may have run already, or a class.
+        ``optimizer`` is an optimizer of the framework: an object, which may have run already, or a class.
         """
 
 
@@ -130,32 +130,32 @@ class ReadsWeights(Protocol):
     def zero_weights(self, model: Any) -> tuple[int, int]:
         """Return how many elements of the model's floating-point parameters are zero, and how many there are in all.
 
-        Raises `WithoutValuesError` where they have no values.
+        Raises `WithoutValuesError` if the parameters have no values.
         """
 
 
 @runtime_checkable
 class CountsNonzero(Protocol):
-    """Counts the work on nonzero weights alone."""
+    """Counts the operations on nonzero weights only."""
 
     @abstractmethod
     def trace_nonzero(self, model: Any, inputs: ModelInputs) -> ModelTrace:
         """Trace one forward pass, leaving out the multiply-accumulates whose weight is zero.
 
-        The model is run. Raises `WithoutValuesError` where its weights have no values.
+        The model is run. Raises `WithoutValuesError` if its weights have no values.
         """
 
 
 @runtime_checkable
 class MeasuresMemory(Protocol):
-    """Asks the device's allocator."""
+    """Measures memory with the device's allocator."""
 
     @abstractmethod
     def measured_memory(self, model: Any, inputs: ModelInputs, device: DeviceLike = None) -> int:
-        """Return the most bytes that the device's allocator had given out at once in one forward pass.
+        """Return the peak of the bytes that the device's allocator had allocated during one forward pass.
 
-        Inputs and activations, and whatever else the framework requests; not the weights. Raises `NotOfferedError`
-        where the device does not tell, `WithoutValuesError` for a model without values.
+        It includes inputs, activations and whatever else the framework allocates, but not the weights. Raises
+        `NotOfferedError` if the device does not report its memory, `WithoutValuesError` for a model without values.
         """
 
 
@@ -184,9 +184,9 @@ class TimesOperators(Protocol):
         backward: bool = True,
         export: str | PathLike[str] | None = None,
     ) -> OperatorTimes:
-        """Return the time of each operator in each layer, as the framework's own profiler has it.
+        """Return the time of each operator in each layer, from the framework's own profiler.
 
-        With ``export`` the profiler's trace of one pass is written to a file. Raises `ProfilerBusyError` where the
+        With ``export`` the profiler's trace of one pass is written to a file. Raises `ProfilerBusyError` if the
         profiler is in use.
         """
 
@@ -206,7 +206,7 @@ class WatchesLayers(Protocol):
 
     @abstractmethod
     def timing_layers(self, model: Any) -> LayerTimer:
-        """Return a context manager that times the layers of the model in what the caller's own code runs."""
+        """Return a context manager that times the layers of the model while the caller's own code runs it."""
 
 
 @runtime_checkable
@@ -215,21 +215,21 @@ class Watches(Protocol):
 
     @abstractmethod
     def watching_steps(self, model: Any, optimizer: Any = None) -> StepRecorder:
-        """Return what measures the steps.
+        """Return the recorder that measures the steps.
 
-        ``optimizer`` is what updates the model; None for every one that does while a step is measured.
+        ``optimizer`` is the optimizer that updates the model; None for any optimizer that does during a measured step.
         """
 
 
 @runtime_checkable
 class KeepsApart(Protocol):
-    """Keeps what the caller has switched on in the framework away from what is computed."""
+    """Suspends modes of the framework that the caller has switched on while a profiler computes."""
 
     @abstractmethod
     def apart(self) -> AbstractContextManager[None]:
         """Return a context that is entered around every computation of a profiler.
 
-        Raises `TracingError` where nothing can be profiled now.
+        Raises `TracingError` if nothing can be profiled now.
         """
 
 
@@ -237,15 +237,16 @@ class KeepsApart(Protocol):
 class TakesCosts(Protocol):
     """Takes the cost formulas that plugins offer.
 
-    Where they are kept for all instances of its class, `Backend.shares_costs` is True.
+    If all instances of the backend's class share the formulas, `Backend.shares_costs` is True.
     """
 
     @abstractmethod
     def add_costs(self, costs: Mapping[Any, Callable[..., Any]]) -> None:
-        """Take cost formulas of plugins, by operator or layer class, for all models from now on; all of them or none.
+        """Add cost formulas of a plugin, by operator or layer class, for all models; if one is refused, add none.
 
-        Called once for each plugin that offers any, when the backend is first used: with ``shares_costs`` the first of
-        its name, otherwise each instance. Raises `RegistrationConflictError` for what has a formula already.
+        It is called once for each plugin that offers formulas, at the first use of the backend: of any instance with
+        ``shares_costs``, otherwise of each instance. Raises `RegistrationConflictError` for an operator or class that
+        has a formula already.
         """
 
 
@@ -257,28 +258,28 @@ class LimitsMetrics(Protocol):
     def inapplicable(self, model: Any) -> Mapping[str, str]:
         """Return the names of status keys that do not apply to the model, each with the reason in words.
 
-        They are unavailable then, with that reason, and their functions are not called for them. The weights of an
-        exported program, say, are constants: "an exported program holds constants, and nothing of it is trained".
+        These metrics are unavailable, with that reason, and their functions are not called. For example, the weights of
+        an exported program are constants: "an exported program holds constants, and nothing of it is trained".
         """
 
 
 @runtime_checkable
 class NoticesTraining(Protocol):
-    """Notices that a model was trained, so that values computed before are not taken for new."""
+    """Detects that a model was trained, so that values that were computed before are computed again."""
 
     @abstractmethod
     def fingerprint(self, model: Any, values: bool = True) -> object:
-        """Return what changes when the model's parameters do.
+        """Return an object that changes when the model's parameters change; it is compared with ``==``.
 
-        Without ``values``, what changes when there are others of them, or others are trained: counts need no more, and
-        to look at every value takes time. Compared with ``==``; None where that cannot be told.
+        Without ``values``, it changes only if parameters are added, removed, replaced, frozen or unfrozen: that is
+        enough for counts, and reading every value takes time. None if changes cannot be detected.
         """
 
 
 class Capability(NamedTuple):
-    """A protocol in words: what a backend offers by it, and what is said of a backend without it.
+    """The description of a protocol: what a backend with it offers, and the message for a backend without it.
 
-    ``offers`` is empty for what profiles work as well without, so that nobody misses it.
+    ``offers`` is empty for a protocol whose absence changes no profile, so that it is not listed as missing.
     """
 
     protocol: type
@@ -319,22 +320,23 @@ _METHODS: dict[type, frozenset[str]] = {
 
 
 def offered(backend: Backend, protocol: Callable[..., P]) -> P:
-    """Return the backend as what offers a protocol: ``offered(backend, TimesLayers).layer_times(...)``.
+    """Return the backend, typed as the protocol: ``offered(backend, TimesLayers).layer_times(...)``.
 
-    Raises `NotOfferedError` where it does not. The protocol is typed as what makes one, since type checkers refuse a
-    class that cannot be instantiated as ``type[P]``.
+    Raises `NotOfferedError` if the backend does not implement it. The parameter is typed as a callable, since type
+    checkers refuse a class that cannot be instantiated as ``type[P]``.
     """
     if implements(backend, protocol):
         return backend
     requested: Any = protocol
-    known = {capability.protocol: capability.without for capability in CAPABILITIES}
-    raise NotOfferedError(f"the {backend.name} backend {known.get(requested, f'does not offer {requested.__name__}')}")
+    messages = {capability.protocol: capability.without for capability in CAPABILITIES}
+    message = messages.get(requested, f"does not offer {requested.__name__}")
+    raise NotOfferedError(f"the {backend.name} backend {message}")
 
 
 def implements(backend: object, protocol: Callable[..., P]) -> TypeGuard[P]:
     """Return whether a backend has every method of a protocol, as ``isinstance`` does.
 
-    Every profile asks it several times, and ``isinstance`` collects the methods of the protocol anew each time.
+    Every profile calls this several times, and ``isinstance`` would collect the protocol's methods each time.
     """
     requested: Any = protocol
     methods = _METHODS.get(requested)
@@ -344,25 +346,25 @@ def implements(backend: object, protocol: Callable[..., P]) -> TypeGuard[P]:
 
 
 def declared_by(backend: Backend, model: Any, batch_size: int | None) -> ModelInputs | None:
-    """Return inputs as the model itself declares them; None where it declares none, or the backend cannot tell."""
+    """Return inputs as the model declares them; None if it declares none, or the backend cannot read declarations."""
     return backend.example_inputs(model, batch_size) if implements(backend, DeclaresInputs) else None
 
 
 def fitted(backend: Backend, model: Any, inputs: ModelInputs) -> ModelInputs:
-    """Return the inputs in the layout that the model says it takes, where the backend knows of layouts."""
+    """Return the inputs in the layout that the model declares; unchanged if the backend does not support layouts."""
     return backend.fit_inputs(model, inputs) if implements(backend, FitsInputs) else inputs
 
 
 def fingerprint_of(backend: Backend, model: Any, values: bool = True) -> object:
-    """Return what changes when the model's parameters do; None where the backend cannot tell."""
+    """Return an object that changes when the model's parameters change; None if the backend cannot detect changes."""
     return backend.fingerprint(model, values) if implements(backend, NoticesTraining) else None
 
 
 def inapplicable_to(backend: Backend, model: Any) -> Mapping[str, str]:
-    """Return the names of status keys that do not apply to the model, with the reasons the backend gives."""
+    """Return the names of status keys that do not apply to the model, with the backend's reasons."""
     return backend.inapplicable(model) if implements(backend, LimitsMetrics) else {}
 
 
 def kept_apart(backend: Backend) -> AbstractContextManager[None]:
-    """Return the context that every computation of a profiler is made in."""
+    """Return the context for every computation of a profiler."""
     return backend.apart() if implements(backend, KeepsApart) else nullcontext()

@@ -1,1 +1,1 @@
-"""The rules of arguments: what each may be, how it is read, and what an error message shows of a value."""
+"""The rules of arguments: which values each may have, and how they are read."""

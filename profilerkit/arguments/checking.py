@@ -1,8 +1,8 @@
-"""What the well-known arguments may be, by name, in one place: the same rule wherever a name is taken.
+"""The arguments that `RULES` names are checked here: one name has one rule, in every function that takes it.
 
 ``batch_size`` means one thing in `profile`, in a profiler's methods, in a metric's function and on the command line,
-and so do the other names of `RULES`. A value that breaks a rule raises `ArgumentError` before anything runs; one that
-stands for a plain value, such as a scalar of numpy or a tensor without dimensions, becomes that plain value.
+and so do the other names of `RULES`. A value that breaks a rule raises `ArgumentError` before anything runs. A numpy
+scalar or a tensor without dimensions is converted to the plain Python value.
 """
 
 from __future__ import annotations
@@ -29,52 +29,52 @@ __all__ = [
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
-#: How deep lists, tuples and mappings may be nested.
+#: The most levels of nesting that lists, tuples and mappings may have.
 DEEPEST = 100
 
 
 def checked(name: str, value: Any, rule: str | None = None) -> Any:
-    """Return the plain value of an argument; raises `ArgumentError` where it breaks its rule.
+    """Return the plain value of an argument; raises `ArgumentError` if the value breaks the rule.
 
-    ``rule`` is the name of the rule where it is not that of the argument.
+    ``rule`` names the rule if its name differs from the argument's.
 
     >>> checked("batch_size", 8)
     8
     """
-    known = RULES[rule or name]
-    if value is None and known.optional:
+    argument_rule = RULES[rule or name]
+    if value is None and argument_rule.optional:
         return None
     try:
-        return known.read(value)
+        return argument_rule.read(value)
     except ArgumentError:
         raise
     except Exception:  # whatever the value is and does
-        raise ArgumentError(f"{name}={shown(value)}: give {known.wanted}") from None
+        raise ArgumentError(f"{name}={shown(value)}: give {argument_rule.expected}") from None
 
 
 def checked_all(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments with the plain values of those that are well known; the others as they are."""
+    """Return arguments with the plain values of those that `RULES` names; the others are unchanged."""
     return {name: checked(name, value) if name in RULES else value for name, value in arguments.items()}
 
 
 def first_of_several(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a caller's arguments: of several values the first, for all functions, and all of them as another argument.
+    """Return a caller's arguments, with the first value of an argument that has several, and all of them in another.
 
-    Raises `ArgumentError` where one of them breaks the rule.
+    Most functions take one batch size: they get the first. Raises `ArgumentError` if a value breaks the rule.
 
     >>> first_of_several({"batch_size": (8, 1), "split": "test"})
     {'batch_sizes': (8, 1), 'batch_size': 8, 'split': 'test'}
     """
-    found = dict(arguments)
+    result = dict(arguments)
     for name, several_values in SEVERAL.items():
         values = checked(name, arguments.get(name))
         if isinstance(values, tuple):
-            found = {several_values.argument: values, **found, name: values[0]}
-    return found
+            result = {several_values.argument: values, **result, name: values[0]}
+    return result
 
 
 def checks_arguments(function: F) -> F:
-    """Read the well-known arguments of a function before each call: a decorator."""
+    """Check the arguments of a function that `RULES` names before each call: a decorator."""
     signature = inspect.signature(function)
 
     @functools.wraps(function)
@@ -90,7 +90,7 @@ def checks_arguments(function: F) -> F:
 
 
 def status_name(argument: str, value: Any) -> str:
-    """Return the name of a status key, given as that or as its class; raises `ArgumentError` for anything else."""
+    """Return the name of a status key, from its name or its class; raises `ArgumentError` for any other value."""
     name = value if isinstance(value, str) else getattr(value, "NAME", None)
     if not isinstance(name, str):
         raise ArgumentError(
@@ -100,12 +100,12 @@ def status_name(argument: str, value: Any) -> str:
 
 
 def status_names(argument: str, value: Any) -> list[str] | None:
-    """Return the names of status keys, of which one or several are given, as texts or as classes; None for None."""
+    """Return the names of one or several status keys, from their names or classes; None for None."""
     if value is None:
         return None
-    given = [value] if isinstance(value, str) or isinstance(getattr(value, "NAME", None), str) else value
+    keys = [value] if isinstance(value, str) or isinstance(getattr(value, "NAME", None), str) else value
     try:
-        return [status_name(f"an entry of {argument}", each) for each in several(given)]
+        return [status_name(f"an entry of {argument}", key) for key in several(keys)]
     except (TypeError, ValueError) as error:
         if isinstance(error, ArgumentError):
             raise
@@ -118,14 +118,14 @@ def status_names(argument: str, value: Any) -> list[str] | None:
 
 
 def require_shallow(name: str, value: Any) -> None:
-    """Raise `ArgumentError` for lists, tuples and mappings that are nested too deep to be read, or hold themselves."""
+    """Raise `ArgumentError` for lists, tuples and mappings that are nested too deeply, or contain themselves."""
     level: list[Any] = [value]
     for _ in range(DEEPEST + 1):
-        inside: dict[int, Any] = {}
-        for each in level:
-            if isinstance(each, (list, tuple, dict)):
-                inside |= {id(one): one for one in (each.values() if isinstance(each, dict) else each)}
-        level = [one for one in inside.values() if isinstance(one, (list, tuple, dict))]
+        items: dict[int, Any] = {}
+        for container in level:
+            if isinstance(container, (list, tuple, dict)):
+                items |= {id(item): item for item in (container.values() if isinstance(container, dict) else container)}
+        level = [item for item in items.values() if isinstance(item, (list, tuple, dict))]
         if not level:
             return
     raise ArgumentError(
@@ -134,17 +134,17 @@ def require_shallow(name: str, value: Any) -> None:
 
 
 def argument_hint(name: str, taken: Iterable[str], elsewhere: Mapping[str, str]) -> str:
-    """Return what is said of an argument that nothing takes.
+    """Return the end of the error message for an unknown argument: the nearest name, or the names that are accepted.
 
     Args:
         name: The argument.
-        taken: What is taken here.
-        elsewhere: By name, where else such an argument is taken, in words.
+        taken: The names that are accepted here.
+        elsewhere: Names that are accepted somewhere else, each with a sentence that says where.
     """
-    known = sorted({*taken} - {name})
+    names = sorted({*taken} - {name})
     if name in elsewhere:
         return elsewhere[name]
-    meant = nearest(name, [*known, *elsewhere])
+    meant = nearest(name, [*names, *elsewhere])
     if meant is None:
-        return f"they take: {', '.join(known)}"
-    return f"did you mean {meant!r}{'' if meant in known else f'; {elsewhere[meant]}'}?"
+        return f"they take: {', '.join(names)}"
+    return f"did you mean {meant!r}{'' if meant in names else f'; {elsewhere[meant]}'}?"

@@ -1,4 +1,4 @@
-"""The levels of logging by name, as ``print_mode`` takes them."""
+"""The logging levels by name, for ``print_mode``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["logging_level"]
 
 
 def logging_level(print_mode: str) -> int:
-    """Return the level of a ``print_mode``; `ArgumentError` for one that is none."""
+    """Return the logging level that ``print_mode`` names; raises `ArgumentError` if it names none."""
     import logging
 
     level = logging.getLevelName(print_mode.upper()) if isinstance(print_mode, str) else None

@@ -1,4 +1,4 @@
-"""The rules of `profilerkit.arguments.checking`: by its name, what an argument must be, and what reads it."""
+"""The rules of `profilerkit.arguments.checking`: for each argument, the values it may have and how they are read."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from .levels import logging_level
 
 __all__ = ["MOST", "RULES", "SEVERAL", "Rule", "Several", "of_kind", "several"]
 
-#: The largest whole number that is taken: what frameworks count samples and threads in.
+#: The largest whole number that is accepted: frameworks count samples and threads in 32 bits.
 MOST = 2**31 - 1
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What an argument must be, in words that follow "give", and what reads it.
+    """One argument's rule: ``expected`` describes a valid value, in words that follow "give" in an error message.
 
-    ``read`` returns the plain value, and raises anything at all for a value that breaks the rule.
+    ``read`` returns the plain value. For a value that breaks the rule it raises; any exception will do.
     """
 
-    wanted: str
+    expected: str
     read: Callable[[Any], Any]
     optional: bool = False
 
 
 @dataclass(frozen=True)
 class Several:
-    """What several values of an argument, of which most functions take one, come as: another argument has all of them.
+    """An argument that may have several values, though most functions take one: ``argument`` names the one with all.
 
-    ``unread`` says what to do where no function takes them.
+    ``unread`` is the error message for the case that no function takes all of them.
     """
 
     argument: str
@@ -47,7 +47,7 @@ class Several:
 
 
 def _scalar(value: Any) -> Any:
-    """Return a value that is one number and no truth value; a bool is an int to Python, but not to a reader."""
+    """Return a value that is a single number; raises `ValueError` for others, a bool (an int to Python) among them."""
     is_text = isinstance(value, (bool, str, bytes, bytearray, type))
     if is_text or tuple(getattr(value, "shape", ())) or "bool" in str(getattr(value, "dtype", "")):
         raise ValueError
@@ -80,7 +80,7 @@ def _truth(value: Any) -> bool:
     return bool(value)
 
 
-#: What numpy, torch and TensorFlow call the type of truth values.
+#: The names of the Boolean dtype in numpy, torch and TensorFlow.
 _BOOLEANS = ("bool", "torch.bool", "<dtype: 'bool'>")
 
 
@@ -120,7 +120,7 @@ def _autocast(value: Any) -> Any:
 
 
 def _is_called(word: str, value: Any) -> bool:
-    """Say whether the class of a value has a word in its name: frameworks have devices and dtypes of their own."""
+    """Return whether the name of a value's class contains a word: each framework has its own devices and dtypes."""
     return not isinstance(value, type) and word in type(value).__name__.lower()
 
 
@@ -128,7 +128,7 @@ def _is_called(word: str, value: Any) -> bool:
 
 
 def several(value: Any) -> list[Any]:
-    """Return the elements of what is a collection, and neither text nor a mapping."""
+    """Return the elements of a collection; raises `ValueError` for a text, a mapping or a class."""
     if isinstance(value, (str, bytes, bytearray, Mapping, type)):
         raise ValueError
     return list(value)
@@ -157,15 +157,15 @@ def _one_size(value: Any) -> int:
 
 
 def _ignored(value: Any) -> Any:
-    given = [value] if isinstance(value, (type, str)) else several(value)
-    for each in given:
-        if not (isinstance(each, type) or (isinstance(each, str) and each)):
-            raise ArgumentError(f"ignore has {shown(each)}; give {RULES['ignore'].wanted}")
-    return given
+    layers = [value] if isinstance(value, (type, str)) else several(value)
+    for layer in layers:
+        if not (isinstance(layer, type) or (isinstance(layer, str) and layer)):
+            raise ArgumentError(f"ignore has {shown(layer)}; give {RULES['ignore'].expected}")
+    return layers
 
 
 def _steps(value: Any) -> tuple[int, ...]:
-    """Return numbers of steps, each once and in order."""
+    """Return step numbers in ascending order, each once."""
     read = _whole(0)
     single = not isinstance(value, Iterable) or getattr(value, "shape", None) == ()
     return tuple(sorted({read(step) for step in ([value] if single else several(value))}))
@@ -190,7 +190,7 @@ def _columns(value: Any) -> Any:
 
 
 def of_kind(name: str, kind: type) -> None:
-    """Say which class an argument's rule asks for; the class' own module calls this, since it needs what is here."""
+    """Set the class that an argument's rule requires; the module of the class calls this, since it imports this one."""
     _kinds[name] = kind
 
 
@@ -252,7 +252,7 @@ def _modules(value: Any) -> tuple[str, ...]:
 
 
 def _samples(value: Any) -> tuple[float, ...]:
-    """Return samples, none of which is NaN; infinite ones are those of a rate whose time was zero."""
+    """Return samples; raises `ValueError` if one is NaN. A rate whose time was zero is infinite, and is accepted."""
     samples = value if type(value) is tuple else tuple(several(value))
     if not {float, int}.issuperset(map(type, samples)):
         samples = tuple(float(_scalar(sample)) for sample in samples)
@@ -267,9 +267,9 @@ _SOME = "a number above zero, such as {}"
 _TRUTH = Rule("True or False", _truth)
 _COUNT = Rule(_ONE_SIZE, _whole(1))
 
-#: By the name of the argument. A name means the same in every function that takes it, in those of plugins too.
+#: The rule of each argument, by its name. A name means the same in every function that takes it, also in plugins.
 RULES: dict[str, Rule] = {
-    # What the model is run with, and where.
+    # The inputs of the model, and its device.
     "batch_size of one": Rule(_ONE_SIZE, _one_size),
     "batch_size": Rule("a whole number from 1, or several: batch_size=(1, 8, 32)", _batch_size, optional=True),
     "batch_sizes": Rule("whole numbers from 1: batch_sizes=(1, 8, 32)", _batch_sizes),
@@ -316,7 +316,7 @@ RULES: dict[str, Rule] = {
     "include_weights": _TRUTH,
     "expecting_common_inputs": _TRUTH,
     "export": Rule("the path of a file to write to", _path, optional=True),
-    # What is computed, and what it is called.
+    # What is computed, and under which name.
     "strict": _TRUTH,
     "trust": _TRUTH,
     "timeout": Rule("a number of seconds above zero, such as 30", _number(lambda number: number > 0)),
@@ -356,7 +356,7 @@ RULES: dict[str, Rule] = {
     "path": Rule("the path of a file", _path),
 }
 
-#: By the argument that may be given several values, of which functions get the first.
+#: The arguments that may have several values, by name; functions get the first value.
 SEVERAL: dict[str, Several] = {
     "batch_size": Several(
         "batch_sizes",

@@ -1,4 +1,4 @@
-"""Nested structures: what a model may be given, and give back, in whatever types its author likes."""
+"""Nested structures: a model may take and return containers of any type."""
 
 from __future__ import annotations
 
@@ -14,22 +14,24 @@ __all__ = ["map_leaves", "transformed"]
 
 
 def transformed(transform: Callable[[Any, Any], Any], inputs: Any, targets: Any) -> tuple[Any, Any]:
-    """Return the inputs and targets that a user's ``transform`` makes of a batch; `InputError` for anything else."""
-    made = transform(inputs, targets)
-    if not isinstance(made, (tuple, list)) or len(made) != 2:
-        raise InputError(f"transform returned {shown(made)}; return the inputs and the targets: (inputs, targets)")
-    return made[0], made[1]
+    """Return the inputs and targets that a user's ``transform`` returns; raises `InputError` if it returns no pair."""
+    pair = transform(inputs, targets)
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        raise InputError(f"transform returned {shown(pair)}; return the inputs and the targets: (inputs, targets)")
+    return pair[0], pair[1]
 
 
 def map_leaves(value: Any, function: Callable[[Any], Any]) -> Any:
     """Apply ``function`` to the leaves of nested tuples, named tuples, lists, mappings and dataclasses.
 
-    Raises `InputError` where they are nested deeper than Python can follow.
+    Raises `InputError` if they are nested deeper than Python can recurse.
     """
     try:
         return _mapped(value, function)
     except RecursionError as error:
-        raise InputError("the structure of the inputs is nested too deep, or holds itself; give a flat one") from error
+        raise InputError(
+            "the structure of the inputs is nested too deep or contains itself; give a flat one"
+        ) from error
 
 
 def _mapped(value: Any, function: Callable[[Any], Any]) -> Any:
@@ -40,7 +42,7 @@ def _mapped(value: Any, function: Callable[[Any], Any]) -> Any:
         return type(value)(*(_mapped(item, function) for item in value))
     if isinstance(value, (tuple, list)):
         return type(value)(_mapped(item, function) for item in value)
-    # One may be a dataclass, as some backend's are; the shape of a nested one may raise anything.
+    # A tensor may be a dataclass in some backends; the shape of a nested tensor may raise anything.
     is_tensor = all(hasattr(type(value), name) or hasattr(value, name) for name in ("shape", "dtype"))
     if is_dataclass(value) and not (is_tensor or isinstance(value, type)):
         return _with_fields(value, function)
@@ -48,20 +50,20 @@ def _mapped(value: Any, function: Callable[[Any], Any]) -> Any:
 
 
 def _with_fields(value: Any, function: Callable[[Any], Any]) -> Any:
-    """Return a copy of a dataclass instance, a frozen one too, with a function applied to the leaves of its fields."""
-    twin = copy.copy(value)
-    for each in fields(value):
-        if hasattr(value, each.name):
-            object.__setattr__(twin, each.name, _mapped(getattr(value, each.name), function))
-    return twin
+    """Return a copy of a dataclass instance (also a frozen one) with a function applied to the leaves of its fields."""
+    result = copy.copy(value)
+    for field in fields(value):
+        if hasattr(value, field.name):
+            object.__setattr__(result, field.name, _mapped(getattr(value, field.name), function))
+    return result
 
 
 def _like(mapping: Mapping[Any, Any], items: dict[Any, Any]) -> Any:
-    """Return the items in a copy of a mapping of the user's own type, which its model may rely on."""
+    """Return the items in a mapping of the user's own type, which the model may rely on."""
     try:
-        twin: Any = copy.copy(mapping)
+        result: Any = copy.copy(mapping)
         for key, item in items.items():
-            twin[key] = item
-    except Exception:  # a mapping that will not be changed; its model gets a plain one
+            result[key] = item
+    except Exception:  # a mapping that cannot be changed; the model gets a plain dictionary
         return items
-    return twin
+    return result

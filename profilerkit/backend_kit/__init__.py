@@ -1,1 +1,1 @@
-"""What authors of backends share: the stack of running layers, live bytes, optimizers, Keras' layers."""
+"""Shared code for authors of backends: the stack of running layers, live bytes, optimizers, Keras layers."""

@@ -1,4 +1,4 @@
-"""Which layer of a model runs, and under which path: what every backend's trace keeps track of in the same way.
+"""The stack of running layers and their paths, which the trace of every backend records in the same way.
 
 A shared layer has several paths; a call belongs to the path inside the layer that calls it.
 """
@@ -14,15 +14,15 @@ __all__ = ["CallStack", "named_layers", "shown_layers", "tensors_in"]
 
 L = TypeVar("L")
 
-#: Stands for a call until it is noted what went through it; for good where it is not.
+#: Stands for a call whose inputs and outputs are not recorded yet, or never are.
 _UNFINISHED = LayerCall((), ())
 
 
 class CallStack:
-    """Follows the calls of a model's layers: the path of the innermost one, and how often each was called.
+    """Tracks the calls of a model's layers: the path of the innermost one, and how often each layer was called.
 
     Args:
-        layers: Every layer under every path it has, the root's path being empty.
+        layers: Every layer with each of its paths; the root's path is empty.
     """
 
     def __init__(self, layers: Iterable[tuple[str, Any]]) -> None:
@@ -31,16 +31,16 @@ class CallStack:
             self.paths.setdefault(id(layer), []).append(path)
         self.calls: dict[str, list[LayerCall]] = {}
         self.current = ""
-        #: Which call of the innermost layer is under way; -1 outside all calls.
+        #: The index of the running call of the innermost layer; -1 outside all calls.
         self.current_call = -1
         self._stack: list[tuple[str, int, int]] = []
 
     def knows(self, layer: Any) -> bool:
-        """Say whether a layer is the model's."""
+        """Return whether a layer belongs to the model."""
         return id(layer) in self.paths
 
     def begin(self, layer: Any) -> None:
-        """Note that a layer of the model begins."""
+        """Record that a call of a layer of the model begins."""
         paths = self.paths[id(layer)]
         path = paths[0] if len(paths) == 1 else self._path_among(paths)
         calls = self.calls.get(path)
@@ -51,52 +51,52 @@ class CallStack:
         self.current, self.current_call = path, len(calls) - 1
 
     def is_innermost(self, layer: Any) -> bool:
-        """Say whether a layer is the one that began last and has not ended."""
+        """Return whether a layer is the innermost running one."""
         return bool(self._stack) and self._stack[-1][2] == id(layer)
 
     def note(self, call: LayerCall) -> None:
-        """Keep what went through the innermost layer."""
+        """Record the inputs and outputs of the innermost layer's call."""
         self.calls[self.current][self.current_call] = LayerCall(call.inputs, call.outputs, self.caller)
 
     @property
     def caller(self) -> tuple[str, int] | None:
-        """The layer that called the innermost one, and which of its calls did; None where nobody did."""
+        """The path of the layer that called the innermost one, with the index of its call; None if no layer did."""
         path, index, _ = self._stack[-1]
         return (path, index) if index >= 0 else None
 
     def end(self) -> None:
-        """Note that the innermost layer ends."""
+        """Record that the call of the innermost layer ends."""
         self.current, self.current_call, _ = self._stack.pop()
 
     def _path_among(self, candidates: list[str]) -> str:
-        inside = f"{self.current}." if self.current else ""
-        here = [path for path in candidates if path.startswith(inside) and path]
-        return min(here or candidates, key=lambda path: path.count("."))
+        prefix = f"{self.current}." if self.current else ""
+        inner = [path for path in candidates if path.startswith(prefix) and path]
+        return min(inner or candidates, key=lambda path: path.count("."))
 
 
 def named_layers(model: L, children: Callable[[L], Iterable[tuple[str, L]]]) -> list[tuple[str, L]]:
-    """Return every layer under every path it has, the model itself first; ``children`` gives those right inside one.
+    """Return every layer with each of its paths, the model first; ``children`` returns a layer's direct children.
 
-    Layers may be nested deeper than Python lets functions call each other.
+    Layers may be nested deeper than Python's recursion limit.
     """
     layers: list[tuple[str, L]] = [("", model)]
-    above = {id(model)}
-    inside = [("", id(model), iter(children(model)))]
-    while inside:
-        start, number, rest = inside[-1]
-        for name, child in rest:
-            if id(child) in above:  # a layer that holds the one around it
+    ancestors = {id(model)}
+    stack = [("", id(model), iter(children(model)))]
+    while stack:
+        prefix, number, remaining = stack[-1]
+        for name, child in remaining:
+            if id(child) in ancestors:  # a layer that holds the one around it
                 continue
-            path = start + name.replace(".", "_")  # a dot parts the names of layers
+            path = prefix + name.replace(".", "_")  # a dot separates the names in a path
             layers.append((path, child))
             inner = children(child)
             if inner:
-                above.add(id(child))
-                inside.append((f"{path}.", id(child), iter(inner)))
+                ancestors.add(id(child))
+                stack.append((f"{path}.", id(child), iter(inner)))
                 break
         else:
-            above.discard(number)
-            inside.pop()
+            ancestors.discard(number)
+            stack.pop()
     return layers
 
 
@@ -119,15 +119,16 @@ def tensors_in(structure: Any, is_tensor: Callable[[Any], bool]) -> Iterator[Any
 def shown_layers(
     layers: Iterable[tuple[str, Any]], calls: Mapping[str, Iterable[LayerCall]]
 ) -> Iterator[tuple[str, Any]]:
-    """Yield each layer under its first path, and a shared one under each further path that a call came through."""
-    passed: set[str] | None = None
-    met: set[int] = set()
+    """Yield each layer with its first path, and a shared layer also with each other path that was called."""
+    called_paths: set[str] | None = None
+    seen: set[int] = set()
     for path, layer in layers:
-        if id(layer) not in met:
-            met.add(id(layer))
+        if id(layer) not in seen:
+            seen.add(id(layer))
             yield path, layer
             continue
-        if passed is None:
-            passed = {path[:end] for path in calls for end, sign in enumerate(path) if sign == "."} | calls.keys()
-        if path in passed:
+        if called_paths is None:
+            parents = {path[:end] for path in calls for end, char in enumerate(path) if char == "."}
+            called_paths = parents | calls.keys()
+        if path in called_paths:
             yield path, layer

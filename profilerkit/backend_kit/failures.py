@@ -1,4 +1,4 @@
-"""Whose error it was that ended a pass over a model: the model's own, or one of the backend that ran it."""
+"""Attribution of an error in a pass over a model: to the model, or to the backend that ran it."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ __all__ = ["backend_failed", "failure_of", "raised_by_backend"]
 def failure_of(
     error: Exception, inputs: object, backend: str, package: str, hint: str = "do these inputs fit it?"
 ) -> ModelFailedError | BackendFailedError:
-    """Return what is said of a pass that raised an error: of the model, or of the backend where it was its own.
+    """Return the error for a pass that raised: a `ModelFailedError`, or a `BackendFailedError` if the fault is there.
 
     Args:
-        error: What was raised.
-        inputs: What the model was called with.
+        error: The error that was raised.
+        inputs: The inputs of the model's call.
         backend: The name of the backend.
-        package: The package of the backend: ``__package__`` of any module of it.
-        hint: What to look at, where it is the model's.
+        package: The package of the backend: ``__package__`` of any of its modules.
+        hint: What the user should check, if the error is the model's.
     """
     location = raised_by_backend(error, package)
     return model_failed(error, inputs, hint) if location is None else backend_failed(error, backend, location)
 
 
 def backend_failed(error: Exception, backend: str, location: str) -> BackendFailedError:
-    """Return what is said of a backend that raised an error at a place of its own code."""
+    """Return the error for a backend whose own code raised at a location."""
     failure = BackendFailedError(
         f"the {backend} backend raised {error_said(error)}, at {location}; this is a fault of the backend, not of the "
         "model: tell its authors"
@@ -37,15 +37,15 @@ def backend_failed(error: Exception, backend: str, location: str) -> BackendFail
 
 
 def raised_by_backend(error: BaseException, package: str) -> str | None:
-    """Return where in the code of a backend, or of profilerkit, an error was raised by mistake; None where it was not.
+    """Return the line of the backend or of profilerkit that raised an error unintentionally; None if none did.
 
-    The innermost frame tells. In a frame of the model's code, or of the framework that it calls, the error is the
-    model's. In one of the backend it is the backend's, with two exceptions: what the backend raises, or raises again,
-    it does on purpose; and what it calls and has no frame may be an operator of the model's in compiled code, or code
-    whose frames a framework has removed, as Keras does.
+    The innermost frame decides. If it is in the model's code or in the framework, the error is the model's. If it is in
+    the backend, the error is the backend's, with two exceptions: an error that the backend raises with ``raise`` is
+    intentional; and a call without a frame may be an operator of the model in compiled code, or code whose frames a
+    framework has removed, as Keras does.
     """
     traceback = error.__traceback__
-    if traceback is None or isinstance(error, (MemoryError, RecursionError)):  # which may be anywhere
+    if traceback is None or isinstance(error, (MemoryError, RecursionError)):  # which any code may raise
         return None
     while traceback.tb_next is not None:
         traceback = traceback.tb_next
@@ -59,7 +59,7 @@ def raised_by_backend(error: BaseException, package: str) -> str | None:
 
 
 def _instruction(traceback: TracebackType) -> str:
-    """Return the name of the instruction of Python's that raised; the place may lie in what is cached behind it."""
+    """Return the name of the Python instruction that raised; the index may be in the cache entries after it."""
     code, index = traceback.tb_frame.f_code.co_code, traceback.tb_lasti
     while index > 0 and dis.opname[code[index]] == "CACHE":
         index -= 2

@@ -1,4 +1,4 @@
-"""Which version of a framework is installed, found out without importing it, and whether it is new enough."""
+"""The installed version of a framework, without importing it, and a check that it is new enough."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from importlib.util import find_spec
 
 __all__ = ["installed_version", "require_version"]
 
-#: What is returned as the version of a package that does not tell it.
+#: Returned for a package whose version cannot be determined.
 _UNKNOWN = "of an unknown version"
 
 
@@ -20,10 +20,10 @@ def installed_version(module: str, *distributions: str) -> str:
     """
     if module in sys.modules:
         loaded = sys.modules[module]
-        is_there = loaded is not None  # None forbids to import it
+        is_installed = loaded is not None  # None blocks the import
     else:
-        loaded, is_there = None, find_spec(module) is not None
-    if not is_there:
+        loaded, is_installed = None, find_spec(module) is not None
+    if not is_installed:
         raise ModuleNotFoundError(f"No module named {module!r}", name=module)
     if loaded is not None:
         return str(getattr(loaded, "__version__", _UNKNOWN))
@@ -36,7 +36,7 @@ def installed_version(module: str, *distributions: str) -> str:
 
 
 def require_version(name: str, current: str, minimum: tuple[int, int]) -> None:
-    """Raise `ImportError` if a framework is too old; a version that is no number is taken to be new enough."""
+    """Raise `ImportError` if a framework is too old; a version that does not start with numbers is accepted."""
     numbers = re.match(r"(\d+)\.(\d+)", current)
     if numbers is not None and (int(numbers[1]), int(numbers[2])) < minimum:
         raise ImportError(f"{name} {current} is too old, {'.'.join(map(str, minimum))} or newer is needed")

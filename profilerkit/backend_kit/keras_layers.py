@@ -1,6 +1,6 @@
-"""How Keras holds its layers and variables, on whichever framework it runs: Keras 3's, and those of ``tf_keras``.
+"""The layers and variables of Keras models, on any framework that Keras runs on: Keras 3, and ``tf_keras``.
 
-Keras is never imported here: a layer of its own cannot be met before it is.
+Keras is never imported here: if a model is a Keras model, Keras is imported already.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ __all__ = [
     "variable_name",
 ]
 
-#: Attributes in which Keras keeps its books: layers are held there too, by no name of the user's.
+#: Prefixes of Keras' internal attributes, which also hold layers, but under names that are not the user's.
 _BOOKS = ("_self_", "_tracker", "_layers", "_inbound", "_outbound", "_functional", "_operations", "_modules")
 
 
 def is_keras(value: Any) -> bool:
-    """Say whether something is a layer or model of Keras 3."""
+    """Return whether a value is a layer or model of Keras 3."""
     return _is_layer_of("keras", value)
 
 
 def is_legacy_keras(value: Any) -> bool:
-    """Say whether something is a layer or model of ``tf_keras``, Keras 2 under its new name."""
+    """Return whether a value is a layer or model of ``tf_keras``, the new name of Keras 2."""
     return _is_layer_of("tf_keras", value)
 
 
@@ -51,8 +51,8 @@ def _is_layer_of(package: str, value: Any) -> bool:
 
 def _layer_class_check(package: str) -> Callable[[type], bool]:
     def is_layer_class(kind: type) -> bool:
-        mentioned = any(base.__module__.partition(".")[0] == package for base in kind.__mro__)
-        return mentioned and issubclass(kind, sys.modules[package].layers.Layer)
+        is_derived = any(base.__module__.partition(".")[0] == package for base in kind.__mro__)
+        return is_derived and issubclass(kind, sys.modules[package].layers.Layer)
 
     return once_for_each(is_layer_class)
 
@@ -61,39 +61,39 @@ _is_layer_class = {package: _layer_class_check(package) for package in ("keras",
 
 
 def keras_backend() -> str | None:
-    """Return the name of the framework that Keras 3 runs on in this process; None where it is not imported."""
+    """Return the name of the framework that Keras 3 runs on in this process; None if Keras is not imported."""
     keras = sys.modules.get("keras")
     return None if keras is None else str(keras.config.backend())
 
 
 def is_shipped(layer: Any) -> bool:
-    """Say whether a layer is of a class that Keras ships, not of the user's own."""
+    """Return whether a layer's class is part of Keras, and not the user's own."""
     return type(layer).__module__.partition(".")[0] in ("keras", "tf_keras")
 
 
 def hides_its_cell(layer: Any) -> bool:
-    """Say whether a layer is one of Keras' own recurrent layers, which are one layer to everybody."""
+    """Return whether a layer is one of Keras' recurrent layers, which are shown as one layer, without the cell."""
     return is_shipped(layer) and hasattr(layer, "cell") and type(layer).__name__ != "RNN"
 
 
 def is_keras_unbuilt(model: Any) -> bool:
-    """Say whether a Keras model lacks variables that its first call would make."""
+    """Return whether a Keras model lacks variables that its first call would create."""
     return not all(layer.built for layer in model._flatten_layers())
 
 
 def direct_layers(layer: Any) -> list[Any]:
-    """Return the layers that a Keras layer keeps a list of, input layers and cells among them."""
+    """Return the layers directly inside a Keras layer, with input layers and cells."""
     if is_legacy_keras(layer):
         return list(layer._flatten_layers(recursive=False, include_self=False))
     return list(getattr(layer, "_layers", ()))
 
 
 def children_of(layer: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the layers directly inside a Keras layer, by name; one that is held under several names under each.
+    """Yield the names and layers directly inside a Keras layer; a layer with several names is yielded under each.
 
-    A layer of the user's own class names them by its attributes (``blocks[0]`` in a list), one of Keras' by the names
-    that the layers have. Keras' input layers do nothing and are left out, and so are the cells of its own recurrent
-    layers.
+    Inside a layer of the user's own class, the names are those of its attributes (``blocks[0]`` in a list); inside a
+    layer of Keras, they are the layers' own names. Input layers, which compute nothing, are left out, and so are the
+    cells of Keras' recurrent layers.
     """
     if hides_its_cell(layer):
         return
@@ -103,7 +103,7 @@ def children_of(layer: Any) -> Iterator[tuple[str, Any]]:
 
 
 def own_variables(layer: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the weights that a Keras layer holds itself, by name: of a recurrent layer its cell's too."""
+    """Yield the names and weights of a Keras layer itself; for a recurrent layer also those of its cell."""
     states = {id(state) for _, state in _carried_states(layer)}
     variables = _listed(layer, "trainable", "non_trainable")
     yield from ((variable_name(variable), variable) for variable in variables if id(variable) not in states)
@@ -112,9 +112,9 @@ def own_variables(layer: Any) -> Iterator[tuple[str, Any]]:
 
 
 def own_states(layer: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what a Keras layer itself carries from one call to the next and does not save, by name: no weights.
+    """Yield the names and variables that a Keras layer itself keeps between calls and does not save as weights.
 
-    A stateful recurrent layer does; so does one whose ``weights`` leave out a variable of its own.
+    These are the states of a stateful recurrent layer, and variables that the layer's ``weights`` leave out.
     """
     yield from _carried_states(layer)
     for inside in _cells_of(layer):
@@ -131,13 +131,13 @@ def _carried_states(layer: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _listed(layer: Any, *lists: str) -> list[Any]:
-    """Return the variables in the lists that Keras keeps of what is a layer's own."""
+    """Return the variables in the lists in which Keras stores the layer's own variables."""
     kind = "weights" if is_legacy_keras(layer) else "variables"
     return [variable for which in lists for variable in getattr(layer, f"_{which}_{kind}", ())]
 
 
 def _cells_of(layer: Any) -> list[Any]:
-    """Return the layers inside one of Keras' recurrent layers, which count as its own."""
+    """Return the layers inside one of Keras' recurrent layers, whose weights count as the layer's own."""
     if not hides_its_cell(layer):
         return []
     return [inside for child in direct_layers(layer) for inside in (child, *direct_layers(child))]
@@ -151,7 +151,7 @@ def variable_name(variable: Any) -> str:
 def call_arguments(
     model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> tuple[Sequence[Any], Mapping[str, Any]]:
-    """Return the arguments as a Keras model's call takes them: one structure for functional and sequential models."""
+    """Return the arguments of a Keras model's call: functional and sequential models take one structure of inputs."""
     if not any(base.__name__ in ("Functional", "Sequential") for base in type(model).__mro__):
         return args, kwargs
     if type(model).call.__module__.partition(".")[0] not in ("keras", "tf_keras"):  # a call of the user's own
@@ -166,7 +166,7 @@ def call_arguments(
 
 
 def declared_shapes(model: Any) -> list[tuple[int | None, ...]]:
-    """Return the shapes of the inputs that a Keras model declares; none for one that declares nothing."""
+    """Return the shapes of the inputs that a Keras model declares; an empty list if it declares none."""
     try:
         symbolic = model.inputs
     except AttributeError:
@@ -175,7 +175,7 @@ def declared_shapes(model: Any) -> list[tuple[int | None, ...]]:
 
 
 def declared_call(model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the symbolic tensors that a Keras model declares to be called with, by place and by name."""
+    """Return the symbolic tensors that a Keras model declares as its inputs: positional ones, and keyword ones."""
     try:
         symbolic = tuple(model.inputs or ())
     except AttributeError:
@@ -204,7 +204,7 @@ def _named(layers: Sequence[Any], names: Mapping[int, list[str]]) -> Iterator[tu
 
 
 def _attribute_names(layer: Any, inside: Collection[int]) -> dict[int, list[str]]:
-    """Return under which attributes a layer holds those inside it, by their ``id``, through lists and mappings."""
+    """Return, by the ``id`` of each inner layer, the attributes that hold it, also in lists and mappings."""
     names: dict[int, list[str]] = {}
 
     def look(name: str, value: Any, depth: int) -> None:
@@ -217,7 +217,7 @@ def _attribute_names(layer: Any, inside: Collection[int]) -> dict[int, list[str]
             for index, item in enumerate(value):
                 look(f"{name}[{index}]", item, depth - 1)
 
-    # On torch, `vars` lacks the layers that were set as attributes: modules keep these apart.
+    # On torch, `vars` lacks the layers that were set as attributes: modules store these in ``_modules``.
     for name, value in {**vars(layer), **vars(layer).get("_modules", {})}.items():
         if not name.startswith(_BOOKS):
             look(name, value, 3)

@@ -1,4 +1,4 @@
-"""Images with their channels first or last: which of them a model declares, and how the others become those."""
+"""Layouts of images, channels first or last: conversion of inputs to the layout that a model declares."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ def in_declared_layout(
     shape_of: Callable[[Any], Sequence[int | None] | None],
     transposed: Callable[[Any, list[int]], Any],
 ) -> Sequence[Any]:
-    """Return tensors as they are declared, where their channels only need to be moved to the end.
+    """Return the tensors with the channels moved to the end, where that gives the declared shape.
 
     Args:
-        tensors: What is given, by place.
-        declared: The shapes that the model declares, the batch first; other numbers of them change nothing.
-        shape_of: Returns the shape of a tensor; None for what is none, or has no known one.
-        transposed: Returns a tensor with its axes in an order.
+        tensors: The positional inputs.
+        declared: The shapes that the model declares, the batch first. If their number differs from that of the tensors,
+            the tensors are returned unchanged.
+        shape_of: Returns the shape of a tensor; None for a value that is not a tensor, or an unknown shape.
+        transposed: Returns a tensor with its axes in a given order.
     """
     if len(tensors) != len(declared):
         return tensors
@@ -34,10 +35,11 @@ def in_declared_layout(
 
 
 def channels_last_order(shape: Sequence[int | None], declared: Sequence[int | None]) -> list[int] | None:
-    """Return the order of axes in which a channels-first shape is the declared one.
+    """Return the order of axes that converts a channels-first shape to the declared shape.
 
-    A batch of images ``(N, 3, 224, 224)``, as PyTorch has them, becomes ``(N, 224, 224, 3)`` for an input of shape
-    ``(None, 224, 224, 3)``; so do sequences and volumes. None for what fits as it is, or not even so.
+    A batch of images ``(N, 3, 224, 224)``, the layout of PyTorch, becomes ``(N, 224, 224, 3)`` for an input of shape
+    ``(None, 224, 224, 3)``; the same holds for sequences and volumes. None if the shape fits without a change, or does
+    not fit in that order either.
     """
     rank = len(declared)
     if len(shape) != rank or rank not in (3, 4, 5) or _fits(shape, declared):

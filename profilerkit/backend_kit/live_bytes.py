@@ -1,8 +1,8 @@
 """The bytes alive while each step of a program runs, by the lifetimes of its values.
 
-A step stands for one call of one operator. A value stands for a tensor; it is a number that its maker gives out.
-Values that share bytes (views) live as long as the last of them is needed. No framework is imported here: a backend
-says what its operators make, share and reuse, and this module adds up.
+A step is one call of one operator. A value is a number that stands for a tensor. Values that share bytes (views) live
+until the last of them is no longer needed. No framework is imported here: a backend describes what its operators
+create, share and reuse, and this module adds up the bytes.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ __all__ = ["Step", "live_bytes"]
 class Step:
     """One call of one operator.
 
-    ``makes`` has (value, bytes) for each value it makes. ``aliases`` maps a value it makes to the value whose buffer
-    it shares; such a value takes no bytes of its own. ``reuses`` are values among ``reads`` whose buffer an output of
-    equal size may take over where nobody needs it later. ``scratch`` are bytes needed only while the step runs.
+    ``makes`` has (value, bytes) for each value that the step creates. ``aliases`` maps a created value to the value
+    whose buffer it shares; such a value needs no bytes of its own. ``reuses`` are the values among ``reads`` whose
+    buffer an output of equal size may overwrite if no later step needs it. ``scratch`` are bytes that are needed only
+    while the step runs.
     """
 
     reads: tuple[int, ...] = ()
@@ -35,16 +36,21 @@ def live_bytes(
     kept: Iterable[int] = (),
     spans: Iterable[tuple[int, int]] = (),
 ) -> tuple[int, ...]:
-    """Return the bytes alive while each step runs: what it reads, what it makes and what others need later.
+    """Return the bytes alive while each step runs: what it reads, what it creates, and what later steps need.
 
-    ``given`` has the bytes of the values that the caller holds from start to end, inputs for instance; 0 for weights
-    that are counted elsewhere. ``kept`` are results, alive from their making to the end. ``spans`` are the ranges of
-    steps, [start, end), that run more than once, nested or apart: what is made before one and read inside lives to
-    its end. The time taken grows with the number of steps alone.
+    Args:
+        steps: The steps in the order in which they run.
+        given: The bytes of the values that the caller holds throughout, such as inputs; 0 for weights that are counted
+            elsewhere.
+        kept: The results: they live from their creation to the end.
+        spans: The ranges of steps, [start, end), that run more than once; two spans are nested or disjoint. A value
+            that is created before a span and read inside it lives until the end of the span.
+
+    The time is proportional to the number of steps.
 
     Raises:
-        ValueError: a step reads, shares or reuses a value that is not given and that no step before it makes, or a
-            span leaves the steps or the span around it.
+        ValueError: A step reads, shares or reuses a value that is neither given nor created by an earlier step, or a
+            span is not within the steps or the span around it.
     """
     buffers = _Buffers(steps, given, frozenset(kept), _OutermostSpans(spans, len(steps)))
     alive, totals = sum(given.values()), []
@@ -68,7 +74,7 @@ def live_bytes(
 
 
 class _Buffers:
-    """The buffer each value lies in, named after the first value in it; its bytes and the step that needs it last."""
+    """The buffer of each value, named after the first value in it, with its bytes and the last step that needs it."""
 
     def __init__(
         self, steps: Sequence[Step], given: Mapping[int, int], kept: frozenset[int], spans: _OutermostSpans
@@ -78,11 +84,11 @@ class _Buffers:
         self.last: dict[int, int] = dict.fromkeys(given, len(steps))
         #: Bytes of each value: fewer than its buffer's for a slice.
         self._extent: dict[int, int] = dict(given)
-        born: dict[int, int] = dict.fromkeys(given, -1)
+        created: dict[int, int] = dict.fromkeys(given, -1)
         for index, step in enumerate(steps):
             for value in step.reads:
                 buffer = self._buffer(value, index)
-                self.last[buffer] = max(self.last[buffer], spans.end_of_need(born[buffer], index))
+                self.last[buffer] = max(self.last[buffer], spans.end_of_need(created[buffer], index))
             for value, source in step.aliases.items():
                 buffer = self.of[value] = self._buffer(source, index)
                 self._extent[value] = self.size[buffer]
@@ -90,11 +96,11 @@ class _Buffers:
             for value, size in step.makes:
                 self._extent[value] = size
                 if value not in step.aliases:
-                    self.of[value], self.size[value], born[value] = value, size, index
+                    self.of[value], self.size[value], created[value] = value, size, index
                     self.last[value] = len(steps) if value in kept else index
 
     def free_at(self, index: int, values: Iterable[int]) -> dict[int, int]:
-        """Return, by the bytes of the value in it, each buffer that nobody needs after a step."""
+        """Return, by the bytes of its value, each buffer that no step after this one needs."""
         return {
             self._extent[value]: self._buffer(value, index)
             for value in values
@@ -105,14 +111,14 @@ class _Buffers:
         buffer = self.of.get(value)
         if buffer is None:
             raise ValueError(
-                f"step {index} needs value {value}, which is not given and which no step before it makes; "
-                "give it, or put its step first"
+                f"step {index} needs value {value}, which is neither given nor made by an earlier step; "
+                "add it to given, or put the step that makes it first"
             )
         return buffer
 
 
 class _OutermostSpans:
-    """The spans around each step, from which follows how long a value is needed that is read inside one."""
+    """The innermost span around each step, which decides how long a value that is read in it is needed."""
 
     def __init__(self, spans: Iterable[tuple[int, int]], steps: int) -> None:
         self.innermost: list[_Span | None] = [None] * steps
@@ -124,16 +130,16 @@ class _OutermostSpans:
             limit = steps if around is None else around.end
             if not 0 <= start < end <= limit:
                 raise ValueError(
-                    f"span [{start}, {end}) of {steps} steps leaves its surroundings; "
-                    "spans lie within the steps, one inside another or apart"
+                    f"span [{start}, {end}) is not within its surroundings of {steps} steps; "
+                    "give spans within the steps, nested or disjoint"
                 )
             self.any = True
             self.innermost[start:end] = [_Span(start, end, around)] * (end - start)
 
-    def end_of_need(self, born: int, index: int) -> int:
-        """Return the last step that needs what step ``born`` made and step ``index`` reads."""
+    def end_of_need(self, created: int, index: int) -> int:
+        """Return the last step that needs a value which step ``created`` makes and step ``index`` reads."""
         span = self.innermost[index] if self.any else None
-        while span is not None and span.start > born:
+        while span is not None and span.start > created:
             index, span = span.end - 1, span.around
         return index
 

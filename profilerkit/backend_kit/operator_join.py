@@ -1,8 +1,8 @@
-"""What each timed operator works: the calls that a profiler saw, joined with those of the static trace.
+"""The work of each timed operator: the calls in a profiler's recording, joined with those of the static trace.
 
-Both see the same operators of a layer in the same order, but not always at the same depth: where the trace has what an
-operator calls inside, it has the work of that. What cannot be joined is not guessed: the row says why it has no counts,
-and the layer as a whole has those of the trace.
+Both have the same operators of a layer in the same order, but not always at the same depth: if the trace has the inner
+operators that an operator calls, the operator gets their work. A row that cannot be joined has no counts, and a reason;
+the layer as a whole then still has the counts of the trace.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def operator_table(times: OperatorTimes, traces: Mapping[str, ModelTrace | str])
     """Return the times of operators with the MACs and FLOPs that a trace has for them.
 
     Args:
-        times: What a backend measured.
-        traces: By phase, the trace that has its counts, or in words why there is none.
+        times: The times that a backend measured.
+        traces: The trace with the counts of each phase, or the reason why there is none.
     """
     work: list[Work | None] = [None] * len(times.operators)
     layer_work: dict[tuple[str, str], Work] = {}
@@ -56,7 +56,7 @@ def _phase(op: OpRecord) -> str:
 
 
 class _Row:
-    """What is found out about one row: the records of the trace that are its calls', and why they are not all."""
+    """One row of the table: the records of the trace for its calls, and the reasons why some are missing."""
 
     def __init__(self, time: OperatorTime) -> None:
         self.time = time
@@ -65,7 +65,7 @@ class _Row:
 
     @property
     def called(self) -> Sequence[tuple[int, CalledOperator]]:
-        """The calls of the row; those of its operator by its name alone where it does not tell them."""
+        """The calls of the row; if the row does not have them, calls that have only the operator's name."""
         return self.time.called or ((0, CalledOperator(self.time.operator)),) * self.time.calls
 
     @property
@@ -76,7 +76,7 @@ class _Row:
 
 
 class _Joined:
-    """The records of one phase of a trace, by the layer that ran and their names."""
+    """The records of one phase of a trace, by the layer that ran and the name of the operator."""
 
     def __init__(self, trace: ModelTrace, phase: str, times: OperatorTimes) -> None:
         self._uncounted = {times.name_of(name) for name in trace.uncounted}
@@ -88,19 +88,19 @@ class _Joined:
             if _phase(traced) != phase:
                 continue
             op = replace(traced, operator=times.name_of(traced.operator))
-            layer = self._that_ran(op.layer)
+            layer = self._executed_layer(op.layer)
             self._whole[layer].append(op)
             if op.operator.startswith(_OF_A_LAYER):
                 self._covered[op.layer] = op.operator.partition("::")[2]
             else:
                 self._records[layer][op.operator].append(op)
 
-    def _that_ran(self, path: str) -> str:
-        """Return the layer that had the work of one which is part of the trace alone: fused kernels call no layers."""
+    def _executed_layer(self, path: str) -> str:
+        """Return the innermost layer around a path that the profiler saw: fused kernels do not call inner layers."""
         return next((layer for layer in _around(path) if layer in self._ran), path)
 
     def layers(self) -> Iterator[tuple[str, Work]]:
-        """Yield the work of each layer without the layers inside it."""
+        """Yield the path and work of each layer, without the layers inside it."""
         for path, records in self._whole.items():
             without = sorted({op.operator for op in records} & self._uncounted)
             why = self._why_covered(path) if path not in self._covered else ""
@@ -112,7 +112,7 @@ class _Joined:
 
     def works(self, times: Sequence[OperatorTime]) -> list[Work]:
         """Return the work of each row."""
-        rows = [_Row(each) for each in times]
+        rows = [_Row(time) for time in times]
         of_layer: dict[str, list[_Row]] = defaultdict(list)
         for row in rows:
             of_layer[row.time.layer].append(row)
@@ -126,12 +126,12 @@ class _Joined:
         return [row.work for row in rows]
 
     def _why_covered(self, path: str) -> str:
-        """Say which layer's formula counts what a layer does; nothing where its operators are counted one by one."""
+        """Return why a layer's operators have no counts: a layer's formula covers them; empty if none does."""
         by = next((layer for layer in _around(path) if layer in self._covered), None)
         return "" if by is None else f"counted with the whole of layer {by!r}, by the formula of {self._covered[by]}"
 
     def _join(self, records: Mapping[str, Sequence[OpRecord]], rows: Sequence[_Row]) -> None:
-        """Give the records of a layer to the calls that were seen in it, in their order."""
+        """Assign the records of a layer to the profiler's calls in it, in order."""
         seen: dict[str, list[tuple[int, _Row]]] = defaultdict(list)
         unknown: list[_Row] = []
         in_order = sorted(
@@ -140,9 +140,9 @@ class _Joined:
         for order, row, called in in_order:
             if not _find(called, (order, row), records, seen) and row not in unknown:
                 unknown.append(row)
-        for name, takers in seen.items():
-            reason = self._why_unjoined(name, records[name], takers)
-            for index, (_, row) in enumerate(takers):
+        for name, matches in seen.items():
+            reason = self._why_unjoined(name, records[name], matches)
+            for index, (_, row) in enumerate(matches):
                 if reason:
                     row.missing[reason] = None
                 else:
@@ -151,19 +151,19 @@ class _Joined:
         is_counted = all(op.operator not in self._uncounted for op in rest)
         is_known = len(unknown) == 1 and bool(unknown[0].time.called)
         if is_known and is_counted and any(op.flops for op in rest):
-            unknown[0].records += rest  # one kernel has done what the trace has as several operators
+            unknown[0].records += rest  # one kernel did the work of several operators of the trace
             return
         for row in unknown:
             row.missing[_NOT_TRACED] = None
 
-    def _why_unjoined(self, name: str, records: Sequence[OpRecord], takers: Sequence[tuple[int, _Row]]) -> str:
+    def _why_unjoined(self, name: str, records: Sequence[OpRecord], matches: Sequence[tuple[int, _Row]]) -> str:
         if name in self._uncounted:
             return _no_formula([name])
-        if len(takers) != len(records):
-            traced, profiled = _times(records), _times(takers)
+        if len(matches) != len(records):
+            traced, profiled = _times(records), _times(matches)
             return f"the static trace has {traced} of {name} in this layer, the profiler {profiled}"
-        of_one_row = len({id(row) for _, row in takers}) == 1
-        in_order = len({order for order, _ in takers}) == len(takers)
+        of_one_row = len({id(row) for _, row in matches}) == 1
+        in_order = len({order for order, _ in matches}) == len(matches)
         if of_one_row or in_order or len({(op.macs, op.flops) for op in records}) == 1:
             return ""
         return f"which of the {len(records)} calls of {name} in this layer is which is not known"
@@ -171,18 +171,18 @@ class _Joined:
 
 def _find(
     called: CalledOperator,
-    taker: tuple[int, _Row],
+    match: tuple[int, _Row],
     records: Mapping[str, Sequence[OpRecord]],
     seen: dict[str, list[tuple[int, _Row]]],
 ) -> bool:
-    """Note which calls of the trace a call is, itself or in what it called; say whether all of its work is known so."""
+    """Record the trace's calls that match a call or the calls inside it; return whether they cover all its work."""
     if called.is_free:
         return True
     if called.name in records:
-        seen[called.name].append(taker)
+        seen[called.name].append(match)
         return True
     before = sum(map(len, seen.values()))
-    inside = [_find(each, taker, records, seen) for each in called.inside]
+    inside = [_find(inner, match, records, seen) for inner in called.inside]
     return all(inside) and sum(map(len, seen.values())) > before
 
 

@@ -1,7 +1,7 @@
-"""What an optimizer keeps for the weights it trains, in bytes: by its name, whatever the framework.
+"""The bytes that an optimizer stores for the weights that it trains, by its name, for any framework.
 
-The state has the dtype of the weight, as both frameworks make it, unless an entry says otherwise. `OPTIMIZERS` is the
-one list of them.
+The state has the dtype of the weight, as in both frameworks, unless an entry states otherwise. `OPTIMIZERS` is the only
+list of them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["OPTIMIZERS", "OptimizerBytes", "OptimizerState", "optimizer_bytes"]
 
 
 class OptimizerBytes(NamedTuple):
-    """What an optimizer keeps from step to step, and what it takes besides while it updates the weights."""
+    """The bytes that an optimizer stores between steps, and those that it allocates while it updates the weights."""
 
     state: int
     update: int = 0
@@ -26,10 +26,10 @@ class OptimizerBytes(NamedTuple):
 
 @dataclass(frozen=True)
 class OptimizerState:
-    """What an optimizer keeps: in words, where that is from, and the bytes for one weight.
+    """The state of an optimizer: a description, its source, and the bytes for one weight.
 
-    ``copies`` are those of a weight that are there while it is updated. ``of_shapes`` says that the bytes depend on the
-    shape of the weight, which not every backend tells.
+    ``copies`` is the number of copies of a weight that exist while it is updated. With ``of_shapes`` the bytes depend
+    on the shape of the weight, which not every backend reports.
     """
 
     keeps: str
@@ -40,16 +40,16 @@ class OptimizerState:
 
 
 def optimizer_bytes(name: str, weights: Iterable[WeightRecord]) -> OptimizerBytes | str:
-    """Return what the optimizer of a name takes for all weights that are trained; in words, why that is not known.
+    """Return the bytes of an optimizer for all trained weights, or the reason why they are not known.
 
-    They are updated one after the other, so that the largest of them decides what an update takes.
+    The weights are updated one after another, so the largest weight determines the bytes of an update.
 
-    Raises `InputError` for a name that is not known.
+    Raises `InputError` for an unknown name.
     """
     optimizer = OPTIMIZERS.get(name.lower())
     if optimizer is None:
         raise InputError(
-            f"optimizer={name!r}: nothing is known of such an optimizer; known are, the nearest first: "
+            f"optimizer={name!r} is not a known optimizer; the known ones are, nearest first: "
             f"{', '.join(by_likeness(name, OPTIMIZERS))}; or give the framework's own optimizer"
         )
     weights = tuple(weights)
@@ -65,12 +65,12 @@ def optimizer_bytes(name: str, weights: Iterable[WeightRecord]) -> OptimizerByte
 
 
 def _values(number: int) -> Callable[[WeightRecord], int]:
-    """Keep that many values for each element of a weight."""
+    """Return the bytes of ``number`` values for each element of a weight."""
     return lambda weight: number * weight.bytes
 
 
 def _factored(weight: WeightRecord) -> int:
-    """Keep a row and a column of sums for each matrix, and one value for each element of a vector."""
+    """Return the bytes of a row and a column of sums for each matrix, and a value for each element of a vector."""
     element = weight.bytes // max(1, weight.count)
     if len(weight.shape) < 2:
         return weight.bytes
@@ -78,14 +78,14 @@ def _factored(weight: WeightRecord) -> int:
     return math.prod(stacked) * (rows + columns) * element
 
 
-#: As bitsandbytes has them: elements that share one scale, and the fewest of a weight whose state is quantised.
+#: The values of bitsandbytes: the elements that share one scale, and the fewest elements of a quantized state.
 _BLOCK, _FEWEST = 256, 4096
 
 
 def _in_8_bits(weight: WeightRecord) -> int:
-    """Keep two values of one byte for each element, and for each block of them two scales of four bytes.
+    """Return the bytes of two one-byte values for each element, and two four-byte scales for each block of elements.
 
-    Of a small weight two values of four bytes are kept.
+    A small weight has two four-byte values for each element.
     """
     if weight.count < _FEWEST:
         return 8 * weight.count
@@ -98,7 +98,7 @@ _ADAM = OptimizerState(
     _values(2),
     copies=2,
 )
-#: By the name that ``optimizer=`` takes.
+#: The optimizers by the name that ``optimizer=`` takes.
 OPTIMIZERS: Mapping[str, OptimizerState] = {
     "sgd": OptimizerState("nothing", "gradient descent without momentum", _values(0)),
     "momentum": OptimizerState(

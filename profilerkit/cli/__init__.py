@@ -77,10 +77,10 @@ class _LazyGroup(click.Group):
 @click.pass_context
 def cli(context: click.Context, no_plugins: bool, traced: bool) -> None:
     """Report what a neural network costs: parameters, size, MACs, FLOPs, memory, time."""
-    from ..plugging.loaded_files import kept_in_sight
+    from ..plugging.loaded_files import modules_kept_visible
 
     context.obj = {"traceback": traced}
-    context.with_resource(kept_in_sight())
+    context.with_resource(modules_kept_visible())
     if no_plugins:
         from ..plugging.offers import own_alone
 

@@ -19,7 +19,7 @@ from ..errors import (
     ReportFileError,
     UnknownStatusError,
 )
-from ..process.progress import shown_if
+from ..process.progress import progress_enabled
 from . import MODEL_FAILED, NOT_KEPT, USAGE, fail
 from .options import parse_shapes
 
@@ -140,7 +140,7 @@ def profiled(spec: str, request: Request) -> tuple[Report, Profiler | None]:
             announce(report)
         return report, None
     model = loaded_model(spec, request.trust)
-    with _ending_in_a_line(), shown_if(not request.quiet):
+    with _ending_in_a_line(), progress_enabled(not request.quiet):
         profiler = request.profiler(model)
         return compute(profiler, request.metric or None, strict=request.strict, **request.arguments), profiler
 
@@ -181,7 +181,7 @@ def _in_this_process(specs: Mapping[int, str], request: Request) -> tuple[dict[i
     from ..comparing import compare_profilers
 
     models = {index: loaded_model(spec, request.trust) for index, spec in specs.items()}
-    with _ending_in_a_line(), shown_if(not request.quiet):
+    with _ending_in_a_line(), progress_enabled(not request.quiet):
         profilers = {index: request.profiler(model) for index, model in models.items()}
         live = list(profilers.values())
         if len(live) > 1:

@@ -67,7 +67,7 @@ def by_rule(argument: str) -> Callable[..., Any]:
         try:
             return None if value is None else checked(argument, value)
         except ArgumentError:
-            raise click.BadParameter(f"{value!r}: give {RULES[argument].wanted}") from None
+            raise click.BadParameter(f"{value!r}: give {RULES[argument].expected}") from None
 
     return read
 

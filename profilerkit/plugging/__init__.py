@@ -1,1 +1,1 @@
-"""Plugins: how they are found, what they offer, and how the others go on when one of them fails."""
+"""Plugins: loading them, the objects that they offer, and the containment of their errors."""

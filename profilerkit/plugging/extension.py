@@ -1,4 +1,4 @@
-"""What a plugin hands over of renderers and model loaders: a name, and how to get at it when it is needed."""
+"""The descriptions of renderers and model loaders that a plugin offers: a name, and a function that loads it."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any, TypeAlias
 
 __all__ = ["LoadedModel", "LoaderInfo", "Renderer", "RendererInfo"]
 
-#: Called with a `Report` or `Comparison`, and by name with those options that its signature has: ``details``.
+#: Called with a `Report` or `Comparison`, and by name with the options that are in its signature, such as ``details``.
 Renderer: TypeAlias = "Callable[..., Any]"
 
 
 @dataclass(frozen=True)
 class RendererInfo:
-    """A form that reports can be given, under a name: ``profilerkit profile --format NAME``.
+    """An output form of reports, by name: ``profilerkit profile --format NAME``.
 
-    ``load`` imports what draws it and returns the renderer: a function that takes a `Report` or a `Comparison` and
-    returns text. With a parameter ``details`` it is told whether descriptions and layers are wanted. Without
-    ``is_text`` it returns something else, such as a figure, and no command offers it as a format.
+    ``load`` imports and returns the renderer: a function that takes a `Report` or a `Comparison` and returns text. If
+    the renderer has a parameter ``details``, it gets whether descriptions and layers are requested. Without ``is_text``
+    it returns another object, such as a figure, and no command offers it as a format.
     """
 
     name: str
@@ -29,9 +29,9 @@ class RendererInfo:
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model that a loader found, with inputs that fit it: example inputs, or the shapes of one sample.
+    """A model that a loader returns, with inputs for it: example inputs, or the shapes of one sample.
 
-    They are used where the user gives none. ``name`` is what reports call it, unless it is None.
+    These inputs are used if the user gives none. ``name`` is the model's name in reports; None for the usual one.
     """
 
     model: Any
@@ -42,12 +42,12 @@ class LoadedModel:
 
 @dataclass(frozen=True)
 class LoaderInfo:
-    """A way to find a model that is given as text.
+    """A way to load a model that is named by a text.
 
-    ``accepts`` says whether a text is meant for it, without importing anything heavy. ``load`` returns the model, or a
-    `LoadedModel` that has inputs for it too; it raises `InputError` for a text that leads nowhere. With a parameter
-    ``trust`` it is told whether the user trusts the file: what may run code when it is loaded is refused otherwise.
-    ``description`` is what such a text looks like: ``package.module:name``.
+    ``accepts`` returns whether the loader handles a text, without importing anything heavy. ``load`` returns the model,
+    or a `LoadedModel` that also has inputs for it; it raises `InputError` if the text names no model. If ``load`` has a
+    parameter ``trust``, it gets whether the user trusts the file: without trust, it must refuse a file that may run
+    code when it is loaded. ``description`` is the form of such a text: ``package.module:name``.
     """
 
     name: str

@@ -1,7 +1,7 @@
-"""Implementations of hooks, guarded when they are registered: pluggy calls the guards like any implementation.
+"""Guards of hook implementations: each implementation is wrapped when it is registered, and pluggy calls the guard.
 
-A guard labels what the implementation returns with its plugin, an `Offer`, and makes a warning of what it raises: the
-implementation is left out and the call goes on. `KeyboardInterrupt` goes through, with a note that names the plugin.
+A guard labels the returned value with the plugin (an `Offer`). If the implementation raises, the guard warns, and the
+hook call continues without it. `KeyboardInterrupt` is raised unchanged, with a note that names the plugin.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ def _read_list(returned: Any) -> tuple[Any, ...]:
     return tuple(returned or ())
 
 
-#: Hooks that return formulas by operator; what the others offer is a list.
+#: Hooks that return formulas by operator; the others return a list.
 _MAPPINGS = frozenset({"profilerkit_op_costs"})
-#: Hooks that are called to tell plugins of something; what they return is not used.
-_TELLING = frozenset({"profilerkit_configure", "profilerkit_report_created"})
+#: Hooks that notify plugins; the values that they return are not used.
+_NOTIFYING = frozenset({"profilerkit_configure", "profilerkit_report_created"})
 
 
 def guarded(hook: str, implementation: HookImpl, plugin: PluginInfo) -> Callable[..., Any]:
-    """Return the function that pluggy is to call in place of a plugin's own; it is of the same kind."""
+    """Return the function that pluggy calls instead of the plugin's implementation; it is of the same kind."""
     if implementation.wrapper:
         return _guarded_wrapper(_Guard(hook, plugin, implementation.function, is_wrapper=True))
     if implementation.hookwrapper:
@@ -44,45 +44,45 @@ def guarded(hook: str, implementation: HookImpl, plugin: PluginInfo) -> Callable
 
 
 class _Guard:
-    """What the guards have in common: one implementation, its hook and its plugin."""
+    """The common part of the guards: one implementation, its hook and its plugin."""
 
     def __init__(
         self, hook: str, plugin: PluginInfo, function: Callable[..., Any], *, is_wrapper: bool = False
     ) -> None:
         self.hook, self.plugin, self.function = hook, plugin, function
         self.is_wrapper = is_wrapper
-        self.is_telling = hook in _TELLING
+        self.is_notification = hook in _NOTIFYING
         self.read: Callable[[Any], Any] = read_formulas if hook in _MAPPINGS else _read_list
         self.name = f"wrapper of hook {hook}" if is_wrapper else f"hook {hook}"
 
     def in_plugin(self) -> contained:
-        """Return the block that code of the plugin runs in."""
+        """Return the context manager in which code of the plugin runs."""
         return contained(self.plugin, self.name)
 
     def warn(self, error: Exception) -> None:
-        """Warn of what the plugin raised, and that it is left out."""
-        is_offering = not (self.is_wrapper or self.is_telling)
+        """Warn that the plugin raised, and that it is left out."""
+        is_offering = not (self.is_wrapper or self.is_notification)
         left_out = "what it offers is left out" if is_offering else "profilerkit goes on without it"
         warn(f"{self.name} of plugin {self.plugin} raised {said_of(error)}; {left_out}; {self.plugin.way_out}")
 
     def labelled(self, result: Any) -> Offer[Any]:
-        """Return a result with its plugin, after reading it; what a wrapper left of another plugin's stays that one's.
+        """Return a checked result with its plugin; a result of another plugin that a wrapper passes on keeps its label.
 
-        Raises whatever reading it raises: `TypeError` for what is no list, or no mapping to formulas.
+        Raises `TypeError` if the result is not a list, or not a mapping to formulas.
         """
         offer = result if isinstance(result, Offer) else Offer(self.plugin, result)
-        return offer if self.is_telling else replace(offer, item=self.read(offer.item))
+        return offer if self.is_notification else replace(offer, item=self.read(offer.item))
 
     def labelled_all(self, results: Any) -> Any:
-        """Return the results that a wrapper makes of those of the implementations."""
-        if self.is_telling:
+        """Return the results that a wrapper returns, each labelled with its plugin."""
+        if self.is_notification:
             return results
         if not isinstance(results, list):
             raise TypeError(f"it made {shown(results)} of the results, which is no list of them")
         return [self.labelled(result) for result in results]
 
     def started(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Wrapper | None:
-        """Run a wrapper up to its ``yield``; return None, after a warning, if it does not come that far."""
+        """Run a wrapper up to its ``yield`` and return it; if it raises or does not yield, warn and return None."""
         try:
             with self.in_plugin():
                 wrapper: _Wrapper = self.function(*args, **kwargs)
@@ -91,7 +91,7 @@ class _Guard:
                 except StopIteration:
                     raise RuntimeError("it did not yield") from None
                 return wrapper
-        except Exception as error:  # whatever a plugin does wrong, the others go on
+        except Exception as error:  # an error of a plugin must not stop the others
             self.warn(error)
         return None
 
@@ -106,7 +106,7 @@ class _Guard:
 
 
 def _guarded_function(guard: _Guard) -> Callable[..., Any]:
-    """Return the guard of an implementation that is no wrapper: it returns an `Offer`, or None."""
+    """Return the guard of an implementation that is not a wrapper: it returns an `Offer`, or None."""
 
     @functools.wraps(guard.function)
     def call(*args: Any, **kwargs: Any) -> Offer[Any] | None:
@@ -114,7 +114,7 @@ def _guarded_function(guard: _Guard) -> Callable[..., Any]:
             with guard.in_plugin():
                 result = guard.function(*args, **kwargs)
                 return None if result is None else guard.labelled(result)
-        except Exception as error:  # whatever a plugin does wrong, the others go on
+        except Exception as error:  # an error of a plugin must not stop the others
             guard.warn(error)
         return None
 
@@ -122,10 +122,10 @@ def _guarded_function(guard: _Guard) -> Callable[..., Any]:
 
 
 def _guarded_wrapper(guard: _Guard) -> Callable[..., Any]:
-    """Return the guard of a wrapper of pluggy's new kind: one that gets the results and returns others.
+    """Return the guard of a wrapper of pluggy's new kind, which gets the results and returns others.
 
-    What was raised within is thrown into the wrapper, which may return results all the same; an interruption goes on
-    whatever it does.
+    An error of the wrapped implementations is thrown into the wrapper, which may return results instead. An
+    interruption is raised again, whatever the wrapper returns.
     """
 
     @functools.wraps(guard.function)
@@ -150,24 +150,24 @@ def _guarded_wrapper(guard: _Guard) -> Callable[..., Any]:
 
 
 def _ended(guard: _Guard, wrapper: _Wrapper, results: Any, raised: BaseException | None) -> tuple[bool, Any]:
-    """Return whether a wrapper came to its end, and the results it makes; raise nothing that it raises itself."""
+    """Return whether a wrapper finished, and the results that it returns; an error of its own becomes a warning."""
     resume = functools.partial(wrapper.send, results) if raised is None else functools.partial(wrapper.throw, raised)
     try:
         with guard.in_plugin():
             try:
                 changed = guard.resumed(resume, wrapper)
             except BaseException as error:
-                if error is raised:  # it is not the wrapper's, which has let it through
+                if error is raised:  # not an error of the wrapper, which passed it on
                     return False, None
                 raise
             return True, guard.labelled_all(changed)
-    except Exception as error:  # whatever a plugin does wrong, the others go on
+    except Exception as error:  # an error of a plugin must not stop the others
         guard.warn(error)
     return False, None
 
 
 def _guarded_old_wrapper(guard: _Guard) -> Callable[..., Any]:
-    """Return the guard of a wrapper of pluggy's old kind: one that gets a `pluggy.Result` and changes it in place."""
+    """Return the guard of a wrapper of pluggy's old kind, which gets a `pluggy.Result` and changes it in place."""
 
     @functools.wraps(guard.function)
     def wrap(*args: Any, **kwargs: Any) -> Generator[None, Result[Any], None]:
@@ -186,7 +186,7 @@ def _guarded_old_wrapper(guard: _Guard) -> Callable[..., Any]:
                 elif outcome.exception is not raised:
                     raise outcome.exception
             is_ended = True
-        except Exception as error:  # whatever a plugin does wrong, the others go on
+        except Exception as error:  # an error of a plugin must not stop the others
             guard.warn(error)
             is_ended = False
         if isinstance(raised, KeyboardInterrupt) or (raised is not None and not is_ended):

@@ -1,10 +1,11 @@
-"""The modules of a file that a model is loaded from: a namespace of the file's own, apart from the caller's modules.
+"""The modules of a file that a model is loaded from: a separate namespace, so that the caller's modules are unaffected.
 
-What the file imports from its folder is called ``<this module>.<the file's path, escaped>.<name>``, so two
-files that both have a ``helper`` beside them never meet. The modules of a namespace have builtins of their own, whose
-``__import__`` knows the namespace: ``import helper`` leads there at any time and in any thread, within ``forward`` too,
-and nobody else's import does. The names can be imported, in another process too, so pickle, multiprocessing and
-torch.compile find what they look up by name. Modules of installed packages are imported as ever.
+A module that the file imports from its folder is named ``<this module>.<the file's path, escaped>.<name>``, so that two
+files that each have a ``helper`` in their folder do not share it. The modules of a namespace have separate builtins,
+with an ``__import__`` that looks in the namespace: for their code, ``import helper`` finds the file's module at any
+time and in any thread, also within ``forward``; other code is unaffected. The long names can be imported, in another
+process too, so that pickle, multiprocessing and torch.compile find classes by name. Modules of installed packages are
+imported as usual.
 """
 
 from __future__ import annotations
@@ -27,35 +28,35 @@ from weakref import WeakValueDictionary
 
 from ..process.locks import Lock
 
-__all__ = ["Namespace", "in_plain_names", "kept_in_sight", "namespace_of", "path_kept"]
+__all__ = ["Namespace", "in_plain_names", "modules_kept_visible", "namespace_of", "path_restored"]
 
-__path__: list[str] = []  # importlib asks the finders for modules in here, as it does for those of a package
+__path__: list[str] = []  # importlib searches for submodules of a module that has a path
 
 _PREFIX = f"{__name__}."
 
 
 class Namespace:
-    """The modules in a file's folder, as that file sees them; with a folder in place of a file, as its modules do."""
+    """The modules in a file's folder, as the file imports them; for a folder, as its modules import each other."""
 
-    def __init__(self, place: Path, key: str) -> None:
+    def __init__(self, path: Path, key: str) -> None:
         self.name = _PREFIX + key
-        self.file = None if place.is_dir() else place
-        self.folder = str(place if place.is_dir() else place.parent)
-        #: Where the modules are looked for, and the places among these that are the file's own.
-        self.path, self.own = [self.folder, *sys.path], [self.folder]
+        self.file = None if path.is_dir() else path
+        self.folder = str(path if path.is_dir() else path.parent)
+        #: The folders in which modules are searched, and those among them that belong to the file.
+        self.path, self.own_folders = [self.folder, *sys.path], [self.folder]
         self.builtins = {**vars(builtins), "__import__": self.import_module_of}
         self.package = self.new_module(ModuleSpec(self.name, None, is_package=True))
-        self.package.__path__ = self.own
-        #: What has been imported, by full name; and the state of the files then.
+        self.package.__path__ = self.own_folders
+        #: The imported modules by full name, and the state of their files when they were imported.
         self.modules = {self.name: self.package}
         self._files: dict[str, tuple[int, int]] = {}
-        self._known: dict[str, bool] = {}
+        self._contained: dict[str, bool] = {}
         self._loads = 0
         self.is_in_use = False
         self._hidden: dict[str, ModuleType] = {}
 
     def new_module(self, spec: ModuleSpec) -> ModuleType:
-        """Return an empty module whose ``import`` statements lead to this namespace."""
+        """Return an empty module whose ``import`` statements look in this namespace."""
         module = ModuleType(spec.name)
         module.__dict__["__builtins__"] = self.builtins
         if spec.name == self.name:
@@ -64,54 +65,56 @@ class Namespace:
 
     @property
     def main(self) -> str:
-        """The name of the file's own module within the namespace; empty for that of a folder."""
+        """The name of the file's module within the namespace; empty for the namespace of a folder."""
         return _escaped(self.file.stem, keep="_") if self.file else ""
 
     def load_main(self) -> ModuleType:
         """Run the file and return its module: a new one each time."""
         self._loads += 1
-        again = f"__{self._loads}" if self._loads > 1 else ""
-        return importlib.import_module(f"{self.name}.{self.main}{again}")
+        suffix = f"__{self._loads}" if self._loads > 1 else ""
+        return importlib.import_module(f"{self.name}.{self.main}{suffix}")
 
-    # What is in here ------------------------------------------------------------------------------------------------
+    # Finding modules ------------------------------------------------------------------------------------------------
 
     def holds(self, name: str) -> bool:
-        """Say whether a module's name leads to this namespace: it is found in a place of the file's own."""
+        """Return whether a module belongs to this namespace: whether it is in a folder that belongs to the file."""
         top = name.partition(".")[0]
-        if self.is_in_use or top not in self._known:
-            self._known[top] = self._finds(top)
-        return self._known[top]
+        if self.is_in_use or top not in self._contained:
+            self._contained[top] = self._finds(top)
+        return self._contained[top]
 
     def _finds(self, top: str) -> bool:
         if top in sys.builtin_module_names or (top in sys.stdlib_module_names and top in sys.modules):
-            return False  # as everywhere: what Python itself has imported is not looked for again
+            return False  # a module that Python itself has imported is not searched for again
         if top == self.main:
             return True
-        own = self._own()
-        if all(PathFinder.find_spec(top, [place]) is None for place in own):
+        own_folders = self._current_folders()
+        if all(PathFinder.find_spec(top, [folder]) is None for folder in own_folders):
             return False
-        portion = False  # of a namespace package, which any package further on goes before
-        for place in sys.path if self.is_in_use else self.path:
-            spec = PathFinder.find_spec(top, [place])
+        is_portion = False  # of a namespace package; a regular package later on the path takes precedence
+        for folder in sys.path if self.is_in_use else self.path:
+            spec = PathFinder.find_spec(top, [folder])
             if spec is not None and spec.loader is not None:
-                return place in own and not _is_installed(top, spec)
-            portion = portion or (spec is not None and place in own)
-        return portion
+                return folder in own_folders and not _is_installed(top, spec)
+            is_portion = is_portion or (spec is not None and folder in own_folders)
+        return is_portion
 
-    def _own(self) -> list[str]:
-        """Return the file's folder, and the places that its code has put on the path."""
-        return [*self.own, *(place for place in sys.path if place not in self._callers)] if self.is_in_use else self.own
+    def _current_folders(self) -> list[str]:
+        """Return the file's folder, and the folders that its code has added to ``sys.path``."""
+        if not self.is_in_use:
+            return self.own_folders
+        return [*self.own_folders, *(folder for folder in sys.path if folder not in self._callers_path)]
 
     def spec(self, fullname: str, path: Sequence[str] | None) -> ModuleSpec | None:
-        """Return how a module of this namespace is imported, by its full name; None where there is none."""
+        """Return the spec of a module of this namespace by its full name; None if there is none."""
         if fullname in self.modules:
-            ready = self.modules[fullname]
-            return ModuleSpec(fullname, _Ready(ready), is_package=hasattr(ready, "__path__"))
+            module = self.modules[fullname]
+            return ModuleSpec(fullname, _ImportedLoader(module), is_package=hasattr(module, "__path__"))
         parent, _, name = fullname.rpartition(".")
         if parent == self.name and self.file is not None and re.sub(r"__\d+$", "", name) == self.main:
             spec = spec_from_file_location(fullname, self.file)
         else:
-            spec = PathFinder.find_spec(fullname, self._own() if parent == self.name else path)
+            spec = PathFinder.find_spec(fullname, self._current_folders() if parent == self.name else path)
         if spec is not None and isinstance(spec.loader, (SourceFileLoader, SourcelessFileLoader)):
             spec.loader.create_module = self.new_module  # type: ignore[method-assign]
         return spec
@@ -121,14 +124,14 @@ class Namespace:
     def import_module_of(
         self, name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0
     ) -> Any:
-        """Import a module for code of this namespace: what its ``import`` statements call."""
+        """Import a module for code of this namespace: its ``import`` statements call this."""
         if level or not self.holds(name):
-            found = builtins.__import__(name, globals, locals, fromlist, level)
-            return _Importlib(self) if found is importlib else found
+            module = builtins.__import__(name, globals, locals, fromlist, level)
+            return _Importlib(self) if module is importlib else module
         try:
             if _loading and _loading[-1].serves(self):
                 self._hide([name.partition(".")[0]])
-                return builtins.__import__(name, fromlist=fromlist)  # by its plain name: pickle looks it up there
+                return builtins.__import__(name, fromlist=fromlist)  # by its plain name, which pickle looks up
             if fromlist:
                 return builtins.__import__(f"{self.name}.{name}", fromlist=fromlist)
             importlib.import_module(f"{self.name}.{name}")
@@ -139,16 +142,16 @@ class Namespace:
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """Have whoever imports by name find the modules of the folder meanwhile, and nothing of it remain afterwards.
+        """Make the modules of the folder importable by their plain names inside the block.
 
-        While a file is loaded, its code may look modules up by name, or have libraries do so: ``sys.modules[name]``,
-        ``importlib.import_module("models.net")``, ``pickle.load``. What the caller has imported under these names is
-        put back at the end, as is ``sys.path``.
+        While a file is loaded, its code or a library may look modules up by name: ``sys.modules[name]``,
+        ``importlib.import_module("models.net")``, ``pickle.load``. At the end, the caller's modules of the same names
+        and ``sys.path`` are restored.
         """
-        with path_kept():
-            self._callers = set(sys.path)
+        with path_restored():
+            self._callers_path = set(sys.path)
             hidden = self._hidden = {}
-            self._hide(name for name in {each.partition(".")[0] for each in sys.modules} if self.holds(name))
+            self._hide(top for top in {name.partition(".")[0] for name in sys.modules} if self.holds(top))
             finder = _PlainNames(self)
             _loading.append(finder)
             sys.path.insert(0, self.folder)
@@ -158,10 +161,11 @@ class Namespace:
             try:
                 yield
             finally:
-                self.own[1:] = [_absolute(place) for place in self._own()[1:] if place != self.folder]
-                self.path = [_absolute(place) for place in sys.path]
+                added = [folder for folder in self._current_folders()[1:] if folder != self.folder]
+                self.own_folders[1:] = map(_absolute, added)
+                self.path = [_absolute(folder) for folder in sys.path]
                 self.is_in_use = False
-                self._known.clear()
+                self._contained.clear()
                 _loading.pop()
                 sys.meta_path.remove(finder)
                 self._take_modules(finder.names)
@@ -169,27 +173,30 @@ class Namespace:
                 self.builtins.update({**vars(builtins), "__import__": self.import_module_of})
 
     def _hide(self, tops: Iterable[str]) -> None:
-        """Take modules of these names out of sight that are not this namespace's own, until it is no longer in use."""
+        """Remove other modules of these names from ``sys.modules`` while this namespace is in use."""
         tops = set(tops)
         for name, module in list(sys.modules.items()):
-            mine = str(getattr(module, "__name__", "")).startswith(f"{self.name}.")
-            if name.partition(".")[0] in tops and not mine:
+            is_here = str(getattr(module, "__name__", "")).startswith(f"{self.name}.")
+            if name.partition(".")[0] in tops and not is_here:
                 self._hidden[name] = sys.modules.pop(name)
 
-    def _take_modules(self, plain: set[str]) -> None:
-        own = {id(module) for module in self.modules.values()}
-        own |= {id(module) for name, module in list(sys.modules.items()) if name.startswith(f"{self.name}.")}
-        for name in [each for each, module in list(sys.modules.items()) if each in plain or id(module) in own]:
-            if not name.startswith(_PREFIX):
+    def _take_modules(self, plain_names: set[str]) -> None:
+        """Remove this namespace's modules from ``sys.modules``, under their plain names too, and keep them here."""
+        ids = {id(module) for module in self.modules.values()}
+        ids |= {id(module) for name, module in list(sys.modules.items()) if name.startswith(f"{self.name}.")}
+        for name, module in list(sys.modules.items()):
+            if (name in plain_names or id(module) in ids) and not name.startswith(_PREFIX):
                 del sys.modules[name]
-        for name in [each for each in list(sys.modules) if f"{each}.".startswith(f"{self.name}.")]:
-            self.modules[name] = sys.modules[name] if _state_of_all.keeping else sys.modules.pop(name)
+        for name in list(sys.modules):
+            if not f"{name}.".startswith(f"{self.name}."):
+                continue
+            self.modules[name] = sys.modules[name] if _all_namespaces.visible_blocks else sys.modules.pop(name)
             file = getattr(self.modules[name], "__file__", None)
             if file and file not in self._files:
                 self._files[file] = _state(file)
 
     def is_current(self) -> bool:
-        """Say whether the files of the modules are what they were when these were imported."""
+        """Return whether the files of the modules are unchanged since they were imported."""
         return all(_state(file) == state for file, state in self._files.items())
 
 
@@ -201,12 +208,12 @@ class _Finder:
         if not fullname.startswith(_PREFIX):
             return None
         key = fullname.removeprefix(_PREFIX).partition(".")[0]
-        namespace = _namespaces.get(key) or _built_again(key)
+        namespace = _namespaces.get(key) or _rebuilt(key)
         return namespace.spec(fullname, path) if namespace else None
 
 
 class _PlainNames:
-    """Finds the modules of one namespace by the names that its code has for them, while a file is loaded."""
+    """Finds the modules of one namespace by their plain names while a file is loaded."""
 
     def __init__(self, namespace: Namespace) -> None:
         self.namespace, self.thread, self.names = namespace, threading.get_ident(), set[str]()
@@ -226,11 +233,11 @@ class _PlainNames:
                 return None
             raise
         self.names.add(fullname)
-        return ModuleSpec(fullname, _Ready(module), is_package=hasattr(module, "__path__"))
+        return ModuleSpec(fullname, _ImportedLoader(module), is_package=hasattr(module, "__path__"))
 
 
-class _Ready(Loader):
-    """Loads a module that is there already."""
+class _ImportedLoader(Loader):
+    """Returns a module that is imported already."""
 
     def __init__(self, module: ModuleType) -> None:
         self.module, self.spec = module, module.__spec__
@@ -239,11 +246,11 @@ class _Ready(Loader):
         return self.module
 
     def exec_module(self, module: ModuleType) -> None:
-        module.__spec__ = self.spec  # importlib has put the one in its place by which it was found
+        module.__spec__ = self.spec  # importlib has replaced it by the spec that the search returned
 
 
 class _Importlib(ModuleType):
-    """What code of a namespace has for ``importlib``: its ``import_module`` knows the modules of the folder."""
+    """The ``importlib`` that code of a namespace imports: its ``import_module`` finds the modules of the folder."""
 
     def __init__(self, namespace: Namespace) -> None:
         super().__init__("importlib")
@@ -255,41 +262,42 @@ class _Importlib(ModuleType):
         return getattr(importlib, name)
 
 
-def namespace_of(place: Path) -> Namespace:
-    """Return the namespace of a file, or of a folder: the one there is while its files are unchanged, or a new one."""
-    place = place.resolve()
-    key = escaped = _escaped(str(place))
+def namespace_of(path: Path) -> Namespace:
+    """Return the namespace of a file or folder: an existing one if its files are unchanged, otherwise a new one."""
+    path = path.resolve()
+    key = escaped = _escaped(str(path))
     number = 1
-    while (found := _namespaces.get(key)) is not None:
-        if found.is_current() and not found.is_in_use:
-            return found
+    while (existing := _namespaces.get(key)) is not None:
+        if existing.is_current() and not existing.is_in_use:
+            return existing
         number += 1
         key = f"{escaped}__{number}"
-    made = _namespaces[key] = Namespace(place, key)
-    return made
+    namespace = _namespaces[key] = Namespace(path, key)
+    return namespace
 
 
 @contextmanager
-def path_kept() -> Iterator[None]:
-    """Put ``sys.path`` back at the end; what loads a file in another thread waits, since it changes the path too."""
-    with _state_of_all.lock:
-        path, before = sys.path, list(sys.path)
+def path_restored() -> Iterator[None]:
+    """Restore ``sys.path`` at the end; another thread that loads a file waits, since it changes the path too."""
+    with _all_namespaces.lock:
+        path, entries = sys.path, list(sys.path)
         try:
             yield
         finally:
             sys.path = path
-            sys.path[:] = before
+            sys.path[:] = entries
 
 
 @contextmanager
-def kept_in_sight() -> Iterator[None]:
-    """Leave the modules of namespaces in ``sys.modules`` meanwhile, for code that looks its own module up there."""
-    _state_of_all.keeping += 1
+def modules_kept_visible() -> Iterator[None]:
+    """Keep the modules of namespaces in ``sys.modules`` inside the block, for code that looks its module up there."""
+    _all_namespaces.visible_blocks += 1
     try:
         yield
     finally:
-        _state_of_all.keeping -= 1
-        for name in [each for each in list(sys.modules) if each.startswith(_PREFIX) and not _state_of_all.keeping]:
+        _all_namespaces.visible_blocks -= 1
+        is_last = not _all_namespaces.visible_blocks
+        for name in [name for name in list(sys.modules) if name.startswith(_PREFIX) and is_last]:
             module = sys.modules.pop(name)
             namespace = _namespaces.get(name.removeprefix(_PREFIX).partition(".")[0])
             if namespace is not None:
@@ -297,48 +305,48 @@ def kept_in_sight() -> Iterator[None]:
 
 
 def in_plain_names(text: str) -> str:
-    """Return a text in which the modules of namespaces have the names that their own code has for them."""
+    """Return a text with the modules of namespaces under their plain names, as their code imports them."""
     return re.sub(rf"{re.escape(_PREFIX)}\w+\.(\w+?)(__\d+)?\b", r"\1", text)
 
 
 def _is_installed(name: str, spec: ModuleSpec) -> bool:
-    """Say whether a module that is found in a folder is the one that anyone else gets under its name.
+    """Return whether a module in a folder is the one that all other code imports under its name.
 
-    It has been imported from that file already, or its package is installed from this folder (``pip install -e .``).
+    It is imported from that file already, or its package is installed from this folder (``pip install -e .``).
     """
-    there = getattr(sys.modules.get(name), "__spec__", None)
+    imported = getattr(sys.modules.get(name), "__spec__", None)
     if (
-        there is not None
-        and not there.name.startswith(_PREFIX)
-        and there.origin is not None
-        and there.origin == spec.origin
+        imported is not None
+        and not imported.name.startswith(_PREFIX)
+        and imported.origin is not None
+        and imported.origin == spec.origin
     ):
         return True
     script = getattr(sys.modules.get("__main__"), "__file__", None)
-    unasked = {"", str(Path(script).absolute().parent) if script else ""}  # Python itself puts these on the path
-    callers = [place for place in (_loading[0].callers_path if _loading else sys.path) if place not in unasked]
-    found = PathFinder.find_spec(name, callers)
+    implicit = {"", str(Path(script).absolute().parent) if script else ""}  # Python itself puts these on the path
+    path = [folder for folder in (_loading[0].callers_path if _loading else sys.path) if folder not in implicit]
+    installed = PathFinder.find_spec(name, path)
     for finder in sys.meta_path:
         if "editable" in type(finder).__module__ or "editable" in getattr(finder, "__module__", ""):
-            found = found or finder.find_spec(name, None, None)
-    return found is not None and found.origin is not None and found.origin == spec.origin
+            installed = installed or finder.find_spec(name, None, None)
+    return installed is not None and installed.origin is not None and installed.origin == spec.origin
 
 
-def _absolute(place: str) -> str:
-    return str(Path(place).absolute()) if place else place
+def _absolute(folder: str) -> str:
+    return str(Path(folder).absolute()) if folder else folder
 
 
 def _escaped(text: str, keep: str = "") -> str:
-    return "".join(each if (each.isascii() and each.isalnum()) or each in keep else f"_{ord(each):x}_" for each in text)
+    return "".join(char if (char.isascii() and char.isalnum()) or char in keep else f"_{ord(char):x}_" for char in text)
 
 
-def _built_again(key: str) -> Namespace | None:
-    """Return the namespace of a key that another process has made: what was pickled there is unpickled here."""
-    place = Path(re.sub(r"_([0-9a-f]+)_", lambda found: chr(int(found[1], 16)), re.sub(r"__\d+$", "", key)))
-    if not (place.is_absolute() and place.exists()):
+def _rebuilt(key: str) -> Namespace | None:
+    """Return the namespace of a key that another process has made, for objects that were pickled there."""
+    path = Path(re.sub(r"_([0-9a-f]+)_", lambda match: chr(int(match[1], 16)), re.sub(r"__\d+$", "", key)))
+    if not (path.is_absolute() and path.exists()):
         return None
-    made = _namespaces[key] = Namespace(place, key)
-    return made
+    namespace = _namespaces[key] = Namespace(path, key)
+    return namespace
 
 
 def _state(file: str) -> tuple[int, int]:
@@ -349,10 +357,10 @@ def _state(file: str) -> tuple[int, int]:
     return (facts.st_mtime_ns, facts.st_size)
 
 
-class _StateOfAll:
-    """What concerns all namespaces: one file is loaded at a time; and whether modules are to stay in sight."""
+class _AllNamespaces:
+    """The state that all namespaces share: the lock for loading a file, and the open `modules_kept_visible` blocks."""
 
-    keeping = 0
+    visible_blocks = 0
 
     def __init__(self) -> None:
         self.renew_lock()
@@ -362,9 +370,9 @@ class _StateOfAll:
 
 
 _namespaces: WeakValueDictionary[str, Namespace] = WeakValueDictionary()
-#: The files that are being loaded: the caller's, and those that its code loads meanwhile.
+#: The files that are being loaded: the caller's first, then those that its code loads.
 _loading: list[_PlainNames] = []
-_state_of_all = _StateOfAll()
+_all_namespaces = _AllNamespaces()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_state_of_all.renew_lock)  # another thread may hold it, who is not in the child
-sys.meta_path.insert(0, _Finder)  # before the finder of paths, which knows the folders of namespaces too
+    os.register_at_fork(after_in_child=_all_namespaces.renew_lock)  # a thread that the child lacks may hold the lock
+sys.meta_path.insert(0, _Finder)  # before the path finder, which could find the modules too

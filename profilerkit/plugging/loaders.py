@@ -1,4 +1,4 @@
-"""From what a user types to a model: the loaders of plugins, and the two that come with profilerkit."""
+"""Loading a model that a text names: the loaders of plugins, and the two of profilerkit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..arguments.checking import checked
 from ..errors import InputError, ModelFailedError, PluginFailedError, ProfilerKitError, by_likeness
 from ..process.containment import contained, said_of
 from .extension import LoaderInfo
-from .loaded_files import in_plain_names, namespace_of, path_kept
+from .loaded_files import in_plain_names, namespace_of, path_restored
 from .sources import warn
 
 if TYPE_CHECKING:
@@ -23,16 +23,16 @@ __all__ = ["find_loader", "load_model"]
 
 
 def load_model(spec: str, trust: bool = False) -> Any:
-    """Return the model that a text leads to; ``sys.path`` is afterwards what it was.
+    """Return the model that a text names; ``sys.path`` is restored afterwards.
 
-    A file that may run code when it is loaded, a Python file aside, is loaded with ``trust`` alone.
+    A file that may run code when it is loaded is loaded with ``trust`` only; Python files need no trust.
 
-    Raises `InputError` for one that no loader takes or that leads nowhere, `ModelFailedError` where the code it leads
-    to raises.
+    Raises `InputError` for a text that no loader accepts or that names no model, and `ModelFailedError` if the code
+    that is loaded raises.
     """
     offer = find_loader(checked("spec", spec))
     try:
-        with path_kept(), contained(offer.plugin, f"model loader {offer.item.name!r}"):
+        with path_restored(), contained(offer.plugin, f"model loader {offer.item.name!r}"):
             return offer.item.load(spec, trust=trust) if _takes_trust(offer.item.load) else offer.item.load(spec)
     except PluginFailedError as error:
         raise ModelFailedError(str(error)) from error.__cause__
@@ -46,35 +46,35 @@ def load_model(spec: str, trust: bool = False) -> Any:
 
 
 def find_loader(spec: str) -> Offer[LoaderInfo]:
-    """Return the loader that takes a text; those of other packages are asked before profilerkit's own.
+    """Return the loader that accepts a text; loaders of other packages take precedence over profilerkit's own.
 
-    Raises `InputError` where none takes it, or where those of several packages do.
+    Raises `InputError` if no loader accepts the text, or if the loaders of several packages do.
     """
     from .offers import offered_loaders, without_switched_off
 
     offered = offered_loaders()
-    taking = [offer for offer in offered if _accepts(offer, spec)]
-    if not taking and spec.rstrip(":").endswith(".py"):
+    accepting = [offer for offer in offered if _accepts(offer, spec)]
+    if not accepting and spec.rstrip(":").endswith(".py"):
         file = spec.rstrip(":")
         raise InputError(f"{spec!r} is a file, and no model in it; give {file}:name of a model or of what builds one")
-    if not taking:
+    if not accepting:
         ways = " or ".join(offer.item.description for offer in offered) or "(no plugin offers a way to load one)"
         raise InputError(f"{spec!r} does not say where the model is; give {ways}{without_switched_off()}")
-    special = [offer for offer in taking if offer.item.load not in (load_from_module, load_from_file)]
-    if len(special) > 1:
-        names = " and ".join(f"{offer.item.name!r} (plugin {offer.plugin})" for offer in special)
-        by_code = [offer.plugin.name for offer in special if offer.plugin.is_by_code]
-        remedy = f"switch one off: {special[-1].plugin.switching_off}"
+    external = [offer for offer in accepting if offer.item.load not in (load_from_module, load_from_file)]
+    if len(external) > 1:
+        names = " and ".join(f"{offer.item.name!r} (plugin {offer.plugin})" for offer in external)
+        by_code = [offer.plugin.name for offer in external if offer.plugin.is_by_code]
+        remedy = f"switch one off: {external[-1].plugin.switching_off}"
         if by_code:
             remedy = f"leave out the code that registers {by_code[-1]!r}"
         raise InputError(f"several model loaders take {spec!r}: {names}; {remedy}")
-    return (special or taking)[0]
+    return (external or accepting)[0]
 
 
 def _takes_trust(load: Callable[..., Any]) -> bool:
     try:
         return "trust" in inspect.signature(load).parameters
-    except (TypeError, ValueError):  # one that is written in C does not say what it takes
+    except (TypeError, ValueError):  # a function written in C may have no signature
         return False
 
 
@@ -82,54 +82,54 @@ def _accepts(offer: Offer[LoaderInfo], spec: str) -> bool:
     try:
         with contained(offer.plugin, f"model loader {offer.item.name!r}"):
             return bool(offer.item.accepts(spec))
-    except Exception as error:  # whatever a plugin does wrong, the others go on
-        said = f"model loader {offer.item.name!r} of plugin {offer.plugin} raised {said_of(error)}"
-        warn(f"{said}; it is left out; {offer.plugin.way_out}")
+    except Exception as error:  # an error of a plugin must not stop the others
+        failure = f"model loader {offer.item.name!r} of plugin {offer.plugin} raised {said_of(error)}"
+        warn(f"{failure}; it is left out; {offer.plugin.way_out}")
         return False
 
 
 def is_in_module(spec: str) -> bool:
-    """Say whether a text is ``package.module:name``."""
+    """Return whether a text has the form ``package.module:name``."""
     source, _, name = spec.rpartition(":")
     return bool(source and name) and not is_in_file(spec)
 
 
 def is_in_file(spec: str) -> bool:
-    """Say whether a text is ``path/to/file.py:name``."""
+    """Return whether a text has the form ``path/to/file.py:name``."""
     source, _, name = spec.rpartition(":")
     return bool(name) and Path(source).suffix == ".py"
 
 
 def load_from_module(spec: str) -> Any:
-    """Return the model that ``package.module:name`` refers to; the current folder is on the path meanwhile.
+    """Return the model that ``package.module:name`` names; the current folder is on ``sys.path`` while it is loaded.
 
-    A class, or a function whose parameters all have defaults, is called; anything else is the model itself. A module
-    that is not installed is the caller's own no less than one in a file: see `load_from_file`.
+    A class or a function is called without arguments; any other object is the model itself. A module that is not
+    installed is imported like one in a file: see `load_from_file`.
     """
     source = spec.rpartition(":")[0]
     namespace = namespace_of(Path.cwd())
     with namespace.in_use():
-        if source.startswith(".") or _guarded(source, lambda: _found(source)) is None:
+        if source.startswith(".") or _guarded(source, lambda: _module_spec(source)) is None:
             raise InputError(f"cannot import {source!r}: there is no such module")
         return _model(spec, _guarded(source, lambda: namespace.import_module_of(source, fromlist=("__name__",))))
 
 
-def _found(module: str) -> Any:
-    """Return how a module would be imported, None where it is not there; the packages around it are imported."""
+def _module_spec(module: str) -> Any:
+    """Return the spec of a module, None if there is no such module; its parent packages are imported."""
     try:
         return importlib.util.find_spec(module)
     except ModuleNotFoundError as error:
         if error.name is not None and f"{module}.".startswith(f"{in_plain_names(error.name)}."):
             return None
-        raise  # one of these packages is there, and imports something that is not
+        raise  # a parent package exists, and imports a module that does not
 
 
 def load_from_file(spec: str) -> Any:
-    """Return the model that ``path/to/file.py:name`` refers to; the file's folder is on the path meanwhile.
+    """Return the model that ``path/to/file.py:name`` names; the file's folder is on ``sys.path`` while it is loaded.
 
-    A class, or a function whose parameters all have defaults, is called; anything else is the model itself. What the
-    file imports from its folder is its own: another file with modules of the same names has others, and so has the
-    caller. ``importlib.import_module(type(model).__module__)`` is the module of the model's class.
+    A class or a function is called without arguments; any other object is the model itself. The modules that the file
+    imports from its folder are separate from modules of the same names of another file, and of the caller.
+    ``importlib.import_module(type(model).__module__)`` is the module of the model's class.
     """
     source = spec.rpartition(":")[0]
     path = Path(source)
@@ -142,18 +142,18 @@ def load_from_file(spec: str) -> Any:
 
 def _model(spec: str, module: Any) -> Any:
     source, _, name = spec.rpartition(":")
-    found = module
+    member = module
     for part in name.split("."):
-        if not hasattr(found, part):
-            public = [known for known, value in vars(module).items() if known[0] != "_" and not inspect.ismodule(value)]
+        if not hasattr(member, part):
+            public = [key for key, value in vars(module).items() if key[0] != "_" and not inspect.ismodule(value)]
             listing = ", ".join(by_likeness(name, public)[:10]) or "nothing public"
             raise InputError(f"{source!r} has no {name!r}; it has, nearest first: {listing}")
-        found = getattr(found, part)
-    return _guarded(spec, found) if inspect.isclass(found) or inspect.isroutine(found) else found
+        member = getattr(member, part)
+    return _guarded(spec, member) if inspect.isclass(member) or inspect.isroutine(member) else member
 
 
 def _guarded(source: str, load: Callable[[], Any]) -> Any:
-    """Return ``load()``; an error of the user's own code, also one that would leave the process, is said in a line."""
+    """Return ``load()``; an error of the user's code, `SystemExit` among them, becomes a `ModelFailedError`."""
     try:
         return load()
     except (Exception, SystemExit, GeneratorExit) as error:

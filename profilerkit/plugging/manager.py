@@ -1,4 +1,4 @@
-"""The plugin manager, pluggy's own with guarded implementations, and how installed plugins are loaded into it."""
+"""The plugin manager: pluggy's, with guarded implementations, and the loading of installed plugins into it."""
 
 from __future__ import annotations
 
@@ -48,22 +48,22 @@ _HOOKS = frozenset(name for name in vars(hookspecs) if name.startswith(f"{GROUP}
 class Manager(pluggy.PluginManager):
     """pluggy's plugin manager, with the implementations of profilerkit's hooks guarded when they are registered.
 
-    Each result of such an implementation is an `Offer`, with the plugin it comes from; what one raises is a warning.
-    Hooks that a plugin adds are left to pluggy as they are. Implementations of profilerkit's own plugins are called
-    before those of others, except for others that are marked ``tryfirst``; else pluggy's order holds: the plugin that
-    was registered last is called first.
+    Each result of such an implementation is an `Offer`, with the plugin that it comes from; an error becomes a warning.
+    Hooks that a plugin adds are not guarded. Implementations of profilerkit's own plugins are called before those of
+    others, except for others that are marked ``tryfirst``; otherwise pluggy's order holds: the plugin that was
+    registered last is called first.
     """
 
     def __init__(self) -> None:
         super().__init__(GROUP)
-        #: Where each plugin comes from that is registered, by the plugin's id: plugins need not be hashable.
+        #: The source of each registered plugin, by the plugin's id: plugins need not be hashable.
         self._sources: dict[int, PluginInfo] = {}
-        #: Whether all that is installed is registered, so that what is registered now comes from code.
+        #: Whether all installed plugins are registered; what is registered afterwards comes from code.
         self.is_complete = False
         self.add_hookspecs(hookspecs)
 
     def register(self, plugin: object, name: str | None = None) -> str | None:
-        """Register a plugin that code made and return its name, None if that is blocked."""
+        """Register a plugin from code and return its name; None if the name is blocked."""
         name = name or self.get_canonical_name(plugin)
         registered = self.register_from(registered_by_code(name, plugin), plugin, name)
         if registered is not None and self.is_complete:
@@ -71,9 +71,9 @@ class Manager(pluggy.PluginManager):
         return registered
 
     def register_from(self, source: PluginInfo, plugin: object, name: str) -> str | None:
-        """Register a plugin with where it comes from and return its name, None if that is blocked.
+        """Register a plugin with its source and return its name; None if the name is blocked.
 
-        Where that fails or is interrupted, nothing of the plugin is left in the manager.
+        If that fails or is interrupted, nothing of the plugin remains in the manager.
         """
         is_new = plugin is not None and not self.is_registered(plugin)
         registered = None
@@ -89,7 +89,7 @@ class Manager(pluggy.PluginManager):
         return registered
 
     def unregister(self, plugin: object | None = None, name: str | None = None) -> Any | None:
-        """Take a plugin out of the manager and return it, None if there is none of that name."""
+        """Remove a plugin from the manager and return it; None if there is none of that name."""
         if plugin is None and name is not None:
             plugin = self.get_plugin(name)
         removed = super().unregister(plugin, name)
@@ -98,17 +98,17 @@ class Manager(pluggy.PluginManager):
         return removed
 
     def parse_hookimpl_opts(self, plugin: object, name: str) -> HookimplOpts | None:
-        """Return the options of an implementation; profilerkit's own are called first among equals."""
+        """Return the options of an implementation; those of profilerkit's own plugins are marked ``tryfirst``."""
         options = super().parse_hookimpl_opts(plugin, name)
         source = self._sources.get(id(plugin))
         if options is None or source is None or not source.is_own or options.get("trylast"):
             return options
-        first = options.copy()
-        first["tryfirst"] = True
-        return first
+        changed = options.copy()
+        changed["tryfirst"] = True
+        return changed
 
     def _verify_hook(self, hook: HookCaller, hookimpl: HookImpl) -> None:
-        """Guard an implementation as soon as pluggy has checked it, and before it is called for the first time."""
+        """Guard an implementation once pluggy has checked it, before its first call."""
         super()._verify_hook(hook, hookimpl)
         if hook.name in _HOOKS:
             guard = guarded(hook.name, hookimpl, self._sources[id(hookimpl.plugin)])
@@ -116,40 +116,40 @@ class Manager(pluggy.PluginManager):
 
     def implementing(self, hook: str) -> dict[PluginInfo, list[HookImpl]]:
         """Return the plugins that implement one of profilerkit's hooks, with their implementations of it."""
-        result: dict[PluginInfo, list[HookImpl]] = {}
+        by_plugin: dict[PluginInfo, list[HookImpl]] = {}
         for implementation in getattr(self.hook, hook).get_hookimpls():
-            result.setdefault(self._sources[id(implementation.plugin)], []).append(implementation)
-        return result
+            by_plugin.setdefault(self._sources[id(implementation.plugin)], []).append(implementation)
+        return by_plugin
 
-    def caller_without(self, hook: str, passed_over: Collection[PluginInfo]) -> HookCaller:
-        """Return what calls a hook, and passes over plugins; those with a wrapper take part in any case."""
+    def caller_without(self, hook: str, excluded: Collection[PluginInfo]) -> HookCaller:
+        """Return a caller of a hook that excludes plugins; plugins with a wrapper are always called."""
         caller: HookCaller = getattr(self.hook, hook)
-        if not passed_over:
+        if not excluded:
             return caller
         removed = [
             implementations[0].plugin
             for plugin, implementations in self.implementing(hook).items()
-            if plugin in passed_over and not any(each.wrapper or each.hookwrapper for each in implementations)
+            if plugin in excluded and not any(impl.wrapper or impl.hookwrapper for impl in implementations)
         ]
         try:
             return self.subset_hook_caller(hook, removed)
-        except TypeError:  # pluggy can pass over no plugin where one of them has no hash, such as a SimpleNamespace
+        except TypeError:  # pluggy can exclude no plugin if one of them is not hashable, such as a SimpleNamespace
             return caller
 
     def report_misspelt_hooks(self, plugin: object) -> None:
-        """Warn of hooks that a plugin implements without there being such, and of functions that are not marked."""
+        """Warn of marked functions whose hook does not exist, and of unmarked functions with the name of a hook."""
         source = self._sources[id(plugin)]
         marked: set[str] = set()
-        for each in dir(plugin):
-            options = self.parse_hookimpl_opts(plugin, each)
+        for name in dir(plugin):
+            options = self.parse_hookimpl_opts(plugin, name)
             if options is None:
                 continue
-            hook = options.get("specname") or each
+            hook = options.get("specname") or name
             marked.add(hook)
             caller: HookCaller | None = getattr(self.hook, hook, None)
             if not options.get("optionalhook") and (caller is None or not caller.has_spec()):
-                meant = by_likeness(hook, _HOOKS)[0]
-                warn(f"plugin {source} has a hook {hook!r} that does not exist; did you mean {meant!r}?")
+                nearest = by_likeness(hook, _HOOKS)[0]
+                warn(f"plugin {source} has a hook {hook!r} that does not exist; did you mean {nearest!r}?")
         for hook in sorted(_HOOKS.intersection(getattr(plugin, "__dict__", ())) - marked):
             warn(f"plugin {source} has a function {hook!r} that is no hook; mark it @profilerkit.hookimpl")
 
@@ -162,31 +162,31 @@ class _Loaded:
 
 
 _LOCK = Lock()
-#: What is loaded with all plugins (False) and with profilerkit's own alone (True).
+#: The loaded plugins: all of them (False), and profilerkit's own only (True).
 _loaded: dict[bool, _Loaded] = {}
-#: The blocks of `own_alone` that are open.
+#: The open `own_alone` blocks.
 _without_others: list[bool] = []
 
 
 def manager() -> Manager:
-    """Return the plugin manager, with every installed plugin that can be loaded and is not switched off."""
+    """Return the plugin manager, with every installed plugin that is not disabled and can be loaded."""
     return _state().manager
 
 
 def installed_plugins() -> tuple[PluginInfo, ...]:
-    """Return where each plugin of a package comes from that is loaded, profilerkit's own first."""
+    """Return the sources of the loaded plugins of packages, profilerkit's own first."""
     state = _state()
     return tuple(plugin for name, plugin in state.plugins.items() if state.manager.has_plugin(name))
 
 
 def switched_off_plugins() -> tuple[PluginInfo, ...]:
-    """Return the plugins that are installed, but switched off."""
+    """Return the plugins that are installed and disabled."""
     return tuple(_state().switched_off)
 
 
 @contextmanager
 def own_alone() -> Iterator[None]:
-    """Do without every plugin that is not profilerkit's own; what was loaded before is there again at the end."""
+    """Use profilerkit's own plugins only inside the block; afterwards the other plugins are available again."""
     _without_others.append(True)
     try:
         with undone_in_child(_without_others.pop):
@@ -196,12 +196,12 @@ def own_alone() -> Iterator[None]:
 
 
 def without_others() -> bool:
-    """Say whether plugins that are not profilerkit's own are done without right now."""
+    """Return whether only profilerkit's own plugins are in use."""
     return bool(_without_others)
 
 
 def forget_loaded() -> None:
-    """Forget which plugins are loaded, so that the next use looks for them again."""
+    """Forget which plugins are loaded; the next use loads them again."""
     with _LOCK:
         _loaded.clear()
 
@@ -211,61 +211,61 @@ def _state() -> _Loaded:
         is_own_alone = without_others()
         state = _loaded.get(is_own_alone)
         if state is None:
-            # Kept first, for a plugin that asks for the manager while it is loaded.
+            # Stored before loading, since a plugin may use the manager while it is loaded.
             state = _loaded[is_own_alone] = _Loaded()
             try:
                 with undone_in_child(lambda: _loaded.pop(is_own_alone, None)):
                     _load_all(state, is_own_alone)
                     state.manager.hook.profilerkit_configure.call_historic(kwargs={"manager": state.manager})
                     for _, plugin in state.manager.list_name_plugin():
-                        if plugin is not None:  # a name that is blocked
+                        if plugin is not None:  # None for a blocked name
                             state.manager.report_misspelt_hooks(plugin)
                     state.manager.is_complete = True
-            except BaseException:  # a warning that the user made an error, or Ctrl-C: nothing is loaded by halves
+            except BaseException:  # a warning that a filter turned into an error, or Ctrl-C: discard a partial load
                 del _loaded[is_own_alone]
                 raise
         return state
 
 
 def _load_all(state: _Loaded, is_own_alone: bool) -> None:
-    unwanted = [name for name in map(normal_name, os.environ.get(DISABLE, "").split(",")) if name]
+    disabled = [name for name in map(normal_name, os.environ.get(DISABLE, "").split(",")) if name]
     names_seen: dict[str, None] = {}
-    # Own ones first and the others by name: the order in which installers wrote them says nothing.
-    points = sorted(_entry_points(), key=lambda each: (not _is_own(each), _distribution(each), each.name))
-    called = Counter(name for point in points for name in set(_names(point)))
+    # Own plugins first, then the others by name: the order in which installers wrote them has no meaning.
+    points = sorted(_entry_points(), key=lambda point: (not _is_own(point), _distribution(point), point.name))
+    name_counts = Counter(name for point in points for name in set(_names(point)))
     loaded: list[tuple[str, PluginInfo, object]] = []
     for point in points:
         names = _names(point)
-        info = PluginInfo(point.name, point.value, _distribution(point), called[normal_name(point.name)] > 1)
+        info = PluginInfo(point.name, point.value, _distribution(point), name_counts[normal_name(point.name)] > 1)
         names_seen.update(dict.fromkeys(names))
-        if (is_own_alone and not _is_own(point)) or not set(names).isdisjoint(unwanted):
+        if (is_own_alone and not _is_own(point)) or not set(names).isdisjoint(disabled):
             state.switched_off.append(info)
         else:
             _load(state, point, info, loaded)
-    # pluggy calls first what is registered last, so that each group is called in the order of its names; own ones
-    # are registered as ``tryfirst``, and go before all others but those of the others that are so too.
+    # pluggy calls the plugin first that was registered last, so each group is called in the order of its names. Own
+    # plugins are ``tryfirst``: they are called before all others, except for others that are ``tryfirst`` too.
     loaded.reverse()
-    for name, info, plugin in sorted(loaded, key=lambda each: not each[1].is_own):
+    for name, info, plugin in sorted(loaded, key=lambda entry: not entry[1].is_own):
         _register(state, name, info, plugin)
-    for name in unwanted:
+    for name in disabled:
         if name not in names_seen:
             listing = ", ".join(by_likeness(name, names_seen)) or "none"
             warn(f"{DISABLE} names {name!r}, which is no plugin; installed, nearest first: {listing}")
 
 
 def _names(point: EntryPoint) -> list[str]:
-    """Return what a plugin can be called: its own name, and that of its package."""
+    """Return the names that a plugin can be disabled by: its own, and that of its package."""
     return [normal_name(name) for name in (point.name, point.dist.name if point.dist else "") if name]
 
 
 def _load(state: _Loaded, point: EntryPoint, info: PluginInfo, loaded: list[tuple[str, PluginInfo, object]]) -> None:
-    """Import a plugin and add it, under a name of its own, to what is loaded."""
+    """Import a plugin and append it to ``loaded``, under a unique name."""
     name = info.name if info.name not in state.plugins else f"{info.name} ({info.distribution})"
     try:
         with contained(info, "the loading"):
             plugin = point.load()
-        for _, other, already in loaded:
-            if already == plugin:
+        for _, other, other_plugin in loaded:
+            if other_plugin == plugin:
                 raise ValueError(f"it is the same as plugin {other}")
     except Exception as error:
         _leave_out(info, error)
@@ -282,26 +282,27 @@ def _register(state: _Loaded, name: str, info: PluginInfo, plugin: object) -> No
         del state.plugins[name]
         _leave_out(info, error)
     else:
-        if registered is None:  # code has blocked the name
+        if registered is None:  # the name is blocked by code
             del state.plugins[name]
             state.switched_off.append(info)
 
 
 def _leave_out(info: PluginInfo, error: Exception) -> None:
-    why = f"cannot be loaded ({said_of(error)}) and is left out"
-    warn(f"plugin {info} {why}; update or uninstall that package; {info.way_out}")
+    failure = f"cannot be loaded ({said_of(error)}) and is left out"
+    warn(f"plugin {info} {failure}; update or uninstall that package; {info.way_out}")
 
 
 def results_of(hook: str, without: Collection[PluginInfo] = (), **arguments: Any) -> list[Offer[Any]]:
-    """Call a hook and return its results; plugins of ``without`` are passed over."""
+    """Call a hook and return its results, except for those of the plugins in ``without``."""
     results = manager().caller_without(hook, without)(**arguments)
     return [result for result in results if result.plugin not in without] if without else list(results)
 
 
 def offers(hook: str, kind: type, **arguments: Any) -> list[Offer[Any]]:
-    """Return what each plugin's hook offers, in the order in which they are called; one that raises is left out.
+    """Return the items that the plugins offer through a hook, in the order of the calls.
 
-    A hook that returns None offers nothing. What is no ``kind`` is left out, with a warning.
+    An implementation that raises, or returns None, offers nothing. An item that is not an instance of ``kind`` is left
+    out, with a warning.
     """
     return [
         Offer(result.plugin, item)
@@ -312,7 +313,7 @@ def offers(hook: str, kind: type, **arguments: Any) -> list[Offer[Any]]:
 
 
 def announce(report: Report | Comparison) -> None:
-    """Tell every plugin of a result; what one raises is a warning, for the result must not be lost."""
+    """Notify every plugin of a result; an error of a plugin becomes a warning, so that the result is not lost."""
     manager().hook.profilerkit_report_created(report=report)
 
 
@@ -320,8 +321,8 @@ def _is(kind: type, item: Any, hook: str, plugin: PluginInfo) -> bool:
     if isinstance(item, kind):
         return True
     hint = f"; return an instance, {item.__name__}(...)" if isinstance(item, type) and issubclass(item, kind) else ""
-    offered = f"offers {shown(item)}, which is no {kind.__name__} and is left out{hint}"
-    warn(f"hook {hook} of plugin {plugin} {offered}; {plugin.way_out}")
+    problem = f"offers {shown(item)}, which is no {kind.__name__} and is left out{hint}"
+    warn(f"hook {hook} of plugin {plugin} {problem}; {plugin.way_out}")
     return False
 
 

@@ -1,4 +1,4 @@
-"""What plugins offer: backends, functions, cost formulas, renderers and loaders; ours come the same way as anyone's."""
+"""The objects that plugins offer: backends, functions, cost formulas, renderers, loaders and status keys."""
 
 from __future__ import annotations
 
@@ -75,31 +75,31 @@ T = TypeVar("T")
 Costs = Mapping[Any, Callable[..., Any]]
 
 _LOCK = Lock()
-#: Which plugin gave which formula to which backend; a plugin that is in has been asked. By the backend's name where
-#: its instances share their formulas, else by the instance's id: backends may be equal, or not hashable.
+#: The formulas of each plugin for each backend; every plugin whose hook was called has an entry. The key is the
+#: backend's name if its instances share their formulas, else the instance's id: backends may be equal, or not hashable.
 _formulas: dict[str | int, dict[PluginInfo, Costs]] = {}
 
 
 def offered_backends() -> list[Offer[BackendInfo]]:
-    """Return the backends of all plugins; two of one name raise `RegistrationConflictError`."""
+    """Return the backends of all plugins; raises `RegistrationConflictError` for two of the same name."""
     return claimed_once("backend", offers("profilerkit_backends", BackendInfo))
 
 
 def offered_renderers() -> list[Offer[RendererInfo]]:
-    """Return the renderers of all plugins that return text; two of one name raise `RegistrationConflictError`."""
+    """Return the text renderers of all plugins; raises `RegistrationConflictError` for two of the same name."""
     offered = offers("profilerkit_renderers", RendererInfo)
     return [offer for offer in claimed_once("renderer", offered) if offer.item.is_text]
 
 
 def offered_loaders() -> list[Offer[LoaderInfo]]:
-    """Return the model loaders of all plugins; two of one name raise `RegistrationConflictError`."""
+    """Return the model loaders of all plugins; raises `RegistrationConflictError` for two of the same name."""
     return claimed_once("model loader", offers("profilerkit_model_loaders", LoaderInfo))
 
 
 def offered_status_keys(leave_out: Collection[str] = ()) -> list[Offer[type[StatusKey]]]:
-    """Return the status keys that plugins name as their own.
+    """Return the status keys that plugins declare.
 
-    Two that are called alike without being the same class raise `RegistrationConflictError`, unless left out.
+    Raises `RegistrationConflictError` for two classes of the same name, unless the name is in ``leave_out``.
     """
     hook = "profilerkit_status_keys"
     keys: list[Offer[type[StatusKey]]] = []
@@ -109,7 +109,7 @@ def offered_status_keys(leave_out: Collection[str] = ()) -> list[Offer[type[Stat
         else:
             warn(f"hook {hook} of plugin {offer.plugin} offers {offer.item!r}, which is no StatusKey with a NAME")
     named = [offer for offer in keys if offer.item.NAME not in leave_out]
-    claimed_once("status key", named, name=lambda item: item.NAME, same=lambda one, other: one is other)
+    claimed_once("status key", named, name=lambda item: item.NAME, same=lambda first, second: first is second)
     return keys
 
 
@@ -117,9 +117,9 @@ def claimed_once(
     what: str,
     offered: list[Offer[T]],
     name: Callable[[T], str] = lambda item: str(item.name),  # type: ignore[attr-defined]
-    same: Callable[[T, T], bool] = lambda one, other: False,
+    same: Callable[[T, T], bool] = lambda first, second: False,
 ) -> list[Offer[T]]:
-    """Return what is offered; where two claim one name without being the ``same``, `RegistrationConflictError`."""
+    """Return the offers; raises `RegistrationConflictError` if two have the same name and are not the ``same``."""
     claims: dict[str, Offer[T]] = {}
     for offer in offered:
         first = claims.setdefault(name(offer.item), offer)
@@ -148,29 +148,29 @@ def default_functions(
 ) -> list[ProfilerFunction]:
     """Return the functions that all plugins offer for a backend, in the order in which the plugins are called.
 
-    Two plugins that claim a status key that is neither left out nor held by the user's own function raise
-    `RegistrationConflictError`, and so do two that claim a name of a renderer or loader: better said now than when the
-    result is to be shown. A name to leave out that nobody offers raises `UnknownStatusError`.
+    Raises `RegistrationConflictError` if two plugins offer the same status key, unless it is in ``leave_out`` or
+    ``computed_already`` (the keys of the user's own functions). Raises it for two renderers or loaders of one name too,
+    before anything is measured. Raises `UnknownStatusError` for a name in ``leave_out`` that no plugin offers.
     """
     offered_renderers()
     offered_loaders()
     offered = functions_offered(backend)
-    kept = {*leave_out, *computed_already}
-    keys = offered_status_keys(kept)
-    _check_known(leave_out, [*computed_already, *_names(offered), *(key.item.NAME for key in keys)])
-    holders: dict[str, Offer[Any]] = {key.item.NAME: key for key in keys if key.item.NAME not in kept}
+    exempt = {*leave_out, *computed_already}
+    keys = offered_status_keys(exempt)
+    _require_offered(leave_out, [*computed_already, *_names(offered), *(key.item.NAME for key in keys)])
+    declared: dict[str, Offer[Any]] = {key.item.NAME: key for key in keys if key.item.NAME not in exempt}
     computed: dict[str, PluginInfo] = {}
     for offer in offered:
         for key in offer.item.bounded_keys():
-            if key.NAME in kept:
+            if key.NAME in exempt:
                 continue
-            named = holders.get(key.NAME)
+            declaring = declared.get(key.NAME)
             first = computed.setdefault(key.NAME, offer.plugin)
-            if first == offer.plugin and named is not None and not isinstance(key, named.item):
-                first = named.plugin
+            if first == offer.plugin and declaring is not None and not isinstance(key, declaring.item):
+                first = declaring.plugin
             if first != offer.plugin:
-                leaving = f"; or leave the key out: register_defaults(leave_out=[{key.NAME!r}])"
-                raise _conflict(f"status key {key.NAME!r} to the {backend.name} backend", first, offer.plugin, leaving)
+                remedy = f"; or leave the key out: register_defaults(leave_out=[{key.NAME!r}])"
+                raise _conflict(f"status key {key.NAME!r} to the {backend.name} backend", first, offer.plugin, remedy)
     return [offer.item for offer in offered]
 
 
@@ -178,14 +178,14 @@ def _names(offered: list[Offer[ProfilerFunction]]) -> list[str]:
     return [key.NAME for offer in offered for key in offer.item.bounded_keys()]
 
 
-def _check_known(leave_out: Collection[str], known: Collection[str]) -> None:
+def _require_offered(leave_out: Collection[str], names: Collection[str]) -> None:
     for name in leave_out:
-        if name not in known:
-            raise UnknownStatusError(name, dict.fromkeys(known), owner="leave_out")
+        if name not in names:
+            raise UnknownStatusError(name, dict.fromkeys(names), owner="leave_out")
 
 
 def functions_offered(backend: Backend) -> list[Offer[ProfilerFunction]]:
-    """Return the functions of all plugins for a backend; one that no profiler can take is left out, with a warning."""
+    """Return the functions of all plugins for a backend; one that no profiler can use is left out, with a warning."""
     hook = "profilerkit_profiler_functions"
     usable = []
     for offer in offers(hook, ProfilerFunction, backend=backend):
@@ -195,7 +195,7 @@ def functions_offered(backend: Backend) -> list[Offer[ProfilerFunction]]:
         try:
             with contained(offer.plugin, f"a function that hook {hook} offers,"):
                 require_usable(offer.item)
-        except Exception as error:  # whatever a plugin does wrong, the others go on
+        except Exception as error:  # an error of a plugin must not stop the others
             reason = f"{said_of(error)}; {offer.plugin.way_out}"
             warn(f"hook {hook} of plugin {offer.plugin} offers {describe(offer.item)}, which is left out: {reason}")
         else:
@@ -205,14 +205,15 @@ def functions_offered(backend: Backend) -> list[Offer[ProfilerFunction]]:
 
 
 def find_backend(model: Any) -> Backend:
-    """Return the backend for a model, recognised by where the classes of its MRO come from.
+    """Return the backend for a path, by its suffix, or for a model, by the classes in its MRO.
 
-    The first class that a backend claims decides, so that a Keras model is Keras' also where it runs on torch; of
-    several that claim a class, the one that names it most exactly. One that does not accept the model after all leaves
-    it to the next. Two that name it equally and accept it raise `RegistrationConflictError`.
+    The first class that a backend claims decides: a Keras model is the Keras backend's, also if it runs on torch. Of
+    several backends that claim a class, the one with the longest name for it is used, if it accepts the model.
+
+    Raises `BackendNotFoundError` if no backend does, `RegistrationConflictError` if two do with names of equal length.
     """
     offered = offered_backends()
-    declining: Backend | None = None
+    refusing: Backend | None = None
     if isinstance(model, (str, os.PathLike)):
         suffix = Path(os.fspath(model)).suffix
         for offer in offered:
@@ -226,9 +227,9 @@ def find_backend(model: Any) -> Backend:
             raise equal_claims(model, [offer for offer, _ in accepting])
         if accepting:
             return accepting[0][1]
-        declining = declining or next((backend for _, backend in loaded), None)
-    if declining is not None:  # what it says of the model is better than that nobody knows it
-        return declining
+        refusing = refusing or next((backend for _, backend in loaded), None)
+    if refusing is not None:  # its own error message about the model is more helpful
+        return refusing
     listing = (
         ", ".join(offer.item.name for offer in offered) or "none: reinstall profilerkit, its entry points are missing"
     )
@@ -242,13 +243,13 @@ def find_backend(model: Any) -> Backend:
             f"model={shown(model)} is a class, not a model; give an instance of it: {model.__name__}(...)"
         )
     raise BackendNotFoundError(
-        f"no backend recognises a model of type {in_plain_names(type(model).__module__)}.{type(model).__qualname__}; "
+        f"no backend recognizes a model of type {in_plain_names(type(model).__module__)}.{type(model).__qualname__}; "
         f"backends installed: {listing}{without_switched_off()}; pass backend=... to choose one"
     )
 
 
 def _loaded_of(claiming: list[Offer[BackendInfo]]) -> list[tuple[Offer[BackendInfo], Backend]]:
-    """Return the backends that claim a model, loaded; what keeps all of them from it is raised."""
+    """Return the claiming backends, loaded; raises `BackendNotInstalledError` if none of them can be loaded."""
     loaded, errors = [], []
     for offer in claiming:
         try:
@@ -270,7 +271,7 @@ def backend_named(name: str) -> Backend:
 
 
 def without_switched_off() -> str:
-    """Return what is to be said, where something is not found, of the plugins that are switched off."""
+    """Return the end of a "not found" message: the plugins that are disabled; an empty text if none is."""
     names = ", ".join(
         f"{plugin.name} ({plugin.distribution})" if plugin.is_ambiguous else plugin.name
         for plugin in switched_off_plugins()
@@ -281,10 +282,10 @@ def without_switched_off() -> str:
 def load(info: BackendInfo, plugin: PluginInfo | None = None) -> Backend:
     """Import a backend's framework and return the backend, with the cost formulas that plugins offer for it.
 
-    ``plugin`` is the plugin that offers the backend; without it all plugins are asked whose backend it is.
+    ``plugin`` is the plugin that offers the backend; if it is None, the plugin is looked up.
 
-    Raises `BackendNotInstalledError` where that fails, whatever the framework or the plugin raises, and where the
-    backend is written for another version of the interface.
+    Raises `BackendNotInstalledError` if the framework or the plugin raises anything, and if the backend is written for
+    an unsupported version of the interface.
     """
     plugin = plugin or _plugin_of(info)
     require_version(info, plugin)
@@ -293,7 +294,7 @@ def load(info: BackendInfo, plugin: PluginInfo | None = None) -> Backend:
             backend = info.load()
     except ImportError as error:
         raise not_installed(info, error) from error
-    except Exception as error:  # a shared library that is broken, a framework that does not start
+    except Exception as error:  # a broken shared library, a framework that does not start
         raise _unusable(info, plugin, said_of(error)) from error
     if not isinstance(backend, Backend):
         raise _unusable(info, plugin, f"its load returned {backend!r}, which is no Backend")
@@ -316,8 +317,8 @@ def _unusable(info: BackendInfo, plugin: PluginInfo | None, reason: str) -> Back
 
 
 def _plugin_of(info: BackendInfo) -> PluginInfo | None:
-    """Return the plugin that offers a backend, None where nobody does."""
-    # A hook may make its infos anew at each call, so that they need not be the same objects.
+    """Return the plugin that offers a backend; None if no plugin does."""
+    # A hook may return new objects at each call, so equal facts count too.
     facts = (info.name, info.frameworks, info.requirement)
     for offer in offers("profilerkit_backends", BackendInfo):
         if offer.item is info or (offer.item.name, offer.item.frameworks, offer.item.requirement) == facts:
@@ -326,19 +327,19 @@ def _plugin_of(info: BackendInfo) -> PluginInfo | None:
 
 
 def equipped(backend: Backend) -> Backend:
-    """Give a backend the cost formulas that plugins offer for it, each plugin's once; return the backend.
+    """Add the cost formulas that plugins offer for a backend, each plugin's once, and return the backend.
 
-    Once for all backends of its name where they share their formulas, else once for each instance.
-    A formula for what has one already, another plugin's or the backend's own, raises `RegistrationConflictError`.
+    Backends of one name that share their formulas get them once, other backends once for each instance. Raises
+    `RegistrationConflictError` if an operator has a formula already, of another plugin or of the backend itself.
     """
     hook = "profilerkit_op_costs"
     with _LOCK:
-        costs_by_plugin = _given_to(backend)
+        costs_by_plugin = _formulas_of(backend)
         new_plugins = manager().implementing(hook).keys() - costs_by_plugin.keys()
         for offer in results_of(hook, without=[*costs_by_plugin], backend=backend) if new_plugins else ():
             plugin, costs = offer.plugin, offer.item
-            for earlier, theirs in costs_by_plugin.items():
-                for op in theirs.keys() & costs.keys():
+            for earlier, earlier_costs in costs_by_plugin.items():
+                for op in earlier_costs.keys() & costs.keys():
                     raise _conflict(f"a cost formula for {op} to the {backend.name} backend", earlier, plugin)
             try:
                 if costs:
@@ -355,7 +356,7 @@ def equipped(backend: Backend) -> Backend:
                     f"plugin {plugin} offers a cost formula that the {backend.name} backend has already: "
                     f"{error}; {plugin.mending if plugin.is_by_code else remedy}"
                 ) from error
-            except Exception as error:  # whatever a plugin does wrong, the others go on
+            except Exception as error:  # an error of a plugin must not stop the others
                 reason = f"{said_of(error)}; {plugin.way_out}"
                 warn(f"the cost formulas of plugin {plugin} for the {backend.name} backend are left out: {reason}")
                 costs = {}
@@ -365,20 +366,20 @@ def equipped(backend: Backend) -> Backend:
 
 
 def _contained(plugin: PluginInfo, op: Any, formula: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a formula of another package whose errors say whose it is; one of profilerkit's own as it is."""
+    """Return a formula whose errors name its plugin; a formula of profilerkit's own plugins unchanged."""
     if plugin.is_own:
         return formula
 
     @functools.wraps(formula)
-    def priced(*args: Any, **kwargs: Any) -> Any:
+    def contained_formula(*args: Any, **kwargs: Any) -> Any:
         with contained(plugin, f"the cost formula of {op}"):
             return formula(*args, **kwargs)
 
-    return priced
+    return contained_formula
 
 
-def _given_to(backend: Backend) -> dict[PluginInfo, Costs]:
-    # What takes no formulas at all has nothing that an instance could lack, and says so once.
+def _formulas_of(backend: Backend) -> dict[PluginInfo, Costs]:
+    # A backend that takes no formulas needs no entry for each instance, and its warning appears once.
     if backend.shares_costs or not implements(backend, TakesCosts):
         return _formulas.setdefault(backend.name, {})
     with _LOCK:
@@ -388,12 +389,12 @@ def _given_to(backend: Backend) -> dict[PluginInfo, Costs]:
 
 
 def forget() -> None:
-    """Forget which plugins are loaded and what they gave to backends, so that all is asked for again: for tests."""
+    """Forget the loaded plugins and the formulas that backends have from them: for tests."""
     forget_loaded()
     with _LOCK:
         _formulas.clear()
 
 
 def op_costs(backend: Backend) -> list[tuple[PluginInfo, Costs]]:
-    """Return the cost formulas that plugins gave to a backend."""
-    return [(plugin, costs) for plugin, costs in _given_to(backend).items() if costs]
+    """Return the cost formulas that a backend has from plugins."""
+    return [(plugin, costs) for plugin, costs in _formulas_of(backend).items() if costs]

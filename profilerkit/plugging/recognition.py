@@ -1,4 +1,4 @@
-"""Whose a model is: which backends name its class, the most exact first, and which of them may have it."""
+"""Recognition of a model: which backends name its class, the longest name first, and which of them accept it."""
 
 from __future__ import annotations
 
@@ -16,30 +16,29 @@ __all__ = ["accepts", "candidates", "claims", "equal_claims", "require_version"]
 
 
 def candidates(model_type: type, offered: Sequence[Offer[BackendInfo]]) -> Iterator[list[Offer[BackendInfo]]]:
-    """Yield the backends that name a class of the model, or a package that it comes from.
+    """Yield the backends that name a class of the model, or a package that such a class comes from.
 
-    The classes go from the most special to the most general, as Python looks for methods. For each of them the longer
-    name comes first: "torch.onnx" before "torch". Backends that name it by names of equal length come together. Each
-    backend comes once.
+    The classes are in the order of the MRO. For each class the longer names come first: "torch.onnx" before "torch".
+    Backends whose names have equal length are yielded together, and each backend is yielded once.
     """
-    left = list(offered)
+    remaining = list(offered)
     for cls in model_type.__mro__:
-        matches = {id(offer): _length_of_match(cls, offer.item.frameworks) for offer in left}
+        matches = {id(offer): _length_of_match(cls, offer.item.frameworks) for offer in remaining}
         for length in sorted({length for length in matches.values() if length}, reverse=True):
-            yield [offer for offer in left if matches[id(offer)] == length]
-        left = [offer for offer in left if not matches[id(offer)]]
+            yield [offer for offer in remaining if matches[id(offer)] == length]
+        remaining = [offer for offer in remaining if not matches[id(offer)]]
 
 
 def _length_of_match(cls: type, names: Sequence[str]) -> int:
-    """Return how many parts the longest of the names has that the class or its module begins with; 0 for none."""
+    """Return the number of parts of the longest name that is a prefix of the class's path; 0 if none is."""
     path = [*str(cls.__module__).split("."), *cls.__qualname__.split(".")]
-    split = [name.split(".") for name in names]
-    return max((len(parts) for parts in split if path[: len(parts)] == parts), default=0)
+    split_names = [name.split(".") for name in names]
+    return max((len(parts) for parts in split_names if path[: len(parts)] == parts), default=0)
 
 
-def equal_claims(model: Any, offers_of: list[Offer[BackendInfo]]) -> RegistrationConflictError:
-    """Return the error for two backends that claim and accept a model, and name its class equally exactly."""
-    first, second = offers_of[:2]
+def equal_claims(model: Any, accepting: list[Offer[BackendInfo]]) -> RegistrationConflictError:
+    """Return the error for two backends that claim a model with names of equal length and accept it."""
+    first, second = accepting[:2]
     return RegistrationConflictError(
         f"two backends claim a model of type {in_plain_names(type(model).__module__)}.{type(model).__qualname__} "
         f"equally: {first.item.name!r} of plugin {first.plugin} and {second.item.name!r} of plugin {second.plugin}; "
@@ -49,12 +48,12 @@ def equal_claims(model: Any, offers_of: list[Offer[BackendInfo]]) -> Registratio
 
 
 def accepts(offer: Offer[BackendInfo], backend: Backend, model: Any) -> bool:
-    """Say whether a loaded backend accepts a model; not, with a warning, where it cannot be asked."""
+    """Return whether a loaded backend accepts a model; False, with a warning, if it raises."""
     return _answer(offer, "accepts", lambda: backend.accepts(model))
 
 
 def claims(offer: Offer[BackendInfo], model: Any) -> bool:
-    """Say whether a backend claims a model; not, with a warning, where it cannot be asked."""
+    """Return whether a backend claims a model; False, with a warning, if it raises."""
     return _answer(offer, "claims", lambda: offer.item.claims(model))
 
 
@@ -64,26 +63,25 @@ def _answer(offer: Offer[BackendInfo], what: str, ask: Callable[[], Any]) -> boo
             return bool(ask())
     except BackendNotFoundError:
         raise
-    except Exception as error:  # whatever a plugin does wrong, the others go on
-        said = f"{said_of(error)}; it is left out; {offer.plugin.way_out}"
-        message = f"{what} of the {offer.item.name} backend of plugin {offer.plugin} raised {said}"
-        warn(message)
+    except Exception as error:  # an error of a plugin must not stop the others
+        failure = f"{what} of the {offer.item.name} backend of plugin {offer.plugin} raised {said_of(error)}"
+        warn(f"{failure}; it is left out; {offer.plugin.way_out}")
         return False
 
 
-def require_version(info: BackendInfo, giver: PluginInfo | None) -> None:
-    """Raise `BackendNotInstalledError` for a backend whose version of the interface is not among those known here."""
+def require_version(info: BackendInfo, plugin: PluginInfo | None) -> None:
+    """Raise `BackendNotInstalledError` for a backend that is written for an unsupported version of the interface."""
     from importlib.metadata import version
 
     if OLDEST_API_VERSION <= info.api_version <= API_VERSION:
         return
-    plugin = "" if giver is None else f" of plugin {giver}"
-    known = f"{OLDEST_API_VERSION} to {API_VERSION}" if OLDEST_API_VERSION < API_VERSION else f"{API_VERSION} alone"
+    source = "" if plugin is None else f" of plugin {plugin}"
+    supported = f"{OLDEST_API_VERSION} to {API_VERSION}" if OLDEST_API_VERSION < API_VERSION else f"{API_VERSION} alone"
     upgrade = "profilerkit: pip install --upgrade profilerkit"
     if info.api_version < OLDEST_API_VERSION:
         upgrade = f"that package: pip install --upgrade '{info.requirement}'"
-    out = "" if giver is None else f"; {giver.way_out}"
+    remedy = "" if plugin is None else f"; {plugin.way_out}"
     raise BackendNotInstalledError(
-        f"the {info.name} backend{plugin} is written for version {info.api_version} of the interface of backends, and "
-        f"profilerkit {version('profilerkit')} knows {known}; upgrade {upgrade}{out}"
+        f"the {info.name} backend{source} is written for version {info.api_version} of the interface of backends, and "
+        f"profilerkit {version('profilerkit')} supports {supported}; upgrade {upgrade}{remedy}"
     )

@@ -1,4 +1,4 @@
-"""Where results find what draws them, by the name of a form: the renderers of all plugins."""
+"""The renderers of all plugins, by the name of the output form."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ if TYPE_CHECKING:
 
 __all__ = ["render", "renderer"]
 
-#: The options that renderers of profilerkit's own take; each takes some of them.
+#: The options of profilerkit's own renderers; each renderer takes some of them.
 OPTIONS = frozenset({"details", "depth", "top", "changes", "by"})
 
 
 def renderer(form: str, *, is_text: bool = True) -> Renderer:
-    """Return the renderer of a form, such as "console"; what draws it is imported when it is first needed.
+    """Return the renderer of an output form, such as "console"; it is imported at its first use.
 
-    Without ``is_text``, that of a form that is no text: a figure, a table of rich's.
+    With ``is_text=False``, return the renderer of a form that is not text, such as a figure or a rich table.
 
-    Raises `NotOfferedError` for a form that no plugin offers or that cannot be loaded here, and
-    `RegistrationConflictError` for one that two plugins offer.
+    Raises `NotOfferedError` if no plugin offers the form or its renderer cannot be loaded, and
+    `RegistrationConflictError` if two plugins offer it.
     """
     return _loaded(_offered(form, is_text))
 
 
 def _offered(form: str, is_text: bool) -> Offer[RendererInfo]:
     form = checked("form", form)
-    offered = [each for each in offers("profilerkit_renderers", RendererInfo) if each.item.is_text is is_text]
+    offered = [offer for offer in offers("profilerkit_renderers", RendererInfo) if offer.item.is_text is is_text]
     named = claimed_once("renderer", [offer for offer in offered if offer.item.name == form])
     if not named:
-        none = "none: reinstall profilerkit, its entry points are missing"
-        listing = ", ".join(by_likeness(form, [offer.item.name for offer in offered])) or none
+        if_none = "none: reinstall profilerkit, its entry points are missing"
+        listing = ", ".join(by_likeness(form, [offer.item.name for offer in offered])) or if_none
         raise NotOfferedError(f"no renderer {form!r}; installed, nearest first: {listing}{without_switched_off()}")
     return named[0]
 
@@ -64,10 +64,10 @@ def _loaded(offer: Offer[RendererInfo]) -> Renderer:
 
 
 def render(result: Report | Comparison, form: str = "console", **options: Any) -> str:
-    """Return a report or comparison in a form.
+    """Return a report or comparison in an output form, as text.
 
-    Options that its renderer does not take are left out where another one takes them; raises `ArgumentError` for those
-    that no renderer takes, and `PluginFailedError` where a plugin's renderer raises.
+    An option that this renderer does not take, but another one does, is ignored. Raises `ArgumentError` for an option
+    that no renderer takes, and `PluginFailedError` if a plugin's renderer raises.
     """
     if not isinstance(getattr(result, "reports", None), tuple):
         raise ArgumentError(f"{shown(result)} is no result: give a Report or a Comparison")
@@ -75,10 +75,10 @@ def render(result: Report | Comparison, form: str = "console", **options: Any) -
     draw = _loaded(offer)
     taken = inspect.signature(draw).parameters
     for name in sorted(options.keys() - taken.keys() - OPTIONS):
-        known = OPTIONS | {*list(taken)[1:]}
-        raise ArgumentError(f"no renderer takes an option {name!r}; {argument_hint(name, known, {})}")
-    read = checked_all({name: value for name, value in options.items() if name in OPTIONS})
-    given = {name: value for name, value in {**options, **read}.items() if name in taken}
+        option_names = OPTIONS | {*list(taken)[1:]}
+        raise ArgumentError(f"no renderer takes an option {name!r}; {argument_hint(name, option_names, {})}")
+    checked_options = checked_all({name: value for name, value in options.items() if name in OPTIONS})
+    arguments = {name: value for name, value in {**options, **checked_options}.items() if name in taken}
     with contained(offer.plugin, f"renderer {form!r}", wrapped=True):
-        text: str = draw(result, **given)
+        text: str = draw(result, **arguments)
     return text

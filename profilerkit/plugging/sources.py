@@ -1,4 +1,4 @@
-"""Where what plugins offer comes from: the plugin's name and package, and how to do without it."""
+"""The source of a plugin's offers: its name and package, and how to run without it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ..process.cached import cached_property
 
 __all__ = ["DISABLE", "GROUP", "Offer", "PluginInfo", "normal_name", "registered_by_code", "warn"]
 
-#: The group of entry points, and pluggy's name of the project.
+#: The group of entry points, and the project name for pluggy.
 GROUP = "profilerkit"
-#: The environment variable that switches plugins off: names of entry points or of distributions, with commas between.
+#: The environment variable that disables plugins: comma-separated names of entry points or distributions.
 DISABLE = "PROFILERKIT_DISABLE_PLUGINS"
 _BY_CODE = "no package (registered by code)"
 T = TypeVar("T")
@@ -23,22 +23,22 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class PluginInfo:
-    """Where a plugin comes from: the entry point's name, its module, and the distribution with its version."""
+    """The source of a plugin: the entry point's name, its module, and the distribution with its version."""
 
     name: str
     module: str
     distribution: str
-    #: Whether another plugin that is installed goes by the name, so that only that of its package is clear.
+    #: Whether another installed plugin has the same name, so that only the name of the package is unique.
     is_ambiguous: bool = field(default=False, compare=False)
 
     @property
     def switching_off(self) -> str:
-        """The setting that switches it off and, where there is one, no plugin of another package."""
+        """The setting of the environment variable that disables this plugin and, if possible, no other."""
         return f"{DISABLE}={self.package if self.package and self.is_ambiguous else self.name}"
 
     @property
     def way_out(self) -> str:
-        """How to do without it."""
+        """How to run without it, for the end of an error message."""
         if self.is_by_code:
             return "to do without it, leave out the code that registers it"
         or_none = "" if self.is_own else ", or run profilerkit --no-plugins"
@@ -46,23 +46,23 @@ class PluginInfo:
 
     @property
     def mending(self) -> str:
-        """What to do where it alone is at fault."""
+        """How to fix the plugin, if the fault is in it."""
         return "change the code that registers it" if self.is_by_code else "update or uninstall that package"
 
     @property
     def package(self) -> str:
-        """The name of the distribution, "" where it has none."""
+        """The name of the distribution; "" if there is none."""
         package, _, version = self.distribution.rpartition(" ")
         return package if version[:1].isdigit() else ""
 
     @cached_property
     def is_own(self) -> bool:
-        """Whether it is one of profilerkit's."""
+        """Whether it is one of profilerkit's own plugins."""
         return normal_name(self.package) == GROUP
 
     @property
     def is_by_code(self) -> bool:
-        """Whether code registered it with the manager, and no package."""
+        """Whether code registered it with the manager, and not a package."""
         return self.distribution == _BY_CODE
 
     def __str__(self) -> str:
@@ -71,24 +71,24 @@ class PluginInfo:
 
 @dataclass(frozen=True)
 class Offer(Generic[T]):
-    """What a hook returned, or one thing of it, with the plugin it comes from."""
+    """What a hook returned, or one item of it, with the plugin that it comes from."""
 
     plugin: PluginInfo
     item: T
 
 
 def registered_by_code(name: str, plugin: object) -> PluginInfo:
-    """Return where a plugin comes from that no package has an entry point for."""
+    """Return the source of a plugin that code registers, without an entry point of a package."""
     return PluginInfo(name, getattr(plugin, "__name__", type(plugin).__name__), _BY_CODE)
 
 
 def normal_name(name: str) -> str:
-    """Return a package's or plugin's name as installers compare them: ``My_Pack`` is ``my-pack``."""
+    """Return the normalized name of a package or plugin, as installers do: ``My_Pack`` is ``my-pack``."""
     return re.sub(r"[-_.]+", "-", name.strip()).lower()
 
 
 def warn(message: str) -> None:
-    """Give a `PluginWarning`, at the line outside of profilerkit and pluggy that led to it."""
+    """Warn with a `PluginWarning`, at the line outside of profilerkit and pluggy that led to it."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in (GROUP, "pluggy"):
         level, frame = level + 1, frame.f_back

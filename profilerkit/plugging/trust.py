@@ -1,4 +1,4 @@
-"""Files that may run code when they are loaded: what the refusal of one says, in every loader's words."""
+"""The error for a file that may run code when it is loaded, shared by all loaders."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from ..errors import InputError
 __all__ = ["refused"]
 
 
-def refused(spec: object, found: str) -> InputError:
-    """Return the error for a file in which something is ``found`` that may run code: "holds a pickled model ..."."""
+def refused(spec: object, finding: str) -> InputError:
+    """Return the error for a file that may run code; ``finding`` says why, such as "holds a pickled model ..."."""
     return InputError(
-        f"{spec} {found}; profilerkit does not load it, for it could run any code. If you trust who made it, give "
+        f"{spec} {finding}; profilerkit does not load it, since it could run any code. If you trust its author, give "
         "--trust on the command line, or load_model(..., trust=True) in Python"
     )

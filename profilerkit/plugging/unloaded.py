@@ -1,4 +1,4 @@
-"""A backend that is loaded when more than its name is asked for."""
+"""A stand-in for a backend that loads it at the first use of more than its name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["unloaded"]
 
 
 class _Unloaded:
-    """Has the name of a backend, and everything else of it once that is loaded."""
+    """Has the name of a backend; any other attribute loads the backend and returns the backend's."""
 
     def __init__(self, info: BackendInfo) -> None:
         self.name = info.name
@@ -34,5 +34,5 @@ class _Unloaded:
 
 
 def unloaded(info: BackendInfo) -> Backend:
-    """Return what stands for a backend where its name alone may be needed: a hook that is asked what it offers."""
+    """Return a stand-in for a backend, for a hook that may need only its name to return what it offers."""
     return cast("Backend", _Unloaded(info))

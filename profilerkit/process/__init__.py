@@ -1,1 +1,1 @@
-"""What the library uses of Python and of the process: locks, files, output, and settings that it restores."""
+"""Access to Python and the process: locks, files, output, and process settings that are restored."""

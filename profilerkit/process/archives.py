@@ -1,4 +1,4 @@
-"""Archives that models are kept in: whether all that is in one is what was put there."""
+"""Zip archives that hold models: a check for damaged ones."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ __all__ = ["require_whole"]
 
 
 def require_whole(path: str | PathLike[str]) -> None:
-    """Raise `InputError` where a zip archive was cut off or changed, by the checksums in it.
+    """Raise `InputError` if a zip archive is truncated or changed, by the checksums that it holds.
 
-    What reads a model from it looks at few of them: a damaged one could have other weights, or end the process.
+    The frameworks check few of them when they read a model: a damaged archive could yield wrong weights, or crash the
+    process.
     """
     name = os.fspath(path)
     try:

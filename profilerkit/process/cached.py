@@ -1,7 +1,7 @@
-"""Properties that are computed once, without a lock, and answers that are remembered while what they are about lives.
+"""Properties that are computed once without a lock, and results that are cached for the lifetime of an object.
 
-Before Python 3.12 `functools.cached_property` has a lock, one for all instances of a class: in a process that forks
-while another thread computes such a property, the child would wait for it for ever.
+Before Python 3.12 `functools.cached_property` has a lock for all instances of a class. If a process forks while another
+thread computes such a property, the child would wait for that lock forever.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING or sys.version_info >= (3, 12):
     from functools import cached_property
 else:
 
-    class cached_property:  # as Python calls its own
-        """What the function returns is kept in the instance's ``__dict__``; two threads may both compute it."""
+    class cached_property:  # the name in functools
+        """A property whose value is stored in the instance's ``__dict__``; two threads may both compute it."""
 
         def __init__(self, function: Any) -> None:
             self._function = function
@@ -39,19 +39,19 @@ else:
 
 
 def once_for_each(function: Callable[[K], T]) -> Callable[[K], T]:
-    """Have a function asked once for each object, such as a class, and remember its answer while the object lives.
+    """Call a function of one object (a class, say) once for each object, and cache the result while the object lives.
 
-    `functools.lru_cache` would keep the user's classes alive, with all that they refer to. Objects are told apart by
-    what they are and not by what they say they are equal to. The answer must not refer to the object.
+    `functools.lru_cache` would keep the user's classes alive, with everything that they refer to. Objects are compared
+    by identity, not with ``==``. The result must not refer to the object.
     """
-    known: dict[int, tuple[weakref.ref[Any], T]] = {}
+    cache: dict[int, tuple[weakref.ref[Any], T]] = {}
 
-    def remembered(held: K) -> T:
-        found = known.get(id(held))
-        if found is None:
-            number = id(held)
-            # The entry is gone before another object can get this number.
-            found = known[number] = weakref.ref(held, lambda _: known.pop(number, None)), function(held)
-        return found[1]
+    def cached(key: K) -> T:
+        entry = cache.get(id(key))
+        if entry is None:
+            number = id(key)
+            # The entry is removed before another object can get this id.
+            entry = cache[number] = weakref.ref(key, lambda _: cache.pop(number, None)), function(key)
+        return entry[1]
 
-    return update_wrapper(remembered, function)
+    return update_wrapper(cached, function)

@@ -1,7 +1,7 @@
-"""Standard output for results alone: what models, builders and plugins print meanwhile goes to standard error.
+"""Standard output for results alone: the output of models, builders and plugins goes to standard error.
 
-It is done for the file descriptor, so it holds for C and C++ libraries and for subprocesses too, not for ``print``
-alone. Only the command line does it: `profilerkit.profile` leaves the caller's output where it is.
+The file descriptor is redirected, so the output of C and C++ libraries and of subprocesses is redirected too. Only the
+command line does this: `profilerkit.profile` leaves the caller's output unchanged.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["results", "results_alone", "terminal_columns"]
 
 
 class _Streams:
-    """Where results go while others print to standard error, and how wide the terminal there is."""
+    """The stream for results while other output goes to standard error, and the width of its terminal."""
 
     results: TextIO | None = None
     columns: int | None = None
@@ -29,30 +29,31 @@ _streams = _Streams()
 
 
 def results() -> TextIO | None:
-    """Return the stream for results; None where standard output is closed."""
+    """Return the stream for results; None if standard output is closed."""
     return _streams.results if _streams.separated else sys.stdout
 
 
-def terminal_columns(otherwise: int) -> int:
-    """Return the width of the terminal that results are shown in, a number where they go elsewhere."""
+def terminal_columns(default: int) -> int:
+    """Return the width of the terminal that shows the results; ``default`` if they do not go to a terminal."""
     if "COLUMNS" not in os.environ and _streams.separated:
-        return _streams.columns or otherwise
-    return shutil.get_terminal_size((otherwise, 24)).columns
+        return _streams.columns or default
+    return shutil.get_terminal_size((default, 24)).columns
 
 
 @contextmanager
 def results_alone(for_good: bool = False) -> Iterator[None]:
-    """Send to standard error what is printed meanwhile, and let nothing but `results` lead to standard output.
+    """Redirect standard output to standard error inside the block; only the stream of `results` keeps its target.
 
-    With ``for_good`` it stays so: for a process that is about to end, whose threads and exit handlers still print.
+    With ``for_good`` the redirection stays after the block: for a process that is about to end, whose threads and exit
+    handlers may still print.
     """
     if _streams.separated:
         yield
         return
     stdout, stderr = sys.stdout, sys.stderr
     at_descriptor = _descriptor(stdout) == 1 or stdout is None
-    saved = _moved() if at_descriptor else None
-    _streams.results = _opened(saved, stdout) if at_descriptor else stdout
+    saved = _redirect_descriptor() if at_descriptor else None
+    _streams.results = _text_stream(saved, stdout) if at_descriptor else stdout
     _streams.columns = _columns(saved)
     _streams.separated = True
     if stderr is not None:
@@ -62,7 +63,7 @@ def results_alone(for_good: bool = False) -> Iterator[None]:
     finally:
         if not for_good:
             sys.stdout, _streams.separated = stdout, False
-            _put_back(stdout, saved)
+            _restore_descriptor(stdout, saved)
             _streams.results = None
 
 
@@ -73,24 +74,24 @@ def _descriptor(stream: TextIO | None) -> int | None:
         return None
 
 
-def _moved() -> int | None:
-    """Have descriptor 1 lead where descriptor 2 does, and return one that leads where 1 did; None if it was closed."""
+def _redirect_descriptor() -> int | None:
+    """Redirect descriptor 1 to the target of 2; return a duplicate of the old descriptor 1, None if it was closed."""
     if sys.stdout is not None:
         sys.stdout.flush()
-    for standard in range(3):  # what is opened next takes the place of one that is closed
+    for standard in range(3):  # a file that is opened later would get the number of a closed one
         try:
             os.fstat(standard)
         except OSError:
-            nowhere = os.open(os.devnull, os.O_RDWR)
-            os.dup2(nowhere, standard)
-            if nowhere != standard:
-                os.close(nowhere)
+            null_device = os.open(os.devnull, os.O_RDWR)
+            os.dup2(null_device, standard)
+            if null_device != standard:
+                os.close(null_device)
     saved = os.dup(1) if sys.stdout is not None else None
     os.dup2(2, 1)
     return saved
 
 
-def _opened(saved: int | None, like: TextIO | None) -> TextIO | None:
+def _text_stream(saved: int | None, like: TextIO | None) -> TextIO | None:
     if saved is None or like is None:
         return None
     return os.fdopen(saved, "w", encoding=like.encoding, errors=like.errors)
@@ -102,15 +103,15 @@ def _columns(saved: int | None) -> int | None:
     return None
 
 
-def _put_back(stdout: TextIO | None, saved: int | None) -> None:
+def _restore_descriptor(stdout: TextIO | None, saved: int | None) -> None:
     if saved is None:
         return
     if stdout is not None:
-        with suppress(OSError, ValueError):  # what was printed through another name of it
+        with suppress(OSError, ValueError):  # output through another reference to the stream
             stdout.flush()
-    with suppress(Exception):  # what C code has printed and holds in a buffer; not everywhere is it found so
+    with suppress(Exception):  # the buffer of the C library; not every system offers it this way
         ctypes.CDLL(None).fflush(None)
     os.dup2(saved, 1)
     if _streams.results is not None:
-        with suppress(OSError):  # nobody reads any more
+        with suppress(OSError):  # the reader has closed the pipe
             _streams.results.close()

@@ -1,4 +1,4 @@
-"""Python's garbage collector, which is the process'."""
+"""Python's garbage collector, a setting of the whole process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["collector_paused"]
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Keep the garbage collector from running, if it would, until the end."""
+    """Disable the garbage collector inside the block; if it was disabled before, nothing changes."""
     if not gc.isenabled():
         yield
         return

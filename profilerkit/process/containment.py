@@ -1,4 +1,4 @@
-"""Code of plugins, while it runs: what it raises stays with it, and who waits for it learns whose it is."""
+"""Errors of plugin code: they are contained, and their messages name the plugin."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["blamed", "contained", "giver_of", "notes_of", "remember_giver", "sai
 
 
 class Blamed(Protocol):
-    """What is asked of a plugin here: whose it is, and how to do without it."""
+    """The attributes of a plugin that are needed here."""
 
     @property
     def is_own(self) -> bool: ...
@@ -22,30 +22,30 @@ class Blamed(Protocol):
 
 
 _MARK = "_profilerkit_plugin"
-#: By the id of a function of a metric: the plugin of another package that offered it.
+#: By the id of a metric's function: the plugin of another package that offers it.
 _givers: dict[int, Blamed] = {}
 
 
 class contained:
-    """Holds what a plugin's code raises: use it in a ``with`` block around each call of such code.
+    """Contains what a plugin's code raises: a context manager for each call of such code.
 
-    Anything that is no `Exception` (`SystemExit`, `GeneratorExit`) becomes a `PluginFailedError`, so that whoever goes
-    on after errors of plugins goes on after these too. `KeyboardInterrupt` goes through, with a note that names the
-    plugin and says how to do without it. Other errors go through as they are, marked for `blamed`; with ``wrapped``
-    those of plugins of other packages become a `PluginFailedError`, unless they are errors of profilerkit already.
-    Without a plugin nothing is held.
+    What is not an `Exception` (`SystemExit`, `GeneratorExit`) becomes a `PluginFailedError`, so that code that catches
+    errors of plugins catches these too. `KeyboardInterrupt` is raised unchanged, with a note that names the plugin and
+    says how to run without it. Other errors are raised unchanged, and marked for `blamed`; with ``wrapped``, errors of
+    plugins of other packages become a `PluginFailedError`, unless they are errors of profilerkit already. If ``plugin``
+    is None, everything is raised unchanged.
     """
 
     def __init__(self, plugin: Blamed | None, doing: str, *, wrapped: bool = False) -> None:
         self.plugin, self.doing, self.wrapped = plugin, doing, wrapped
 
     def __enter__(self) -> None:
-        """Begin; nothing is to be done."""
+        """Enter the block: there is nothing to set up."""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Hold what was raised."""
+        """Convert or mark what the block raised."""
         if error is None or self.plugin is None:
             return
         if isinstance(error, KeyboardInterrupt):
@@ -62,35 +62,35 @@ class contained:
 
 
 def said_of(error: BaseException) -> str:
-    """Return an error as its type and message; of one that `contained` turned into another, the first."""
+    """Return an error as its type and message; for an error that `contained` has converted, those of the original."""
     if isinstance(error, PluginFailedError) and error.__cause__ is not None:
         error = error.__cause__
     return f"{type(error).__name__}: {error}"
 
 
 def blamed(error: BaseException) -> str:
-    """Return whose plugin raised an error, and how to do without it; nothing where it was no plugin's."""
-    seen: BaseException | None = error
-    while seen is not None:
-        plugin = seen.__dict__.get(_MARK)
+    """Return which plugin raised an error and how to run without it; an empty text if no plugin did."""
+    cause: BaseException | None = error
+    while cause is not None:
+        plugin = cause.__dict__.get(_MARK)
         if plugin is not None:
             return f"raised by plugin {plugin}; {plugin.way_out}"
-        seen = seen.__cause__
+        cause = cause.__cause__
     return ""
 
 
 def notes_of(error: BaseException) -> list[str]:
-    """Return the notes of an interruption, and of the one behind it."""
+    """Return the notes of an error and of its causes, each once."""
     notes: list[str] = []
-    seen: BaseException | None = error
-    while seen is not None:
-        notes += getattr(seen, "__notes__", ())
-        seen = seen.__cause__ or seen.__context__
+    cause: BaseException | None = error
+    while cause is not None:
+        notes += getattr(cause, "__notes__", ())
+        cause = cause.__cause__ or cause.__context__
     return list(dict.fromkeys(notes))
 
 
 def remember_giver(function: object, plugin: Blamed) -> None:
-    """Keep which plugin of another package a function is from, for as long as there is the function."""
+    """Record which plugin of another package offers a function, for the lifetime of the function."""
     if plugin.is_own or id(function) in _givers:
         return
     try:
@@ -101,16 +101,16 @@ def remember_giver(function: object, plugin: Blamed) -> None:
 
 
 def giver_of(function: object) -> Blamed | None:
-    """Return the plugin of another package that a function comes from; None for all others."""
+    """Return the plugin of another package that offers a function; None for every other function."""
     return _givers.get(id(function))
 
 
 def _add_note(error: BaseException, note: str) -> None:
-    """Add a note to an error that is shown with it; Python 3.10 has none, so that it is written to standard error."""
+    """Add a note to an error; Python 3.10 has no notes, and the text is written to standard error there."""
     if note in getattr(error, "__notes__", ()):
         return
-    add = getattr(error, "add_note", None)
-    if add is not None:
-        add(note)
+    add_note = getattr(error, "add_note", None)
+    if add_note is not None:
+        add_note(note)
     else:
         sys.stderr.write(f"{note}\n")

@@ -1,4 +1,4 @@
-"""Where a measurement was made: what a reader must know to repeat it."""
+"""The machine that a measurement ran on: the facts that a reader needs to repeat it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["machine"]
 def machine() -> dict[str, str]:
     """Return host, operating system, processor, cores, memory and Python version, as text.
 
-    ``usable_cores`` are those that this process may run on, where the system says so.
+    ``usable_cores`` is the number of cores that this process may use; it is absent if the system does not report it.
     """
     facts = {
         "host": platform.node(),
@@ -33,7 +33,7 @@ def machine() -> dict[str, str]:
 
 
 def _usable_cores() -> int | None:
-    affinity = getattr(os, "sched_getaffinity", None)  # Linux alone has it
+    affinity = getattr(os, "sched_getaffinity", None)  # only on Linux
     return None if affinity is None else len(affinity(0))
 
 

@@ -1,19 +1,19 @@
-"""Writing a file for the user: the whole of it or nothing, and everything else about the file as it was.
+"""Writing a file for the user: either all of it or nothing, with the file's other properties unchanged.
 
-Nothing else in profilerkit writes files. The rules:
+All files that profilerkit writes are written here. The rules:
 
-- A new file gets the permissions that any new file gets; one that was there keeps its mode, owner, attributes and ACL.
-- The content is written next to the file and moved over it when all of it is on the disk. A symbolic link stays: the
-  file that it leads to is written, also where there is none yet. Of several hard links the named one gets the new
-  content; the others, which may be somebody's backup, keep the old one.
-- Devices, pipes and what is already open (``/dev/stdout``, ``/proc/self/fd/3``) are written to as they are. A block
-  device is refused: it holds a disk.
-- A read-only file is refused, to the superuser too.
-- Where a file may be written but not replaced (its folder is read-only, it belongs to somebody else, it is a mount
-  point) it is written in place: the only case in which a crash can leave a part of it.
+- A new file gets the usual permissions of new files; an existing one keeps its mode, owner, attributes and ACL.
+- The content is written to a file in the same folder, which replaces the target once all of it is on the disk. A
+  symbolic link stays, and its target is written, also if the target does not exist yet. Of several hard links the named
+  one gets the new content; the others, which may be a backup, keep the old content.
+- Devices, pipes and open files (``/dev/stdout``, ``/proc/self/fd/3``) are written to directly. A block device is
+  refused: it holds a disk.
+- A read-only file is refused, also for the superuser.
+- A file that may be written but not replaced (its folder is read-only, it belongs to another user, it is a mount point)
+  is overwritten in place: the only case in which a crash can leave a part of the content.
 """
 
-# The calls of the operating system are named as they are, for tests replay them one by one.
+# Functions of the operating system are called through os, since tests replay these calls one by one.
 # ruff: noqa: PTH105, PTH108, PTH112, PTH114, PTH115, PTH116, PTH118, PTH119, PTH120
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ from pathlib import Path
 
 __all__ = ["obstacle", "write_bytes", "write_text", "written_elsewhere"]
 
-#: What the kernel says where a file may be written but not replaced.
+#: The error numbers for a file that may be written but not replaced.
 _NOT_REPLACED = {
     *(errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY, errno.EXDEV, errno.ENAMETOOLONG),
 }
+#: The error numbers of a file system that has no files without a name.
 _NO_UNNAMED = {errno.EOPNOTSUPP, errno.EINVAL, errno.EISDIR, errno.ENOENT}
 _CLOSED_ON_EXEC = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _DESCRIPTORS = re.compile(r"/proc/(?P<process>\d+)(/task/\d+)?/fd|/dev/fd")
@@ -44,32 +45,32 @@ _MOST_LINKS = 40
 
 
 def write_text(path: str | PathLike[str], text: str) -> None:
-    """Write a text file as UTF-8, with a line end at its end; what UTF-8 cannot hold is a question mark.
+    """Write a text file as UTF-8, with a newline at its end; characters that UTF-8 cannot encode become question marks.
 
-    Raises `OSError`, naming the file, where it cannot be written.
+    Raises `OSError`, which names the file, if it cannot be written.
     """
     write_bytes(path, (text if text.endswith("\n") else f"{text}\n").encode("utf-8", "replace"))
 
 
 def write_bytes(path: str | PathLike[str], content: bytes) -> None:
-    """Write a file: who reads it meanwhile finds the old one, and a write that fails half-way leaves that.
+    """Write a file: until all of it is written, and if writing fails, the old content stays.
 
-    Raises `OSError`, naming the file, where it cannot be written.
+    Raises `OSError`, which names the file, if it cannot be written.
     """
     name = os.fspath(path)
     try:
-        opened = _opened(name)
-        if opened is None:
+        descriptor = _special_descriptor(name)
+        if descriptor is None:
             _write_file(os.path.realpath(name), content)
         else:
-            _into(opened, content)
+            _write_and_close(descriptor, content)
     except OSError as error:
         raise OSError(error.errno, error.strerror or str(error), name) from error
 
 
 @contextmanager
 def written_elsewhere(path: str | PathLike[str]) -> Iterator[str]:
-    """Yield a name to write to, for code that takes nothing else; what is there at the end goes to ``path``."""
+    """Yield the name of a temporary file, for code that needs a name; its content is then written to ``path``."""
     with tempfile.TemporaryDirectory(prefix="profilerkit_") as folder:
         scratch = Path(folder, "written" + "".join(Path(path).suffixes))
         yield str(scratch)
@@ -77,44 +78,44 @@ def written_elsewhere(path: str | PathLike[str]) -> Iterator[str]:
 
 
 def obstacle(path: str | PathLike[str]) -> str | None:
-    """Say what stands in the way of writing a file, and what to do; None where nothing seems to.
+    """Return why a file cannot be written, and what to do; None if it seems that it can be.
 
-    This is for asking before much work is done: what happens in between `write_bytes` finds.
+    This is a check before long work; `write_bytes` reports what changes after it.
     """
-    place = Path(path)
-    target = Path(os.path.realpath(place))
+    named = Path(path)
+    target = Path(os.path.realpath(named))
     try:
-        before = place.stat()
+        before = named.stat()
     except FileNotFoundError:
         before = None
     except OSError as error:
-        return f"{str(place)!r} cannot be written: {error.strerror}"
+        return f"{str(named)!r} cannot be written: {error.strerror}"
     if before is None and not target.parent.is_dir():
-        folder = place.parent if not place.is_symlink() else target.parent
-        return f"there is no folder {str(folder)!r} to write {place.name!r} to"
+        folder = named.parent if not named.is_symlink() else target.parent
+        return f"there is no folder {str(folder)!r} to write {named.name!r} to"
     if before is not None and stat.S_ISDIR(before.st_mode):
-        return f"{str(place)!r} is a folder; name a file in it"
+        return f"{str(named)!r} is a folder; name a file in it"
     if before is not None and stat.S_ISBLK(before.st_mode):
-        return f"{str(place)!r} is a block device, which holds a disk; name a file"
-    if before is not None and _is_read_only(place, before):
-        return f"the file {str(place)!r} is read-only; make it writable, or name another one"
+        return f"{str(named)!r} is a block device, which holds a disk; name a file"
+    if before is not None and _is_read_only(named, before):
+        return f"the file {str(named)!r} is read-only; make it writable, or name another one"
     if before is None and not os.access(target.parent, os.W_OK):
-        return f"the folder {str(place.parent)!r} is read-only; {place.name!r} has to go elsewhere"
+        return f"the folder {str(named.parent)!r} is read-only; write {named.name!r} to another folder"
     return None
 
 
-# What is written to as it is ------------------------------------------------------------------------------------------
+# Devices, pipes and open files ----------------------------------------------------------------------------------------
 
 
-def _opened(name: str) -> int | None:
-    """Return a descriptor of what has to be written to as it is: a device, a pipe, a file that is open; else None."""
+def _special_descriptor(name: str) -> int | None:
+    """Return a descriptor of a device, a pipe or an open file, which is written to directly; None for other files."""
     link = name
     for _ in range(_MOST_LINKS):
         if not os.path.islink(link):
             break
-        found = _DESCRIPTORS.fullmatch(os.path.realpath(os.path.dirname(link)))
-        if found is not None:
-            return _descriptor(link, found["process"])
+        match = _DESCRIPTORS.fullmatch(os.path.realpath(os.path.dirname(link)))
+        if match is not None:
+            return _descriptor(link, match["process"])
         link = os.path.join(os.path.dirname(link), os.readlink(link))
     try:
         mode = os.stat(name).st_mode
@@ -126,30 +127,30 @@ def _opened(name: str) -> int | None:
 
 
 def _descriptor(link: str, process: str | None) -> int:
-    """Return what a process has open, to be written to behind what is written there already."""
+    """Return a descriptor of an open file of a process, to append to what is written already."""
     if process not in (None, str(os.getpid())):
         return os.open(link, os.O_WRONLY | os.O_APPEND | _CLOSED_ON_EXEC)
     number = int(os.path.basename(link))
-    for stream in (sys.stdout, sys.stderr):  # what was printed before comes before
+    for stream in (sys.stdout, sys.stderr):  # earlier output comes first
         with suppress(AttributeError, OSError, ValueError):
             if stream.fileno() == number:
                 stream.flush()
     return os.dup(number)
 
 
-def _into(descriptor: int, content: bytes) -> None:
+def _write_and_close(descriptor: int, content: bytes) -> None:
     try:
-        _pour(descriptor, content)
+        _write_all(descriptor, content)
     finally:
         os.close(descriptor)
 
 
-def _pour(descriptor: int, content: bytes) -> None:
-    left = memoryview(content)
-    while left:
+def _write_all(descriptor: int, content: bytes) -> None:
+    remaining = memoryview(content)
+    while remaining:
         try:
-            left = left[os.write(descriptor, left) :]
-        except BlockingIOError:  # a pipe that is full, which its owner wants not to wait for; we do
+            remaining = remaining[os.write(descriptor, remaining) :]
+        except BlockingIOError:  # a full pipe that its owner has set not to block
             select.select([], [descriptor], [])
 
 
@@ -174,32 +175,32 @@ def _write_file(target: str, content: bytes) -> None:
 
 
 def _is_read_only(path: str | Path, before: os.stat_result) -> bool:
-    """Say whether a file is not to be written: the kernel would refuse the superuser nothing."""
+    """Return whether a file is read-only, also for the superuser, for whom the kernel would write it."""
     return stat.S_ISREG(before.st_mode) and not (before.st_mode & 0o222 and os.access(path, os.W_OK))
 
 
 def _replace(target: str, before: os.stat_result | None, content: bytes) -> None:
-    """Write a file beside the target and move it over that, each when the one before is on the disk."""
+    """Write a temporary file in the target's folder and replace the target with it, once it is on the disk."""
     folder = os.path.dirname(target) or "."
     scratch = os.path.join(folder, f".profilerkit-{secrets.token_hex(8)}")
     try:
         _write_scratch(scratch, folder, target, before, content)
         os.replace(scratch, target)
     except BaseException as error:
-        if not isinstance(error, FileExistsError):  # then it is not ours
+        if not isinstance(error, FileExistsError):  # another process created that file
             with suppress(OSError):
                 os.unlink(scratch)
         raise
-    _settle(folder)
+    _sync_folder(folder)
 
 
 def _write_scratch(scratch: str, folder: str, target: str, before: os.stat_result | None, content: bytes) -> None:
-    mode = 0o666 if before is None else 0o600  # of which the kernel takes what the umask says
+    mode = 0o666 if before is None else 0o600  # the kernel removes the bits of the umask
     descriptor, has_name = _scratch(scratch, folder, mode)
     try:
-        _pour(descriptor, content)
+        _write_all(descriptor, content)
         if before is not None:
-            _dress(descriptor, target, before)
+            _copy_properties(descriptor, target, before)
         os.fsync(descriptor)
         if not has_name:
             _give_name(descriptor, scratch)
@@ -208,7 +209,7 @@ def _write_scratch(scratch: str, folder: str, target: str, before: os.stat_resul
 
 
 def _scratch(scratch: str, folder: str, mode: int) -> tuple[int, bool]:
-    """Open a new file and say whether it has its name already: one without is gone when the process is killed."""
+    """Open a new file; return its descriptor and whether it has a name. Without one, it is gone if the process dies."""
     unnamed = getattr(os, "O_TMPFILE", None)
     if unnamed is not None and os.path.isdir("/proc/self/fd"):
         try:
@@ -221,20 +222,20 @@ def _scratch(scratch: str, folder: str, mode: int) -> tuple[int, bool]:
 
 
 def _give_name(descriptor: int, scratch: str) -> None:
-    # Told a folder, os.link asks the kernel to follow the link that stands for the descriptor; without it does not.
-    held = os.open("/proc/self/fd", os.O_RDONLY | _CLOSED_ON_EXEC)
+    # With src_dir_fd, os.link has the kernel follow the link of the descriptor; without it, it does not.
+    folder = os.open("/proc/self/fd", os.O_RDONLY | _CLOSED_ON_EXEC)
     try:
-        os.link(str(descriptor), scratch, src_dir_fd=held, follow_symlinks=True)
+        os.link(str(descriptor), scratch, src_dir_fd=folder, follow_symlinks=True)
     finally:
-        os.close(held)
+        os.close(folder)
 
 
-def _dress(descriptor: int, target: str, before: os.stat_result) -> None:
-    """Give a new file what the one has that it replaces: owner, extended attributes with the ACL among them, mode."""
+def _copy_properties(descriptor: int, target: str, before: os.stat_result) -> None:
+    """Copy the replaced file's owner, extended attributes (the ACL is among them) and mode to the new file."""
     if not hasattr(os, "fchown"):  # Windows
         return
-    mine = os.fstat(descriptor)
-    if (mine.st_uid, mine.st_gid) != (before.st_uid, before.st_gid):
+    created = os.fstat(descriptor)
+    if (created.st_uid, created.st_gid) != (before.st_uid, before.st_gid):
         os.fchown(descriptor, before.st_uid, before.st_gid)
     for name in _attributes(target):
         try:
@@ -250,26 +251,26 @@ def _attributes(target: str) -> list[str]:
         return []
     try:
         return os.listxattr(target)
-    except OSError:  # a file system without
+    except OSError:  # a file system without extended attributes
         return []
 
 
-def _settle(folder: str) -> None:
-    """Have the disk hold what a folder's names stand for; not every system can."""
+def _sync_folder(folder: str) -> None:
+    """Write a folder's entries to the disk; not every system can."""
     with suppress(OSError):
-        held = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _CLOSED_ON_EXEC)
+        descriptor = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _CLOSED_ON_EXEC)
         try:
-            os.fsync(held)
+            os.fsync(descriptor)
         finally:
-            os.close(held)
+            os.close(descriptor)
 
 
 def _overwrite(target: str, content: bytes) -> None:
-    """Write a file in place; where there is not room enough for it, it is left as it is."""
+    """Overwrite a file in place; if the disk has too little space, the file is unchanged."""
     descriptor = os.open(target, os.O_WRONLY | _CLOSED_ON_EXEC)
     try:
         _reserve(descriptor, len(content))
-        _pour(descriptor, content)
+        _write_all(descriptor, content)
         os.ftruncate(descriptor, len(content))
         os.fsync(descriptor)
     finally:
@@ -277,12 +278,12 @@ def _overwrite(target: str, content: bytes) -> None:
 
 
 def _reserve(descriptor: int, size: int) -> None:
-    held = os.fstat(descriptor).st_size
-    if size <= held or not hasattr(os, "posix_fallocate"):
+    old_size = os.fstat(descriptor).st_size
+    if size <= old_size or not hasattr(os, "posix_fallocate"):
         return
     try:
         os.posix_fallocate(descriptor, 0, size)
     except OSError as error:
-        os.ftruncate(descriptor, held)
+        os.ftruncate(descriptor, old_size)
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise

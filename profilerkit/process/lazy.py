@@ -1,4 +1,4 @@
-"""Public names that are imported when they are first used, so that a package is cheap to import."""
+"""Public names that are imported at their first use, so that a package is cheap to import."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["lazy_names"]
 def lazy_names(
     package: str, names: Mapping[str, str], requirement: str = ""
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the ``__getattr__`` and ``__dir__`` of a package, given each public name with the module it comes from.
+    """Return the ``__getattr__`` and ``__dir__`` of a package from its public names, each with its module.
 
-    A relative module is taken from the package. A name that is not listed is an `AttributeError`, as ever; one whose
-    framework is missing a `BackendNotInstalledError` that says to install ``requirement``.
+    A relative module name is relative to the package. A name that is not listed raises `AttributeError`; a name whose
+    framework is missing raises `BackendNotInstalledError`, which says to install ``requirement``.
     """
 
     def get(name: str) -> Any:

@@ -1,8 +1,8 @@
-"""Locks that are free in the child of a fork, and what the child undoes of what other threads had under way.
+"""Locks that are free in a forked child, and the undoing in the child of what other threads had changed temporarily.
 
-Of the threads of a process a forked child has one: the one that forked. A lock that another one held would be held in
-the child for ever, and what that thread had changed for a while would stay changed. Nothing else in profilerkit makes
-locks.
+A forked child has one thread: the one that forked. Without this module, a lock that another thread held would be locked
+in the child forever, and what that thread had changed temporarily would stay changed. All locks of profilerkit are made
+here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["Lock", "PerThread", "undone_in_child"]
 class Lock:
     """A lock; in a forked child it is free, unless the thread that forked holds it.
 
-    A ``reentrant`` one may be taken by its holder again.
+    The thread that holds a ``reentrant`` lock may acquire it again.
 
     >>> lock = Lock()
     >>> with lock, lock:
@@ -46,15 +46,15 @@ class Lock:
         return bool(self._depth)
 
     def acquire(self, blocking: bool = True) -> bool:
-        """Take the lock; where it is not free wait for it, or return False where that is not wanted."""
-        taken = self._lock.acquire(blocking)
-        if taken:
+        """Acquire the lock and return True; if another thread holds it, wait, or return False if not ``blocking``."""
+        acquired = self._lock.acquire(blocking)
+        if acquired:
             self._holder = threading.get_ident()
             self._depth += 1
-        return taken
+        return acquired
 
     def release(self) -> None:
-        """Give the lock back."""
+        """Release the lock."""
         self._depth -= 1
         self._lock.release()
 
@@ -67,13 +67,13 @@ class Lock:
         self.release()
 
     def _free(self) -> None:
-        """Be a new lock in the child, where the holder is not the one thread that there is."""
+        """Make a new lock in the child, unless the child's only thread holds it."""
         if self._holder != threading.get_ident() or not self._depth:
             self._make()
 
 
 class PerThread:
-    """A list for each thread; what threads that are gone have left, in a forked child too, no other one gets."""
+    """A list for each thread; no thread gets the list of one that has ended, in a forked child either."""
 
     def __init__(self) -> None:
         self._lists: weakref.WeakKeyDictionary[threading.Thread, list[str]] = weakref.WeakKeyDictionary()
@@ -83,15 +83,15 @@ class PerThread:
         return self._lists.setdefault(threading.current_thread(), [])
 
     def __reduce__(self) -> tuple[type[PerThread], tuple[()]]:
-        """Be empty in a copy."""
+        """Return what makes a copy, which is empty."""
         return PerThread, ()
 
 
 @contextmanager
 def undone_in_child(undo: Callable[[], object]) -> Iterator[None]:
-    """Have ``undo`` called in the child of a fork that another thread makes inside this block.
+    """Call ``undo`` in the child if another thread forks the process during this block.
 
-    It must be short and take no lock but Python's: what runs in the child then is the fork itself.
+    ``undo`` must be short and acquire no lock but Python's, since it runs while the fork is in progress.
     """
     entry = (threading.get_ident(), undo)
     _undone.append(entry)
@@ -101,26 +101,27 @@ def undone_in_child(undo: Callable[[], object]) -> Iterator[None]:
         _undone.remove(entry)
 
 
-#: Every lock there is.
+#: All locks.
 _locks: weakref.WeakSet[Lock] = weakref.WeakSet()
-#: What threads have under way, each with what undoes it, the latest last.
+#: The open `undone_in_child` blocks: the thread and its function, the latest last.
 _undone: list[tuple[int, Callable[[], object]]] = []
 
 
 def _in_child() -> None:
     for lock in list(_locks):
         lock._free()
-    mine = threading.get_ident()
+    this_thread = threading.get_ident()
     for entry in reversed(_undone.copy()):
-        if entry[0] != mine:
+        thread, undo = entry
+        if thread != this_thread:
             _undone.remove(entry)
             try:
-                entry[1]()
+                undo()
             except Exception as error:
                 warnings.warn(
-                    f"the process forked while another thread profiled, and what that had changed cannot be put back "
-                    f"here ({type(error).__name__}: {error}); use the model in the process that profiles it, or fork "
-                    "before",
+                    "the process forked while another thread profiled, and what that thread had changed cannot be "
+                    f"restored in the child ({type(error).__name__}: {error}); use the model in the process that "
+                    "profiles it, or fork before profiling",
                     RuntimeWarning,
                     stacklevel=1,
                 )

@@ -1,7 +1,7 @@
-"""Progress of long work: a bar on standard error where that is a terminal, nothing where it is a pipe.
+"""Progress of long work: a bar on standard error if that is a terminal, nothing if it is a pipe.
 
-One display serves nested work. It is drawn only between two items, never by a thread of its own, which could disturb
-a measurement.
+Nested work shares one display. It is drawn between two items only, never by a separate thread, which could disturb a
+measurement.
 """
 
 from __future__ import annotations
@@ -18,63 +18,63 @@ from .randomness import untouched_random
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-__all__ = ["shown_if", "track"]
+__all__ = ["progress_enabled", "track"]
 
 T = TypeVar("T")
 
 
-class _Shown(threading.local):
+class _ThreadState(threading.local):
     """The display of each thread, while it has one, and whether it may have one."""
 
     display: Progress | None = None
-    wanted: bool = True
+    is_enabled: bool = True
 
 
-_shown = _Shown()
+_state = _ThreadState()
 
 
 def track(items: Iterable[T], description: str) -> Iterable[T]:
-    """Return the items, with a progress bar while they are gone through on a terminal."""
-    return _tracked(items, description) if _shown.wanted and sys.stderr.isatty() else items
+    """Return the items, with a progress bar while they are iterated over, if standard error is a terminal."""
+    return _tracked(items, description) if _state.is_enabled and sys.stderr.isatty() else items
 
 
 @contextmanager
-def shown_if(wanted: bool) -> Iterator[None]:
-    """Show progress in this thread meanwhile, or none."""
-    before, _shown.wanted = _shown.wanted, wanted
+def progress_enabled(enabled: bool) -> Iterator[None]:
+    """Show progress in this thread during the block, or do not."""
+    previous, _state.is_enabled = _state.is_enabled, enabled
     try:
         yield
     finally:
-        _shown.wanted = before
+        _state.is_enabled = previous
 
 
 def _tracked(items: Iterable[T], description: str) -> Iterator[T]:
-    outermost, streams = _shown.display is None, (sys.stdout, sys.stderr)
-    display = _shown.display = _shown.display or _started_display()
+    outermost, streams = _state.display is None, (sys.stdout, sys.stderr)
+    display = _state.display = _state.display or _started_display()
     task = display.add_task(description, total=_length(items))
     try:
         display.refresh()
         for item in items:
-            with undone_in_child(lambda: _give_back(streams)):
+            with undone_in_child(lambda: _restore_streams(streams)):
                 yield item
             display.advance(task)
             display.refresh()
     finally:
         display.remove_task(task)
         if outermost:
-            _shown.display = None
+            _state.display = None
             display.stop()
 
 
-def _give_back(streams: tuple[Any, Any]) -> None:
-    """Print as before in a forked child: what a display puts in their place has a lock that its thread may hold."""
+def _restore_streams(streams: tuple[Any, Any]) -> None:
+    """Restore the streams in a forked child: the display replaces them by ones with a lock, which may be locked."""
     sys.stdout, sys.stderr = streams
 
 
 def _length(items: Iterable[Any]) -> int | None:
     try:
         return len(items) if isinstance(items, Sized) else None
-    except TypeError:  # a loader that has a length only at times
+    except TypeError:  # a loader that has a length in some configurations only
         return None
 
 

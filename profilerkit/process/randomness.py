@@ -1,4 +1,4 @@
-"""Python's random numbers, which are the user's."""
+"""The state of Python's random number generator, which belongs to the user."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["untouched_random"]
 
 @contextmanager
 def untouched_random() -> Iterator[None]:
-    """Put the state of Python's random numbers back at the end: rich draws some, for its styles."""
+    """Restore the state of Python's random number generator at the end: rich draws random numbers for its styles."""
     state = random.getstate()
     try:
         yield

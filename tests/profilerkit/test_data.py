@@ -109,7 +109,7 @@ def test_patterns(pattern: Any, batch: Any, inputs: Any, rest: Any) -> None:
 @pytest.mark.parametrize(
     ("pattern", "message"),
     [
-        ((0, 0), "give each input of the model its own place"),
+        ((0, 0), "give each input of the model its own index"),
         (("_",), "and at least one"),
         ((-1, "_"), "must be integers from zero"),
         ((True, "_"), "must be integers from zero"),
@@ -141,7 +141,7 @@ def test_named_entries_of_a_mapping_batch() -> None:
     assert named.extract_model_inputs({"ids": 1, "mask": 2, "extra": 3}) == {"ids": 1, "mask": 2}
     with pytest.raises(InputError, match=r"the pattern names \['mask'\], but the batch has the keys \['ids'\]"):
         named.extract_model_inputs({"ids": 1})
-    with pytest.raises(InputError, match="a tuple batch needs a pattern of places"):
+    with pytest.raises(InputError, match="a tuple batch needs a pattern of indices"):
         named.extract_model_inputs((1, 2))
 
 

@@ -297,7 +297,7 @@ def test_the_backend_is_found_given_or_named(model: FakeModel) -> None:
     with pytest.raises(BackendNotFoundError, match="no backend 'tourch'; installed, nearest first: torch"):
         Profiler(model, backend="tourch")
     with pytest.raises(
-        BackendNotFoundError, match="no backend recognises a model of type profilerkit.testing.fakes.FakeModel"
+        BackendNotFoundError, match="no backend recognizes a model of type profilerkit.testing.fakes.FakeModel"
     ):
         Profiler(model)
 

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from profilerkit import profile
 from profilerkit.cli import cli
-from profilerkit.plugging.loaded_files import kept_in_sight
+from profilerkit.plugging.loaded_files import modules_kept_visible
 from profilerkit.plugging.loaders import load_model
 
 NET = """
@@ -140,7 +140,7 @@ def test_modules_are_freed_with_their_model(folders: Path) -> None:
     import gc
     import weakref
 
-    with kept_in_sight():
+    with modules_kept_visible():
         module = sys.modules[type(load_model(f"{folders / 'old' / 'net.py'}:build")).__module__]
     there = weakref.ref(module)
     del module

@@ -216,5 +216,5 @@ def test_forward_yields_a_call_of_the_model() -> None:
     model, x = Sequential(dense(2, 3), activation()), np.ones((4, 2), np.float32)
     with BACKEND.run(model, ModelInputs(x)) as call:
         assert np.array_equal(call(), model(x))
-    with pytest.raises(InputError, match="mode='graph': the numpy backend does not run models so"):
+    with pytest.raises(InputError, match="mode='graph': the numpy backend has no such mode"):
         profile(model, x, metrics=["execution_time"], mode="graph", strict=True)

@@ -139,7 +139,7 @@ def test_what_only_looks_like_a_whole_number(value: Any) -> None:
 
 def test_every_rule_says_what_to_give_and_takes_no_object() -> None:
     for name, rule in RULES.items():
-        assert rule.wanted[:1].islower() or rule.wanted.startswith(("True", "Device")), name
+        assert rule.expected[:1].islower() or rule.expected.startswith(("True", "Device")), name
         with pytest.raises(ArgumentError):
             checked(name, object())
 

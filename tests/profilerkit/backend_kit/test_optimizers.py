@@ -65,7 +65,7 @@ def test_an_unknown_name_lists_the_known_ones_nearest_first() -> None:
     with pytest.raises(InputError) as raised:
         state_bytes("adan", [])
     assert str(raised.value) == (
-        "optimizer='adan': nothing is known of such an optimizer; known are, the nearest first: "
+        "optimizer='adan' is not a known optimizer; the known ones are, nearest first: "
         "adam, adamw, adam8bit, adafactor, sgd, momentum; or give the framework's own optimizer"
     )
     assert "adan" not in OPTIMIZERS

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from profilerkit import InputError, ModelFailedError
-from profilerkit.plugging.loaded_files import in_plain_names, kept_in_sight
+from profilerkit.plugging.loaded_files import in_plain_names, modules_kept_visible
 from profilerkit.plugging.loaders import load_from_file, load_model
 
 
@@ -241,7 +241,7 @@ def test_classes_are_found_by_name(tmp_path: Path) -> None:
     """As pickle, multiprocessing and torch.compile look them up."""
     write(tmp_path, net=CLASSES, helper=SIZES)
     net = load(f"{tmp_path / 'net.py'}:build", tmp_path)
-    with kept_in_sight():
+    with modules_kept_visible():
         again = pickle.loads(pickle.dumps(net))
         assert again == net
         assert type(again) is type(net)
@@ -255,7 +255,7 @@ def test_classes_are_found_by_name(tmp_path: Path) -> None:
 def test_another_process_finds_them_by_name_too(tmp_path: Path) -> None:
     """What worker processes do that are started afresh: they unpickle."""
     write(tmp_path, net=CLASSES, helper=SIZES)
-    with kept_in_sight():
+    with modules_kept_visible():
         dumped = pickle.dumps(load_model(f"{tmp_path / 'net.py'}:build"))
     code = f"import pickle; print(pickle.loads({dumped!r}).grown().width)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
@@ -310,7 +310,7 @@ def test_a_loader_of_a_plugin_cannot_leave_the_path_changed(monkeypatch: Any, tm
 
 def test_code_in_the_command_line_finds_its_own_module(tmp_path: Path) -> None:
     write(tmp_path, net="import sys\ndef build(): return lambda: sys.modules[__name__]")
-    with kept_in_sight():
+    with modules_kept_visible():
         model = load_from_file(f"{tmp_path / 'net.py'}:build")
         name = model().__name__
         assert name in sys.modules

@@ -156,8 +156,8 @@ def test_a_newer_backend_is_refused_with_what_to_upgrade(install: Any) -> None:
     install("new", "my-new", "2.0", backends=offering(backend("newer", "torchlike", api_version=2)))
     message = (
         "the newer backend of plugin 'new' of my-new 2.0 is written for version 2 of the interface of backends, and "
-        f"profilerkit {version('profilerkit')} knows 1 alone; upgrade profilerkit: pip install --upgrade profilerkit; "
-        "to do without it, set PROFILERKIT_DISABLE_PLUGINS=new, or run profilerkit --no-plugins"
+        f"profilerkit {version('profilerkit')} supports 1 alone; upgrade profilerkit: pip install --upgrade "
+        "profilerkit; to do without it, set PROFILERKIT_DISABLE_PLUGINS=new, or run profilerkit --no-plugins"
     )
     with pytest.raises(BackendNotInstalledError, match=f"^{re.escape(message)}$"):
         plugins.find_backend(MODULE)
@@ -175,9 +175,9 @@ def test_an_older_backend_goes_on_working_as_long_as_it_is_understood(
     install("all", "my-all", backends=offering(*listed))
     assert plugins.backend_named("two").name == "two"
     assert plugins.backend_named("four").name == "four"
-    with pytest.raises(BackendNotInstalledError, match=r"knows 2 to 4; upgrade that package: pip .* 'my-one'"):
+    with pytest.raises(BackendNotInstalledError, match=r"supports 2 to 4; upgrade that package: pip .* 'my-one'"):
         plugins.backend_named("one")
-    with pytest.raises(BackendNotInstalledError, match="knows 2 to 4; upgrade profilerkit: pip install --upgrade prof"):
+    with pytest.raises(BackendNotInstalledError, match="supports 2 to 4; upgrade profilerkit: pip install --upgrade "):
         plugins.backend_named("five")
 
 

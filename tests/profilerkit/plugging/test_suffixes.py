@@ -37,7 +37,7 @@ def test_another_path_needs_the_name_of_a_backend(install: Any) -> None:
 
 @pytest.mark.parametrize("suffixes", [".mine", ("mine",), (3,)])
 def test_suffixes_are_a_tuple_of_endings(suffixes: Any) -> None:
-    with pytest.raises(ArgumentError, match="give the endings of the files that the opening backend opens as a tuple"):
+    with pytest.raises(ArgumentError, match="give the suffixes of the files that the opening backend opens as a tuple"):
         opening(suffixes=suffixes)
 
 

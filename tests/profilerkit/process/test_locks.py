@@ -147,8 +147,9 @@ leave.set()
     )
     assert done.stdout == "undone\n"
     assert (
-        "RuntimeWarning: the process forked while another thread profiled, and what that had changed cannot be put "
-        "back here (ZeroDivisionError: division by zero); use the model in the process that profiles it, or fork before"
+        "RuntimeWarning: the process forked while another thread profiled, and what that thread had changed cannot be "
+        "restored in the child (ZeroDivisionError: division by zero); use the model in the process that profiles it, "
+        "or fork before profiling"
     ) in done.stderr
 
 
@@ -286,7 +287,7 @@ def test_formulas_that_another_thread_is_giving_are_all_given_in_the_child(monke
     worker = threading.Thread(target=plugins.equipped, args=(backend,))
     worker.start()
     assert entered.wait(60)
-    assert said_in_child(lambda: (sorted(table), plugin in plugins._given_to(backend))) == "(['one', 'two'], True)"
+    assert said_in_child(lambda: (sorted(table), plugin in plugins._formulas_of(backend))) == "(['one', 'two'], True)"
     assert list(table) == ["one"]
     leave.set()
     worker.join()
