@@ -9,9 +9,18 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import _disable_current_modes
 
-from profilerkit.costs import Shape
+from profilerkit.costs import Numbers, Shape
 
-__all__ = ["NestedShape", "SparseShape", "has_floats", "parts_of", "require_plain", "shapes_of", "stored_elements"]
+__all__ = [
+    "NestedShape",
+    "SparseShape",
+    "has_floats",
+    "numbers_of",
+    "parts_of",
+    "require_plain",
+    "shapes_of",
+    "stored_elements",
+]
 
 
 _UNKNOWN_STORED = "the shape of a sparse tensor does not tell how many elements it stores"
@@ -105,6 +114,20 @@ def has_floats(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return any(map(has_floats, value))
     return isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
+
+
+def numbers_of(args: Any, kwargs: Any, result: Any = None) -> Numbers:
+    """Return what numbers an operator works on: complex ones where an argument is complex."""
+    if _has_complex(args) or (kwargs and _has_complex(tuple(kwargs.values()))):
+        return Numbers.COMPLEX
+    has_any = has_floats(args) or has_floats(list(kwargs.values())) or has_floats(result)
+    return Numbers.REAL if has_any else Numbers.INTEGER
+
+
+def _has_complex(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(map(_has_complex, value))
+    return value.is_complex() if isinstance(value, torch.Tensor) else isinstance(value, complex)
 
 
 def parts_of(args: Any, kwargs: Any, out: Any) -> Iterator[tuple[Any, Any, Any]]:
