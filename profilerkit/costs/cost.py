@@ -81,15 +81,15 @@ def per_element(operations: Callable[P, int]) -> PerElement[P]:
     return PerElement(operations)
 
 
-def counted(formula: Callable[[], Cost], numbers: Numbers) -> Cost:
+def counted(formula: Callable[..., Cost], numbers: Numbers, *arguments: Any) -> Cost:
     """Return what a formula returns of an operator on such numbers: of integers its multiply-accumulates alone."""
     if numbers is Numbers.COMPLEX:
         token = complex_is_counted.set(True)
         try:
-            return formula()
+            return formula(*arguments)
         finally:
             complex_is_counted.reset(token)
-    cost = formula()
+    cost = formula(*arguments)
     if numbers is Numbers.INTEGER and isinstance(cost, Cost) and cost is not UNCOUNTED:
         return Cost.of_macs(cost.macs)
     return cost

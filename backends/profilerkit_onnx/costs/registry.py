@@ -215,8 +215,8 @@ def _derived(call: NodeCall) -> Cost | None:
         return Cost(0, 0)
     if call.type in _elementwise:
         elements = call.outputs[0].numel if is_float(call.output_dtypes[0]) else 0
-        return counted(lambda: _elementwise[call.type](elements), call.numbers)
+        return counted(_elementwise[call.type], call.numbers, elements)
     if call.type in _reductions:
         elements = call.inputs[0].numel if is_float(call.input_dtypes[0]) else 0
-        return counted(lambda: _reductions[call.type](elements), call.numbers)
+        return counted(_reductions[call.type], call.numbers, elements)
     return None

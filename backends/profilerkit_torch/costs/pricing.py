@@ -78,7 +78,7 @@ def product_of_gradient(args: Any, result: Any) -> Cost:
 
     So the gradient by each factor of a product takes as many as the product, with vectors as with matrices.
     """
-    return counted(lambda: matmul.product(stored_elements(result)), numbers_of(args, {}, result))
+    return counted(matmul.product, numbers_of(args, {}, result), stored_elements(result))
 
 
 def _each(func: Any, elements: int, args: Any, kwargs: Any, result: Any) -> Cost:

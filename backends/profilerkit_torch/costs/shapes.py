@@ -12,6 +12,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from profilerkit.costs import Numbers, Shape
 
 __all__ = [
+    "BooleanShape",
     "NestedShape",
     "SparseShape",
     "has_floats",
@@ -30,6 +31,12 @@ class SparseShape(Shape):
     """The shape of a sparse tensor: ``numel`` is that of the dense one, ``stored`` the elements that it keeps."""
 
     stored: int
+
+
+class BooleanShape(Shape):
+    """The shape of a tensor of booleans: it chooses among numbers, where another is computed with."""
+
+    __slots__ = ()
 
 
 class NestedShape(Shape):
@@ -67,7 +74,7 @@ def _shape(tensor: torch.Tensor) -> Shape:
         return sparse
     if tensor.dtype is torch.float4_e2m1fn_x2:  # two numbers in each element
         return Shape(size * (1 + (stride == 1)) for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
-    return Shape(tensor.shape)
+    return (BooleanShape if tensor.dtype is torch.bool else Shape)(tensor.shape)
 
 
 def _sample_sizes(tensor: torch.Tensor) -> list[tuple[int, ...]]:

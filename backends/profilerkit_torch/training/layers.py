@@ -15,6 +15,7 @@ from profilerkit.backend_kit.keras_layers import is_shipped
 from profilerkit.trace.records import LayerCall, MemoryTimeline
 
 from ..costs import module_cost
+from ..costs.attention import without_mask
 from ..costs.pricing import is_product_of_gradient, product_of_gradient
 from ..model.inventory import Inventory
 from ..trace.layers import LayerStack
@@ -85,6 +86,8 @@ class TrainingRecorder(Recorder):
         self._left_bytes: int | None = None
         #: The arguments of a multiplication that is a product of a gradient, while it is recorded.
         self._multiplies: Any = None
+        #: The scores that a mask of booleans chooses among, while attention is recorded.
+        self._chosen_scores = 0
         #: The node at which each layer with a formula of the user's began.
         self._formulas_from: list[int] = []
 
@@ -101,6 +104,15 @@ class TrainingRecorder(Recorder):
         with self.layers.apart():
             yield
         self._left_bytes = self.live.total
+
+    @contextmanager
+    def choosing(self, scores: int) -> Iterator[None]:
+        """Record attention with a mask of booleans, which torch adds as numbers to so many scores."""
+        self._chosen_scores = scores
+        try:
+            yield
+        finally:
+            self._chosen_scores = 0
 
     def has_gradient(self, parameter: torch.Tensor) -> None:
         """Note that a parameter's gradient is there to stay."""
@@ -133,6 +145,8 @@ class TrainingRecorder(Recorder):
     def _ran(self, plan: Plan, result: Any) -> Any:
         if self._multiplies is not None:
             plan = replace(plan, cost=product_of_gradient(self._multiplies, result))
+        elif self._chosen_scores:
+            plan = replace(plan, cost=without_mask(plan.name, plan.cost, self._chosen_scores))
         return super()._ran(plan, result)
 
     def _owner(self, node: Any) -> tuple[str, int]:

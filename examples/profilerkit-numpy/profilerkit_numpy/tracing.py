@@ -24,7 +24,8 @@ def traced(model: Sequential, x: Array) -> ModelTrace:
     for index, layer in enumerate(model.layers):
         out = layer.forward(x, **layer.weights)
         call = LayerCall((_info(x),), (_info(out),), ("", 0))
-        cost = _cost(layer, x, out)
+        formula, numbers = layer.cost or (lambda *shapes: Cost(0, 0)), Numbers.of((x.dtype.name, out.dtype.name))
+        cost = counted(formula, numbers, Shape(x.shape), Shape(out.shape))
         uncounted[layer.type] += layer.cost is None
         read = x.nbytes + sum(weight.nbytes for weight in layer.weights.values())
         operators.append(OpRecord(layer.type, paths[layer], len(calls[layer]), *cost, read, out.nbytes, call.outputs))
@@ -36,15 +37,6 @@ def traced(model: Sequential, x: Array) -> ModelTrace:
     weights = {id(array): array.nbytes for layer in model.layers for array in layer.weights.values()}
     memory = MemoryTimeline(sum(weights.values()), input_bytes, live_bytes(steps, {0: input_bytes}, [len(steps)]))
     return ModelTrace(layer_records(model, calls), tuple(operators), memory, +uncounted, "a real run")
-
-
-def _cost(layer: Layer, x: Array, out: Array) -> Cost:
-    """Return what one call of a layer costs: of complex numbers more, of integers the multiply-accumulates alone."""
-    if layer.cost is None:
-        return Cost(0, 0)
-    formula, shapes = layer.cost, (Shape(x.shape), Shape(out.shape))
-    dtypes = [array.dtype.name for array in (x, *layer.weights.values())]
-    return counted(lambda: formula(*shapes), Numbers.of(dtypes, [out.dtype.name]))
 
 
 def layer_records(model: Sequential, calls: Mapping[Layer | None, Sequence[LayerCall]]) -> tuple[LayerRecord, ...]:
