@@ -1,6 +1,7 @@
 """The convention: what every operator costs, once for all backends.
 
-`convention` has the elementary functions; every other module here is a family of formulas over plain numbers, which a
+`convention` has the elementary functions of real numbers, `complex_numbers` those of complex ones, and `numbers` says
+which of them a formula reads. Every other module here is a family of formulas over plain numbers, which a
 backend's adapters call with what they read off an operator. `keras_layers` has Keras' layers, `registry` the class that
 a backend keeps its formulas in.
 """
@@ -11,13 +12,26 @@ import pkgutil
 from importlib import import_module
 from types import ModuleType
 
-from .cost import UNCOUNTED, Cost, Formula, PerElement, Shape, evaluated
+from .cost import UNCOUNTED, Cost, Formula, PerElement, Shape, counted, evaluated
+from .numbers import Numbers, constants
 from .registry import CostRegistry
 
-__all__ = ["UNCOUNTED", "Cost", "CostRegistry", "Formula", "PerElement", "Shape", "evaluated", "families"]
+__all__ = [
+    "UNCOUNTED",
+    "Cost",
+    "CostRegistry",
+    "Formula",
+    "Numbers",
+    "PerElement",
+    "Shape",
+    "constants",
+    "counted",
+    "evaluated",
+    "families",
+]
 
 #: The modules here that are no families of formulas.
-_NO_FAMILIES = ("convention", "cost", "registry")
+_NO_FAMILIES = ("convention", "complex_numbers", "cost", "numbers", "registry")
 
 
 def families() -> dict[str, ModuleType]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from . import convention as c
 from .cost import Cost, per_element
+from .numbers import constants as c
 
 
 @per_element

@@ -6,8 +6,8 @@ The dense product is counted whatever the mask, causal ones included.
 from __future__ import annotations
 
 from . import activation, normalization
-from . import convention as c
 from .cost import Cost
+from .numbers import constants as c
 
 
 def attention(scores: int, width: int, value_width: int, has_mask: bool = False) -> Cost:

@@ -1,12 +1,15 @@
 """The convention: how many floating-point operations each elementary function counts as, for every backend.
 
 This is the only place where such a number stands. Everything else is a sum of these: a softmax is a comparison, a
-subtraction, an exponential, an addition and a division. Formulas read ``convention.EXP`` when they are called, so one
-line changed here changes every backend, and the tables of the documentation, alike.
+subtraction, an exponential, an addition and a division. Formulas read it when they are called, so one line
+changed here changes every backend, and the tables of the documentation, alike.
 
 Each elementary function is one operation, however many a processor takes for it. That is the convention of
 ``torch.utils.flop_counter`` and of published counts as far as they include such functions; it depends on no device and
 no library. A multiply-accumulate is one multiplication and one addition.
+
+These are operations on real numbers; `complex_numbers` has those on complex ones, as sums of these. Formulas read
+either through `numbers.constants`.
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ DIVIDE = 1
 NEGATE = 1
 #: ``abs(x)``.
 ABSOLUTE = 1
+#: ``atan2(b, a)``: the angle of a complex number.
+ANGLE = 1
 #: A comparison with the choice that follows it: a maximum, a minimum, one bound of a clamp, ReLU.
 COMPARE = 1
 #: ``sign(x)``.
@@ -45,7 +50,7 @@ TANH = 1
 SIGMOID = 1
 #: ``erf(x)``, and one less of it.
 ERF = 1
-#: ``sin(x)`` or ``cos(x)``.
+#: ``sin(x)``, ``cos(x)``, ``sinh(x)`` or ``cosh(x)``.
 SINE = 1
 #: Any other function of one number that mathematics has a name for: tan, asinh, lgamma, Bessel functions.
 SPECIAL = 1

@@ -7,8 +7,8 @@ data.
 
 from __future__ import annotations
 
-from . import convention as c
 from .cost import Cost
+from .numbers import constants as c
 from .pooling import interpolated
 
 

@@ -8,9 +8,9 @@ from typing import Any, Generic, NamedTuple, ParamSpec, TypeAlias
 
 from ..errors import CostFormulaError
 from ..process.containment import blamed, said_of
-from . import convention
+from .numbers import Numbers, complex_is_counted, constants
 
-__all__ = ["UNCOUNTED", "Cost", "Formula", "PerElement", "Shape", "evaluated", "per_element"]
+__all__ = ["UNCOUNTED", "Cost", "Formula", "PerElement", "Shape", "counted", "evaluated", "per_element"]
 
 P = ParamSpec("P")
 
@@ -23,8 +23,11 @@ class Cost(NamedTuple):
 
     @classmethod
     def of_macs(cls, macs: int, further_flops: int = 0) -> Cost:
-        """Return the cost of that many multiply-accumulates, and further operations."""
-        return cls(macs, (convention.MULTIPLY + convention.ADD) * macs + further_flops)
+        """Return the cost of that many multiply-accumulates, and further operations.
+
+        While an operator on complex numbers is counted, each is a complex one: four MACs and eight FLOPs.
+        """
+        return cls(macs * constants.MACS, (constants.MULTIPLY + constants.ADD) * macs + further_flops)
 
     def plus(self, other: Cost) -> Cost:
         """Return the cost of both."""
@@ -78,10 +81,29 @@ def per_element(operations: Callable[P, int]) -> PerElement[P]:
     return PerElement(operations)
 
 
-def evaluated(what: str, formula: Callable[[], Any], shown_call: Callable[[], str]) -> Cost:
-    """Return what a formula returns; raises `CostFormulaError` where it raises, or that is no `Cost`."""
+def counted(formula: Callable[..., Cost], numbers: Numbers, *arguments: Any) -> Cost:
+    """Return what a formula returns of an operator on such numbers: of integers its multiply-accumulates alone."""
+    if numbers is Numbers.COMPLEX:
+        token = complex_is_counted.set(True)
+        try:
+            return formula(*arguments)
+        finally:
+            complex_is_counted.reset(token)
+    cost = formula(*arguments)
+    if numbers is Numbers.INTEGER and isinstance(cost, Cost) and cost is not UNCOUNTED:
+        return Cost.of_macs(cost.macs)
+    return cost
+
+
+def evaluated(
+    what: str, formula: Callable[[], Any], shown_call: Callable[[], str], numbers: Numbers = Numbers.REAL
+) -> Cost:
+    """Return what a formula returns of an operator on such numbers.
+
+    Raises `CostFormulaError` where the formula raises, or returns no `Cost`.
+    """
     try:
-        cost = formula()
+        cost = counted(formula, numbers)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # one that would end the program is one that went wrong

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from . import convention as c
+from . import convention
 from .cost import Cost, PerElement, per_element
+from .numbers import constants as c
 
 
 def elementary(name: str) -> PerElement[[]]:
@@ -11,10 +12,10 @@ def elementary(name: str) -> PerElement[[]]:
 
     Raises `KeyError` for a name that is not in the convention.
     """
-    vars(c)[name]
+    vars(convention)[name]
 
     def operations() -> int:
-        return int(vars(c)[name])
+        return int(getattr(c, name))
 
     operations.__name__ = name.lower()
     operations.__doc__ = f"One elementary function: `convention.{name}`."

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from . import convention as c
 from .cost import Cost
+from .numbers import constants as c
 
 
 def transform(points: int, length: int, real: bool = False) -> Cost:

@@ -4,17 +4,20 @@ They are FLOPs without multiply-accumulates: no fixed share of them is products 
 are left out, as they are there. Iterations to a tolerance count as the customary number of them, as there too. These
 are totals of a book, not sums of elementary functions, so they stand here and not in `convention`.
 
+Half of them are products and half additions: of complex numbers each is four, as LAPACK has it.
+
 All take ``batch``, the number of matrices.
 """
 
 from __future__ import annotations
 
 from .cost import Cost
+from .numbers import constants as c
 
 
 def _thirds(batch: int, thirds: int) -> Cost:
     """Return a third of so many operations for each matrix of a batch, rounded."""
-    return Cost(0, batch * round(thirds / 3))
+    return Cost(0, batch * c.SOLUTION * round(thirds / 3))
 
 
 def cholesky(batch: int, n: int) -> Cost:
@@ -33,7 +36,7 @@ def lu(batch: int, rows: int, columns: int) -> Cost:
 
 def inverse(batch: int, n: int) -> Cost:
     """``2 * n ** 3``: the decomposition into triangles, and n solutions with unit vectors (section 3.4)."""
-    return Cost(0, batch * 2 * n**3)
+    return Cost(0, batch * c.SOLUTION * 2 * n**3)
 
 
 def cholesky_inverse(batch: int, n: int) -> Cost:
@@ -48,12 +51,12 @@ def solve(batch: int, n: int, right_sides: int) -> Cost:
 
 def solve_factored(batch: int, n: int, right_sides: int) -> Cost:
     """``2 * n ** 2`` for each right-hand side: one triangle, then the other (sections 3.1 and 4.2)."""
-    return Cost(0, batch * 2 * n**2 * right_sides)
+    return Cost(0, batch * c.SOLUTION * 2 * n**2 * right_sides)
 
 
 def solve_triangular(batch: int, n: int, right_sides: int) -> Cost:
     """``n ** 2`` for each right-hand side (section 3.1), whichever side the triangle is on."""
-    return Cost(0, batch * n**2 * right_sides)
+    return Cost(0, batch * c.SOLUTION * n**2 * right_sides)
 
 
 def _reflections(rows: int, columns: int) -> int:
@@ -97,8 +100,8 @@ def singular_values(batch: int, rows: int, columns: int, vectors: bool = True, f
     if not vectors:
         return _thirds(batch, 12 * m * n**2 - 4 * n**3)
     if full:
-        return Cost(0, batch * (4 * m**2 * n + 8 * m * n**2 + 9 * n**3))
-    return Cost(0, batch * (14 * m * n**2 + 8 * n**3))
+        return Cost(0, batch * c.SOLUTION * (4 * m**2 * n + 8 * m * n**2 + 9 * n**3))
+    return Cost(0, batch * c.SOLUTION * (14 * m * n**2 + 8 * n**3))
 
 
 def symmetric_eigenvalues(batch: int, n: int, vectors: bool = True) -> Cost:
@@ -108,7 +111,7 @@ def symmetric_eigenvalues(batch: int, n: int, vectors: bool = True) -> Cost:
 
 def eigenvalues(batch: int, n: int, vectors: bool = True) -> Cost:
     """``25 * n ** 3`` for values and vectors, ``10 * n ** 3`` for the values alone, by Francis' steps (section 7.5)."""
-    return Cost(0, batch * (25 if vectors else 10) * n**3)
+    return Cost(0, batch * c.SOLUTION * (25 if vectors else 10) * n**3)
 
 
 def least_squares(batch: int, rows: int, columns: int, right_sides: int, by_singular_values: bool = False) -> Cost:
@@ -126,7 +129,7 @@ def pseudo_inverse(batch: int, rows: int, columns: int, hermitian: bool = False)
     """The decomposition into singular values (or eigenvalues, of a symmetric one) and ``2 * m * n ** 2``."""
     n, m = sorted((rows, columns))
     decomposition = 9 * n**3 if hermitian else 14 * m * n**2 + 8 * n**3
-    return Cost(0, batch * (decomposition + 2 * m * n**2))
+    return Cost(0, batch * c.SOLUTION * (decomposition + 2 * m * n**2))
 
 
 def matrix_exponential(batch: int, n: int) -> Cost:

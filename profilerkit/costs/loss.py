@@ -7,8 +7,8 @@ and goes into ``dy`` of a gradient beforehand.
 from __future__ import annotations
 
 from . import activation
-from . import convention as c
 from .cost import Cost, per_element
+from .numbers import constants as c
 
 
 def _reduced(reduced: bool) -> int:

@@ -6,8 +6,8 @@ counts by the elements that it stores.
 
 from __future__ import annotations
 
-from . import convention as c
 from .cost import Cost
+from .numbers import constants as c
 
 
 def product(macs: int, biased: int = 0) -> Cost:

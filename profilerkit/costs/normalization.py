@@ -12,8 +12,8 @@ it is ``dy * scale / deviation``. The gradient by the scale is the sum of ``dy *
 
 from __future__ import annotations
 
-from . import convention as c
 from .cost import Cost, per_element
+from .numbers import constants as c
 
 
 def _statistics() -> int:

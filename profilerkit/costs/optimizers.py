@@ -6,8 +6,8 @@ What is computed once for all elements (``lr * (1 - beta)``, say) is left out. I
 
 from __future__ import annotations
 
-from . import convention as c
 from .cost import per_element
+from .numbers import constants as c
 
 
 def _average() -> int:

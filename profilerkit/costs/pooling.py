@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from . import convention as c
 from .cost import Cost
+from .numbers import constants as c
 
 
 def pool(outputs: int, window: int, average: bool) -> Cost:

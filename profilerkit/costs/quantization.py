@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from . import convention as c
 from .cost import per_element
+from .numbers import constants as c
 
 
 @per_element

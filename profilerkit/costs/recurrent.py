@@ -7,8 +7,8 @@ Schmidhuber 1997 with forget gates (LSTM), Cho and others 2014 (GRU), Elman 1990
 
 from __future__ import annotations
 
-from . import convention as c
 from .cost import Cost
+from .numbers import constants as c
 
 #: Gates of each kind, and so rows of its matrices for each hidden unit.
 GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from . import convention as c
 from .cost import Cost, per_element
+from .numbers import constants as c
 
 
 @per_element
@@ -27,13 +27,16 @@ def multiplied() -> int:
 @per_element
 def variance() -> int:
     """``mean((x - mean(x)) ** 2)``: the mean, a difference, a square and an addition; so does the deviation."""
-    return c.ADD + c.SUBTRACT + c.POWER + c.ADD
+    return c.ADD + c.SUBTRACT + c.SIZE_POWER + c.SIZE_ADD
 
 
 @per_element
 def norm() -> int:
-    """``sum(abs(x) ** p) ** (1 / p)``: a power and an addition; so does the sum of squares."""
-    return c.POWER + c.ADD
+    """``sum(abs(x) ** p) ** (1 / p)``: a power and an addition; so does the sum of squares.
+
+    Of complex numbers p is taken for 2.
+    """
+    return c.SIZE_POWER + c.SIZE_ADD
 
 
 @per_element

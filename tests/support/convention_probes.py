@@ -64,6 +64,7 @@ PROBES: dict[str, Probe] = {
     "tanh": _of("TANH", "tanh", "Tanh"),
     "sigmoid": _of("SIGMOID", "sigmoid", "Sigmoid"),
     "abs": _of("ABSOLUTE", "abs", "Abs"),
+    "angle": _of("ANGLE", "angle", None),
     "neg": _of("NEGATE", "neg", "Neg"),
     "sign": _of("SIGN", "sign", "Sign"),
     "floor": _of("ROUND", "floor", "Floor"),

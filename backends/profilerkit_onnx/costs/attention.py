@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from profilerkit.costs import attention, convention, matmul
+from profilerkit.costs import attention, constants, matmul
 
 from .registry import Cost, NodeCall, Shape, register_op_cost
 
@@ -26,7 +26,7 @@ def scaled_dot_product(call: NodeCall) -> Cost:
     cost = attention.attention(scores, width, value_width, call.has_input(3))
     if not call.attribute("softcap", 0.0):
         return cost
-    return cost.plus(Cost(0, scores * (convention.DIVIDE + convention.TANH + convention.MULTIPLY)))
+    return cost.plus(Cost(0, scores * (constants.DIVIDE + constants.TANH + constants.MULTIPLY)))
 
 
 @register_op_cost("com.microsoft::Attention")

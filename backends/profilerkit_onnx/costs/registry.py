@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar, overload
 
-from profilerkit.costs import Cost, CostRegistry, Shape, evaluated
+from profilerkit.costs import Cost, CostRegistry, Numbers, Shape, counted, evaluated
 from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError
 
@@ -109,6 +109,11 @@ class NodeCall:
         """Whether it takes or returns a floating-point or complex tensor: work on integers is no FLOP."""
         return any(map(is_float, (*self.input_dtypes, *self.output_dtypes)))
 
+    @property
+    def numbers(self) -> Numbers:
+        """What numbers it works on: complex ones if one of its inputs is complex."""
+        return Numbers.of(self.input_dtypes, self.output_dtypes)
+
 
 def is_float(dtype: str) -> bool:
     """Say whether a dtype is a floating-point or complex one."""
@@ -190,21 +195,28 @@ def node_cost(call: NodeCall) -> Cost | None:
     if formula is None:
         return _derived(call)
     try:
-        cost = evaluated(call.type, lambda: formula(call), lambda: f"inputs={call.inputs}, outputs={call.outputs}")
+        cost = evaluated(
+            call.type,
+            lambda: formula(call),
+            lambda: f"inputs={call.inputs}, outputs={call.outputs}",
+            call.numbers,
+        )
     except Exception as error:
         if isinstance(error.__cause__, UnknownShapeError):
             raise error.__cause__ from None
         if isinstance(error.__cause__, UnknownCostError):
             return None
         raise
-    return cost if cost.macs or call.has_floats else Cost(0, 0)
+    return cost
 
 
 def _derived(call: NodeCall) -> Cost | None:
     if call.type in _free:
         return Cost(0, 0)
     if call.type in _elementwise:
-        return _elementwise[call.type](call.outputs[0].numel if is_float(call.output_dtypes[0]) else 0)
+        elements = call.outputs[0].numel if is_float(call.output_dtypes[0]) else 0
+        return counted(_elementwise[call.type], call.numbers, elements)
     if call.type in _reductions:
-        return _reductions[call.type](call.inputs[0].numel if is_float(call.input_dtypes[0]) else 0)
+        elements = call.inputs[0].numel if is_float(call.input_dtypes[0]) else 0
+        return counted(_reductions[call.type], call.numbers, elements)
     return None

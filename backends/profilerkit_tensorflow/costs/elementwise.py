@@ -13,6 +13,7 @@ _FUNCTIONS = {
     "DIVIDE": "DivNoNan Inv Reciprocal Xdivy",
     "NEGATE": "Neg",
     "ABSOLUTE": "Abs ComplexAbs",
+    "ANGLE": "Angle",
     "COMPARE": "Maximum Minimum",
     "SIGN": "Sign",
     "ROUND": "Ceil Floor FloorDiv FloorMod Mod Rint Round TruncateDiv TruncateMod",
@@ -22,11 +23,11 @@ _FUNCTIONS = {
     "EXP": "Exp Expm1",
     "LOG": "Log Log1p",
     "ERF": "Erf Erfc",
-    "SINE": "Cos Sin",
+    "SINE": "Cos Cosh Sin Sinh",
     "SPECIAL": """
-        Acos Acosh Angle Asin Asinh Atan Atan2 Atanh Betainc BesselI0 BesselI0e BesselI1 BesselI1e BesselJ0 BesselJ1
-        BesselK0 BesselK0e BesselK1 BesselK1e BesselY0 BesselY1 Cosh Dawsn Digamma Erfinv Expint FresnelCos FresnelSin
-        Igamma IgammaGradA Igammac Lgamma Ndtri NextAfter Polygamma RandomGammaGrad Sinh Spence Tan Xlog1py Xlogy Zeta
+        Acos Acosh Asin Asinh Atan Atan2 Atanh Betainc BesselI0 BesselI0e BesselI1 BesselI1e BesselJ0 BesselJ1
+        BesselK0 BesselK0e BesselK1 BesselK1e BesselY0 BesselY1 Dawsn Digamma Erfinv Expint FresnelCos FresnelSin
+        Igamma IgammaGradA Igammac Lgamma Ndtri NextAfter Polygamma RandomGammaGrad Spence Tan Xlog1py Xlogy Zeta
     """,
 }
 for _constant, _names in _FUNCTIONS.items():

@@ -1,25 +1,42 @@
 """Attention in torch's own fused operators, and its gradients: which operator goes to which formula.
 
 Attention that is spelt otherwise is made of products and a softmax, and counts as these. The dense product is counted
-whatever the mask, causal ones included.
+whatever the mask, causal ones included. A mask of numbers is added to each score; one of booleans chooses, and costs
+nothing, as where it is spelt ``where`` or ``masked_fill``.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from profilerkit.costs import attention
+from profilerkit.costs import attention, constants
 
 from .registry import Cost, Shape, register_free, register_op_cost, register_op_costs
+from .shapes import BooleanShape
 
 
 @register_op_cost("aten::scaled_dot_product_attention")
 def scaled_dot_product_attention(
     query: Shape, key: Shape, value: Shape, attn_mask: Shape | None = None, *_: Any, out: Shape, **__: Any
 ) -> Cost:
-    """``softmax(q @ k.T * scale + mask) @ v``: batch * heads * L * S scores."""
+    """``softmax(q @ k.T * scale + mask) @ v``: batch * heads * L * S scores. A mask of booleans chooses among them."""
     scores = Shape(out[:-1]).numel * key[-2]  # the output's dimensions: query and key may broadcast
-    return attention.attention(scores, query[-1], value[-1], attn_mask is not None)
+    return attention.attention(scores, query[-1], value[-1], _is_added(attn_mask))
+
+
+def _is_added(mask: Shape | None) -> bool:
+    return mask is not None and not isinstance(mask, BooleanShape)
+
+
+def without_mask(operator: str, cost: Cost, scores: int) -> Cost:
+    """Return the cost of an operator that attention is made of, without the addition of a mask to so many scores.
+
+    Torch makes numbers of a mask of booleans before it adds them.
+    """
+    added = Cost(0, scores * constants.ADD)
+    if operator.startswith("aten._scaled_dot_product"):
+        return Cost(cost.macs, cost.flops - added.flops)
+    return Cost(0, 0) if operator.startswith("aten.add") and cost == added else cost
 
 
 @register_op_costs(
@@ -96,7 +113,7 @@ def efficient_attention_forward(
     """Cost as of ``_flash_attention_forward``, with a mask; samples one after the other have a batch dimension of 1."""
     if query_starts is not None:
         query, key, value = (Shape(x[1:]) for x in (query, key, value))
-    return _heads_last(query, key, value, query_starts, longest_query or 0, longest_key or 0, bias is not None)
+    return _heads_last(query, key, value, query_starts, longest_query or 0, longest_key or 0, _is_added(bias))
 
 
 @register_op_cost("aten::_cudnn_attention_forward")
@@ -116,7 +133,7 @@ def cudnn_attention_forward(
     """Cost as of ``_flash_attention_forward``, with a mask; dense, the heads come before the length."""
     if query_starts is None:
         return scaled_dot_product_attention(query, key, value, bias, out=query)
-    return _heads_last(query, key, value, query_starts, longest_query, longest_key, bias is not None)
+    return _heads_last(query, key, value, query_starts, longest_query, longest_key, _is_added(bias))
 
 
 def _heads_last(

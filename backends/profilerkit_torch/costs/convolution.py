@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from profilerkit.costs import activation, convention, convolution
+from profilerkit.costs import activation, constants, convolution
 
 from .registry import Cost, Shape, register_op_cost, register_op_costs
 
@@ -99,7 +99,7 @@ def convolution_add_relu(
     x: Shape, weight: Shape, other: Shape, alpha: Any, bias: Shape | None, *_: Any, out: Shape, **__: Any
 ) -> Cost:
     """Cost of a convolution, and two operations for each output element."""
-    added = Cost(0, out.numel * convention.ADD)
+    added = Cost(0, out.numel * constants.ADD)
     return cost_of_convolution(x, weight, bias, out).plus(added).plus(activation.relu(out.numel))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from profilerkit.costs import convention, elementwise, reduction
+from profilerkit.costs import constants, elementwise, reduction
 
 from .registry import Cost, Shape, register_op_cost, register_op_costs
 
@@ -26,6 +26,7 @@ _FUNCTIONS = {
         relu threshold maximum minimum fmax fmin max min amax amin clamp_min clamp_max heaviside
         special_relu
     """,
+    "ANGLE": "angle",
     "SIGN": "sign sgn",
     "ROUND": "round floor ceil trunc frac fmod remainder floor_divide",
     "POWER": "pow square float_power",
@@ -36,10 +37,10 @@ _FUNCTIONS = {
     "TANH": "tanh",
     "SIGMOID": "sigmoid",
     "ERF": "erf erfc",
-    "SINE": "sin cos",
+    "SINE": "sin cos sinh cosh",
     "ELEMENTARY_GRADIENT": "sigmoid_backward tanh_backward threshold_backward",
     "SPECIAL": """
-        acos acosh asin asinh atan atan2 atanh tan sinh cosh angle cbrt digamma lgamma mvlgamma polygamma i0 igamma
+        acos acosh asin asinh atan atan2 atanh tan cbrt digamma lgamma mvlgamma polygamma i0 igamma
         igammac erfinv erf_inv erfcx ndtri hypot logaddexp logaddexp2 xlogy sinc nextafter copysign zeta
         spherical_bessel_j0 bessel_i0 bessel_i0e bessel_i1 bessel_i1e bessel_j0 bessel_j1
     """,
@@ -59,7 +60,7 @@ def _constant(name: str) -> str:
 
 def operations_of(name: str) -> int:
     """Return what each element takes of an operator that torch tags as element-wise, or as a reduction."""
-    return int(vars(convention)[_constant(name)])
+    return int(getattr(constants, _constant(name)))
 
 
 #: Operators over lists that torch has for these; what each element takes.
@@ -136,7 +137,7 @@ for _name in _UNTAGGED:
 @register_op_costs("aten::_add_relu", "aten::_add_relu_")
 def add_and_relu(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """``max(x + y, 0)``."""
-    return Cost(0, out.numel * (convention.ADD + convention.COMPARE))
+    return Cost(0, out.numel * (constants.ADD + constants.COMPARE))
 
 
 @register_op_costs("aten::linalg_cross")

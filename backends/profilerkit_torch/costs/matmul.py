@@ -27,7 +27,7 @@ def bmm(a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
 @register_op_cost("aten::addmm")
 def addmm(bias: Shape, a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """``bias + a @ b``: m * k * n, and an addition for each output element."""
-    return matmul.product(stored_product(a, b).macs, out.numel)
+    return stored_product(a, b).plus(matmul.product(0, out.numel))
 
 
 @register_op_cost("aten::baddbmm")
@@ -45,7 +45,8 @@ def addbmm(bias: Shape, a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> C
 @register_op_cost("aten::_foreach_mm")
 def foreach_mm(firsts: tuple[Shape, ...], seconds: tuple[Shape, ...], *, out: Any) -> Cost:
     """One product for each pair of matrices."""
-    return matmul.product(sum(stored_product(a, b).macs for a, b in zip(firsts, seconds, strict=True)))
+    costs = [stored_product(a, b) for a, b in zip(firsts, seconds, strict=True)]
+    return Cost(sum(cost.macs for cost in costs), sum(cost.flops for cost in costs))
 
 
 @register_op_cost("aten::_addmm_activation")

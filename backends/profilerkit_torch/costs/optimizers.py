@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from profilerkit.costs import convention, optimizers
+from profilerkit.costs import constants, optimizers
 
 from .registry import Cost, Shape, register_op_cost, register_op_costs
 
@@ -48,4 +48,4 @@ def adagrad(weights: tuple[Shape, ...], *_: Any, weight_decay: float = 0, out: A
 @register_op_cost("aten::_amp_foreach_non_finite_check_and_unscale")
 def unscale(gradients: tuple[Shape, ...], *_: Any, out: Any, **__: Any) -> Cost:
     """One product for each element."""
-    return Cost(0, sum(shape.numel for shape in gradients) * convention.MULTIPLY)
+    return Cost(0, sum(shape.numel for shape in gradients) * constants.MULTIPLY)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from profilerkit.costs import Cost, Formula, Shape, evaluated
+import torch
+
+from profilerkit.costs import Cost, Formula, Shape, counted, evaluated, matmul
 
 from .classification import Kind, schema_name
 from .elementwise import operations_of
 from .registry import UNCOUNTED, formula_of
-from .shapes import has_floats, parts_of, shapes_of, stored_elements
+from .shapes import has_floats, numbers_of, parts_of, shapes_of, stored_elements
 
-__all__ = ["op_cost"]
+__all__ = ["is_product_of_gradient", "op_cost", "product_of_gradient"]
 
 
 def _matmul(a: Shape, b: Shape, *, out: Shape) -> Cost:
@@ -37,23 +39,48 @@ def op_cost(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> Cost 
         return Cost(0, 0)
     if kind is Kind.POINTWISE:
         first = result[0] if isinstance(result, (tuple, list)) else result
-        return Cost(0, stored_elements(first) * operations_of(schema_name(func)) if has_floats(first) else 0)
+        return _each(func, stored_elements(first), args, kwargs, result) if has_floats(first) else Cost(0, 0)
     if kind is Kind.REDUCTION:
-        counted = has_floats(args[0]) or has_floats(result)
-        return Cost(0, stored_elements(args[0]) * operations_of(schema_name(func)) if counted else 0)
+        of_floats = has_floats(args[0]) or has_floats(result)
+        return _each(func, stored_elements(args[0]), args, kwargs, result) if of_floats else Cost(0, 0)
     formula = formula_of(func) or (_OF_NESTED.get(schema_name(func)) if kind is Kind.UNKNOWN else None)
     if formula is None:
         return None
     named = {name: value for name, value in kwargs.items() if name != "out"}
-    of_floats = has_floats(args) or has_floats(list(kwargs.values())) or has_floats(result)
+    numbers = numbers_of(args, kwargs, result)
     macs = flops = 0
     for shapes, names, out in parts_of(shapes_of(args), shapes_of(named), shapes_of(result)):
         cost = evaluated(
             schema_name(func),
             lambda: formula(*shapes, **names, out=out),  # noqa: B023
             lambda: f"{shapes!r}, {names!r} and out={out!r}",  # noqa: B023
+            numbers,
         )
         if cost is UNCOUNTED:
             return None
         macs, flops = macs + cost.macs, flops + cost.flops
-    return Cost(macs, flops) if macs or of_floats else Cost(0, 0)
+    return Cost(macs, flops)
+
+
+#: Nodes of the autograd graph whose gradients are products of a vector with a vector, or with a number. Torch spells
+#: these with a multiplication; as matrices they are products of which one element is summed over.
+_NODES_OF_VECTORS = {"AddmvBackward0", "DotBackward0", "MvBackward0", "VdotBackward0"}
+_MULTIPLY = torch.ops.aten.mul.Tensor
+
+
+def is_product_of_gradient(func: Any, args: Any, node: Any) -> bool:
+    """Return whether an operator of a node's is one of the products that are the gradient of a product."""
+    return func is _MULTIPLY and all(map(torch.is_tensor, args)) and node.name() in _NODES_OF_VECTORS
+
+
+def product_of_gradient(args: Any, result: Any) -> Cost:
+    """Return the cost of the gradient of ``a @ x`` by a, ``outer(dy, x)``: a multiply-accumulate for each element.
+
+    So the gradient by each factor of a product takes as many as the product, with vectors as with matrices.
+    """
+    return counted(matmul.product, numbers_of(args, {}, result), stored_elements(result))
+
+
+def _each(func: Any, elements: int, args: Any, kwargs: Any, result: Any) -> Cost:
+    name = schema_name(func)
+    return counted(lambda: Cost(0, elements * operations_of(name)), numbers_of(args, kwargs, result))

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from profilerkit.costs import convention, matmul, quantization, recurrent
+from profilerkit.costs import constants, matmul, quantization, recurrent
 
 from .convolution import cost_of_convolution
 from .registry import UNCOUNTED, Cost, Shape, register_free, register_op_cost, register_op_costs
@@ -45,7 +45,7 @@ def packed_linear(x: Shape, *arguments: Any, out: Shape, **__: Any) -> Cost:
 
 def _one_more(out: Shape) -> Cost:
     """Return the cost of an element-wise operator that is fused with a product, whichever it is."""
-    return Cost(0, out.numel * convention.ELEMENTWISE)
+    return Cost(0, out.numel * constants.ELEMENTWISE)
 
 
 def _package(arguments: tuple[Any, ...]) -> Any:

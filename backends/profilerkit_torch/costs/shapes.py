@@ -9,9 +9,19 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import _disable_current_modes
 
-from profilerkit.costs import Shape
+from profilerkit.costs import Numbers, Shape
 
-__all__ = ["NestedShape", "SparseShape", "has_floats", "parts_of", "require_plain", "shapes_of", "stored_elements"]
+__all__ = [
+    "BooleanShape",
+    "NestedShape",
+    "SparseShape",
+    "has_floats",
+    "numbers_of",
+    "parts_of",
+    "require_plain",
+    "shapes_of",
+    "stored_elements",
+]
 
 
 _UNKNOWN_STORED = "the shape of a sparse tensor does not tell how many elements it stores"
@@ -21,6 +31,12 @@ class SparseShape(Shape):
     """The shape of a sparse tensor: ``numel`` is that of the dense one, ``stored`` the elements that it keeps."""
 
     stored: int
+
+
+class BooleanShape(Shape):
+    """The shape of a tensor of booleans: it chooses among numbers, where another is computed with."""
+
+    __slots__ = ()
 
 
 class NestedShape(Shape):
@@ -58,7 +74,7 @@ def _shape(tensor: torch.Tensor) -> Shape:
         return sparse
     if tensor.dtype is torch.float4_e2m1fn_x2:  # two numbers in each element
         return Shape(size * (1 + (stride == 1)) for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
-    return Shape(tensor.shape)
+    return (BooleanShape if tensor.dtype is torch.bool else Shape)(tensor.shape)
 
 
 def _sample_sizes(tensor: torch.Tensor) -> list[tuple[int, ...]]:
@@ -105,6 +121,20 @@ def has_floats(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return any(map(has_floats, value))
     return isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
+
+
+def numbers_of(args: Any, kwargs: Any, result: Any = None) -> Numbers:
+    """Return what numbers an operator works on: complex ones where an argument is complex."""
+    if _has_complex(args) or (kwargs and _has_complex(tuple(kwargs.values()))):
+        return Numbers.COMPLEX
+    has_any = has_floats(args) or has_floats(list(kwargs.values())) or has_floats(result)
+    return Numbers.REAL if has_any else Numbers.INTEGER
+
+
+def _has_complex(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(map(_has_complex, value))
+    return value.is_complex() if isinstance(value, torch.Tensor) else isinstance(value, complex)
 
 
 def parts_of(args: Any, kwargs: Any, out: Any) -> Iterator[tuple[Any, Any, Any]]:

@@ -36,7 +36,7 @@ def sparse_mm(a: Shape, b: Shape, *_: Any, out: Any, **__: Any) -> Cost:
 @register_op_costs("aten::_sparse_addmm", "aten::sspaddmm")
 def sparse_addmm(bias: Shape, a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """``bias + a @ b``: as the product, and an addition for each output element."""
-    return matmul.product(stored_product(a, b).macs, out.numel)
+    return stored_product(a, b).plus(matmul.product(0, out.numel))
 
 
 @register_op_cost("aten::sparse_sampled_addmm")

@@ -25,6 +25,7 @@ from ..costs import Kind, classify, has_nested_kernel, module_cost
 from ..model.weights import size_of
 from ..untouched.write_guard import WriteGuard
 from .higher_order import run_higher_order
+from .keras_attention import without_masks
 from .keras_trial_steps import TrialSteps
 from .layers import LayerStack, tensor_info
 from .live_bytes import LiveBytes
@@ -269,6 +270,9 @@ class Recorder(TorchDispatchMode):
         if self._trials is not None:
             for index in self._trials.ends(module, call, finished):
                 self.operators[index] = replace(self.operators[index], macs=0, flops=0)
+            where = self.layers.current, self.layers.current_call
+            for index, record in without_masks(self.operators, module, call, where):
+                self.operators[index] = record
         formula = self._formula_of(module)
         if formula is None:
             return

@@ -77,7 +77,15 @@ class FusedAttention(TorchFunctionMode):
         ours.__kwdefaults__ = function.__kwdefaults__
         return ours
 
-    def _attention(
+    def _attention(self, query: torch.Tensor, key: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        mask = args[1] if len(args) > 1 else kwargs.get("attn_mask")
+        if mask is None or mask.dtype is not torch.bool:
+            return self._by_kernel(query, key, *args, **kwargs)
+        scores = query.shape[:-1].numel() * key.shape[-2]
+        with self._recorder.choosing(scores):
+            return self._by_kernel(query, key, *args, **kwargs)
+
+    def _by_kernel(
         self,
         query: torch.Tensor,
         key: torch.Tensor,

@@ -15,9 +15,12 @@ from profilerkit.backend_kit.keras_layers import is_shipped
 from profilerkit.trace.records import LayerCall, MemoryTimeline
 
 from ..costs import module_cost
+from ..costs.attention import without_mask
+from ..costs.pricing import is_product_of_gradient, product_of_gradient
 from ..model.inventory import Inventory
 from ..trace.layers import LayerStack
 from ..trace.recorder import Recorder
+from ..trace.replay import Plan
 
 __all__ = ["TrainedLayers", "TrainingRecorder"]
 
@@ -81,6 +84,10 @@ class TrainingRecorder(Recorder):
         self._most = -1
         self._parts: dict[str, int] = {}
         self._left_bytes: int | None = None
+        #: The arguments of a multiplication that is a product of a gradient, while it is recorded.
+        self._multiplies: Any = None
+        #: The scores that a mask of booleans chooses among, while attention is recorded.
+        self._chosen_scores = 0
         #: The node at which each layer with a formula of the user's began.
         self._formulas_from: list[int] = []
 
@@ -97,6 +104,15 @@ class TrainingRecorder(Recorder):
         with self.layers.apart():
             yield
         self._left_bytes = self.live.total
+
+    @contextmanager
+    def choosing(self, scores: int) -> Iterator[None]:
+        """Record attention with a mask of booleans, which torch adds as numbers to so many scores."""
+        self._chosen_scores = scores
+        try:
+            yield
+        finally:
+            self._chosen_scores = 0
 
     def has_gradient(self, parameter: torch.Tensor) -> None:
         """Note that a parameter's gradient is there to stay."""
@@ -118,11 +134,20 @@ class TrainingRecorder(Recorder):
         if node is None:
             return super().__torch_dispatch__(func, types, args, kwargs)
         outside = layers.current, layers.current_call
+        self._multiplies = args if is_product_of_gradient(func, args, node) else None
         layers.current, layers.current_call = self._owner(node)
         try:
             return super().__torch_dispatch__(func, types, args, kwargs)
         finally:
             layers.current, layers.current_call = outside
+            self._multiplies = None
+
+    def _ran(self, plan: Plan, result: Any) -> Any:
+        if self._multiplies is not None:
+            plan = replace(plan, cost=product_of_gradient(self._multiplies, result))
+        elif self._chosen_scores:
+            plan = replace(plan, cost=without_mask(plan.name, plan.cost, self._chosen_scores))
+        return super()._ran(plan, result)
 
     def _owner(self, node: Any) -> tuple[str, int]:
         weight = getattr(node, "variable", None)  # of a node that adds up a weight's gradient

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from profilerkit.costs import Cost, Shape
+from profilerkit.costs import Cost, Shape, constants
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -44,7 +44,7 @@ def dense(inputs: int, outputs: int) -> Layer:
     return Layer(
         "Dense",
         lambda x, weight, bias: np.add(out := x @ weight, bias, out),
-        lambda x, out: Cost.of_macs(out.numel * inputs, out.numel),
+        lambda x, out: Cost.of_macs(out.numel * inputs, out.numel * constants.ADD),
         _weights(inputs, outputs),
     )
 
@@ -59,7 +59,7 @@ def conv2d(inputs: int, outputs: int, size: int, stride: int = 1, padding: int =
         return np.add(out := np.einsum("bhwcij,ijco->bhwo", windows, weight, order="C"), bias, out)
 
     def cost(x: Shape, out: Shape) -> Cost:
-        return Cost.of_macs(out.numel * size**2 * inputs, out.numel)
+        return Cost.of_macs(out.numel * size**2 * inputs, out.numel * constants.ADD)
 
     return Layer("Conv2D", forward, cost, _weights(size, size, inputs, outputs))
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from profilerkit import ModelTrace
 from profilerkit.backend_kit.live_bytes import Step, live_bytes
-from profilerkit.costs import Cost, Shape
+from profilerkit.costs import Cost, Numbers, Shape, counted
 from profilerkit.trace.records import LayerCall, LayerRecord, MemoryTimeline, OpRecord, TensorInfo, WeightRecord
 
 from .layers import Array, Layer, Sequential
@@ -24,7 +24,8 @@ def traced(model: Sequential, x: Array) -> ModelTrace:
     for index, layer in enumerate(model.layers):
         out = layer.forward(x, **layer.weights)
         call = LayerCall((_info(x),), (_info(out),), ("", 0))
-        cost = layer.cost(Shape(x.shape), Shape(out.shape)) if layer.cost else Cost(0, 0)
+        formula, numbers = layer.cost or (lambda *shapes: Cost(0, 0)), Numbers.of((x.dtype.name, out.dtype.name))
+        cost = counted(formula, numbers, Shape(x.shape), Shape(out.shape))
         uncounted[layer.type] += layer.cost is None
         read = x.nbytes + sum(weight.nbytes for weight in layer.weights.values())
         operators.append(OpRecord(layer.type, paths[layer], len(calls[layer]), *cost, read, out.nbytes, call.outputs))

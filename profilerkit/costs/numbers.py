@@ -1,0 +1,78 @@
+"""Integers, real numbers or complex ones: what the same formula counts of each.
+
+Formulas read ``constants.EXP`` when they are called. It is the constant of `convention`; while the operator that is
+counted works on complex numbers, it is what `complex_numbers` makes of it. So a formula is written once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextvars import ContextVar
+from enum import Enum
+
+from . import complex_numbers, convention
+
+__all__ = ["Numbers", "complex_is_counted", "constants"]
+
+#: Whether the formulas that this context calls are of an operator on complex numbers.
+complex_is_counted: ContextVar[bool] = ContextVar("complex_is_counted", default=False)
+
+
+class Numbers(Enum):
+    """What numbers an operator works on.
+
+    Integers:
+        A multiply-accumulate of integers is one MAC and two FLOPs, as it is of real numbers: so a model counts as much
+        quantized as not. No other operation on integers is a FLOP.
+    Real numbers:
+        The formulas as they are.
+    Complex numbers:
+        A multiply-accumulate is four, and eight FLOPs; every elementary function counts as `complex_numbers` says. An
+        operator with one complex argument is one on complex numbers: frameworks convert the others first.
+    """
+
+    INTEGER = "integer"
+    REAL = "real"
+    COMPLEX = "complex"
+
+    @classmethod
+    def of(cls, arguments: Iterable[str], results: Iterable[str] = ()) -> Numbers:
+        """Return what an operator works on, by the names of the dtypes of its arguments and results: ``"float32"``.
+
+        One that makes complex numbers of real ones is no operator on complex numbers.
+        """
+        names = tuple(arguments)
+        if any(name.startswith("complex") for name in names):
+            return cls.COMPLEX
+        floats = ("float", "bfloat", "half", "double", "complex")
+        return cls.REAL if any(name.startswith(floats) for name in (*names, *results)) else cls.INTEGER
+
+
+class _Constants:
+    """The constants of the convention, for the numbers that are counted.
+
+    Three are the same as another one for real numbers: ``SIZE_POWER`` and ``SIZE_ADD`` (the power of ``abs(x)`` in a
+    norm, and the sum of such), ``SOLUTION`` (an operation of a decomposition, which is one), ``MACS`` (of one
+    multiply-accumulate).
+    """
+
+    def __getattr__(self, name: str) -> int:
+        if complex_is_counted.get():
+            return self._of_complex(name)
+        if name in complex_numbers.OF_SIZES:
+            name = complex_numbers.OF_SIZES[name][0]
+        elif name in ("MACS", "SOLUTION"):
+            return 1
+        value: int = getattr(convention, name)
+        return value
+
+    @staticmethod
+    def _of_complex(name: str) -> int:
+        if name in complex_numbers.OF_SIZES:
+            return complex_numbers.OF_SIZES[name][1]()
+        if name == "MACS":
+            return complex_numbers.REAL_MACS
+        return complex_numbers.solution() if name == "SOLUTION" else complex_numbers.OPERATIONS[name]()
+
+
+constants = _Constants()
