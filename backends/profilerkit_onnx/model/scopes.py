@@ -63,7 +63,7 @@ def scopes_of(model: ModelProto) -> Scopes:
 
 
 def write_scope(node: NodeProto, layers: Sequence[tuple[str, str]]) -> None:
-    """Write the layers of a node, paths and types from the outermost on, into its metadata, as torch's exporter does."""
+    """Write the layers of a node, paths and types from the outermost on, into its metadata as torch's exporter does."""
     del node.metadata_props[:]
     paths, types = ([each[index] for each in layers] or [""] for index in (0, 1))
     node.metadata_props.add(key=_PATHS, value=repr([*paths, node.name]))

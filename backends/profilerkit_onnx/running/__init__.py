@@ -1,1 +1,1 @@
-"""One pass on a device of onnxruntime: sessions, what the runtime makes of a graph, and the memory that a pass takes."""
+"""One pass of onnxruntime on a device: sessions, what it makes of a graph, and the memory that a pass takes."""
