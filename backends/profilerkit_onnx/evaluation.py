@@ -102,7 +102,7 @@ def _gives_probabilities(model: ModelProto) -> bool | None:
     last = next((node for node in reversed(model.graph.node) if result in node.output), None)
     if last is None or last.op_type not in ("Sigmoid", *_LINEAR):
         return None
-    return last.op_type == "Sigmoid"
+    return bool(last.op_type == "Sigmoid")
 
 
 def _scores(output: Any, target_shape: tuple[int, ...]) -> Any:
@@ -112,8 +112,8 @@ def _scores(output: Any, target_shape: tuple[int, ...]) -> Any:
     """
     if not isinstance(output, np.ndarray) or output.ndim == 0:
         raise InputError(
-            f"the model gives {shown(output)} for a batch, not one array with a score for each sample; evaluate a model "
-            "with one output"
+            f"the model gives {shown(output)} for a batch, not one array with a score for each sample; evaluate a "
+            "model with one output"
         )
     scores = output.astype(np.float32) if output.dtype.isbuiltin == 2 else output
     return np.moveaxis(scores, 1, -1) if _has_classes_second(scores.shape, target_shape) else scores

@@ -14,6 +14,7 @@ from .runtime import onnxruntime
 __all__ = ["providers_here", "providers_of", "resolve_device"]
 
 _SUFFIX = "ExecutionProvider"
+_SHORT = {None: "cpu", Device.CPU: "cpu", Device.GPU: "cuda"}
 #: A provider's short name, and the number of the device: "cuda:1".
 _NAME = re.compile(r"([a-z][a-z0-9_]*)(?::(\d+))?", re.IGNORECASE)
 #: Providers that run models on another machine.
@@ -43,8 +44,8 @@ def resolve_device(device: DeviceLike) -> str:
             f"Device.GPU was requested, but the installed onnxruntime runs on {', '.join(here)} alone; use Device.CPU, "
             "or install onnxruntime-gpu and a driver for the GPU"
         )
-    requested = {None: "cpu", Device.CPU: "cpu", Device.GPU: "cuda"}.get(device, device)
-    named = _NAME.fullmatch(str(requested).removesuffix(_SUFFIX))
+    requested = _SHORT[device] if device is None or isinstance(device, Device) else str(device)
+    named = _NAME.fullmatch(requested.removesuffix(_SUFFIX))
     if named is None or named[1].lower() not in here:
         raise DeviceNotAvailableError(
             f"device {device!r} is not there; the installed onnxruntime runs on: {', '.join(here)}"

@@ -15,7 +15,7 @@ from ..model.external_data import external_files
 from .devices import providers_of
 from .runtime import onnxruntime
 
-__all__ = ["LEVELS", "largest_file", "options_of", "session_of"]
+__all__ = ["LARGEST", "LEVELS", "options_of", "session_of"]
 
 #: The execution modes: how far onnxruntime rewrites a graph, by its names of the levels.
 LEVELS = {
@@ -24,17 +24,17 @@ LEVELS = {
     "basic": "ORT_ENABLE_BASIC",
     "none": "ORT_DISABLE_ALL",
 }
-#: Errors alone, by onnxruntime's numbers: what it says of a graph that it rewrites is not the caller's concern.
-_ERRORS = 3
+#: Nothing but the end of the process, by the numbers of onnxruntime: an error is raised, and need not be written too.
+_FATAL = 4
 #: The most bytes of a message of protobuf's.
-largest_file = 2**31 - 1
+LARGEST = 2**31 - 1
 
 
 def options_of(level: str, num_threads: int | None = None) -> Any:
     """Return the options of a session; ``level`` is one of `LEVELS`."""
     runtime = onnxruntime()
     options = runtime.SessionOptions()
-    options.log_severity_level = _ERRORS
+    options.log_severity_level = _FATAL
     options.graph_optimization_level = getattr(runtime.GraphOptimizationLevel, LEVELS[level])
     if num_threads is not None:
         options.intra_op_num_threads = num_threads
@@ -52,7 +52,7 @@ def session_of(model: ModelProto, options: Any, device: str, inputs: object = No
     folder = _folder_of_weights(model)
     if folder is not None:
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
-    if model.ByteSize() > largest_file:
+    if model.ByteSize() > LARGEST:
         raise NotOfferedError(
             f"the model takes {model.ByteSize()} bytes, more than the 2 GB that can be handed to onnxruntime at once; "
             "save it with external data, and give its path"
