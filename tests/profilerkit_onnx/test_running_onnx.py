@@ -101,9 +101,7 @@ def test_a_report_says_on_how_many_threads_it_ran() -> None:
 
 
 def test_an_unknown_level_is_an_error_with_the_names_of_all() -> None:
-    with pytest.raises(
-        ArgumentError, match="mode='most': the onnx backend does not run models so; its modes are: 'all', "
-    ):
+    with pytest.raises(ArgumentError, match="the onnx backend does not run models so; its modes are: 'all', "):
         ran(build_mlp(), ModelInputs(X), mode="most")
 
 
@@ -123,9 +121,7 @@ def test_a_function_given_as_call_is_refused() -> None:
 def test_devices_are_the_providers_of_the_runtime() -> None:
     for device in (None, Device.CPU, "cpu", "CPU", "CPUExecutionProvider", "cpu:0"):
         assert BACKEND.resolve_device(build_mlp(), device) == "cpu"
-    with pytest.raises(
-        DeviceNotAvailableError, match="device 'tpu' is not there; the installed onnxruntime runs on: cpu"
-    ):
+    with pytest.raises(DeviceNotAvailableError, match="'tpu' is not there; the installed onnxruntime runs on: cpu"):
         BACKEND.resolve_device(build_mlp(), "tpu")
     with pytest.raises(DeviceNotAvailableError, match="device 'azure' is not there"):  # another machine's
         BACKEND.resolve_device(build_mlp(), "azure")
@@ -242,9 +238,7 @@ def test_weights_beside_the_model_are_read_to_run_it(outside: Path) -> None:
 
 def test_without_their_file_a_model_is_counted_and_not_run(outside: Path) -> None:
     (outside.parent / "weights.bin").unlink()
-    with pytest.raises(
-        WithoutValuesError, match=r"the file 'weights.bin' with the weights .* is missing in its folder"
-    ):
+    with pytest.raises(WithoutValuesError, match=r"'weights.bin' with the weights .* is missing in its folder"):
         ran(BACKEND.opened(outside), ModelInputs(X))
 
 

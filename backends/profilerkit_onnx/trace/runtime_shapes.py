@@ -134,12 +134,16 @@ def _packed_product(node: _Node) -> Types:
     return [tensor_type(node.element(), Shape((*node.shape(0)[:-1], int(node.get("N")))))]
 
 
-def _attention(node: _Node) -> Types:
+def _attention(node: _Node, past_index: int = 4, element: int = 0) -> Types:
     x, sizes = node.shape(0), node.get("qkv_hidden_sizes") or [node.shape(1)[1] // 3] * 3
     heads = node.get("num_heads")
-    past = node.shape(4)[3] if node.has(4) else 0
+    past = node.shape(past_index)[3] if node.has(past_index) else 0
     present = (2, x[0], heads, x[1] + past, sizes[2] // heads)
-    return [tensor_type(node.element(), (*x[:2], sizes[2])), tensor_type(node.element(), present)]
+    return [tensor_type(node.element(element), shape) for shape in ((*x[:2], sizes[2]), present)]
+
+
+def _quantized_attention(node: _Node) -> Types:
+    return _attention(node, past_index=8, element=3)
 
 
 def _multi_head_attention(node: _Node) -> Types:
@@ -239,7 +243,7 @@ _RULES: dict[str, Rule] = {
     _MICROSOFT + "NhwcConv": _standard("Conv", 0, 1, 2, channels_last=True),
     _MICROSOFT + "NhwcFusedConv": _standard("Conv", 0, 1, 2, channels_last=True),
     _MICROSOFT + "NhwcMaxPool": _standard("MaxPool", 0, channels_last=True),
-    _MICROSOFT + "QAttention": _attention,
+    _MICROSOFT + "QAttention": _quantized_attention,
     _MICROSOFT + "QGemm": _standard("Gemm", 0, 3),
     _MICROSOFT + "QLinearAdd": _broadcast(0, 3, element=0),
     _MICROSOFT + "QLinearAveragePool": _standard("AveragePool", 0),
