@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from profilerkit.costs import Cost, Shape
     from profilerkit_metrics import (
         ComputeComplexity,
+        ComputeEvalMetric,
+        ComputeExecutionTime,
         ComputeFlops,
         ComputeLayerwiseSummary,
         ComputeParams,
@@ -21,34 +23,50 @@ if TYPE_CHECKING:
 
     from .backend import OnnxBackend
     from .costs import NodeCall, register_op_cost
+    from .evaluation import EvalLossFunction, get_accuracy, get_missclass, get_topk
     from .profiler import OnnxProfiler
+    from .running.optimized import optimized
 
 __all__ = [
     "ComputeComplexity",
+    "ComputeEvalMetric",
+    "ComputeExecutionTime",
     "ComputeFlops",
     "ComputeLayerwiseSummary",
     "ComputeParams",
     "ComputeSize",
     "Cost",
+    "EvalLossFunction",
     "NodeCall",
     "OnnxBackend",
     "OnnxProfiler",
     "Shape",
+    "get_accuracy",
+    "get_missclass",
+    "get_topk",
+    "optimized",
     "register_op_cost",
 ]
 
 #: Where each name comes from. A test holds this, the imports above and `__all__` together.
 _MODULES = {
     "ComputeComplexity": "profilerkit_metrics",
+    "ComputeEvalMetric": "profilerkit_metrics",
+    "ComputeExecutionTime": "profilerkit_metrics",
     "ComputeFlops": "profilerkit_metrics",
     "ComputeLayerwiseSummary": "profilerkit_metrics",
     "ComputeParams": "profilerkit_metrics",
     "ComputeSize": "profilerkit_metrics",
     "Cost": "profilerkit.costs",
+    "EvalLossFunction": ".evaluation",
     "NodeCall": ".costs",
     "OnnxBackend": ".backend",
     "OnnxProfiler": ".profiler",
     "Shape": "profilerkit.costs",
+    "get_accuracy": ".evaluation",
+    "get_missclass": ".evaluation",
+    "get_topk": ".evaluation",
+    "optimized": ".running.optimized",
     "register_op_cost": ".costs",
 }
 

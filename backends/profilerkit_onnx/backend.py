@@ -1,24 +1,41 @@
-"""The ONNX backend: `Backend` spelt out for ``onnx.ModelProto``, files and programs. It counts, and runs nothing."""
+"""The ONNX backend: `Backend` spelt out for ``onnx.ModelProto``, files and programs; onnxruntime runs them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from os import PathLike
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import onnx
 
-from profilerkit import Backend, Device, DeviceNotAvailableError, ModelInputs, ModelTrace, TensorSpec
-from profilerkit.backend import DeviceLike
+from profilerkit import Backend, ModelInputs, ModelTrace, Run, TensorSpec
+from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
 from profilerkit.declared_inputs import made_from
-from profilerkit.protocols import DeclaresInputs, LimitsMetrics, OpensModels, TakesCosts
+from profilerkit.protocols import (
+    DeclaresInputs,
+    LimitsMetrics,
+    MeasuresMemory,
+    OpensModels,
+    TakesCosts,
+    TimesLayers,
+    TimesOperators,
+)
+from profilerkit.times.layer_times import LayerTime
+from profilerkit.times.operator_times import OperatorTimes
 
 from . import data
 from .costs import register_op_cost, scoped_costs
+from .layer_timing import timer
 from .loaders import is_program, opened
 from .model.declared_inputs import declared_inputs
 from .model.scopes import scopes_of
+from .operator_timing import passes as operator_passes
+from .running import devices, measured_memory
+from .running.runs import running
+from .running.runtime import is_installed, onnxruntime
+from .running.sessions import LEVELS
 from .trace.tracing import trace_model
 
 __all__ = ["OnnxBackend"]
@@ -29,10 +46,17 @@ T = TypeVar("T")
 _NAMELESS = ("", "main_graph", "torch_jit")
 
 
-class OnnxBackend(Backend, DeclaresInputs, LimitsMetrics, OpensModels, TakesCosts):
-    """Profiles ``onnx.ModelProto``, the paths of ``.onnx`` files, and ``torch.onnx.ONNXProgram``."""
+class OnnxBackend(
+    Backend, DeclaresInputs, LimitsMetrics, MeasuresMemory, OpensModels, TakesCosts, TimesLayers, TimesOperators
+):
+    """Profiles ``onnx.ModelProto``, the paths of ``.onnx`` files, and ``torch.onnx.ONNXProgram``.
+
+    The execution modes are how far onnxruntime rewrites the graph before it runs it.
+    """
 
     name: ClassVar[str] = "onnx"
+    execution_modes: ClassVar[tuple[str, ...]] = tuple(LEVELS)
+    offered_options: ClassVar[tuple[str, ...]] = ("num_threads",)
     shares_costs: ClassVar[bool] = True
 
     def opened(self, model: Any) -> Any:
@@ -50,12 +74,11 @@ class OnnxBackend(Backend, DeclaresInputs, LimitsMetrics, OpensModels, TakesCost
         return type(proto).__name__ if root in _NAMELESS else root
 
     def resolve_device(self, model: Any, device: DeviceLike) -> str:
-        """Return "cpu", where shapes are inferred."""
-        if device not in (None, Device.CPU, "cpu"):
-            raise DeviceNotAvailableError(
-                f"device {device!r} is not there; the onnx backend counts without running, on 'cpu' alone"
-            )
-        return "cpu"
+        """Return the short name of a provider of onnxruntime: "cpu", "cuda:1"; "cpu" for None.
+
+        Raises `DeviceNotAvailableError` for what the installed onnxruntime cannot run on.
+        """
+        return devices.resolve_device(device)
 
     def is_tensor(self, value: Any) -> bool:
         """Say whether a value is a numpy array."""
@@ -82,6 +105,43 @@ class OnnxBackend(Backend, DeclaresInputs, LimitsMetrics, OpensModels, TakesCost
         """Trace the graph on shapes alone; weights are not read."""
         return trace_model(opened(model), None if inputs is None else inputs.map(data.as_tensor))
 
+    @property
+    def runs_models(self) -> bool:
+        """Whether onnxruntime is installed; without it models are only counted."""
+        return is_installed()
+
+    @contextmanager
+    def run(self, model: Any, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> Iterator[Run]:
+        """Yield a `Run` of onnxruntime's; the first call is the making of the session, and one pass."""
+        level, device = self.mode(options), self.resolve_device(model, options.device)
+        with running(opened(model), inputs, level, device, options.num_threads) as run:
+            yield run
+
+    def layer_times(
+        self, model: Any, inputs: ModelInputs, device: DeviceLike = None, passes: int = 10, backward: bool = True
+    ) -> Sequence[LayerTime]:
+        """Return the forward seconds of each layer's own operators; an ONNX model has no backward pass."""
+        resolved = self.resolve_device(model, device)
+        return timer.layer_times(opened(model), inputs, self.execution_modes[0], resolved, passes)
+
+    def operator_times(
+        self,
+        model: Any,
+        inputs: ModelInputs,
+        device: DeviceLike = None,
+        passes: int = 10,
+        backward: bool = True,
+        export: str | PathLike[str] | None = None,
+    ) -> OperatorTimes:
+        """Return the seconds of each operator that onnxruntime ran; ``export`` gets its profiler's own file."""
+        resolved = self.resolve_device(model, device)
+        return operator_passes.operator_times(opened(model), inputs, self.execution_modes[0], resolved, passes, export)
+
+    def measured_memory(self, model: Any, inputs: ModelInputs, device: DeviceLike = None) -> int:
+        """Return the most bytes that the arena of onnxruntime had given out after an operator, and the inputs."""
+        resolved = self.resolve_device(model, device)
+        return measured_memory.measured_memory(opened(model), inputs, self.execution_modes[0], resolved)
+
     def evaluate(self, model: Any, call: Callable[[], T], device: DeviceLike = None) -> T:
         """Return ``call()``: an ONNX model has no modes, and stays where it is."""
         self.resolve_device(model, device)
@@ -102,8 +162,11 @@ class OnnxBackend(Backend, DeclaresInputs, LimitsMetrics, OpensModels, TakesCost
         _register(costs)
 
     def environment(self) -> Mapping[str, str]:
-        """Return onnx's version."""
-        return {"onnx": onnx.__version__}
+        """Return the versions of onnx and, where it is installed, of onnxruntime, and what that can run on."""
+        found = {"onnx": onnx.__version__}
+        if is_installed():
+            found.update(onnxruntime=onnxruntime().__version__, providers=", ".join(devices.providers_here()))
+        return found
 
 
 def _register(costs: Mapping[Any, Callable[..., Any]]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,19 @@ from google.protobuf.message import DecodeError
 
 from profilerkit import InputError
 
-__all__ = ["is_program", "opened"]
+from .model.external_data import external_files
+
+__all__ = ["folder_of", "is_program", "opened"]
+
+#: Under which a model that was read from a file keeps the folder of that file, where its weights may lie. Messages of
+#: protobuf take no attributes, and no weak references. No file can know this name, so none can lead to another folder.
+_FOLDER = f"profilerkit.folder.{secrets.token_hex(16)}"
+
+
+def folder_of(model: Any) -> Path | None:
+    """Return the folder that a model was read from; None for one that was made in memory."""
+    folder = next((entry.value for entry in model.metadata_props if entry.key == _FOLDER), None)
+    return None if folder is None else Path(folder)
 
 
 def is_program(model: Any) -> bool:
@@ -44,4 +57,6 @@ def opened(model: Any) -> Any:
             f"the file {str(path)!r} holds no graph, or names no operator set: it is no whole ONNX model; export the "
             "model again"
         )
+    if external_files(proto):
+        proto.metadata_props.add(key=_FOLDER, value=str(path.parent.absolute()))
     return proto

@@ -24,10 +24,16 @@ def load() -> Backend:
 
 
 def installed() -> dict[str, str]:
-    """Return onnx's version without importing it; raises ImportError where it is missing or too old."""
+    """Return the versions of onnx and onnxruntime without importing them.
+
+    Raises ImportError where onnx is missing or too old; without onnxruntime models are counted all the same.
+    """
     version = installed_version("onnx")
     require_version("onnx", version, MINIMUM)
-    return {"onnx": version}
+    try:
+        return {"onnx": version, "onnxruntime": installed_version("onnxruntime")}
+    except ImportError:
+        return {"onnx": version}
 
 
 @hookimpl

@@ -94,5 +94,7 @@ class ComputeOperatorTable(ProfilerFunction):
         outside = [
             f"{scale_value(seconds, 's', Scale.TIME)} {phase}" for phase, seconds in table.outside_seconds.items()
         ]
-        note = f"outside operators, a pass under the profiler takes {' and '.join(outside)}"
+        note = "; ".join(
+            (f"outside operators, a pass under the profiler takes {' and '.join(outside)}", *times.remarks)
+        )
         return Noted(Partial(table, times.notes) if times.notes else table, note)

@@ -75,6 +75,10 @@ class _Row:
         return Work(sum(op.macs for op in self.records), sum(op.flops for op in self.records))
 
 
+#: Which calls want the records of an operator, by the layer and the operator's name.
+_Takers = defaultdict[tuple[str, str], list[tuple[int, _Row]]]
+
+
 class _Joined:
     """The records of one phase of a trace, by the layer that ran and the name of the operator."""
 
@@ -116,13 +120,15 @@ class _Joined:
         of_layer: dict[str, list[_Row]] = defaultdict(list)
         for row in rows:
             of_layer[row.time.layer].append(row)
+        open_rows: list[_Row] = []
         for layer, members in of_layer.items():
             covered = self._why_covered(layer)
             if covered:
                 for row in members:
                     row.missing[covered] = None
             else:
-                self._join(self._records[layer], members)
+                open_rows += members
+        self._join(open_rows)
         return [row.work for row in rows]
 
     def _why_covered(self, path: str) -> str:
@@ -130,24 +136,31 @@ class _Joined:
         by = next((layer for layer in _around(path) if layer in self._covered), None)
         return "" if by is None else f"counted with the whole of layer {by!r}, by the formula of {self._covered[by]}"
 
-    def _join(self, records: Mapping[str, Sequence[OpRecord]], rows: Sequence[_Row]) -> None:
-        """Assign the records of a layer to the profiler's calls in it, in order."""
-        seen: dict[str, list[tuple[int, _Row]]] = defaultdict(list)
-        unknown: list[_Row] = []
+    def _join(self, rows: Sequence[_Row]) -> None:
+        """Assign the records of the trace to the calls of the profiler, layer by layer, in order."""
+        seen: _Takers = defaultdict(list)
+        unknown: dict[str, list[_Row]] = defaultdict(list)
         in_order = sorted(
             ((order, row, called) for row in rows for order, called in row.called), key=lambda call: call[0]
         )
         for order, row, called in in_order:
-            if not _find(called, (order, row), records, seen) and row not in unknown:
-                unknown.append(row)
-        for name, matches in seen.items():
-            reason = self._why_unjoined(name, records[name], matches)
-            for index, (_, row) in enumerate(matches):
+            layer = row.time.layer
+            if not _find(called, layer, (order, row), self._records, seen) and row not in unknown[layer]:
+                unknown[layer].append(row)
+        for (layer, name), takers in seen.items():
+            records = self._records[layer][name]
+            reason = self._why_unjoined(name, records, takers)
+            for index, (_, row) in enumerate(takers):
                 if reason:
                     row.missing[reason] = None
                 else:
-                    row.records.append(records[name][index])
-        rest = [op for name, each in records.items() if name not in seen for op in each]
+                    row.records.append(records[index])
+        for layer, strangers in unknown.items():
+            self._join_rest(layer, strangers, seen)
+
+    def _join_rest(self, layer: str, unknown: Sequence[_Row], seen: _Takers) -> None:
+        """Give what is left of a layer's records to the one row that did work of another name; else say it is not."""
+        rest = [op for name, each in self._records[layer].items() if (layer, name) not in seen for op in each]
         is_counted = all(op.operator not in self._uncounted for op in rest)
         is_known = len(unknown) == 1 and bool(unknown[0].time.called)
         if is_known and is_counted and any(op.flops for op in rest):
@@ -171,18 +184,20 @@ class _Joined:
 
 def _find(
     called: CalledOperator,
-    match: tuple[int, _Row],
-    records: Mapping[str, Sequence[OpRecord]],
-    seen: dict[str, list[tuple[int, _Row]]],
+    layer: str,
+    taker: tuple[int, _Row],
+    records: Mapping[str, Mapping[str, Sequence[OpRecord]]],
+    seen: _Takers,
 ) -> bool:
     """Record the trace's calls that match a call or the calls inside it; return whether they cover all its work."""
     if called.is_free:
         return True
-    if called.name in records:
-        seen[called.name].append(match)
+    layer = layer if called.layer is None else called.layer
+    if called.name in records.get(layer, ()):
+        seen[layer, called.name].append(taker)
         return True
     before = sum(map(len, seen.values()))
-    inside = [_find(inner, match, records, seen) for inner in called.inside]
+    inside = [_find(each, layer, taker, records, seen) for each in called.inside]
     return all(inside) and sum(map(len, seen.values())) > before
 
 

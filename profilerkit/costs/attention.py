@@ -74,6 +74,11 @@ def transformer_encoder_layer(
     return attending.plus(linear).plus(between).plus(norms).plus(Cost(0, 2 * rows * width * c.ADD))
 
 
+def rotated(elements: int) -> Cost:
+    """Return the cost of rotary position embeddings: ``x * cos + turned(x) * sin`` (Su and others, RoFormer, 2021)."""
+    return Cost(0, elements * (2 * c.MULTIPLY + c.ADD))
+
+
 def projected_queries(elements: int) -> Cost:
     """Return what comes after one product for all three projections: their biases, and the scale of the queries."""
     return Cost(0, elements * c.ADD + elements // 3 * c.MULTIPLY)

@@ -32,12 +32,15 @@ VIEWS: Mapping[str, tuple[str, ...]] = {
 class CalledOperator:
     """One call of an operator, with the operators that it called itself.
 
-    ``is_free`` says that it moves, views or chooses data alone, and does no arithmetic.
+    ``is_free`` says that it moves, views or chooses data alone, and does no arithmetic. ``layer`` is the path of the
+    layer that it belongs to in the static trace, where that is another than the one it was timed in: a runtime may fuse
+    operators of several layers.
     """
 
     name: str
     inside: tuple[CalledOperator, ...] = ()
     is_free: bool = False
+    layer: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,8 @@ class OperatorTimes:
     """What a backend's profiler found: the operators, and by phase the seconds of each pass as a whole.
 
     ``layers`` are the paths of the layers that ran, by phase. ``notes`` say what the times leave out, in words.
-    ``name_of`` returns what the profiler calls an operator of the backend's static traces.
+    ``name_of`` returns what the profiler calls an operator of the backend's static traces. ``remarks`` say how to read
+    the times, which miss nothing by them.
     """
 
     operators: tuple[OperatorTime, ...]
@@ -81,6 +85,7 @@ class OperatorTimes:
     layers: Mapping[str, frozenset[str]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     name_of: Callable[[str], str] = field(default=str, compare=False)
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

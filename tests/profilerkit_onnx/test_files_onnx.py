@@ -12,9 +12,9 @@ import numpy as np
 import onnx
 from onnx import helper
 from onnx_architectures import build_mlp
-from onnx_graphs import BACKEND, F, model_of
+from onnx_graphs import F, model_of
 
-from profilerkit import DeviceNotAvailableError, InputError, ModelInputs, NotOfferedError, Profiler, TensorSpec, profile
+from profilerkit import InputError, Profiler, TensorSpec, profile
 from profilerkit.plugging.loaders import load_model
 from profilerkit.testing import ARCHITECTURES
 from profilerkit_onnx import OnnxProfiler, register_op_cost
@@ -38,15 +38,10 @@ def test_a_path_is_enough(path: Path) -> None:
     assert load_model(str(path)).graph.name == "hand_made"
 
 
-def test_nothing_is_trained_and_nothing_is_run_and_the_report_says_so(path: Path) -> None:
-    report = profile(path)
-    reasons = {name: " ".join(report.status(name).missing) for name in ("trainable_params", "execution_time")}
-    assert reasons["trainable_params"] == (
+def test_nothing_is_trained_and_the_report_says_so(path: Path) -> None:
+    assert " ".join(profile(path, metrics=["trainable_params"]).status("trainable_params").missing) == (
         "does not apply to this model: an ONNX model holds constants, and does not say which of them were trained"
     )
-    assert "the onnx backend counts models, and does not run them" in reasons["execution_time"]
-    with pytest.raises(NotOfferedError, match="the onnx backend counts models, and does not run them"):
-        BACKEND.run(onnx.load(path), ModelInputs())
 
 
 def test_external_data_is_not_read(tmp_path: Path) -> None:
@@ -99,11 +94,6 @@ def test_initializers_among_the_inputs_are_not_asked_for() -> None:
 def test_a_profiler_of_its_own_names_models_by_their_graph(path: Path) -> None:
     assert OnnxProfiler(path).name == "Model"
     assert OnnxProfiler(model_of([helper.make_node("Relu", ["x"], ["y"])], {"x": (F, ["n", 3])})).name == "small"
-
-
-def test_there_is_no_other_device() -> None:
-    with pytest.raises(DeviceNotAvailableError, match="device 'cuda' is not there; the onnx backend counts without"):
-        BACKEND.resolve_device(build_mlp(), "cuda")
 
 
 def test_a_dtype_that_numpy_lacks_is_said() -> None:

@@ -42,6 +42,19 @@ def bias_gelu(call: NodeCall) -> Cost:
     return activation.gelu(elements).plus(elementwise.sum_of(2, elements))
 
 
+@register_op_cost("com.microsoft::BiasSoftmax")
+def bias_softmax(call: NodeCall) -> Cost:
+    """``softmax(x + bias)``."""
+    elements = call.outputs[0].numel
+    return activation.softmax(elements).plus(elementwise.sum_of(2, elements))
+
+
+@register_op_cost("com.microsoft::BiasAdd")
+def bias_add(call: NodeCall) -> Cost:
+    """``x + bias + skip``."""
+    return elementwise.sum_of(3, call.outputs[0].numel)
+
+
 @register_op_cost("com.microsoft::QuickGelu")
 def quick_gelu(call: NodeCall) -> Cost:
     """``x * sigmoid(alpha * x)``."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from profilerkit.costs import attention, constants, matmul
 
-from .registry import Cost, NodeCall, Shape, register_op_cost
+from .registry import Cost, NodeCall, register_op_cost
 
 
 @register_op_cost("Attention")
@@ -44,14 +44,75 @@ def attention_with_projections(call: NodeCall) -> Cost:
     return matmul.product(projected * weight[0], projected if call.has_input(2) else 0).plus(attending)
 
 
+@register_op_cost("com.microsoft::QAttention")
+def quantized_attention(call: NodeCall) -> Cost:
+    """As ``Attention`` has it, of quantized inputs: the products of integers count as those of floats."""
+    x, weight = call.inputs[0], call.inputs[1]
+    heads, width = call.attribute("num_heads"), weight[1] // 3
+    past = call.inputs[8][3] if call.has_input(8) else 0
+    projected = x[0] * x[1] * weight[1]
+    scores = x[0] * heads * x[1] * (x[1] + past)
+    attending = attention.attention(scores, width // heads, width // heads, call.has_input(5))
+    return matmul.product(projected * x[2], projected).plus(attending)
+
+
 @register_op_cost("com.microsoft::MultiHeadAttention")
 def multi_head_attention(call: NodeCall) -> Cost:
-    """Queries ``(batch, length, heads * width)``; keys and values likewise, or ``(batch, heads, length, width)``."""
-    query, key, value = call.inputs[0], call.inputs[1], call.inputs[2]
-    heads = call.attribute("num_heads")
-    keys, value_width = (key[2], value[3]) if len(key) == 4 else (key[1], value[2] // heads)
+    """Queries ``(batch, length, heads * width)``; keys and values likewise, or ``(batch, heads, length, width)``.
+
+    Queries ``(batch, length, heads, 3, width)`` have keys and values with them, keys ``(batch, length, heads, 2,
+    width)`` the values.
+    """
+    query, heads = call.inputs[0], call.attribute("num_heads")
+    if len(query) == 5:
+        keys, width, value_width, joined = query[1], query[4], query[4], query.numel
+    else:
+        width = query[2] // heads
+        keys, value_width, joined = _keys_and_values(call, heads)
+        joined += query.numel
     past = call.inputs[6][2] if call.has_input(6) else 0
     scores = query[0] * heads * query[1] * (keys + past)
-    biased = sum(Shape(shape).numel for shape in (query, key, value)) if call.has_input(3) else 0
     mask = call.has_input(4) or call.has_input(5)
-    return attention.attention(scores, query[2] // heads, value_width, mask).plus(matmul.product(0, biased))
+    biased = joined if call.has_input(3) else 0
+    return attention.attention(scores, width, value_width, mask).plus(matmul.product(0, biased))
+
+
+def _keys_and_values(call: NodeCall, heads: int) -> tuple[int, int, int]:
+    """Return the number of keys, the width of a value in one head, and the elements of keys and values."""
+    key = call.inputs[1]
+    if len(key) == 5:
+        return key[1], key[4], key.numel
+    value = call.inputs[2]
+    keys, width = (key[2], value[3]) if len(key) == 4 else (key[1], value[2] // heads)
+    return keys, width, key.numel + value.numel
+
+
+@register_op_cost("com.microsoft::GroupQueryAttention")
+def group_query_attention(call: NodeCall) -> Cost:
+    """Queries ``(batch, length, heads * width)``, fewer heads of keys and values, and those of earlier positions.
+
+    Without keys, the queries have keys and values with them. The mask that hides later positions is no arithmetic.
+    """
+    query, heads, pairs = call.inputs[0], call.attribute("num_heads"), call.attribute("kv_num_heads")
+    batch, length = query[0], query[1]
+    width = query[2] // heads if call.has_input(1) else query[2] // (heads + 2 * pairs)
+    past = call.inputs[3][2] if call.has_input(3) else 0
+    scores = batch * heads * length * (length + past)
+    cost = attention.attention(scores, width, width, call.has_input(10))
+    if call.attribute("softcap", 0.0):
+        cost = cost.plus(Cost(0, scores * (convention.DIVIDE + convention.TANH + convention.MULTIPLY)))
+    if not call.attribute("do_rotary", 0):
+        return cost
+    turned = batch * length * (heads + pairs) * 2 * call.inputs[7][1]
+    return cost.plus(attention.rotated(turned))
+
+
+@register_op_cost("com.microsoft::RotaryEmbedding")
+def rotary_embedding(call: NodeCall) -> Cost:
+    """Of each head, as many elements as both caches have, whose rows are half as long."""
+    x, cache = call.inputs[0], call.inputs[2]
+    if not call.attribute("rotary_embedding_dim", 0):
+        return attention.rotated(x.numel)
+    heads = call.attribute("num_heads") if len(x) == 3 else x[1]
+    positions = x[0] * (x[1] if len(x) == 3 else x[2])
+    return attention.rotated(positions * heads * 2 * cache[1])

@@ -5,31 +5,28 @@ The layout is channels first, that of a weight ``(out, in / groups, *kernel)``.
 
 from __future__ import annotations
 
-from profilerkit.costs import activation, convolution
+from profilerkit.costs import convolution
 
-from .registry import Cost, NodeCall, Shape, UnknownCostError, register_op_cost, register_op_costs
-
-#: The activations that ``FusedConv`` may have, by the names of `profilerkit.costs.activation`.
-_FUSED = {"Relu": "relu", "Sigmoid": "sigmoid", "Tanh": "tanh", "LeakyRelu": "leaky_relu", "Clip": "relu6"}
+from .fused import activated
+from .registry import Cost, NodeCall, Shape, register_op_cost, register_op_costs
 
 
-@register_op_costs("Conv", "com.microsoft::NhwcFusedConv")
+@register_op_costs("Conv", "com.microsoft::NhwcConv")
 def conv(call: NodeCall) -> Cost:
     """Each output element meets one filter, and a bias where there is one."""
     return _convolved(call, 1, 2)
 
 
-@register_op_cost("com.microsoft::FusedConv")
+@register_op_costs("com.microsoft::FusedConv", "com.microsoft::NhwcFusedConv", "com.microsoft.nchwc::Conv")
 def fused_conv(call: NodeCall) -> Cost:
-    """A convolution, the addition of another tensor where there is one, and an activation."""
-    name = call.attribute("activation")
-    if name not in (None, "", *_FUSED):
-        raise UnknownCostError
-    elements = call.outputs[0].numel
+    """A convolution, the addition of another tensor where there is one, and an activation.
+
+    In the blocked layout of onnxruntime, channels that fill up a block count as they run.
+    """
     cost = _convolved(call, 1, 2)
     if call.has_input(3):
-        cost = cost.plus(convolution.convolution(0, 0, elements))
-    return activation.activated(cost, elements, _FUSED[name] if name else None)
+        cost = cost.plus(convolution.convolution(0, 0, call.outputs[0].numel))
+    return activated(cost, call)
 
 
 @register_op_cost("ConvInteger")
@@ -38,7 +35,7 @@ def conv_integer(call: NodeCall) -> Cost:
     return _convolved(call, 1, None)
 
 
-@register_op_cost("QLinearConv")
+@register_op_costs("QLinearConv", "com.microsoft::QLinearConv")
 def quantized_conv(call: NodeCall) -> Cost:
     """The products of integers count as those of floats; the bias is an integer, and costs nothing."""
     return _convolved(call, 3, None)

@@ -6,10 +6,11 @@ import math
 
 from profilerkit.costs import matmul
 
+from .fused import activated
 from .registry import Cost, NodeCall, Shape, UnknownCostError, register_op_cost, register_op_costs
 
 
-@register_op_costs("MatMul", "MatMulInteger", "QLinearMatMul", "com.microsoft::MatMulIntegerToFloat")
+@register_op_costs("MatMul", "MatMulInteger", "QLinearMatMul")
 def matrix_product(call: NodeCall) -> Cost:
     """Each output element sums over the last dimension of the first factor; quantized factors count as others do.
 
@@ -24,12 +25,20 @@ def _products(first: Shape, out: Shape) -> int:
 
 @register_op_cost("com.microsoft::FusedMatMul")
 def fused_matmul(call: NodeCall) -> Cost:
-    """``alpha * a @ b``, either factor transposed; the scale is a product for each output element."""
+    """``alpha * a @ b``, either factor turned; the scale is a product for each output element."""
     first, out = call.inputs[0], call.outputs[0]
-    summed = first[-2] if call.attribute("transA", 0) else first[-1]
-    if call.attribute("transBatchA", 0) or call.attribute("transBatchB", 0):
-        raise UnknownCostError
+    summed = turned(first, bool(call.attribute("transA", 0)), bool(call.attribute("transBatchA", 0)))[-1]
     return matmul.product(out.numel * summed).plus(_scaled(call, "alpha", out.numel))
+
+
+def turned(shape: Shape, is_transposed: bool, is_batch_turned: bool) -> Shape:
+    """Return the shape of a factor of ``FusedMatMul``: matrices transposed, or the first dimension behind the batch's.
+
+    The second turns ``(m, batch..., k)`` into ``(batch..., m, k)``.
+    """
+    if is_batch_turned:
+        shape = Shape((*shape[1:-1], shape[0], shape[-1]))
+    return Shape((*shape[:-2], shape[-1], shape[-2])) if is_transposed and len(shape) > 1 else shape
 
 
 def _scaled(call: NodeCall, name: str, elements: int) -> Cost:
@@ -48,6 +57,19 @@ def gemm(call: NodeCall) -> Cost:
     return cost.plus(_scaled(call, "beta", call.inputs[2].numel)) if biased else cost
 
 
+@register_op_cost("com.microsoft::FusedGemm")
+def fused_gemm(call: NodeCall) -> Cost:
+    """A ``Gemm``, and an activation of each output element."""
+    return activated(gemm(call), call)
+
+
+@register_op_cost("com.microsoft::QGemm")
+def quantized_gemm(call: NodeCall) -> Cost:
+    """The products of integers count as those of floats; the bias is of integers, and costs nothing."""
+    first = call.inputs[0]
+    return matmul.product(call.outputs[0].numel * (first[0] if call.attribute("transA", 0) else first[1]))
+
+
 @register_op_cost("com.microsoft::MatMulNBits")
 def matmul_of_packed_weights(call: NodeCall) -> Cost:
     """``a @ b.T + bias`` with weights of few bits, packed in blocks: the products of the matrix that they stand for."""
@@ -60,6 +82,13 @@ def dynamically_quantized_matmul(call: NodeCall) -> Cost:
     """The products, and an addition for each output element where there is a bias."""
     out = call.outputs[0]
     return matmul.product(_products(call.inputs[0], out), out.numel if call.has_input(4) else 0)
+
+
+@register_op_cost("com.microsoft::MatMulIntegerToFloat")
+def integers_to_floats(call: NodeCall) -> Cost:
+    """The products, and an addition for each output element where there is a bias."""
+    out = call.outputs[0]
+    return matmul.product(_products(call.inputs[0], out), out.numel if call.has_input(6) else 0)
 
 
 @register_op_cost("Einsum")

@@ -38,3 +38,6 @@ register_free(
     *(f"ai.onnx.ml::{name}" for name in ("ArrayFeatureExtractor", "CastMap", "CategoryMapper", "DictVectorizer")),
     *(f"ai.onnx.ml::{name}" for name in ("FeatureVectorizer", "LabelEncoder", "OneHotEncoder", "ZipMap")),
 )
+
+#: Into the blocked layout of onnxruntime, and out of it.
+register_free("com.microsoft.nchwc::ReorderInput", "com.microsoft.nchwc::ReorderOutput")

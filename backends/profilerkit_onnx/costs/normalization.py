@@ -58,6 +58,13 @@ def skip_rms_norm(call: NodeCall) -> Cost:
     return summed.plus(normalization.rms_norm(x.numel, Shape(x[:-1]).numel))
 
 
+@register_op_cost("com.microsoft::EmbedLayerNormalization")
+def embedded_and_normalized(call: NodeCall) -> Cost:
+    """``normalize(words + positions + segments)``, of rows that are looked up; a model may have no segments."""
+    elements = call.outputs[0].numel
+    return elementwise.sum_of(2 + call.has_input(4), elements).plus(normalization.normalize(elements))
+
+
 @register_op_cost("LRN")
 def local_response(call: NodeCall) -> Cost:
     """A window of ``size`` channels."""

@@ -12,17 +12,22 @@ from .registry import Cost, NodeCall, Shape, UnknownCostError, register_op_cost,
 _NEIGHBOURS = {"nearest": 1, "linear": 2, "bilinear": 2, "cubic": 4, "bicubic": 4}
 
 
-@register_op_costs("MaxPool", "AveragePool")
+_BLOCKED = "com.microsoft.nchwc::"
+
+
+@register_op_costs(
+    "MaxPool", "AveragePool", _BLOCKED + "MaxPool", _BLOCKED + "AveragePool", "com.microsoft::NhwcMaxPool"
+)
 def pool(call: NodeCall) -> Cost:
     """One comparison or addition for each element of the window."""
     window = math.prod(call.attribute("kernel_shape"))
-    return pooling.pool(call.outputs[0].numel, window, average=call.type == "AveragePool")
+    return pooling.pool(call.outputs[0].numel, window, average=call.type.endswith("AveragePool"))
 
 
-@register_op_costs("GlobalAveragePool", "GlobalMaxPool")
+@register_op_costs("GlobalAveragePool", "GlobalMaxPool", _BLOCKED + "GlobalAveragePool", _BLOCKED + "GlobalMaxPool")
 def global_pool(call: NodeCall) -> Cost:
     """The window is the whole image."""
-    return pooling.pool(call.inputs[0].numel, 1, average=call.type == "GlobalAveragePool")
+    return pooling.pool(call.inputs[0].numel, 1, average=call.type.endswith("GlobalAveragePool"))
 
 
 @register_op_cost("LpPool")
@@ -46,6 +51,13 @@ def resize(call: NodeCall) -> Cost:
     source, out = call.inputs[0], call.outputs[0]
     resized = sum(before != after for before, after in zip(source, out, strict=True))
     return pooling.resample(out.numel, _NEIGHBOURS[mode] ** resized)
+
+
+@register_op_cost(_BLOCKED + "Upsample")
+def blocked_upsample(call: NodeCall) -> Cost:
+    """The nearest element is moved; between linear ones lies a weighted sum along each dimension that grows."""
+    grown = sum(scale != 1 for scale in call.attribute("scales"))
+    return pooling.resample(call.outputs[0].numel, _NEIGHBOURS[call.attribute("mode", "nearest")] ** grown)
 
 
 @register_op_cost("GridSample")

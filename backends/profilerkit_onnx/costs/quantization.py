@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from profilerkit.costs import quantization
 
-from .registry import Cost, NodeCall, register_elementwise, register_op_costs
+from .registry import Cost, NodeCall, register_elementwise, register_free, register_op_costs
 
 register_elementwise(quantization.dequantize, "DequantizeLinear", "com.microsoft::DequantizeLinear")
 
@@ -19,3 +19,11 @@ def quantize(call: NodeCall) -> Cost:
 def quantize_by_range(call: NodeCall) -> Cost:
     """The range of the values is found first."""
     return quantization.quantize(call.inputs[0].numel, finds_range=True)
+
+
+#: Work on integers alone, whose scales are folded into tables and shifts: it costs nothing, as in the other backends.
+_OF_INTEGERS = """
+    QLinearAdd QLinearAveragePool QLinearConcat QLinearGlobalAveragePool QLinearLeakyRelu QLinearMul QLinearReduceMean
+    QLinearSigmoid QLinearSoftmax QLinearWhere
+"""
+register_free(*(f"com.microsoft::{name}" for name in _OF_INTEGERS.split()))

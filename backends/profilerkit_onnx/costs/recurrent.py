@@ -24,6 +24,14 @@ def lstm(call: NodeCall) -> Cost:
     return cost.plus(elementwise.scale_and_shift(_positions(call) * call.inputs[7].numel))
 
 
+@register_op_cost("com.microsoft::DynamicQuantizeLSTM")
+def quantized_lstm(call: NodeCall) -> Cost:
+    """Weights ``(directions, features, 4 * units)`` and ``(directions, units, 4 * units)``, of integers; biases."""
+    weights, states = call.inputs[1], call.inputs[2]
+    biases = call.inputs[3].numel if call.has_input(3) else 0
+    return recurrent.layers("lstm", _positions(call), weights.numel + states.numel, biases, states[0] * states[1])
+
+
 @register_op_cost("GRU")
 def gru(call: NodeCall) -> Cost:
     """Three gates, wherever the reset gate is applied."""

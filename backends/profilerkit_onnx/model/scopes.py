@@ -15,7 +15,7 @@ from itertools import accumulate
 
 from onnx import ModelProto, NodeProto
 
-__all__ = ["Scope", "Scopes", "scopes_of"]
+__all__ = ["Scope", "Scopes", "scopes_of", "write_scope"]
 
 _PATHS, _CLASSES = "pkg.torch.onnx.name_scopes", "pkg.torch.onnx.class_hierarchy"
 #: What the type of a layer is called that only holds others, where the exporter does not tell.
@@ -60,6 +60,14 @@ def scopes_of(model: ModelProto) -> Scopes:
                 scopes.types.setdefault(around, types.get(around, CONTAINER))
         scopes.chains.append(calls.entered(node, paths, marks))
     return scopes
+
+
+def write_scope(node: NodeProto, layers: Sequence[tuple[str, str]]) -> None:
+    """Write the layers of a node, paths and types from the outermost on, into its metadata as torch's exporter does."""
+    del node.metadata_props[:]
+    paths, types = ([each[index] for each in layers] or [""] for index in (0, 1))
+    node.metadata_props.add(key=_PATHS, value=repr([*paths, node.name]))
+    node.metadata_props.add(key=_CLASSES, value=repr([*types, node.op_type]))
 
 
 def _metadata(node: NodeProto, key: str) -> str:

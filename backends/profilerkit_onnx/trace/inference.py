@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from onnx import NodeProto, TensorProto, TypeProto, defs, helper, numpy_helper
 from onnx.shape_inference import infer_node_outputs
 
+from .runtime_shapes import inferred_for_runtime
 from .values import Value
 
 __all__ = ["inferred", "schema_of"]
@@ -32,7 +33,9 @@ def inferred(
     Raises ``onnx.shape_inference.InferenceError`` where the inputs do not fit the operator.
     """
     nothing: list[TypeProto | None] = [None] * len(node.output)
-    if schema is None or not schema.has_type_and_shape_inference_function:
+    if schema is None:
+        return inferred_for_runtime(node, inputs) or nothing
+    if not schema.has_type_and_shape_inference_function:
         return nothing
     types, arrays = {}, {}
     for name, value in zip(node.input, inputs, strict=True):

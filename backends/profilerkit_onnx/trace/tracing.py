@@ -22,7 +22,7 @@ from .live_bytes import bytes_along
 from .values import Executed, Value
 from .walk import Walk
 
-__all__ = ["trace_model"]
+__all__ = ["operators_by_node", "trace_model"]
 
 METHOD = "shapes inferred along the graph"
 
@@ -40,7 +40,16 @@ def trace_model(model: ModelProto, inputs: ModelInputs | None) -> ModelTrace:
         return ModelTrace(layer_records(scopes, weights), failure=failure)
 
 
-def _traced(model: ModelProto, inputs: ModelInputs, scopes: Scopes, weights: Weights) -> ModelTrace:
+def operators_by_node(model: ModelProto, inputs: ModelInputs) -> dict[int, list[Executed]]:
+    """Return what runs in one call, by the index of the node of the model's own graph that it comes from."""
+    operators: dict[int, list[Executed]] = {}
+    for each in _walked(model, inputs)[0].executed:
+        operators.setdefault(each.node, []).append(each)
+    return operators
+
+
+def _walked(model: ModelProto, inputs: ModelInputs) -> tuple[Walk, dict[str, Value], list[Value]]:
+    """Go over the graph for a call; return the walk, the values that the call gives, and the outputs."""
     bound = bound_inputs(model, inputs.own_call())
     walk = Walk(
         {("" if entry.domain == "ai.onnx" else entry.domain): entry.version for entry in model.opset_import},
@@ -51,7 +60,11 @@ def _traced(model: ModelProto, inputs: ModelInputs, scopes: Scopes, weights: Wei
     given = {name: Value(walk.number(), _type_of(tensor)) for name, tensor in bound.items()}
     values = {**with_initializers(walk, model.graph, {}), **given}
     walk.over(model.graph.node, values, top=True)
-    outputs = [values[value.name] for value in model.graph.output]
+    return walk, given, [values[value.name] for value in model.graph.output]
+
+
+def _traced(model: ModelProto, inputs: ModelInputs, scopes: Scopes, weights: Weights) -> ModelTrace:
+    walk, given, outputs = _walked(model, inputs)
     calls = layer_calls(scopes, walk.executed, given.values(), outputs)
     return ModelTrace(
         layer_records(scopes, weights, calls),

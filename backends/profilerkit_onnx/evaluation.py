@@ -1,0 +1,140 @@
+"""Evaluation functions for classifiers and losses, over a loader.
+
+Each takes the model, or its path, and a loader. onnxruntime runs the model; `profilerkit_metrics.scoring` computes the
+scores, for every framework alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto
+
+from profilerkit import ArgumentError, DataLoader, InputError, ModelInputs
+from profilerkit.arguments.checking import checked
+from profilerkit.arguments.structures import map_leaves, transformed
+from profilerkit.backend import DeviceLike
+from profilerkit.error_text import shown
+from profilerkit_metrics.scoring import EvaluationFunctions, ScoredBatch, Transform, mean_loss
+
+from .data import as_tensor
+from .loaders import opened
+from .running.devices import resolve_device
+from .running.runs import call_of, feeds_of
+from .running.sessions import LEVELS, options_of, session_of
+
+__all__ = ["EvalLossFunction", "get_accuracy", "get_missclass", "get_topk"]
+
+#: The operators whose results are logits for sure.
+_LINEAR = ("Gemm", "MatMul", "Add", "Conv")
+
+
+@contextmanager
+def scored_batches(
+    model: Any, data_loader: Iterable[Any], device: DeviceLike = None, transform: Transform | None = None
+) -> Iterator[Iterable[ScoredBatch]]:
+    """Yield the scored batches of a loader, on which onnxruntime runs the model."""
+    proto = opened(model)
+    if not isinstance(proto, ModelProto):
+        raise ArgumentError(f"model={shown(model)}: give an onnx.ModelProto, or the path of a .onnx file")
+    data_loader, transform = checked("data_loader", data_loader), checked("transform", transform)
+    loader = data_loader if isinstance(data_loader, DataLoader) else DataLoader(data_loader)
+    yield _scored_batches(proto, loader, resolve_device(device), transform)
+
+
+def _scored_batches(
+    model: ModelProto, loader: DataLoader, device: str, transform: Transform | None
+) -> Iterator[ScoredBatch]:
+    session = session_of(model, options_of(next(iter(LEVELS))), device)
+    probabilities = _gives_probabilities(model)
+    for batch in loader:
+        inputs = loader.forward_pass.extract_model_inputs(batch)
+        target = map_leaves(loader.forward_pass.extract_targets(batch), as_tensor)
+        if transform is not None:
+            inputs, target = transformed(transform, _alone(inputs), target)
+        model_inputs = ModelInputs.of(inputs).map(as_tensor)
+        output = call_of(session, feeds_of(model, model_inputs), device, model_inputs)()
+        samples = _first_dimension([target, *model_inputs.leaves()])
+        yield ScoredBatch(
+            output,
+            target,
+            samples,
+            scores=lambda output=output, target=target: _scores(output, np.shape(target)),  # type: ignore[misc]
+            targets=lambda output=output, target=target: _targets(output, target),  # type: ignore[misc]
+            probabilities=probabilities,
+        )
+
+
+_functions = EvaluationFunctions(scored_batches)
+get_accuracy = _functions.get_accuracy
+get_missclass = _functions.get_missclass
+get_topk = _functions.get_topk
+
+
+class EvalLossFunction:
+    """Evaluates a loss: the mean over samples of what ``loss_fn(output, target)`` returns for each batch.
+
+    Output and target are numpy arrays. A loss of several values counts as their mean, a dict of parts as their sum.
+    """
+
+    def __init__(self, loss_fn: Callable[[Any, Any], Any]) -> None:
+        self.loss_fn = checked("loss_fn", loss_fn)
+        self.__name__ = f"EvalLossFunction({getattr(loss_fn, '__name__', type(loss_fn).__name__)})"
+
+    def __call__(
+        self, model: Any, data_loader: Iterable[Any], device: DeviceLike = None, transform: Transform | None = None
+    ) -> float:
+        """Return the mean loss."""
+        with scored_batches(model, data_loader, device, transform) as batches:
+            return mean_loss(batches, self.loss_fn, _mean)
+
+
+def _mean(value: Any) -> float:
+    return float(np.mean(np.asarray(value, np.float64)))
+
+
+def _gives_probabilities(model: ModelProto) -> bool | None:
+    """Return whether the graph ends in a sigmoid; None where its last operator leaves that open."""
+    result = model.graph.output[0].name
+    last = next((node for node in reversed(model.graph.node) if result in node.output), None)
+    if last is None or last.op_type not in ("Sigmoid", *_LINEAR):
+        return None
+    return bool(last.op_type == "Sigmoid")
+
+
+def _scores(output: Any, target_shape: tuple[int, ...]) -> Any:
+    """Return the scores with the classes last; of images and sequences they are the second dimension in most models.
+
+    The shape of the targets tells where it is: all dimensions of the scores but that of the classes.
+    """
+    if not isinstance(output, np.ndarray) or output.ndim == 0:
+        raise InputError(
+            f"the model gives {shown(output)} for a batch, not one array with a score for each sample; evaluate a "
+            "model with one output"
+        )
+    scores = output.astype(np.float32) if output.dtype.isbuiltin == 2 else output
+    return np.moveaxis(scores, 1, -1) if _has_classes_second(scores.shape, target_shape) else scores
+
+
+def _targets(output: Any, target: Any) -> Any:
+    targets = np.asarray(target)
+    is_moved = targets.shape == np.shape(output) and _has_classes_second(targets.shape, targets.shape)
+    return np.moveaxis(targets, 1, -1) if is_moved else targets
+
+
+def _has_classes_second(shape: tuple[int, ...], target_shape: tuple[int, ...]) -> bool:
+    if len(shape) < 3:
+        return False
+    return target_shape in ((shape[0], *shape[2:]), shape) or target_shape != shape[:-1]
+
+
+def _first_dimension(candidates: Iterable[Any]) -> int:
+    """Return the length of the first array that has one: of the target, or of an input; 1 if none has."""
+    return next((int(np.shape(value)[0]) for value in candidates if np.shape(value)), 1)
+
+
+def _alone(inputs: Any) -> Any:
+    return inputs[0] if isinstance(inputs, tuple) and len(inputs) == 1 else inputs

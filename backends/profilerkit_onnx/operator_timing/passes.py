@@ -1,0 +1,146 @@
+"""The operators of each pass, with the layers and the nodes of the written graph that each of them works for."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+
+from onnx import ModelProto
+
+from profilerkit import ModelInputs
+from profilerkit.times.operator_times import CalledOperator, KernelTime, OperatorTime, OperatorTimes
+
+from ..model.scopes import Scopes, scopes_of
+from ..running.optimized import Rewritten, main_node, rewriting
+from ..running.origins import Origin
+from ..running.profiled import ProfiledPass, profiled_passes
+from ..running.runs import feeds_of
+from ..running.sessions import options_of
+from ..trace.pricing import name_of
+from ..trace.tracing import operators_by_node
+from ..trace.values import Executed
+
+__all__ = ["RanNode", "operator_times", "ran_nodes"]
+
+_FORWARD = "forward"
+
+
+@dataclass
+class RanNode:
+    """A node of the graph that was run.
+
+    Attributes:
+        name: Its name in that graph.
+        operator: Its operator, with the domain.
+        layer: The path of the layer that its time belongs to: of the node that it mainly does the work of.
+        others: The paths of further layers whose work it does, because the runtime has fused them.
+        called: The operators of the static trace whose work it does.
+        seconds: Its seconds in each pass.
+    """
+
+    name: str
+    operator: str
+    layer: str
+    others: tuple[str, ...]
+    called: CalledOperator
+    seconds: tuple[float, ...] = ()
+
+
+def ran_nodes(
+    model: ModelProto,
+    inputs: ModelInputs,
+    level: str,
+    device: str,
+    passes: int,
+    export: str | PathLike[str] | None = None,
+) -> tuple[list[RanNode], list[ProfiledPass]]:
+    """Run so many passes under the profiler; return the nodes that ran in the order of the graph, and the passes."""
+    feeds = feeds_of(model, inputs)
+    options = options_of(level)
+    rewritten: list[Rewritten] = []
+
+    def session() -> object:
+        rewritten.append(rewriting(model, options, device, inputs))
+        return rewritten[0].session
+
+    profiled = profiled_passes(options, session, feeds, passes, device, inputs, export)
+    executed, scopes = operators_by_node(model, inputs), scopes_of(model)
+    nodes = [
+        _ran(node.name, name_of(node), origin, executed, scopes)
+        for node, origin in zip(rewritten[0].graph.graph.node, rewritten[0].origins, strict=True)
+    ]
+    return _timed(nodes, profiled), profiled
+
+
+def _ran(name: str, operator: str, origin: Origin, executed: dict[int, list[Executed]], scopes: Scopes) -> RanNode:
+    """Join one node with the written graph; of several nodes the one with the most arithmetic has the time."""
+    covered = [index for index in origin.covered if index in executed]
+    main = max(covered, key=lambda index: _work(executed[index]), default=main_node(origin))
+    layer = "" if main is None else scopes.chains[main][-1].path
+    others = dict.fromkeys(scopes.chains[index][-1].path for index in covered)
+    others.pop(layer, None)
+    inside = tuple(
+        CalledOperator(each.operator, layer=scopes.chains[index][-1].path)
+        for index in covered
+        for each in executed[index]
+    )
+    is_free = not inside and main is not None  # the runtime has added it, to copy or convert what that node makes
+    return RanNode(name, operator, layer, tuple(others), CalledOperator("", inside, is_free))
+
+
+def _work(executed: Sequence[Executed]) -> int:
+    return sum(each.flops * each.times for each in executed)
+
+
+def _timed(nodes: list[RanNode], passes: Sequence[ProfiledPass]) -> list[RanNode]:
+    """Give each node its seconds in each pass; what ran under no name of the graph is a node of the model itself."""
+    seconds: dict[str, list[float]] = defaultdict(lambda: [0.0] * len(passes))
+    operators: dict[str, str] = {}
+    for index, single in enumerate(passes):
+        for event in single.nodes:
+            seconds[event["name"]][index] += event["dur"] / 1e6
+            operators[event["name"]] = event["args"].get("op_name", event["name"])
+    known = {node.name for node in nodes}
+    nodes += [RanNode(name, operators[name], "", (), CalledOperator("")) for name in seconds if name not in known]
+    for node in nodes:
+        node.seconds = tuple(seconds[node.name])
+    return [node for node in nodes if node.name in operators]
+
+
+def operator_times(
+    model: ModelProto,
+    inputs: ModelInputs,
+    level: str,
+    device: str,
+    passes: int,
+    export: str | PathLike[str] | None = None,
+) -> OperatorTimes:
+    """Return the seconds of each operator in each layer, with the operators of the static trace that it does."""
+    nodes, profiled = ran_nodes(model, inputs, level, device, passes, export)
+    groups: dict[tuple[str, str], list[tuple[int, RanNode]]] = {}
+    for order, node in enumerate(nodes):
+        groups.setdefault((node.operator, node.layer), []).append((order, node))
+    operators = []
+    for (operator, layer), members in groups.items():
+        seconds = tuple(map(sum, zip(*(node.seconds for _, node in members), strict=True)))
+        called = tuple((order, node.called) for order, node in members)
+        kernels = (KernelTime(operator, len(members), seconds),)
+        operators.append(OperatorTime(operator, layer, _FORWARD, len(members), seconds, kernels, called))
+    return OperatorTimes(
+        tuple(operators),
+        {_FORWARD: tuple(single.seconds for single in profiled)},
+        {_FORWARD: frozenset(scopes_of(model).types)},
+        remarks=tuple(fused_layers(nodes)),
+    )
+
+
+def fused_layers(nodes: Sequence[RanNode]) -> list[str]:
+    """Say in words which operators do the work of several layers."""
+    return [
+        f"{node.operator} of layer {node.layer!r} does the work of {', '.join(map(repr, node.others))} too: the "
+        "runtime has fused them"
+        for node in nodes
+        if node.others
+    ]

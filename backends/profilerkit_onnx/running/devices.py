@@ -1,0 +1,62 @@
+"""Devices by the names of onnxruntime's providers: the CPU, CUDA, and whatever else the installed build can run on."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from profilerkit import Device, DeviceNotAvailableError, NotOfferedError
+from profilerkit.arguments.checking import checked
+from profilerkit.backend import DeviceLike
+
+from .runtime import onnxruntime
+
+__all__ = ["providers_here", "providers_of", "resolve_device"]
+
+_SUFFIX = "ExecutionProvider"
+_SHORT = {None: "cpu", Device.CPU: "cpu", Device.GPU: "cuda"}
+#: A provider's short name, and the number of the device: "cuda:1".
+_NAME = re.compile(r"([a-z][a-z0-9_]*)(?::(\d+))?", re.IGNORECASE)
+#: Providers that run models on another machine.
+_REMOTE = ("azure",)
+
+
+def providers_here() -> dict[str, str]:
+    """Return the providers of the installed onnxruntime by their short names: "cpu", "cuda", "coreml"."""
+    try:
+        names = onnxruntime().get_available_providers()
+    except NotOfferedError:  # it counts all the same
+        return {"cpu": f"CPU{_SUFFIX}"}
+    short = {name.removesuffix(_SUFFIX).lower(): name for name in names}
+    return {key: name for key, name in short.items() if key not in _REMOTE}
+
+
+def resolve_device(device: DeviceLike) -> str:
+    """Return the short name of a provider, with the number of the device where one is given; "cpu" for None.
+
+    A provider's full name, "CUDAExecutionProvider", is taken as well. Raises `DeviceNotAvailableError` for what the
+    installed onnxruntime cannot run on.
+    """
+    device = checked("device", device)
+    here = providers_here()
+    if device is Device.GPU and "cuda" not in here:
+        raise DeviceNotAvailableError(
+            f"Device.GPU was requested, but the installed onnxruntime runs on {', '.join(here)} alone; use Device.CPU, "
+            "or install onnxruntime-gpu and a driver for the GPU"
+        )
+    requested = _SHORT[device] if device is None or isinstance(device, Device) else str(device)
+    named = _NAME.fullmatch(requested.removesuffix(_SUFFIX))
+    if named is None or named[1].lower() not in here:
+        raise DeviceNotAvailableError(
+            f"device {device!r} is not there; the installed onnxruntime runs on: {', '.join(here)}"
+        )
+    return named[1].lower() + (f":{int(named[2])}" if named[2] is not None and named[1].lower() != "cpu" else "")
+
+
+def providers_of(device: str) -> list[Any]:
+    """Return the providers that a session is made with: the one of the device, then the CPU for what it lacks."""
+    short, _, index = device.partition(":")
+    here = providers_here()
+    if short == "cpu":
+        return [here["cpu"]]
+    return [(here[short], {"device_id": index}) if index else here[short], here["cpu"]]

@@ -1,0 +1,88 @@
+"""The graph as it is run: what onnxruntime makes of a model before the first pass, with the layers it comes from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import onnx
+from onnx import ModelProto
+
+from profilerkit import ArgumentError
+from profilerkit.backend import DeviceLike
+from profilerkit.error_text import shown
+
+from ..loaders import opened
+from ..model.scopes import scopes_of, write_scope
+from .devices import resolve_device
+from .origins import Origin, origins_of
+from .sessions import LEVELS, options_of, session_of
+
+__all__ = ["Rewritten", "main_node", "optimized", "rewriting"]
+
+#: From how many bytes on the weights of a rewritten graph go to a file beside it, where nobody reads them.
+_LARGE = 2**28
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """A session, the graph that it runs, and where the nodes of that graph come from."""
+
+    session: Any
+    graph: ModelProto
+    origins: list[Origin]
+
+
+def optimized(model: Any, level: str = "all", device: DeviceLike = None) -> ModelProto:
+    """Return the graph that onnxruntime runs in the place of a model's: to profile it, or to compare it with the model.
+
+    Each node has the metadata of the layer that it comes from; a fused one, of the layer of its first node with most
+    inputs. The weights of a large model are left out: its graph can be counted, and not run.
+
+    Args:
+        model: A ``ModelProto``, a path or an exported program.
+        level: How far the graph is rewritten: "all", "extended", "basic" or "none".
+        device: The device that it is rewritten for.
+
+    Raises `ArgumentError` for another level, and as a run does.
+    """
+    if level not in LEVELS:
+        raise ArgumentError(f"level={shown(level)}: give one of {', '.join(map(repr, LEVELS))}")
+    written = opened(model)
+    rewritten = rewriting(written, options_of(level), resolve_device(device))
+    scopes = scopes_of(written)
+    for node, origin in zip(rewritten.graph.graph.node, rewritten.origins, strict=True):
+        index = main_node(origin)
+        chain = () if index is None else scopes.chains[index]
+        write_scope(node, [(scope.path, scopes.types[scope.path]) for scope in chain])
+    rewritten.graph.graph.name = written.graph.name
+    return rewritten.graph
+
+
+def main_node(origin: Origin) -> int | None:
+    """Return the node of the written graph that a node of the rewritten one stands for: the first that it covers."""
+    return origin.covered[0] if origin.covered else origin.near
+
+
+def rewriting(model: ModelProto, options: Any, device: str, inputs: object = None) -> Rewritten:
+    """Return a session of a model, the graph that it runs, and the origin of each node of it."""
+    named = _numbered(model)
+    with TemporaryDirectory(prefix="profilerkit-") as folder:
+        path = Path(folder, "rewritten.onnx")
+        options.optimized_model_filepath = str(path)
+        if model.ByteSize() > _LARGE or any(tensor.external_data for tensor in model.graph.initializer):
+            options.add_session_config_entry("session.optimized_model_external_initializers_file_name", "weights.bin")
+        session = session_of(named, options, device, inputs)
+        graph = onnx.load(path, load_external_data=False)
+    return Rewritten(session, graph, origins_of(named, graph))
+
+
+def _numbered(model: ModelProto) -> ModelProto:
+    """Return a copy of a model whose nodes have names that differ, by which the runtime's profiler tells them."""
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    for index, node in enumerate(copy.graph.node):
+        node.name = f"{node.name}:{index}"
+    return copy

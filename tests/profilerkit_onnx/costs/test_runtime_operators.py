@@ -1,0 +1,364 @@
+"""What the operators of onnxruntime's optimizer and quantizer cost, by closed forms; and that the shapes are as it runs.
+
+By the convention each elementary function is one operation, a multiply-accumulate is two, and work on integers is
+nothing but for products.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("onnx")
+import numpy as np
+from onnx import helper
+from onnx_graphs import BACKEND, F, model_of
+
+from profilerkit import ModelInputs, ModelTrace
+
+S8, U8 = np.int8, np.uint8
+E = 2 * 3 * 4
+X = np.ones((2, 3, 4), F)
+Q = np.ones((2, 3, 4), U8)
+IMAGE = np.ones((2, 6, 8, 10), F)
+LAST = np.ones((2, 8, 10, 6), F)
+
+
+def ones(*shape: int, dtype: Any = F) -> Any:
+    return np.ones(shape, dtype)
+
+
+SCALE, ZERO, ZERO_S = np.asarray(0.5, F), np.asarray(1, U8), np.asarray(0, S8)
+#: Scale and zero point of an input and of the output.
+X_, Y_ = (SCALE, ZERO), (SCALE, ZERO)
+
+Case = tuple[str, list[Any], dict[str, Any], tuple[int, ...], int, int]
+#: Operator, inputs (None for one left out), attributes, shape of the first output, multiply-accumulates, further FLOPs.
+CASES: list[Case] = [
+    # matrix products
+    ("FusedGemm", [ones(2, 3), ones(4, 3), ones(4)], {"transB": 1, "activation": "Relu"}, (2, 4), 24, 8 + 8),
+    (
+        "FusedGemm",
+        [ones(2, 3), ones(3, 4)],
+        {"activation": "LeakyRelu", "activation_alpha": 0.1, "alpha": 0.5},
+        (2, 4),
+        24,
+        8 + 2 * 8,
+    ),
+    ("FusedGemm", [ones(2, 3), ones(3, 4)], {"activation": "Tanh"}, (2, 4), 24, 8),
+    ("FusedMatMul", [ones(5, 2, 3), ones(5, 4, 3)], {"transB": 1, "alpha": 0.5}, (5, 2, 4), 5 * 24, 5 * 8),
+    ("FusedMatMul", [ones(5, 3, 2), ones(3, 4)], {"transA": 1}, (5, 2, 4), 5 * 24, 0),
+    ("FusedMatMul", [ones(2, 5, 3), ones(5, 3, 4)], {"transBatchA": 1}, (5, 2, 4), 5 * 24, 0),
+    ("FusedMatMul", [ones(5, 2, 3), ones(4, 5, 3)], {"transBatchB": 1, "transB": 1}, (5, 2, 4), 5 * 24, 0),
+    ("DynamicQuantizeMatMul", [ones(2, 5, 3), ones(3, 4, dtype=S8), ones(1)], {}, (2, 5, 4), 10 * 12, 0),
+    (
+        "DynamicQuantizeMatMul",
+        [ones(2, 3), ones(3, 4, dtype=S8), ones(4), ones(4, dtype=S8), ones(4)],
+        {},
+        (2, 4),
+        24,
+        8,
+    ),
+    (
+        "MatMulIntegerToFloat",
+        [ones(2, 3, dtype=U8), ones(3, 4, dtype=S8), SCALE, SCALE, ZERO, ZERO_S, ones(4)],
+        {},
+        (2, 4),
+        24,
+        8,
+    ),
+    (
+        "MatMulNBits",
+        [ones(2, 5, 32), ones(16, 1, 16, dtype=U8), ones(16)],
+        {"K": 32, "N": 16, "bits": 4, "block_size": 32},
+        (2, 5, 16),
+        10 * 32 * 16,
+        0,
+    ),
+    (
+        "MatMulNBits",
+        [ones(2, 64), ones(16, 2, 16, dtype=U8), ones(32), None, None, ones(16)],
+        {"K": 64, "N": 16, "bits": 4, "block_size": 32},
+        (2, 16),
+        2 * 64 * 16,
+        2 * 16,
+    ),
+    (
+        "QGemm",
+        [ones(2, 3, dtype=U8), *X_, ones(4, 3, dtype=S8), SCALE, ZERO_S, ones(4, dtype=np.int32), *Y_],
+        {"transB": 1},
+        (2, 4),
+        24,
+        0,
+    ),
+    # convolutions: an output of 2 x 4 x 6 x 8 elements, each with a filter of 54
+    ("FusedConv", [IMAGE, ones(4, 6, 3, 3), ones(4)], {"activation": "Relu"}, (2, 4, 6, 8), 384 * 54, 2 * 384),
+    (
+        "FusedConv",  # the sum with another tensor as well
+        [IMAGE, ones(4, 6, 3, 3), ones(4), ones(2, 4, 6, 8)],
+        {"activation": "LeakyRelu", "activation_params": [0.1]},
+        (2, 4, 6, 8),
+        384 * 54,
+        (1 + 1 + 2) * 384,
+    ),
+    ("NhwcConv", [LAST, ones(4, 6, 3, 3), ones(4)], {}, (2, 6, 8, 4), 384 * 54, 384),
+    ("NhwcFusedConv", [LAST, ones(4, 6, 3, 3)], {"activation": "Relu"}, (2, 6, 8, 4), 384 * 54, 384),
+    ("NhwcMaxPool", [ones(2, 8, 10, 6, dtype=U8)], {"kernel_shape": [2, 2], "strides": [2, 2]}, (2, 4, 5, 6), 0, 0),
+    (
+        "QLinearConv",
+        [ones(2, 8, 10, 6, dtype=U8), *X_, ones(4, 6, 3, 3, dtype=S8), SCALE, ZERO_S, *Y_],
+        {"channels_last": 1},
+        (2, 6, 8, 4),
+        384 * 54,
+        0,
+    ),
+    # attention: 2 samples, 4 heads, 5 queries of width 3; scale and softmax are 6 operations for a score
+    (
+        "Attention",
+        [ones(2, 5, 12), ones(12, 36), ones(36)],
+        {"num_heads": 4},
+        (2, 5, 12),
+        10 * 12 * 36 + 200 * 6,
+        10 * 36 + 200 * 6,
+    ),
+    (
+        "Attention",  # values half as wide as queries and keys, and 3 earlier positions
+        [ones(2, 5, 12), ones(12, 32), ones(32), None, None],
+        {"num_heads": 4, "qkv_hidden_sizes": [12, 12, 8]},
+        (2, 5, 8),
+        10 * 12 * 32 + 200 * (3 + 2),
+        10 * 32 + 200 * 6,
+    ),
+    (
+        "MultiHeadAttention",
+        [ones(2, 5, 12), ones(2, 7, 12), ones(2, 7, 12)],
+        {"num_heads": 4},
+        (2, 5, 12),
+        280 * 6,
+        280 * 6,
+    ),
+    (
+        "MultiHeadAttention",  # keys and values by heads, a bias for a score
+        [ones(2, 5, 12), ones(2, 4, 7, 3), ones(2, 4, 7, 3), None, None, ones(1, 4, 5, 7)],
+        {"num_heads": 4},
+        (2, 5, 12),
+        280 * 6,
+        280 * 7,
+    ),
+    (
+        "MultiHeadAttention",  # a bias of each projection
+        [ones(2, 5, 12), ones(2, 5, 12), ones(2, 5, 12), ones(36)],
+        {"num_heads": 4},
+        (2, 5, 12),
+        200 * 6,
+        200 * 6 + 3 * 120,
+    ),
+    ("MultiHeadAttention", [ones(2, 5, 4, 3, 3)], {"num_heads": 4}, (2, 5, 12), 200 * 6, 200 * 6),
+    (
+        "GroupQueryAttention",  # 4 heads of queries of width 8, 2 of keys and values, after 5 positions
+        [
+            *(ones(2, 1, 32), ones(2, 1, 16), ones(2, 1, 16), ones(2, 2, 5, 8), ones(2, 2, 5, 8)),
+            *(np.asarray([5, 5], np.int32), np.asarray(6, np.int32)),
+        ],
+        {"num_heads": 4, "kv_num_heads": 2},
+        (2, 1, 32),
+        2 * 4 * 6 * 16,
+        2 * 4 * 6 * 6,
+    ),
+    (
+        "GroupQueryAttention",  # queries, keys and values in one, which are turned: three operations an element
+        [
+            *(ones(2, 3, 128), None, None, None, None, np.asarray([2, 2], np.int32), np.asarray(3, np.int32)),
+            *(ones(8, 8), ones(8, 8)),
+        ],
+        {"num_heads": 4, "kv_num_heads": 2, "do_rotary": 1, "softcap": 2.0},
+        (2, 3, 64),
+        2 * 4 * 9 * 32,
+        2 * 4 * 9 * 9 + 3 * 2 * 3 * 6 * 16,
+    ),
+    (
+        "QAttention",
+        [
+            *(ones(2, 5, 12, dtype=U8), ones(12, 36, dtype=S8), ones(36), SCALE, SCALE, None, ZERO, ZERO_S),
+        ],
+        {"num_heads": 4},
+        (2, 5, 12),
+        10 * 12 * 36 + 200 * 6,
+        10 * 36 + 200 * 6,
+    ),
+    (
+        "RotaryEmbedding",
+        [ones(2, 3, 32), np.zeros((2, 3), np.int64), ones(8, 4), ones(8, 4)],
+        {},
+        (2, 3, 32),
+        0,
+        3 * 2 * 3 * 32,
+    ),
+    (
+        "RotaryEmbedding",  # half of each of two heads
+        [ones(2, 3, 32), np.zeros((2, 3), np.int64), ones(8, 4), ones(8, 4)],
+        {"rotary_embedding_dim": 8, "num_heads": 2},
+        (2, 3, 32),
+        0,
+        3 * 2 * 3 * 16,
+    ),
+    # activations
+    ("Gelu", [X], {}, (2, 3, 4), 0, 5 * E),
+    ("FastGelu", [X], {}, (2, 3, 4), 0, 8 * E),
+    ("FastGelu", [X, ones(4)], {}, (2, 3, 4), 0, 9 * E),
+    ("BiasGelu", [X, ones(4)], {}, (2, 3, 4), 0, 6 * E),
+    ("QuickGelu", [X], {}, (2, 3, 4), 0, 3 * E),
+    ("BiasSoftmax", [X, X], {"axis": 2, "is_inner_broadcast": 0}, (2, 3, 4), 0, 6 * E),
+    # normalization
+    ("SkipLayerNormalization", [X, X, ones(4), ones(4), ones(4)], {}, (2, 3, 4), 0, (2 + 7) * E),
+    ("SkipLayerNormalization", [X, X, ones(4)], {}, (2, 3, 4), 0, (1 + 6) * E),
+    ("SkipSimplifiedLayerNormalization", [X, X, ones(4)], {}, (2, 3, 4), 0, (1 + 4) * E + 6 * 2),
+    ("::SimplifiedLayerNormalization", [X, ones(4)], {"axis": -1}, (2, 3, 4), 0, 4 * E + 6 * 2),
+    (
+        "EmbedLayerNormalization",
+        [
+            *(np.zeros((2, 3), np.int32), np.zeros((2, 3), np.int32), ones(7, 4), ones(5, 4), ones(2, 4)),
+            *(ones(4), ones(4)),
+        ],
+        {"_outputs": 2},
+        (2, 3, 4),
+        0,
+        (2 + 7) * E,
+    ),
+    # quantized integers
+    ("QLinearAdd", [Q, *X_, ones(3, 1, dtype=U8), *X_, *Y_], {}, (2, 3, 4), 0, 0),
+    ("QLinearMul", [ones(4, dtype=U8), *X_, Q, *X_, *Y_], {}, (2, 3, 4), 0, 0),
+    ("QLinearLeakyRelu", [Q, *X_, *Y_], {"alpha": 0.1}, (2, 3, 4), 0, 0),
+    ("QLinearSigmoid", [Q, *X_, *Y_], {}, (2, 3, 4), 0, 0),
+    ("QLinearSoftmax", [Q, *X_, *Y_], {"axis": -1, "opset": 13}, (2, 3, 4), 0, 0),
+    ("QLinearConcat", [*Y_, Q, *X_, Q, *X_], {"axis": 1}, (2, 6, 4), 0, 0),
+    ("QLinearGlobalAveragePool", [ones(2, 6, 8, 10, dtype=U8), *X_, *Y_], {}, (2, 6, 1, 1), 0, 0),
+    (
+        "QLinearGlobalAveragePool",
+        [ones(2, 8, 10, 6, dtype=U8), *X_, *Y_],
+        {"channels_last": 1},
+        (2, 1, 1, 6),
+        0,
+        0,
+    ),
+    (
+        "QLinearAveragePool",
+        [ones(2, 6, 8, 10, dtype=U8), *X_, *Y_],
+        {"kernel_shape": [2, 2], "strides": [2, 2]},
+        (2, 6, 4, 5),
+        0,
+        0,
+    ),
+    ("QuantizeLinear", [X, SCALE, ZERO], {}, (2, 3, 4), 0, 4 * E),
+    ("DequantizeLinear", [Q, SCALE, ZERO], {}, (2, 3, 4), 0, 2 * E),
+    (
+        "DynamicQuantizeLSTM",  # steps 5, samples 2, features 3, units 4
+        [
+            *(ones(5, 2, 3), ones(1, 3, 16, dtype=S8), ones(1, 4, 16, dtype=S8), None, None, None, None, None),
+            *(ones(1), ones(1, dtype=S8), ones(1), ones(1, dtype=S8)),
+        ],
+        {"hidden_size": 4},
+        (5, 1, 2, 4),
+        10 * 16 * 7,
+        10 * 4 * 13,
+    ),
+]
+#: In the blocked layout, which is that of the machine: what it costs, and no run.
+BLOCKED: list[Case] = [
+    (
+        "Conv",
+        [ones(2, 16, 8, 10), ones(32, 16, 3, 3), ones(32), ones(2, 32, 6, 8)],
+        {"activation": "Relu"},
+        (2, 32, 6, 8),
+        2 * 32 * 48 * 144,
+        3 * 2 * 32 * 48,
+    ),
+    ("MaxPool", [ones(2, 16, 8, 10)], {"kernel_shape": [2, 2], "strides": [2, 2]}, (2, 16, 4, 5), 0, 4 * 2 * 16 * 20),
+    ("AveragePool", [ones(2, 16, 8, 10)], {"kernel_shape": [3, 3]}, (2, 16, 6, 8), 0, 9 * 2 * 16 * 48),
+    ("GlobalAveragePool", [ones(2, 16, 8, 10)], {}, (2, 16, 1, 1), 0, 2 * 16 * 80),
+    ("GlobalMaxPool", [ones(2, 16, 8, 10)], {}, (2, 16, 1, 1), 0, 2 * 16 * 80),
+    ("Upsample", [ones(2, 16, 4, 5)], {"scales": [1, 1, 2, 2], "mode": "nearest"}, (2, 16, 8, 10), 0, 0),
+    ("Upsample", [ones(2, 16, 4, 5)], {"scales": [1, 1, 2, 2], "mode": "linear"}, (2, 16, 8, 10), 0, 7 * 2 * 16 * 80),
+    ("ReorderInput", [ones(2, 8, 10, 16)], {"channels_last": 1}, (2, 16, 8, 10), 0, 0),
+    ("ReorderInput", [ones(2, 16, 8, 10)], {}, (2, 16, 8, 10), 0, 0),
+    ("ReorderOutput", [ones(2, 16, 8, 10)], {"channels": 12}, (2, 12, 8, 10), 0, 0),
+    ("ReorderOutput", [ones(2, 16, 8, 10)], {"channels": 12, "channels_last": 1}, (2, 8, 10, 12), 0, 0),
+]
+
+
+def model_and_inputs(case: Case, domain: str) -> tuple[Any, ModelInputs]:
+    """Return a model of one operator; what is large is given, what is small and comes after it stands in the file."""
+    op, arrays, attributes = case[0].removeprefix("::"), case[1], dict(case[2])
+    domain = "" if case[0].startswith("::") else domain
+    made = [f"y{index}" for index in range(attributes.pop("_outputs", 1))]
+    names = ["" if array is None else f"x{index}" for index, array in enumerate(arrays)]
+    first = 2 if op == "QLinearConcat" else 0
+    given = {name: array for name, array in zip(names, arrays, strict=True) if name}
+    known = {name: array for name, array in given.items() if name != f"x{first}"}
+    node = helper.make_node(op, names, made, domain=domain, **attributes)
+    model = model_of([node], {f"x{first}": arrays[first]}, known, made, opset=20)
+    return model, ModelInputs(arrays[first])
+
+
+def traced(case: Case, domain: str) -> ModelTrace:
+    trace = BACKEND.trace(*model_and_inputs(case, domain))
+    assert trace.failure is None, trace.failure
+    assert trace.missing == ()
+    return trace
+
+
+def identity(case: Case) -> str:
+    return case[0].strip(":")
+
+
+@pytest.mark.parametrize("case", CASES, ids=map(identity, CASES))
+def test_an_operator_of_the_runtime_costs_its_closed_form(case: Case) -> None:
+    """Nothing of its shapes stands in the file."""
+    *_, shape, macs, further = case
+    trace = traced(case, "com.microsoft")
+    assert trace.operators[0].outputs[0].shape == shape
+    assert (trace.macs, trace.flops) == (macs, 2 * macs + further)
+
+
+@pytest.mark.parametrize("case", BLOCKED, ids=map(identity, BLOCKED))
+def test_an_operator_in_the_blocked_layout_costs_its_closed_form(case: Case) -> None:
+    *_, shape, macs, further = case
+    trace = traced(case, "com.microsoft.nchwc")
+    assert trace.operators[0].outputs[0].shape == shape
+    assert (trace.macs, trace.flops) == (macs, 2 * macs + further)
+
+
+#: Operators that the build for CPUs defines and has no kernel for these inputs of.
+WITHOUT_KERNEL = {"NhwcConv", "NhwcFusedConv", "BiasSoftmax"}
+
+
+@pytest.mark.parametrize("case", CASES, ids=map(identity, CASES))
+def test_the_runtime_makes_results_of_these_shapes_and_dtypes(case: Case) -> None:
+    """onnxruntime runs the operator: the shapes above are no invention."""
+    pytest.importorskip("onnxruntime")
+    model, inputs = model_and_inputs(case, "com.microsoft")
+    try:
+        with BACKEND.run(model, inputs) as run:
+            outputs = run()
+    except Exception as error:
+        if ("NOT_IMPLEMENTED" in str(error) and identity(case) in WITHOUT_KERNEL) or "not implemented for CPU" in str(
+            error
+        ):
+            pytest.skip(f"no kernel: {identity(case)}")
+        raise
+    first = next(iter(outputs.values())) if isinstance(outputs, dict) else outputs
+    info = traced(case, "com.microsoft").operators[0].outputs[0]
+    assert (first.shape, first.dtype.name) == (info.shape, info.dtype)
+
+
+def test_an_activation_that_is_not_known_is_named() -> None:
+    case: Case = ("FusedConv", [IMAGE, ones(4, 6, 3, 3)], {"activation": "Unheard"}, (), 0, 0)
+    assert BACKEND.trace(*model_and_inputs(case, "com.microsoft")).missing == ("com.microsoft::FusedConv (1 call)",)
+
+
+@pytest.mark.parametrize("op", ["FusedConv", "Attention", "MultiHeadAttention", "QGemm", "EmbedLayerNormalization"])
+def test_shapes_that_do_not_fit_are_named_and_no_error(op: str) -> None:
+    """A damaged file: what a rule cannot tell is unknown, and the count a lower bound."""
+    trace = BACKEND.trace(*model_and_inputs((op, [ones(3)], {}, (), 0, 0), "com.microsoft"))
+    assert trace.failure is not None or trace.missing != ()

@@ -1,0 +1,105 @@
+"""Evaluation on onnxruntime: the scores that every framework has, through the same functions."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+import numpy as np
+import onnx
+from onnx import helper
+from onnx_architectures import BUILDERS, build_mlp
+from onnx_graphs import F, model_of
+
+from profilerkit import ArgumentError, InputError
+from profilerkit_metrics import ComputeEvalMetric
+from profilerkit_onnx import EvalLossFunction, OnnxProfiler, get_accuracy, get_missclass, get_topk
+
+SCORES = np.asarray([[0.1, 0.9], [0.8, 0.2], [0.3, 0.7], [0.6, 0.4]], F)
+#: The predictions are 1, 0, 1, 0: three of four are right.
+LOADER = [(SCORES[:3], np.asarray([1, 0, 0])), (SCORES[3:], np.asarray([0]))]
+
+
+def identity(dims: Any = ("n", 2), last: str = "Identity") -> Any:
+    return model_of([helper.make_node(last, ["x"], ["y"])], {"x": (F, list(dims))}, opset=20)
+
+
+def test_scores_of_a_classifier() -> None:
+    """Weighted by samples: the last batch has one."""
+    assert get_accuracy(identity(), LOADER) == 75
+    assert get_missclass(identity(), LOADER) == 25
+    assert get_topk(identity(), LOADER, topk=(1, 2)) == [3, 4]
+
+
+def test_a_loss_is_the_mean_over_samples() -> None:
+    loss = EvalLossFunction(lambda output, target: np.mean(output[:, 0] - target))
+    assert loss.__name__ == "EvalLossFunction(<lambda>)"
+    expected = (float(SCORES[:, 0].sum()) - 1) / 4
+    assert loss(identity(), LOADER) == pytest.approx(expected)
+
+
+def test_a_profiler_evaluates(tmp_path: Path) -> None:
+    path = tmp_path / "classifier.onnx"
+    onnx.save(identity(), path)
+    profiler = OnnxProfiler(path, OnnxProfiler.enable_forward_pass_data_splits({"test": LOADER}))
+    profiler.register_profiler_function(ComputeEvalMetric(get_accuracy, "accuracy", unit_name="%"))
+    assert profiler.compute_status("eval_metric") == 75
+    assert get_accuracy(path, LOADER) == 75
+
+
+@pytest.mark.parametrize(("last", "right"), [("Sigmoid", 100.0), ("Identity", 0.0)])
+def test_what_ends_in_a_sigmoid_gives_probabilities(last: str, right: float) -> None:
+    """0.55 and 0.45 are above and below a half; as logits, 0.2 and -0.2, they would be above and below nought."""
+    logits = np.log(np.asarray([[0.55], [0.45]], F) / np.asarray([[0.45], [0.55]], F))
+    model = identity(("n", 1), last)
+    targets = np.asarray([1, 0]) if last == "Sigmoid" else np.asarray([0, 1])
+    assert get_accuracy(model, [(logits, targets)]) == right
+
+
+def test_classes_of_images_are_the_second_dimension_unless_the_targets_say_otherwise() -> None:
+    images = np.zeros((2, 3, 4, 5), F)
+    images[:, 1] = 1
+    model = identity(("n", 3, 4, 5))
+    assert get_accuracy(model, [(images, np.ones((2, 4, 5), int))]) == 100
+    last = np.moveaxis(images, 1, -1).copy()
+    assert get_accuracy(identity(("n", 4, 5, 3)), [(last, np.ones((2, 4, 5), int))]) == 100
+
+
+def test_a_model_of_torch_and_its_export_score_the_same(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("onnxscript")
+    import profilerkit_torch
+
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 16), torch.nn.ReLU(), torch.nn.Linear(16, 3)).eval()
+    x, y = torch.randn(50, 4), torch.randint(0, 3, (50,))
+    loader = [(x[:32], y[:32]), (x[32:], y[32:])]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        path, batch = tmp_path / "model.onnx", torch.export.Dim("batch")
+        torch.onnx.export(model, (x[:2],), path, dynamo=True, dynamic_shapes=({0: batch},), verbose=False)
+    expected = profilerkit_torch.get_accuracy(model, loader)
+    assert 0 < expected < 100
+    assert get_accuracy(path, loader) == expected
+
+
+def test_several_outputs_are_refused() -> None:
+    model = BUILDERS["dict_in_and_out"]()
+    inputs = {"image": np.ones((2, 3, 8, 6), F), "meta": np.ones((2, 5), F)}
+    with pytest.raises(InputError, match=r"not one array with a score .* evaluate a model with one output"):
+        get_accuracy(model, [(inputs, np.asarray([0, 1]))])
+
+
+def test_what_is_no_model_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="give an onnx.ModelProto, or the path of a .onnx file"):
+        get_accuracy(3, LOADER)
+
+
+def test_a_batch_that_does_not_fit_is_said() -> None:
+    with pytest.raises(InputError, match=r"has the shape \(4, 2\), and the model declares"):
+        get_accuracy(build_mlp(), [(SCORES, np.asarray([0, 1, 0, 1]))])

@@ -1,0 +1,269 @@
+"""What onnxruntime makes of a graph, and how its operators are joined with the layers of the written one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+import numpy as np
+from onnx import ModelProto, helper
+from onnx_architectures import BUILDERS, build_mlp
+from onnx_graphs import BACKEND, F, graph_of, model_of
+
+from profilerkit import ArgumentError, InputError, ModelInputs, NotOfferedError, compare, profile
+from profilerkit.testing import ARCHITECTURES
+from profilerkit_onnx import optimized
+from profilerkit_onnx.layer_timing.timer import layer_times
+from profilerkit_onnx.operator_timing.passes import operator_times
+from profilerkit_onnx.running import profiled
+from profilerkit_onnx.running.origins import Origin, origins_of
+
+X = ModelInputs(np.ones((2, 20), F))
+CHANNELS = 32  # a multiple of every block of the blocked layout
+
+
+def conv_net() -> ModelProto:
+    """A convolution, a batch norm and a ReLU, which become one operator; then a sum with the input, and a mean."""
+    random = np.random.default_rng(0)
+    weights = {
+        "conv.weight": random.normal(size=(CHANNELS, CHANNELS, 3, 3)).astype(F),
+        **{f"norm.{name}": np.abs(random.normal(size=CHANNELS)).astype(F) for name in ("w", "b", "mean", "var")},
+    }
+    nodes = [
+        helper.make_node("Conv", ["x", "conv.weight"], ["c"], name="/conv/Conv", pads=[1] * 4),
+        helper.make_node(
+            "BatchNormalization", ["c", *(name for name in weights if "norm" in name)], ["n"], name="/norm/Norm"
+        ),
+        helper.make_node("Relu", ["n"], ["r"], name="/act/Relu"),
+        helper.make_node("Add", ["r", "x"], ["s"], name="/sum/Add"),
+        helper.make_node("GlobalAveragePool", ["s"], ["y"], name="/pool/Pool"),
+    ]
+    return model_of(nodes, {"x": (F, ["n", CHANNELS, 8, 8])}, weights, opset=20)
+
+
+IMAGES = ModelInputs(np.ones((2, CHANNELS, 8, 8), F))
+CONVOLUTION = 2 * CHANNELS * 64 * CHANNELS * 9
+
+
+# Origins ----------------------------------------------------------------------------------------------------------
+
+
+def rewritten(*nodes: tuple[str, list[str], list[str], str]) -> ModelProto:
+    return model_of(
+        [helper.make_node(op, read, made, name=name) for op, read, made, name in nodes], {"x": np.ones(2, F)}
+    )
+
+
+WRITTEN = rewritten(
+    ("Conv", ["x", "w"], ["c"], "/conv"),
+    ("BatchNormalization", ["c", "s"], ["n"], "/norm"),
+    ("Relu", ["n"], ["r"], "/act"),
+    ("Add", ["r", "x"], ["y"], "/sum"),
+)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        ([("Conv", ["x", "w2"], ["n"], "/conv"), ("Relu", ["n"], ["r"], "/act")], [((0, 1), 1), ((2,), 2)]),
+        ([("FusedConv", ["x", "w2", "b", "x"], ["y"], "any")], [((0, 1, 2, 3), 3)]),
+        (  # a convolution in the blocked layout, what takes its result out of it, and what keeps its name
+            [
+                ("Conv", ["x", "w2"], ["t1"], "r_nchwc"),
+                ("Out", ["t1"], ["t2"], "o"),
+                ("Add", ["t2", "x"], ["t3"], "/sum"),
+            ],
+            [((0, 1, 2), 2), ((), 2), ((3,), 3)],
+        ),
+        ([("Copy", ["x"], ["t"], "added"), ("Conv", ["t", "w"], ["c"], "/conv")], [((), None), ((0,), 0)]),
+        ([("Relu", ["a"], ["b"], "of nothing that was written")], [((), None)]),
+        (  # computed twice, given away once
+            [("Conv", ["x", "w"], ["n"], "/conv"), ("Other", ["x"], ["n"], "again")],
+            [((0, 1), 1), ((), 1)],
+        ),
+    ],
+)
+def test_nodes_do_the_work_between_the_values_that_remain(
+    nodes: list[Any], expected: list[tuple[tuple[int, ...], int | None]]
+) -> None:
+    assert origins_of(WRITTEN, rewritten(*nodes)) == [Origin(*each) for each in expected]
+
+
+# Layers -----------------------------------------------------------------------------------------------------------
+
+
+def test_operators_that_were_fused_belong_to_several_layers_and_say_so() -> None:
+    """The convolution has the time of all three; each layer says what became of it."""
+    times = {time.path: time for time in layer_times(conv_net(), IMAGES, "extended", "cpu", 3)}
+    assert list(times) == ["", "conv", "norm", "act", "sum", "pool"]
+    assert times["conv"].missing == "has the time of 'norm', 'act' too, which the runtime has fused with it" or (
+        times["conv"].missing == "has the time of 'norm', 'act', 'sum' too, which the runtime has fused with it"
+    )
+    for path in ("norm", "act"):
+        assert times[path].missing == "is fused into 'conv', which has the time"
+        assert times[path].own_forward == (0.0, 0.0, 0.0)
+    assert sum(times["conv"].own_forward) > 0
+    assert (times[""].missing, times["pool"].missing) == ("", "")
+
+
+def test_without_rewriting_every_layer_has_its_own_time() -> None:
+    times = {time.path: time for time in layer_times(conv_net(), IMAGES, "none", "cpu", 2)}
+    assert not any(time.missing for time in times.values())
+    assert [time.calls for time in times.values()] == [1] * 6
+
+
+def test_layers_and_what_lies_between_them_make_up_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds: list[list[float]] = []
+    passes = profiled.profiled_passes
+
+    def noted(*arguments: Any, **further: Any) -> Any:
+        made = passes(*arguments, **further)
+        seconds.append([each.seconds for each in made])
+        return made
+
+    monkeypatch.setattr("profilerkit_onnx.operator_timing.passes.profiled_passes", noted)
+    times = layer_times(build_mlp(), X, "all", "cpu", 4)
+    assert [sum(each) for each in zip(*(time.own_forward for time in times), strict=True)] == pytest.approx(seconds[0])
+
+
+def test_a_layer_table_through_a_profile() -> None:
+    report = profile(conv_net(), IMAGES, metrics=["layer_times"], passes=2)
+    table = report["layer_times"]
+    assert {row["path"] for row in table} == {"", "conv", "norm", "act", "sum", "pool"}
+    assert all(row["backward_seconds"] is None for row in table)
+    assert report.status("layer_times").completeness.value == "complete"
+
+
+# Operators --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("level", ["none", "basic", "extended", "all"])
+@pytest.mark.parametrize("name", list(BUILDERS))
+def test_the_operators_of_every_level_do_the_work_of_the_written_graph(name: str, level: str) -> None:
+    """All of its multiply-accumulates, though the operators have other names and are fewer."""
+    from profilerkit.backend_kit.operator_join import operator_table
+
+    model = BUILDERS[name]()
+    inputs = BACKEND.example_inputs(model, 2)
+    assert inputs is not None
+    table = operator_table(operator_times(model, inputs, level, "cpu", 1), {"forward": BACKEND.trace(model, inputs)})
+    assert [row["operator"] for row in table if row["macs"] is None] == []
+    assert sum(row["macs"] for row in table) == ARCHITECTURES[name].macs(2)
+
+
+def test_a_fused_operator_has_the_work_of_all_its_layers() -> None:
+    """The convolution, two operations an element of the norm and one of the ReLU, whatever the runtime calls it."""
+    report = profile(conv_net(), IMAGES, metrics=["operator_table"], passes=2)
+    [row] = [row for row in report["operator_table"] if row["layer"] == "conv"]
+    elements = 2 * CHANNELS * 64
+    assert row["macs"] == CONVOLUTION
+    assert row["flops"] in (2 * CONVOLUTION + 3 * elements, 2 * CONVOLUTION + 4 * elements)  # with the sum, or without
+    assert row["operator"].endswith("Conv") and row["operator"].startswith("com.microsoft")
+    assert "of layer 'conv' does the work of 'norm', 'act'" in report.status("operator_table").note
+
+
+def test_the_trace_of_the_runtime_is_written_where_one_wants_it(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    profile(build_mlp(), X, metrics=["operator_table"], passes=2, export=path)
+    assert sum(event["name"] == "model_run" for event in json.loads(path.read_text())) == 3  # one to warm up
+
+
+def test_the_inside_of_a_loop_is_timed_with_the_loop() -> None:
+    body = graph_of(
+        [
+            helper.make_node("Relu", ["state"], ["next"], name="inner"),
+            helper.make_node("Identity", ["go"], ["on"], name="inner_too"),
+        ],
+        ["step", "go", "state"],
+        ["on", "next"],
+    )
+    for values, kinds in ((body.input, (7, 9, 1)), (body.output, (9, 1))):
+        for value, kind in zip(values, kinds, strict=True):
+            value.type.CopyFrom(helper.make_tensor_type_proto(kind, ["n", 4] if kind == 1 else []))
+    nodes = [helper.make_node("Loop", ["times", "yes", "x"], ["y"], name="/loop/Loop", body=body)]
+    model = model_of(nodes, {"x": (F, ["n", 4])}, {"times": np.asarray(5), "yes": np.asarray(True)}, opset=20)
+    times = operator_times(model, ModelInputs(np.ones((2, 4), F)), "all", "cpu", 2)
+    assert [(each.operator, each.layer, each.calls) for each in times.operators] == [("Loop", "loop", 1)]
+
+
+def test_events_inside_another_are_its_own() -> None:
+    def event(name: str, start: int, seconds: int, op: str) -> dict[str, Any]:
+        return {"name": name + "_kernel_time", "cat": "Node", "ts": start, "dur": seconds, "args": {"op_name": op}}
+
+    events = [
+        event("inner", 12, 3, "Relu"),
+        event("loop", 10, 20, "Loop"),
+        event("after", 30, 1, "Add"),
+        {"name": "model_run", "cat": "Session", "ts": 9, "dur": 25, "args": {}},
+    ]
+    [single] = profiled._passes(events)
+    assert ([each["name"] for each in single.nodes], single.seconds) == (["loop", "after"], 25e-6)
+
+
+# The graph as it is run -------------------------------------------------------------------------------------------
+
+
+def test_the_graph_as_it_is_run_has_the_layers_and_the_work_of_the_written_one() -> None:
+    model = conv_net()
+    written, run = (BACKEND.trace(each, IMAGES) for each in (model, optimized(model, "extended")))
+    assert written.macs == run.macs == CONVOLUTION
+    assert written.flops - run.flops == 2 * 2 * CHANNELS * 64 - 2 * CHANNELS * 64  # the norm is a bias now
+    assert [layer.path for layer in run.layers][:2] == ["", "conv"]
+
+
+def test_both_stand_in_one_comparison() -> None:
+    model = build_mlp()
+    comparison = compare(model, optimized(model), inputs=X, names=["as written", "as run"], metrics=["macs", "flops"])
+    assert [report.name for report in comparison.reports] == ["as written", "as run"]
+    assert comparison.ratio("macs").value == 1
+
+
+def test_a_graph_as_it_is_run_runs_itself() -> None:
+    model = build_mlp()
+    outputs = []
+    for each in (model, optimized(model, "extended")):
+        with BACKEND.run(each, X) as run:
+            outputs.append(run())
+    np.testing.assert_allclose(*outputs, rtol=1e-5)
+
+
+def test_an_unknown_level_is_said() -> None:
+    with pytest.raises(ArgumentError, match="level='most': give one of 'all', 'extended', 'basic', 'none'"):
+        optimized(build_mlp(), level="most")
+
+
+# Memory -----------------------------------------------------------------------------------------------------------
+
+
+def test_memory_is_what_the_operators_had_at_once() -> None:
+    """Two products, whose results the next one needs: (64, 256) floats, then (64, 512) beside it; and the input."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "a"], ["m"]),
+        helper.make_node("MatMul", ["m", "b"], ["n"]),
+        helper.make_node("MatMul", ["n", "c"], ["y"]),
+    ]
+    weights = {"a": np.ones((16, 256), F), "b": np.ones((256, 512), F), "c": np.ones((512, 4), F)}
+    model = model_of(nodes, {"x": (F, ["n", 16])}, weights, opset=20)
+    inputs = ModelInputs(np.ones((64, 16), F))
+    assert BACKEND.measured_memory(model, inputs) == 4 * 64 * (16 + 256 + 512)
+    weights_too = profile(model, inputs, metrics=["measured_memory"])["measured_memory"]
+    assert weights_too == 4 * 64 * (16 + 256 + 512) + 4 * (16 * 256 + 256 * 512 + 512 * 4)
+
+
+def test_where_the_arena_does_not_tell_memory_is_not_offered(monkeypatch: pytest.MonkeyPatch) -> None:
+    from profilerkit_onnx.running import measured_memory
+
+    silent = [profiled.ProfiledPass([{"name": "a", "args": {}}], 1.0)]
+    monkeypatch.setattr(measured_memory, "profiled_passes", lambda *arguments: silent)
+    with pytest.raises(NotOfferedError, match="does not tell what its arena has given out; a newer one does"):
+        BACKEND.measured_memory(build_mlp(), X)
+
+
+def test_inputs_that_do_not_fit_are_said_before_anything_runs() -> None:
+    with pytest.raises(InputError, match=r"has the shape \(2, 21\), and the model declares"):
+        layer_times(build_mlp(), ModelInputs(np.ones((2, 21), F)), "all", "cpu", 1)
