@@ -214,7 +214,7 @@ def _training_step(model: Any, inputs: ModelInputs, mode: str) -> Callable[..., 
     if mode not in ("graph", "eager", "xla"):
         raise InputError(f"training=True: mode={mode!r} has no training steps; use 'graph', 'eager' or 'xla'")
     if mode == "eager":
-        return lambda *between: loss_and_gradients(named_layers(model), inputs, (), *between)
+        return lambda *between: loss_and_gradients(named_layers(model), inputs, *between)
     return _of_program(traced_program(model, inputs, training=True, compiled=mode == "xla"), inputs)
 
 

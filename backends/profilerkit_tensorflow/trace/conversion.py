@@ -37,7 +37,8 @@ def functions_traced_anew() -> Iterator[None]:
     """Have ``tf.function``s traced anew where the graph that is being traced calls them.
 
     The layers inside are then called, and the shapes are those of the caller, whatever their ``input_signature`` is.
-    Functions of a saved model have no Python code to run and are not traced anew.
+    One that XLA compiles stays one, as Keras' grouped convolutions on a CPU are: it runs as it would without the
+    trace. Functions of a saved model have no Python code to run and are not traced anew.
     """
     function = polymorphic_function.Function
     original = function.__call__
@@ -46,7 +47,14 @@ def functions_traced_anew() -> Iterator[None]:
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
         if type(self) is not function or id(self) in fresh or tf.executing_eagerly():
             return original(self, *args, **kwargs)
-        twin = function(self.python_function, name=self._name, autograph=self._autograph)
+        twin = function(
+            self.python_function,
+            name=self._name,
+            autograph=self._autograph,
+            jit_compile=self._jit_compile,
+            experimental_attributes=self._attributes,
+            experimental_autograph_options=self._experimental_autograph_options,
+        )
         fresh[id(twin)] = twin
         return original(twin, *args, **kwargs)
 

@@ -6,7 +6,7 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from profilerkit.backend_kit.keras_layers import call_arguments
 
 from ..model.calls import call_model, is_keras, is_legacy_keras, takes_training
 from ..model.kinds import is_function, is_unbuilt, named_layers
+from ..model.unallocated import made_without_values, unallocated_variables
 from ..model.weights import trainable_variables_of
 from ..untouched.preservation import preserved
 from .conversion import converted, functions_traced_anew
@@ -87,8 +88,8 @@ def traced_program(
         model_inputs = rebuild(leaves)
         with calls.following(), functions_traced_anew() if anew else nullcontext():
             if training:
-                return loss_and_gradients(layers, model_inputs, unvalued)
-            return _forward(model, model_inputs, unvalued)
+                return loss_and_gradients(layers, model_inputs)
+            return _forward(model, model_inputs)
 
     function = tf.function(program, autograph=False, jit_compile=True if compiled else None)
     with preserved(model) if apart and not unbuilt else nullcontext(), quietly():
@@ -135,34 +136,37 @@ def _is_fed(leaf: Any) -> bool:
 
 
 def built_symbolically(model: Any, inputs: ModelInputs) -> list[Any]:
-    """Build a Keras model, one of Keras 3 without giving its variables values; return the variables that have none."""
-    if is_legacy_keras(model):
-        zeros = inputs.map(lambda leaf: tf.zeros_like(leaf) if tf.is_tensor(leaf) else leaf)
-        zeros.run(model)
-        return []
-    keras = sys.modules["keras"]
+    """Build a Keras model without allocating its weights; return the variables that were made without a value.
+
+    They are variables like all others but for the value, which a trace does not need: gradients are taken by them, also
+    inside functions with gradients of their own (``keras.remat``, ``tf.recompute_grad``).
+    """
     specs, rebuild = _flattened(inputs)
-    with func_graph.FuncGraph("build").as_default():  # it may read the variables of the layers that are built
-        leaves = [tf.compat.v1.placeholder(spec.dtype, spec.shape) for spec in specs]
-        model_inputs = rebuild(leaves)
-        if inputs.function is None:
+    making = unallocated_variables() if is_legacy_keras(model) else made_without_values()
+    with making as made, func_graph.FuncGraph("build").as_default():  # it may read variables of the layers it builds
+        model_inputs = rebuild([_placeholder(spec) for spec in specs])
+        if inputs.function is None and is_keras(model):
             args, kwargs = call_arguments(model, model_inputs.args, model_inputs.kwargs)
             model_inputs = ModelInputs(*args, **kwargs)
-        with keras.StatelessScope(initialize_variables=False):
-            model_inputs.run(model)
-    return [variable for variable in model.variables if variable._value is None]
+        model_inputs.run(model)
+    return made
 
 
-def _forward(model: Any, inputs: ModelInputs, unvalued: Sequence[Any]) -> Any:
-    with _stateless(model, unvalued):
+def _placeholder(spec: Any) -> Any:
+    """Return a stand-in for a tensor of any type: a sparse or ragged one has several parts."""
+    if isinstance(spec, tf.TensorSpec):
+        return tf.compat.v1.placeholder(spec.dtype, spec.shape)
+    parts = [tf.compat.v1.placeholder(part.dtype, part.shape) for part in tf.nest.flatten(spec, expand_composites=True)]
+    return tf.nest.pack_sequence_as(spec, parts, expand_composites=True)
+
+
+def _forward(model: Any, inputs: ModelInputs) -> Any:
+    with _stateless(model):
         return _called(model, inputs, training=False)
 
 
 def loss_and_gradients(
-    layers: Sequence[tuple[str, Any]],
-    inputs: ModelInputs,
-    unvalued: Sequence[Any],
-    between: Callable[[], object] = nullcontext,
+    layers: Sequence[tuple[str, Any]], inputs: ModelInputs, between: Callable[[], object] = nullcontext
 ) -> Any:
     """Return the loss, its gradients, and the values that the forward pass would give to what is not trained.
 
@@ -170,9 +174,7 @@ def loss_and_gradients(
     ``between`` is called once the loss is there, before its gradients.
     """
     model = layers[0][1]
-    with _stateless(model, unvalued) as scope, tf.GradientTape() as tape:
-        for variable in unvalued:
-            tape.watch(scope.get_current_value(variable))
+    with _stateless(model) as scope, tf.GradientTape() as tape:
         outputs = _called(model, inputs, training=True)
         floats = [leaf for leaf in tf.nest.flatten(outputs) if tf.is_tensor(leaf) and leaf.dtype.is_floating]
         loss = tf.add_n([tf.reduce_sum(tf.cast(leaf, tf.float32)) for leaf in floats])
@@ -190,15 +192,12 @@ def _current(variable: Any, scope: Any) -> Any:
     return variable.value if not isinstance(variable, tf.Variable) else variable
 
 
-@contextmanager
-def _stateless(model: Any, unvalued: Sequence[Any]) -> Iterator[Any]:
-    """Keep a Keras model from writing to its variables, and have it read placeholders for those without a value."""
+def _stateless(model: Any) -> AbstractContextManager[Any]:
+    """Return a context that keeps a Keras model from writing to its variables, and initializes none of them."""
     if not is_keras(model):
-        yield None
-        return
-    stand_ins = [tf.compat.v1.placeholder(variable.dtype, variable.shape) for variable in unvalued]
-    with sys.modules["keras"].StatelessScope(list(zip(unvalued, stand_ins, strict=True))) as scope:
-        yield scope
+        return nullcontext()
+    scope: AbstractContextManager[Any] = sys.modules["keras"].StatelessScope(initialize_variables=False)
+    return scope
 
 
 def _called(model: Any, inputs: ModelInputs, training: bool) -> Any:

@@ -1,0 +1,58 @@
+"""Variables that have a shape and a dtype and no value: a trace refers to them, and no memory is allocated."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.ops.resource_variable_ops import UninitializedVariable
+
+__all__ = ["made_without_values", "unallocated_variables"]
+
+#: Under which name Keras 3 lists the variables whose values it makes when the outermost stateless scope ends.
+_LISTED = "uninitialized_variables"
+
+
+@contextmanager
+def unallocated_variables() -> Iterator[list[Any]]:
+    """Yield a list to which every variable of TensorFlow's that is made in this context is added, without a value."""
+    made: list[Any] = []
+
+    def unallocated(make: Callable[..., Any], **arguments: Any) -> Any:
+        value = arguments["initial_value"]
+        shape, dtype = arguments.get("shape"), arguments.get("dtype")
+        if shape is None or dtype is None:  # those of the value: in a graph that takes no memory
+            with tf.Graph().as_default():
+                first = tf.convert_to_tensor(value() if callable(value) else value, dtype=dtype)
+            shape, dtype = first.shape, first.dtype
+        kept = {name: arguments.get(name) for name in ("trainable", "name", "synchronization", "aggregation")}
+        made.append(UninitializedVariable(shape=shape, dtype=dtype, **kept))
+        return made[-1]
+
+    with tf.variable_creator_scope(unallocated):
+        yield made
+
+
+@contextmanager
+def made_without_values() -> Iterator[list[Any]]:
+    """Yield a list that has, at the end, the variables that layers of Keras 3 have made in this context.
+
+    In a `keras.StatelessScope` they have no value. In its place each gets a variable of TensorFlow's without one, and
+    Keras no longer waits to give it one. Use inside `preserved`, which restores both.
+    """
+    made: list[Any] = []
+    state = sys.modules["keras.src.backend.common.global_state"]
+    before = set(map(id, state.get_global_attribute(_LISTED) or ()))
+    with sys.modules["keras"].StatelessScope(initialize_variables=False):
+        yield made
+    listed = state.get_global_attribute(_LISTED) or []
+    made += [variable for variable in listed if id(variable) not in before]
+    listed[:] = [variable for variable in listed if id(variable) in before]
+    for variable in made:
+        variable._value = UninitializedVariable(
+            trainable=variable.trainable, name=variable.name, shape=variable.shape, dtype=tf.as_dtype(variable._dtype)
+        )
+        variable._initializer = None
