@@ -22,7 +22,7 @@ from profilerkit.errors import WithoutValuesError
 from profilerkit.inputs import ModelInputs
 from profilerkit.piping.quantity import format_number
 from profilerkit.times.batch_sweep import BatchSweep as Sweep
-from profilerkit.times.measurement import Sampling
+from profilerkit.times.sampling import Sampling
 
 from .execution_time import measured_in_turn
 

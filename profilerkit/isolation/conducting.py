@@ -6,7 +6,8 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 
-from ..times.measurement import Measurement, Sampling, measure_interleaved
+from ..times.measurement import Measurement
+from ..times.sampling import Sampling, measure_interleaved
 from ..times.run import Run
 from .run import IsolatedRun, pump
 

@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..process.collector import collector_paused
-from ..times.measurement import Measurement, Sampling
+from ..times.measurement import Measurement
+from ..times.sampling import Sampling
 from ..times.run import Run
 from ..times.turns import conducted_by
 from .channel import Channel, ChannelError

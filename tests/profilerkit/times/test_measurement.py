@@ -10,7 +10,7 @@ import pytest
 
 from profilerkit import Measurement, Ratio, Run
 from profilerkit.testing import FakeClock
-from profilerkit.times.measurement import Sampling, measure, measure_interleaved
+from profilerkit.times.sampling import Sampling, measure, measure_interleaved
 
 
 def sampling(clock: FakeClock, **options: float) -> Sampling:

@@ -11,7 +11,7 @@ import pytest
 
 from profilerkit import Measurement, Ratio
 from profilerkit.testing import FakeClock
-from profilerkit.times.measurement import Sampling, measure, measure_interleaved
+from profilerkit.times.sampling import Sampling, measure, measure_interleaved
 
 Noise = Callable[[random.Random], float]
 
