@@ -7,8 +7,8 @@ import uuid
 from collections.abc import Callable, Sequence
 
 from ..times.measurement import Measurement
-from ..times.sampling import Sampling, measure_interleaved
 from ..times.run import Run
+from ..times.sampling import Sampling, measure_interleaved
 from .run import IsolatedRun, pump
 
 __all__ = ["conduct"]

@@ -59,7 +59,9 @@ class Conditions:
             signs.append(f"a load of {self.load_before:.1f} on {self.cores} cores")
         switches = self.involuntary_switches or 0
         if switches >= FEWEST_SWITCHES and switches > MOST_SWITCHES_PER_SECOND * self.cpu_seconds:
-            share = "" if not self.wall_seconds else f", {self.cpu_seconds / self.wall_seconds:.0%} of the time on a core"
+            share = (
+                "" if not self.wall_seconds else f", {self.cpu_seconds / self.wall_seconds:.0%} of the time on a core"
+            )
             signs.append(f"interrupted {switches} times in {self.wall_seconds:.2g} s{share}")
         return f"busy machine: {'; '.join(signs)}" if signs else ""
 

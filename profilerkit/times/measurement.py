@@ -155,7 +155,8 @@ class Measurement:
     @property
     def is_noisy(self) -> bool:
         """Whether the median is not known as well as was requested."""
-        return self.precision is not None and (self.is_range or self.noise > self.precision)
+        too_few = self.is_range and self.effective_samples == len(self.samples)
+        return self.precision is not None and (too_few or self.noise > self.precision)
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -4,12 +4,14 @@ The ends are order statistics, chosen by the sign test (Conover, Practical Nonpa
 test takes the samples for independent. Where another process comes and goes, or the clock of the processor changes in
 steps, neighbours are alike, and n samples say as much as fewer independent ones. Two steps find out:
 
-1. Autocorrelations of the ranks at lag 1, and those at lags 1 to 4 together, are compared with what independent samples
-   have (mean -1/n, variance 1/n a lag). Only if one of them is significant at 2.4 % does the second step follow, so that
-   the interval of independent samples stays what it is: it is wider by about 2 % on average.
+1. Autocorrelations of the ranks at lag 1, and those at lags 1 to 4 together, are compared with what independent
+   samples have (mean -1/n, variance 1/n a lag). Only if one of them is significant at 2.4 % does the second step
+   follow, so that the interval of independent samples stays what it is: it is wider by about 2 % on average.
 2. The signs of the deviations from the median say how much: their autocorrelations are summed up in pairs while these
    are positive, none above the one before (Geyer, Practical Markov Chain Monte Carlo, 1992), and corrected for the
    median being that of the samples. The sum is the number of samples that say as much as one.
+
+What changes more slowly than about a tenth of the measurement cannot be known from its samples.
 
 Sampling that looks at its samples and stops once they agree favors the stretches where they agree by chance: a plain
 95 % interval then covers 93 % (in simulation; tests/profilerkit/times/test_sampling_statistics.py). Where the samples
@@ -36,6 +38,8 @@ SIGNIFICANT = NormalDist().inv_cdf(1 - 0.024)
 FEWEST_FOR_DEPENDENCE = 8
 #: Samples that say as little as fewer than these independent ones have no interval, only a range.
 FEWEST_EFFECTIVE = 6
+#: Relative differences below this come from the arithmetic, not from the machine.
+_ROUNDING = 1e-9
 #: Longer series are summed up in at most twice as many blocks before autocorrelations are taken.
 _MOST_BLOCKS = 500
 
@@ -44,8 +48,8 @@ _MOST_BLOCKS = 500
 class MedianInterval:
     """Where a median lies: between ``low`` and ``high``, with the probability ``coverage``.
 
-    ``is_range`` says that the samples are too few for the requested confidence, and that ``low`` and ``high`` are simply
-    the smallest and the largest. ``effective`` is the number of independent samples that would say as much.
+    ``is_range`` says that the samples are too few for the requested confidence, and that ``low`` and ``high`` are
+    simply the smallest and the largest. ``effective`` is the number of independent samples that would say as much.
     """
 
     low: float
@@ -74,9 +78,13 @@ def median_interval(samples: tuple[float, ...], confidence: float, adaptive: boo
         wider = math.sqrt(number / effective) * (1 + 1 / max(effective, 2))
         inner = (number + 1) / 2 - wider * ((number + 1) / 2 - rank)
         if inner < 1 or effective < FEWEST_EFFECTIVE:
-            return MedianInterval(ordered[0], ordered[-1], 1 - 2 * 0.5**effective, True, effective)
+            return MedianInterval(ordered[0], ordered[-1], 1 - 2 * math.pow(0.5, effective), True, effective)
         return MedianInterval(
-            ordered[math.floor(inner) - 1], ordered[number - math.floor(inner)], _coverage(number, rank), False, effective
+            ordered[math.floor(inner) - 1],
+            ordered[number - math.floor(inner)],
+            _coverage(number, rank),
+            False,
+            effective,
         )
     return MedianInterval(ordered[rank - 1], ordered[number - rank], _coverage(number, rank), False, number)
 
@@ -96,21 +104,22 @@ def _coverage(number: int, rank: int) -> float:
     """Return how often independent samples hold their median between the sample of a rank and its counterpart."""
     if number > 1000:
         return 1 - 2 * NormalDist().cdf((rank - number / 2) * 2 / math.sqrt(number))
-    return 1 - 2 * sum(math.comb(number, below) for below in range(rank)) / 2**number
+    return 1 - 2 * sum(math.comb(number, below) for below in range(rank)) / math.pow(2, number)
 
 
 def effective_number(samples: Sequence[float]) -> float:
     """Return how many independent samples say as much of their median as these; not more than there are."""
     number = len(samples)
-    if number < FEWEST_FOR_DEPENDENCE or not _hang_together(samples):
+    same = max(samples) - min(samples) <= _ROUNDING * abs(max(samples))
+    if number < FEWEST_FOR_DEPENDENCE or same or not _hang_together(samples):
         return number
     return number / max(1.0, _samples_for_one(samples))
 
 
 def _hang_together(samples: Sequence[float]) -> bool:
     number, ordered = len(samples), sorted(samples)
-    ranks = [bisect_left(ordered, sample) + bisect_right(ordered, sample) - number for sample in samples]
-    total = sum(map(mul, ranks, ranks))
+    ranks: list[int] = [bisect_left(ordered, sample) + bisect_right(ordered, sample) - number for sample in samples]
+    total: int = sum(map(mul, ranks, ranks))
     if not total:
         return False
     lags = 4 if number >= 12 else 2
@@ -121,8 +130,8 @@ def _hang_together(samples: Sequence[float]) -> bool:
 def _samples_for_one(samples: Sequence[float]) -> float:
     """Return the sum over all lags of the autocorrelations of the signs of the deviations from the median."""
     number, ordered = len(samples), sorted(samples)
-    signs = [bisect_left(ordered, sample) + bisect_right(ordered, sample) - number for sample in samples]
-    signs = [(sign > 0) - (sign < 0) for sign in signs]
+    ranks = [bisect_left(ordered, sample) + bisect_right(ordered, sample) - number for sample in samples]
+    signs = [(rank > 0) - (rank < 0) for rank in ranks]
     width = max(1, number // _MOST_BLOCKS)
     blocks = [sum(signs[start : start + width]) for start in range(0, number - width + 1, width)]
     count = len(blocks)

@@ -19,6 +19,7 @@ from ..arguments.rules import RULES, of_kind
 from ..process.collector import collector_paused
 from .conditions import Watch
 from .measurement import Measurement, Ratio
+from .median import FEWEST_EFFECTIVE
 from .run import Run, several
 from .turns import conductor
 
@@ -125,7 +126,7 @@ def _one_round(
 def _precise(samples: Sequence[Sequence[float]], plan: Sampling) -> bool:
     reference, *others = (Measurement(tuple(taken), plan.confidence, session=0, adaptive=True) for taken in samples)
     if not others:
-        return not reference.is_range and reference.noise <= plan.relative_precision
+        return len(reference.samples) >= FEWEST_EFFECTIVE and reference.noise <= plan.relative_precision
     ratios = [Ratio.of(reference, other) for other in others]
     return all(not ratio.is_range and 2 * ratio.noise <= plan.relative_precision for ratio in ratios)
 
