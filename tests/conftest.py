@@ -84,10 +84,12 @@ def process_is_left_as_found() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def no_machine_is_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_machine_is_busy() -> Iterator[None]:
     """Leave out of reports that the machine is busy: tests run on machines that are."""
-    monkeypatch.setattr(conditions, "MOST_LOAD_OF_A_CORE", math.inf)
-    monkeypatch.setattr(conditions, "FEWEST_SWITCHES", math.inf)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(conditions, "MOST_LOAD_OF_A_CORE", math.inf)
+        patched.setattr(conditions, "FEWEST_SWITCHES", math.inf)
+        yield
 
 
 @pytest.fixture

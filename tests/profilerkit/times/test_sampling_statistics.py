@@ -41,7 +41,7 @@ Machine = Callable[[random.Random], Iterator[float]]
 
 
 def neighbor(dwell: float) -> Machine:
-    """Another program comes and goes; while it runs, for so many calls on average, all calls take half as long again."""
+    """Another program comes and goes; while it runs, for so many calls on average, they take half as long again."""
 
     def factors(draw: random.Random) -> Iterator[float]:
         runs = draw.random() < 0.5
@@ -169,41 +169,43 @@ def cauchy(draw: random.Random, count: int) -> list[float]:
     return [math.tan(math.pi * (draw.random() - 0.5)) for _ in range(count)]
 
 
-#: Series with the median 0; how often the interval of so many is to hold it, where independence would have what.
-HANGING: dict[str, tuple[Series, int, float]] = {
-    "autoregressive, 0.3": (autoregressive(0.3), 100, 0.93),
-    "autoregressive, 0.5": (autoregressive(0.5), 100, 0.93),
-    "autoregressive, 0.8": (autoregressive(0.8), 200, 0.92),
-    "a neighbor for 3 samples": (two_states(3), 150, 0.93),
-    "a neighbor for 10 samples": (two_states(10), 300, 0.92),
+#: Series with the median 0, and how often the interval of 300 samples is to hold it at least.
+HANGING: dict[str, tuple[Series, float]] = {
+    "autoregressive, 0.3": (autoregressive(0.3), 0.935),
+    "autoregressive, 0.5": (autoregressive(0.5), 0.935),
+    "autoregressive, 0.8": (autoregressive(0.8), 0.925),
+    "a neighbor for 3 samples": (two_states(3), 0.935),
+    "a neighbor for 10 samples": (two_states(10), 0.91),
 }
 
 
 @pytest.mark.parametrize("name", HANGING)
 def test_samples_that_hang_together(name: str) -> None:
-    """The interval covers what it says, or says that it is a range only; 400 trials have a deviation of 1.1 %."""
-    series, count, expected = HANGING[name]
-    found = [median_interval(tuple(series(random.Random(seed), count)), 0.95, False) for seed in range(400)]
-    held = sum(each.low <= 0 <= each.high or each.is_range for each in found) / 400
-    assert expected <= held <= 0.985
-    assert sum(each.is_range for each in found) <= 0.1 * 400
+    """The interval covers what it says; 500 trials find that with a standard deviation of 1 %."""
+    series, expected = HANGING[name]
+    found = [median_interval(tuple(series(random.Random(f"{name} {seed}"), 300)), 0.95, False) for seed in range(500)]
+    assert expected <= sum(each.low <= 0 <= each.high for each in found) / 500 <= 0.985
+    assert sum(each.is_range for each in found) <= 5
 
 
-@pytest.mark.parametrize("series", [autoregressive(0.0), cauchy])
-@pytest.mark.parametrize("count", [30, 100, 300])
-def test_independent_samples_keep_their_interval(series: Series, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It holds the median as often as it says, and is hardly wider than the plain interval of the sign test."""
-    samples = [tuple(series(random.Random(seed), count)) for seed in range(400)]
+INDEPENDENT = {"normal": autoregressive(0.0), "without a mean": cauchy}
+
+
+@pytest.mark.parametrize("name", INDEPENDENT)
+@pytest.mark.parametrize("count", [12, 30, 100])
+def test_independent_samples_keep_their_interval(name: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plain interval of the sign test, in 97 of 100 cases; on average it is wider by 2 or 3 % at most."""
+    samples = [tuple(INDEPENDENT[name](random.Random(f"{name} {seed}"), count)) for seed in range(1000)]
     found = [median_interval(each, 0.95, False) for each in samples]
-    assert sum(each.low <= 0 <= each.high for each in found) >= 0.94 * 400
-    widened = sum(each.effective < count for each in found) / 400
-    assert widened <= 0.07, "two statistics that are significant at 2.4 % each, by chance"
+    assert sum(each.low <= 0 <= each.high for each in found) >= 0.94 * 1000
+    assert sum(each.effective < count for each in found) <= 0.03 * 1000, "two statistics that 1 % have by chance"
     monkeypatch.setattr(median_module, "SIGNIFICANT", math.inf)
     median_interval.cache_clear()
     plain = [median_interval(each, 0.95, False) for each in samples]
     median_interval.cache_clear()
     wider = [(one.high - one.low) / (other.high - other.low) for one, other in zip(found, plain, strict=True)]
-    assert 1 <= math.exp(sum(map(math.log, wider)) / 400) <= 1.03
+    assert min(wider) == 1
+    assert 1 < math.exp(sum(map(math.log, wider)) / 1000) <= 1.04
 
 
 @pytest.mark.parametrize("dwell", [2, 5, 20])
