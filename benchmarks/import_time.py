@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from profilerkit.times.measurement import Sampling, measure_interleaved
+from profilerkit.times.sampling import Sampling, measure_interleaved
 
 
 def starting(code: str) -> None:

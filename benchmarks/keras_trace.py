@@ -12,7 +12,7 @@ import tensorflow as tf
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
 from profilerkit import Ratio, profile
-from profilerkit.times.measurement import Sampling, measure_interleaved
+from profilerkit.times.sampling import Sampling, measure_interleaved
 
 STATIC = ("total_params", "model_size", "macs", "flops", "memory_footprint", "layerwise_data")
 

@@ -19,7 +19,7 @@ from torch import nn
 from trace_tools import tiny_layers
 
 from profilerkit import Ratio
-from profilerkit.times.measurement import Sampling, measure_interleaved
+from profilerkit.times.sampling import Sampling, measure_interleaved
 from profilerkit_torch import layer_times
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))

@@ -16,7 +16,7 @@ from torch import nn
 
 from profilerkit import ModelInputs, Ratio
 from profilerkit.backend import RunOptions
-from profilerkit.times.measurement import Sampling, measure, measure_interleaved
+from profilerkit.times.sampling import Sampling, measure, measure_interleaved
 from profilerkit_torch import TorchBackend
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))

@@ -1,5 +1,6 @@
 """What the tests of the core share: a fake model with round numbers, and profilers over it."""
 
+import math
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ from plugin_fixtures import core, entry_points, install  # noqa: F401 (fixtures 
 
 from profilerkit import Profiler, ProfilerFunction
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
+from profilerkit.times import conditions
 
 if TYPE_CHECKING:
     from frameworks import Framework
@@ -79,6 +81,15 @@ def process_is_left_as_found() -> Iterator[None]:
     changed = {name: (before.get(name), after.get(name)) for name in names if after.get(name) != before.get(name)}
     changed.pop("frameworks", None)
     assert not changed, f"the test leaves settings of this process changed: {changed}"
+
+
+@pytest.fixture(autouse=True)
+def no_machine_is_busy() -> Iterator[None]:
+    """Leave out of reports that the machine is busy: tests run on machines that are."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(conditions, "MOST_LOAD_OF_A_CORE", math.inf)
+        patched.setattr(conditions, "FEWEST_SWITCHES", math.inf)
+        yield
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from profilerkit.errors import WithoutValuesError
 from profilerkit.inputs import ModelInputs
 from profilerkit.piping.quantity import format_number
 from profilerkit.times.batch_sweep import BatchSweep as Sweep
-from profilerkit.times.measurement import Sampling
+from profilerkit.times.sampling import Sampling
 
 from .execution_time import measured_in_turn
 
@@ -155,8 +155,11 @@ def _memory(profiler: Profiler, key: str, size: int, how: Mapping[str, Any]) -> 
 def _noted(sweep: Sweep, first: int, failed: Mapping[int, Exception], call: Mapping[str, Any]) -> Any:
     options: RunOptions = call["run_options"]
     notes = [str(options)] if options.given else []
-    noisy = [str(row["batch_size"]) for row in sweep if row["execution_time"].warning]
+    noisy = [str(row["batch_size"]) for row in sweep if row["execution_time"].is_noisy]
     notes += [f"noisy at batch size {', '.join(noisy)}"] if noisy else []
+    conditions = [(row["batch_size"], row["execution_time"].conditions) for row in sweep]
+    busy = [str(size) for size, machine in conditions if machine is not None and machine.busy]
+    notes += [f"the machine was busy at batch size {', '.join(busy)}"] if busy else []
     notes.append(f"what is not in this table is for a batch of {first}, the first size")
     missing = tuple(f"batch size {size}: {type(error).__name__}: {error_line(error)}" for size, error in failed.items())
     return Noted(Partial(sweep, missing) if missing else sweep, "; ".join(notes))

@@ -21,7 +21,7 @@ from profilerkit.backend import Backend, RunOptions
 from profilerkit.inputs import ModelInputs
 from profilerkit.piping.intrinsic import batch_size_of
 from profilerkit.protocols import RunsInRanks, implements
-from profilerkit.times.measurement import Sampling, measure_interleaved
+from profilerkit.times.sampling import Sampling, measure_interleaved
 
 from .kinds import Seconds
 

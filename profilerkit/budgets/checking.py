@@ -26,7 +26,7 @@ class Verdict(Enum):
 
     PASSED = "passed"
     FAILED = "failed"
-    #: A ratio whose confidence interval reaches over the limit: neither proven nor refuted.
+    #: A ratio whose confidence interval reaches over the limit, or of too few samples: neither proven nor refuted.
     UNCERTAIN = "uncertain"
 
 
@@ -59,8 +59,9 @@ def check(report: Report, budget: Budget, baseline: Report | None = None) -> lis
 
     A lower bound that keeps to an upper limit proves nothing, and a value that could not be computed nothing either:
     such limits fail, with the reason. A ratio of measured values fails where its whole confidence interval is beyond
-    the limit, and is uncertain where the interval reaches over it. Raises `BudgetError` for a limit that cannot be
-    checked: an unknown metric, another unit, a relative limit without a ``baseline``, a pattern that matches no layer.
+    the limit, and is uncertain where the interval reaches over it, or where there are too few samples for an interval.
+    Raises `BudgetError` for a limit that cannot be checked: an unknown metric, another unit, a relative limit without a
+    ``baseline``, a pattern that matches no layer.
     """
     for name, value, kind in (("report", report, Report), ("budget", budget, Budget), ("baseline", baseline, Report)):
         if not (isinstance(value, kind) or (name == "baseline" and value is None)):
@@ -120,7 +121,10 @@ def _relative(record: StatusRecord, limit: Limit, baseline: Report) -> tuple[Ver
     shown = f"({record.shown} after {reference.shown})"
     if ratio.low == ratio.high:
         return (Verdict.PASSED if limit.allows(ratio.value, limit.number) else Verdict.FAILED), f"{value}x {shown}"
-    detail = f"{value}x [{low}, {high}] {shown}{'' if ratio.paired else ', not measured in turn'}"
+    named = f"; {ratio.interval_name}" if ratio.is_range else ""
+    detail = f"{value}x [{low}, {high}{named}] {shown}{'' if ratio.paired else ', not measured in turn'}"
+    if ratio.is_range:
+        return Verdict.UNCERTAIN, detail
     allowed = [limit.allows(end, limit.number) for end in (ratio.low, ratio.high)]
     return (Verdict.PASSED if all(allowed) else Verdict.UNCERTAIN if any(allowed) else Verdict.FAILED), detail
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..arguments.checking import checked
-from ..times.measurement import Sampling, measure
+from ..times.sampling import Sampling, measure
 
 __all__ = ["Ceilings"]
 

@@ -23,8 +23,8 @@ def latency(
 ) -> Any:
     """Return the samples of a metric as dots, models of a comparison below one another.
 
-    The thick line is the median, the box its confidence interval, the thin lines are percentiles. Samples far beyond
-    the highest percentile lie outside the figure; how many, it says.
+    The thick line is the median, the box its confidence interval (of too few samples their range), the thin lines are
+    percentiles. Samples far beyond the highest percentile lie outside the figure; how many, it says.
 
     Args:
         result: A report or a comparison.
@@ -105,7 +105,8 @@ def _summary(record: StatusRecord, value: Measurement, percentiles: Sequence[flo
         return str(scale_value(number, record.base_unit, record.scale))
 
     low, high = value.interval
-    parts = [f"median {shown(value.median)} [{shown(low)}, {shown(high)}]"]
+    named = f"; {value.interval_name}" if value.is_range else ""
+    parts = [f"median {shown(value.median)} [{shown(low)}, {shown(high)}{named}]"]
     parts += [f"p{percent:g} {shown(value.percentile(percent))}" for percent in percentiles]
     parts.append(counted(len(value.samples), "sample"))
     beyond = sum(sample > end for sample in value.samples)

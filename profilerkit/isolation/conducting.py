@@ -6,8 +6,9 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 
-from ..times.measurement import Measurement, Sampling, measure_interleaved
+from ..times.measurement import Measurement
 from ..times.run import Run
+from ..times.sampling import Sampling, measure_interleaved
 from .run import IsolatedRun, pump
 
 __all__ = ["conduct"]

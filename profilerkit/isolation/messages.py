@@ -11,7 +11,7 @@ from .. import errors
 from ..errors import ModelFailedError, ProfilerKitWarning, UnknownStatusError
 from ..results.report import Report
 from ..results.saving import parse
-from ..times.measurement import Sampling
+from ..times.sampling import Sampling
 from .channel import REPORT, ChannelError, decoded
 from .job import NoModelError
 from .turns import plan_of

@@ -13,8 +13,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..process.collector import collector_paused
-from ..times.measurement import Measurement, Sampling
+from ..times.conditions import Watch
+from ..times.measurement import Measurement
 from ..times.run import Run
+from ..times.sampling import Sampling
 from ..times.turns import conducted_by
 from .channel import Channel, ChannelError
 
@@ -36,13 +38,15 @@ def taking_turns(channel: Channel) -> Iterator[None]:
 
     def conduct(run: Run, plan: Sampling) -> Measurement:
         channel.send(ready={name: getattr(plan, name) for name in _PLAN})
+        watch = Watch()
         with collector_paused():
             last = WARM_SECONDS
             while True:
                 message = channel.receive()
                 if "finish" in message:
-                    return Measurement(**message["finish"])
-                last = _sample(run, plan, last)
+                    return Measurement(**message["finish"], conditions=watch.conditions())
+                with watch:
+                    last = _sample(run, plan, last)
                 channel.send(sample=last)
 
     with conducted_by(conduct):

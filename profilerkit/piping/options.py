@@ -10,7 +10,7 @@ from typing import Any
 
 from ..backend import DeviceLike, RunOptions
 from ..errors import InputError
-from ..times.measurement import Sampling
+from ..times.sampling import Sampling
 from .function import ArgumentBundle
 from .status import StatusKey
 
@@ -79,7 +79,7 @@ class ComputeSampling(ArgumentBundle):
             warmup: A fixed number of calls left out first; until the times settle unless given.
             drop_first: The other name of ``warmup``.
             relative_precision: How well the median must be known: 0.02 is plus or minus 2 %.
-            max_seconds: When to stop at the latest; several models together get this time for each.
+            max_seconds: When to stop at the latest, warm-up included; models that are compared share it.
             min_samples: How many samples are taken before the first look at their precision.
             confidence: How sure the interval of the median is.
         """

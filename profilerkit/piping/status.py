@@ -37,10 +37,6 @@ __all__ = [
 ]
 
 
-#: Fewer samples than these can give no 95 % confidence interval of a median.
-FEWEST_FOR_INTERVAL = 6
-
-
 class Comparative(Enum):
     """How two values of one metric compare, and which of them is better.
 
@@ -272,17 +268,17 @@ class Metric(StatusKey):
         return self.value if self._number() is None else self._quantity().number
 
     def show(self) -> str:
-        """Write value and unit for people; a measurement with the confidence interval of its median."""
+        """Write value and unit for people; a measurement with its interval, or the range of its samples."""
         if self.value is None:
             return ""
         number = self.get_value()
         text = format_number(float(number)) if is_number(number) else str(number)
         shown = f"{text} {self.get_units() or ''}".rstrip()
-        if isinstance(self.value, Measurement) and len(self.value.samples) >= FEWEST_FOR_INTERVAL:
-            factor = self._quantity().factor
-            low, high = (format_number(bound / factor) for bound in self.value.interval)
-            return f"{shown} [{low}, {high}]"
-        return shown
+        if not isinstance(self.value, Measurement):
+            return shown
+        factor = self._quantity().factor
+        low, high = (format_number(bound / factor) for bound in self.value.interval)
+        return f"{shown} [{low}, {high}{f'; {self.value.interval_name}' if self.value.is_range else ''}]"
 
     def _number(self) -> float | None:
         return float(self.value) if is_number(self.value) else None

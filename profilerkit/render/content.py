@@ -19,7 +19,7 @@ from ..trace.table import Table
 from .columns import Column
 from .grids import Grid, Notes, Part, visible
 from .operator_grids import operator_grids
-from .time_grids import environment_grids, measurement_grids, sweep_grids
+from .time_grids import environment_grids, legend, measurement_grids, sweep_grids
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison
@@ -125,7 +125,7 @@ def _comparison_parts(comparison: Comparison, details: bool, layers: _Layers) ->
     notes += dict.fromkeys(note for report in reports for note in _batch(report, named=not alike))
     if not alike:
         notes.append("The columns are not for the same batch size; what grows with the batch does not compare.")
-    yield Notes((*notes, *_legend(comparison)))
+    yield Notes((*notes, *legend(comparison)))
     yield from sweep_grids(reports)
     if details:
         yield _descriptions(firsts)
@@ -230,8 +230,8 @@ def _value_and_unit(record: StatusRecord) -> tuple[str, str]:
     shown = record.shown
     if record.unit in ("", *PREFIXES) or f" {record.unit}" not in shown:
         return bound + shown, ""  # a bare count keeps its prefix: 51.9 k
-    number, _, interval = shown.rpartition(f" {record.unit}")
-    return f"{bound}{number}{interval}", record.unit
+    number, bracket, interval = shown.partition(" [")
+    return f"{bound}{number.removesuffix(f' {record.unit}')}{bracket}{interval}", record.unit
 
 
 def _cell(record: StatusRecord | None) -> str:
@@ -260,7 +260,10 @@ def _enhancement(comparison: Comparison, key: str, index: int) -> str:
         bounds = sorted(
             filter(None, (reference.comparative.enhancement(1.0, bound) for bound in (ratio.low, ratio.high)))
         )
-        text = f"{text} [{', '.join(map(format_number, bounds))}]" if ratio.is_real else f"≈ {text}"
+        interval = ", ".join(map(format_number, bounds))
+        if ratio.is_range:
+            return f"{text} [{interval}; {ratio.interval_name}]"
+        text = f"{text} [{interval}]" if ratio.is_real else f"≈ {text}"
     return text
 
 
@@ -312,17 +315,3 @@ def _notes(report: Report) -> Iterable[str]:
 def _batch(report: Report, named: bool = False) -> Iterable[str]:
     if report.batch_size is not None:
         yield f"{f'{report.name}: ' if named else ''}Values are for one forward pass of a batch of {report.batch_size}."
-
-
-def _legend(comparison: Comparison) -> Iterable[str]:
-    times = [record for record in comparison.reference.statuses.values() if isinstance(record.value, Measurement)]
-    if not times:
-        return
-    key, first = times[0].key, times[0].value
-    others = [other.statuses[key].value for other in comparison.others if key in other.statuses]
-    paired = all(first.taken_with(value) for value in others if isinstance(value, Measurement))
-    how = "measured in turn" if paired else "measured one after the other"
-    confidence = f"{100 * first.confidence:.4g} %"
-    yield f"Times are medians, {how}; brackets hold the {confidence} confidence interval of the ratio."
-    if any("≈" in _enhancement(comparison, key, index) for index in range(len(comparison.others))):
-        yield "≈ marks a ratio whose interval holds 1: no real difference was found."

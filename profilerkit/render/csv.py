@@ -22,8 +22,8 @@ def render(result: Report | Comparison) -> str:
     """Return a row for each metric of each model.
 
     The columns: ``model``, ``backend``, ``metric``, ``value`` in its base ``unit`` (of a measurement the median),
-    ``low`` and ``high`` (the ends of its confidence interval), ``enhancement`` over the reference, ``completeness`` and
-    ``missing``.
+    ``low`` and ``high`` (the ends of its interval), ``interval`` (what that is: "95 % interval", or "range of 3
+    samples, 75 %"), ``enhancement`` over the reference, ``completeness`` and ``missing``.
     """
     from ..results.comparison import Comparison
 
@@ -35,7 +35,10 @@ def render(result: Report | Comparison) -> str:
     return written(_COLUMNS, rows)
 
 
-_COLUMNS = (*("model", "backend", "metric", "value", "unit", "low", "high", "enhancement", "completeness", "missing"),)
+_COLUMNS = (
+    *("model", "backend", "metric", "value", "unit", "low", "high", "interval", "enhancement"),
+    *("completeness", "missing"),
+)
 
 
 def _cells(record: StatusRecord) -> dict[str, Any]:
@@ -47,6 +50,7 @@ def _cells(record: StatusRecord) -> dict[str, Any]:
         "unit": record.base_unit,
         "low": low,
         "high": high,
+        "interval": record.value.interval_name if isinstance(record.value, Measurement) else None,
         "completeness": record.completeness.value,
         "missing": "; ".join(record.missing),
     }

@@ -148,7 +148,7 @@ def _cards(report: Report, grid: Grid) -> Iterator[_Card]:
             visible(report.name),
             "no value" if record.value is None else shown,
             unit,
-            f"{100 * record.value.confidence:.4g} % interval [{interval}" if measured else "",
+            f"{record.value.interval_name} [{interval.partition(';')[0].removesuffix(']')}]" if measured else "",
             record.completeness.value,
             _reason(record),
             bars=_bars(record.value.samples) if isinstance(record.value, Measurement) else (),

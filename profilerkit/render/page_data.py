@@ -290,7 +290,7 @@ def _measured(record: StatusRecord) -> dict[str, Any]:
         "samples": list(map(_plain, value.samples)),
         "warmup": list(map(_plain, value.warmup)),
         "interval": [_plain(low), _plain(high)],
-        "confidence": value.confidence,
+        "intervalName": value.interval_name,
         "percentiles": percentiles,
     }
 

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 
 from ..piping.quantity import Scale, format_number, scale_value
 from ..times.batch_sweep import BatchSweep
-from ..times.measurement import PERCENTILES, Measurement
+from ..times.conditions import Conditions
+from ..times.measurement import PERCENTILES, Measurement, Ratio
 from .grids import Grid
 
 if TYPE_CHECKING:
+    from ..results.comparison import Comparison
     from ..results.report import Report, StatusRecord
 
-__all__ = ["environment_grids", "measurement_grids", "sweep_grids"]
+__all__ = ["environment_grids", "legend", "measurement_grids", "sweep_grids"]
 
 
 def sweep_grids(reports: Sequence[Report]) -> Iterator[Grid]:
@@ -49,7 +51,7 @@ def measurement_grids(reports: Sequence[Report]) -> Iterator[Grid]:
         if measured:
             title = f"Measurements of {report.name}" if len(reports) > 1 else "Measurements"
             columns = [_statistics(record.value, record.base_unit) for record in measured]
-            # Measurements of different confidence have intervals of different names, one below the other.
+            # Intervals of different confidence, and ranges, have different names, one below the other.
             order = {name: index for column in columns for index, name in enumerate(column)}
             names = sorted(order, key=lambda name: order[name])
             rows = tuple((name, *(column.get(name, "") for column in columns)) for name in names)
@@ -80,17 +82,78 @@ def _statistics(value: Measurement, unit: str) -> dict[str, str]:
     low, high = value.interval
     return {
         "Median": shown(value.median),
-        f"{100 * value.confidence:.4g} % interval": f"{shown(low)} to {shown(high)}",
+        f"{value.interval_name[:1].upper()}{value.interval_name[1:]}": f"{shown(low)} to {shown(high)}",
         "Noise": f"±{value.noise:.1%}",
         "Mean": shown(value.mean),
         "Interquartile range": shown(value.iqr),
         "Smallest": shown(value.min),
         "Largest": shown(value.max),
         **{f"p{percent}": shown(value.percentile(percent)) for percent in PERCENTILES if percent > 50},
-        "Samples": f"{len(value.samples)} after {len(value.warmup)} left out",
+        "Samples": f"{len(value.samples)} after {len(value.warmup)} left out{_alike(value)}",
+        **_machine(value.conditions),
     }
+
+
+def _alike(value: Measurement) -> str:
+    fewer = value.effective_samples < len(value.samples)
+    return f"; neighbors are alike: they say as much as {value.effective_samples:.1f}" if fewer else ""
+
+
+def _machine(machine: Conditions | None) -> dict[str, str]:
+    """Return what the machine did during a measurement; what could not be read is left out."""
+    if machine is None:
+        return {}
+    seconds, processor = (
+        str(scale_value(each, "s", Scale.TIME)) for each in (machine.wall_seconds, machine.cpu_seconds)
+    )
+    facts = {
+        "Processor time": f"{processor} in {seconds}",
+        "Interruptions": machine.involuntary_switches,
+        "Threads of the process": machine.threads,
+        "Frequency governor": machine.governor,
+    }
+    if machine.load_before is not None and machine.load_after is not None:
+        cores = f" on {machine.cores} cores" if machine.cores else ""
+        facts["Load of the machine"] = f"{machine.load_before:.1f} before, {machine.load_after:.1f} after{cores}"
+    return {name: str(fact) for name, fact in facts.items() if fact is not None}
 
 
 def _median_and_interval(time: Measurement) -> tuple[str, str]:
     low, high = (str(scale_value(bound, "s", Scale.TIME)) for bound in time.interval)
-    return str(scale_value(time.median, "s", Scale.TIME)), f"{low} to {high}"
+    named = f" ({time.interval_name})" if time.is_range else ""
+    return str(scale_value(time.median, "s", Scale.TIME)), f"{low} to {high}{named}"
+
+
+def legend(comparison: Comparison) -> Iterator[str]:
+    """Yield how the times of a comparison were taken, what the brackets hold, and which ratios are not known well."""
+    key = next((key for key, record in comparison.reference.statuses.items() if _has_samples(record)), None)
+    if key is None:
+        return
+    first = comparison.reference.statuses[key].value
+    records = [(other, other.statuses[key].value) for other in comparison.others if key in other.statuses]
+    others = [(other, value) for other, value in records if isinstance(value, Measurement)]
+    paired = all(first.taken_with(value) for _, value in others)
+    ratios = [(other, Ratio.of(first, value)) for other, value in others]
+    how = "measured in turn" if paired else "measured one after the other"
+    interval = f"{100 * first.confidence:.4g} % confidence interval"
+    only = " or, as it says there, only the range" if any(ratio.is_range for _, ratio in ratios) else ""
+    yield f"Times are medians, {how}; brackets hold the {interval}{only} of the ratio."
+    if any(not (ratio.is_range or ratio.is_real) for _, ratio in ratios):
+        yield "≈ marks a ratio whose interval holds 1: no real difference was found."
+    if paired and any(_processes(first) != _processes(value) for _, value in others):
+        yield (
+            "Each model was measured in a process of its own. Processes differ by some per cent even of equal models, "
+            "and the interval does not show that."
+        )
+    for other, ratio in ratios:
+        if ratio.warning:
+            named = f" of {other.name}" if len(others) > 1 else ""
+            yield f"{comparison.reference.statuses[key].friendly_name}{named}: {ratio.warning}"
+
+
+def _has_samples(record: StatusRecord) -> bool:
+    return isinstance(record.value, Measurement)
+
+
+def _processes(value: Measurement) -> str:
+    return "" if value.conditions is None else value.conditions.process

@@ -82,9 +82,11 @@ def _notes(
     for note in dict.fromkeys(record.note for record in records if record.note):
         noted = ", ".join(record.friendly_name for record in records if record.note == note)
         yield f"{noted}: {note}"
-    for record in records:
-        if isinstance(record.value, Measurement) and record.value.warning:
-            yield f"{record.friendly_name}: {record.value.warning}"
+    warned = {
+        record.friendly_name: record.value.warnings for record in records if isinstance(record.value, Measurement)
+    }
+    for warning in dict.fromkeys(warning for warnings in warned.values() for warning in warnings):
+        yield f"{', '.join(name for name, warnings in warned.items() if warning in warnings)}: {warning}"
 
 
 def _of_inputs(inputs: Any) -> tuple[str, ...]:

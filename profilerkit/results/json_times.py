@@ -1,14 +1,47 @@
-"""The times of a layer as what JSON can hold, and back; calls are rows, for there may be very many of them."""
+"""What belongs to times as JSON can hold it, and back: the times of a layer, and the machine while it was measured.
+
+Calls of a layer are rows, for there may be very many of them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import astuple
+from dataclasses import asdict, astuple, fields
 from typing import Any
 
+from ..times.conditions import Conditions
 from ..times.layer_times import CallTime, LayerTime
 
-__all__ = ["layer_time", "plain_layer_time"]
+__all__ = ["conditions", "layer_time", "plain_conditions", "plain_layer_time"]
+
+#: The types of what is recorded of a machine; what is not named here is a number, and may be None.
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    "wall_seconds": (int, float),
+    "cpu_seconds": (int, float),
+    "process": (str,),
+    "governor": (str, type(None)),
+    **dict.fromkeys(("involuntary_switches", "cores", "threads"), (int, type(None))),
+}
+
+
+def plain_conditions(value: Conditions | None) -> dict[str, Any] | None:
+    """Return the machine during a measurement as a mapping, None where it was not recorded."""
+    return None if value is None else asdict(value)
+
+
+def conditions(value: Any, where: str) -> Conditions | None:
+    """Return what `plain_conditions` wrote; raises `ValueError`, naming ``where``, for what it never writes."""
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise ValueError(f"{where} is {value!r:.60}, no mapping")
+    names = [each.name for each in fields(Conditions)]
+    if unknown := value.keys() - {*names}:
+        raise ValueError(f"{where}.{min(unknown)} is unknown; it can have {', '.join(names)}")
+    for name in names:
+        if type(value.get(name)) not in _KINDS.get(name, (int, float, type(None))):
+            raise ValueError(f"{where}.{name} is {value.get(name)!r:.60}")
+    return Conditions(**value)
 
 
 def plain_layer_time(time: LayerTime) -> dict[str, Any]:

@@ -7,22 +7,20 @@ measurements, tables, tuples, and the floats that JSON cannot write.
 from __future__ import annotations
 
 import math
-import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from functools import cache
 from numbers import Integral
 from typing import Any
 
 from ..piping.status import is_number
 from ..times.batch_sweep import BatchSweep
+from ..times.conditions import process_name
 from ..times.layer_times import LayerTimeTable
 from ..times.measurement import Measurement
 from ..times.operator_times import COLUMNS
 from ..trace.records import LayerTable
 from ..trace.table import Table
 from .checked_tables import require_layers, require_once, require_rows, require_times, short
-from .json_times import layer_time, plain_layer_time
+from .json_times import conditions, layer_time, plain_conditions, plain_layer_time
 
 __all__ = ["from_plain", "to_plain"]
 
@@ -67,19 +65,20 @@ def _plain_float(value: float) -> Any:
 
 def _plain_measurement(value: Measurement) -> dict[str, Any]:
     """Return every statistic of a measurement, for people, and what it is made of, to read it back from."""
-    statistics = {key: to_plain(item) for key, item in value.to_dict().items()}
+    statistics = {key: to_plain(item) for key, item in value.to_dict().items() if key != "conditions"}
     session = None if value.session is None else _session(value.session)
-    return {"type": "measurement", **statistics, "precision": value.precision, "session": session}
-
-
-@cache
-def _process() -> str:
-    return uuid.uuid4().hex
+    return {
+        "type": "measurement",
+        **statistics,
+        "precision": value.precision,
+        "session": session,
+        "conditions": plain_conditions(value.conditions),
+    }
 
 
 def _session(session: Any) -> str:
     """Return a name for a session that no other process uses: samples pair up with those of their own session alone."""
-    return session if isinstance(session, str) else f"{_process()}:{session}"
+    return session if isinstance(session, str) else f"{process_name()}:{session}"
 
 
 def from_plain(value: Any, where: str = "value") -> Any:
@@ -127,9 +126,15 @@ def _measurement(value: Mapping[str, Any], where: str) -> Measurement:
         raise ValueError(f"{where}.confidence is {confidence!r}; it lies between 0 and 1")
     session = None if value.get("session") is None else _field(value, "session", str, where)
     precision = None if value.get("precision") is None else float(_field(value, "precision", (int, float), where))
-    measurement = Measurement(samples, float(confidence), _samples(value, "warmup", where), session, precision)
-    if value.get("adaptive") is True:
-        measurement = replace(measurement, adaptive=True)
+    measurement = Measurement(
+        samples,
+        float(confidence),
+        _samples(value, "warmup", where),
+        session,
+        precision,
+        adaptive=value.get("adaptive") is True,
+        conditions=conditions(value.get("conditions"), f"{where}.conditions"),
+    )
     written = from_plain(value.get("median"), f"{where}.median")
     if type(written) not in (int, float) or repr(float(written)) != repr(
         measurement.median

@@ -55,4 +55,5 @@ def _knee(throughputs: Mapping[int, float]) -> int | None:
 def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
     time = row["execution_time"]
     low, high = time.interval
-    return {**row, "execution_time": time.median, "execution_time_low": low, "execution_time_high": high}
+    ends = {"execution_time_low": low, "execution_time_high": high, "execution_time_interval": time.interval_name}
+    return {**row, "execution_time": time.median, **ends}

@@ -1,36 +1,23 @@
-"""Time, measured so that people can believe it: every sample kept, one model or several taken in turn.
+"""Measured quantities with every sample kept, and ratios of two of them.
 
-Several calls are sampled interleaved (A B B A ...), so that a drifting or shared machine cannot favour one of them;
-their ratio comes from the pairs.
-
-Sampling that looks at its samples and stops once they agree favours the stretches where they agree by chance: a plain
-95 % interval then covers 93 % (in simulation; tests/profilerkit/times/test_sampling_statistics.py). Where the samples
-themselves said when to stop, intervals are therefore made with three fifths of the risk of error, and cover 95 % again.
+The ratio of two that were sampled in turn comes from the pairs of their samples.
 """
 
 from __future__ import annotations
 
 import math
-import os
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
-from itertools import count
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ..arguments.checking import checked
-from ..arguments.rules import RULES, of_kind
+from ..arguments.rules import of_kind
 from ..errors import ArgumentError
-from ..process.collector import collector_paused
-from .run import Run, several
-from .turns import conductor
+from .conditions import Conditions
+from .median import MedianInterval, median_interval
 
-__all__ = ["Measurement", "Ratio", "Sampling", "measure", "measure_interleaved"]
+__all__ = ["PERCENTILES", "Measurement", "Ratio"]
 
-_sessions = count(1)
-
-#: What is left of the risk of error for an interval whose own width said when to stop; enough up to 95 %.
-SHARE_OF_RISK = 0.6
 #: The percentiles that have a name of their own.
 PERCENTILES = (50, 90, 95, 99)
 
@@ -41,8 +28,9 @@ class Measurement:
 
     A measurement stands for its median wherever a number is wanted: ``float(m)``, ``m < 0.1``, ``f"{m:.3f}"``. A
     number times or over it, ``macs / m``, is again a measurement, with an interval of its own. Samples that were taken
-    in turn with those of another measurement share its ``session``. ``precision`` is the noise that was asked for, None
-    where none was; ``adaptive`` says that the samples themselves said when to stop.
+    in turn with those of another measurement share its ``session``. ``precision`` is the noise that was requested, None
+    where none was; ``adaptive`` says that the samples themselves said when to stop; ``conditions`` is what the machine
+    did meanwhile, None where that was not recorded.
 
     >>> Measurement((2.0, 1.0, 3.0)).median
     2.0
@@ -54,6 +42,7 @@ class Measurement:
     session: int | str | None = None
     precision: float | None = None
     adaptive: bool = False
+    conditions: Conditions | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "samples", checked("samples", self.samples))
@@ -123,11 +112,35 @@ class Measurement:
         """The confidence interval of the median, free of any assumption on the distribution.
 
         Its ends are order statistics of the samples (binomial sign-test interval; Conover, Practical
-        Nonparametric Statistics, section 3.2). Fewer than six samples cannot give 95 %: then it is their whole range.
-        Where sampling stopped because the interval was narrow enough (``adaptive``) it is wider, so that it covers
-        what it says all the same.
+        Nonparametric Statistics, section 3.2). Fewer than six samples cannot give 95 %: then it is their whole range,
+        and ``is_range`` is True. Where sampling stopped because the interval was narrow enough (``adaptive``) it is
+        wider, so that it covers what it says all the same, and so it is where neighboring samples are alike.
         """
-        return _median_interval(sorted(self.samples), self.confidence, self.adaptive)
+        return self._median_interval.low, self._median_interval.high
+
+    @property
+    def _median_interval(self) -> MedianInterval:
+        return median_interval(self.samples, self.confidence, self.adaptive)
+
+    @property
+    def coverage(self) -> float:
+        """The probability that the interval holds the median: exact for independent samples, 0.75 for three."""
+        return self._median_interval.coverage
+
+    @property
+    def is_range(self) -> bool:
+        """Whether the samples are too few for ``confidence``, so that the interval is only their range."""
+        return self._median_interval.is_range
+
+    @property
+    def effective_samples(self) -> float:
+        """How many independent samples say as much of the median; fewer than there are where neighbors are alike."""
+        return self._median_interval.effective
+
+    @property
+    def interval_name(self) -> str:
+        """What the interval is, in words: "95 % interval", or "range of 3 samples, 75 %"."""
+        return _interval_name(self._median_interval, self.confidence, len(self.samples), "sample")
 
     @property
     def noise(self) -> float:
@@ -140,11 +153,22 @@ class Measurement:
         return self.session is not None and self.session == other.session
 
     @property
+    def is_noisy(self) -> bool:
+        """Whether the median is not known as well as was requested."""
+        too_few = self.is_range and self.effective_samples == len(self.samples)
+        return self.precision is not None and (too_few or self.noise > self.precision)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Why the number should not be trusted too far: too much noise, a machine that was busy; one sentence each."""
+        noise = _noise_warning(self._median_interval, self.noise, self.precision or 0, len(self.samples), "median")
+        busy = "" if self.conditions is None else self.conditions.busy
+        return tuple(filter(None, (noise if self.is_noisy else "", busy)))
+
+    @property
     def warning(self) -> str | None:
-        """Why the number should not be trusted too far, or None."""
-        if self.precision is None or self.noise <= self.precision:
-            return None
-        return f"noisy: the median is known to ±{self.noise:.1%}, ±{self.precision:.1%} was asked for"
+        """All ``warnings`` in one line, None where there is none."""
+        return "; ".join(self.warnings) or None
 
     def to_dict(self) -> dict[str, Any]:
         """Return every statistic and every sample as values that JSON can hold."""
@@ -154,6 +178,9 @@ class Measurement:
             "low": low,
             "high": high,
             "confidence": self.confidence,
+            "coverage": self.coverage,
+            "is_range": self.is_range,
+            "effective_samples": self.effective_samples,
             **{name: getattr(self, name) for name in ("mean", "iqr", "min", "max")},
             **{f"p{percent}": self.percentile(percent) for percent in PERCENTILES},
             "noise": self.noise if math.isfinite(self.noise) else None,
@@ -162,12 +189,13 @@ class Measurement:
             "session": self.session,
             "samples": list(self.samples),
             "warmup": list(self.warmup),
+            "conditions": None if self.conditions is None else asdict(self.conditions),
         }
 
     def map(self, function: Callable[[float], float]) -> Measurement:
         """Return the measurement of a quantity that follows from each sample: ``m.map(lambda s: batch / s)``.
 
-        The warning stays with the original, of which it is true.
+        The warning of noise stays with the original, of which it is true.
         """
         samples, warmup = (tuple(map(function, taken)) for taken in (self.samples, self.warmup))
         return replace(self, samples=samples, warmup=warmup, precision=None)
@@ -241,18 +269,45 @@ class Ratio:
     """One value over another, with its confidence interval: ``value``, ``low``, ``high``.
 
     ``paired`` says whether it comes from samples taken in turn; where it is False the interval is the widest that
-    both measurements allow. Two exact values have an interval of no width.
+    both measurements allow. Two exact values have an interval of no width. ``coverage`` is the probability that the
+    interval holds the ratio, of two measurements that were not taken in turn the smaller of theirs. ``is_range`` says
+    that ``pairs`` of samples, or the samples of one of the two, are too few for an interval, and that it is only their
+    range: such a ratio shows no difference. ``precision`` is half the relative width that was requested.
     """
 
     value: float
     low: float
     high: float
     paired: bool = False
+    coverage: float = 1.0
+    is_range: bool = False
+    pairs: int = 0
+    precision: float | None = None
 
     @property
     def is_real(self) -> bool:
-        """Whether the interval leaves out 1, that is, whether there is a difference."""
-        return self.low > 1 or self.high < 1
+        """Whether the interval leaves out 1, that is, whether there is a difference; False for a mere range."""
+        return not self.is_range and (self.low > 1 or self.high < 1)
+
+    @property
+    def noise(self) -> float:
+        """Half the width of the interval over the ratio: 0.01 is plus or minus 1 %."""
+        return (self.high - self.low) / 2 / abs(self.value) if self.value else math.inf
+
+    @property
+    def interval_name(self) -> str:
+        """What the interval is, in words: "interval", or "range of 3 pairs, 75 %"."""
+        if not self.is_range:
+            return "interval"
+        return f"range of {_counted(self.pairs, 'pair')}, {_percent(self.coverage)}" if self.pairs else "range"
+
+    @property
+    def warning(self) -> str | None:
+        """Say that the ratio is not known as well as was requested; None where it is."""
+        if self.precision is None or not (self.is_range or self.noise > self.precision):
+            return None
+        interval = MedianInterval(self.low, self.high, self.coverage, self.is_range, self.pairs)
+        return _noise_warning(interval, self.noise, self.precision, self.pairs, "ratio")
 
     @classmethod
     def of(cls, reference: float | Measurement, other: float | Measurement) -> Ratio:
@@ -261,7 +316,14 @@ class Ratio:
         if isinstance(reference, Measurement) and isinstance(other, Measurement) and reference.taken_with(other):
             return _paired_ratio(reference, other)
         (ref_low, ref_high), (low, high) = _bounds(reference), _bounds(other)
-        return cls(_divide(float(other), float(reference)), _divide(low, ref_high), _divide(high, ref_low))
+        measured = [value for value in (reference, other) if isinstance(value, Measurement)]
+        return cls(
+            _divide(float(other), float(reference)),
+            _divide(low, ref_high),
+            _divide(high, ref_low),
+            coverage=min((value.coverage for value in measured), default=1.0),
+            is_range=any(value.is_range for value in measured),
+        )
 
 
 def _bounds(value: float | Measurement) -> tuple[float, float]:
@@ -276,122 +338,44 @@ def _divide(value: float, reference: float) -> float:
 
 def _paired_ratio(reference: Measurement, other: Measurement) -> Ratio:
     pairs = zip(reference.samples, other.samples, strict=True)
-    quotients = sorted(_divide(b, a) for a, b in pairs)
-    middle = len(quotients) // 2
+    quotients = tuple(_divide(b, a) for a, b in pairs)
+    ordered, middle = sorted(quotients), len(quotients) // 2
     # The middle of two is their geometric mean: the ratio the other way round is then the reciprocal.
-    value = quotients[middle] if len(quotients) % 2 else math.sqrt(quotients[middle - 1] * quotients[middle])
-    adaptive = reference.adaptive or other.adaptive
-    return Ratio(value, *_median_interval(quotients, reference.confidence, adaptive), paired=True)
+    value = ordered[middle] if len(ordered) % 2 else math.sqrt(ordered[middle - 1] * ordered[middle])
+    interval = median_interval(quotients, reference.confidence, reference.adaptive or other.adaptive)
+    return Ratio(
+        value,
+        interval.low,
+        interval.high,
+        paired=True,
+        coverage=interval.coverage,
+        is_range=interval.is_range,
+        pairs=len(quotients),
+        # Of two things that are much alike the difference is wanted, so their ratio is to be known twice as well.
+        precision=None if reference.precision is None else reference.precision / 2,
+    )
 
 
-def _median_interval(ordered: Sequence[float], confidence: float, adaptive: bool) -> tuple[float, float]:
-    n = len(ordered)
-    tail = (1 - confidence) / 2 * (SHARE_OF_RISK if adaptive else 1)
-    if n > 1000:  # the normal approximation is exact to a sample here
-        from statistics import NormalDist
-
-        rank = math.floor(n / 2 + NormalDist().inv_cdf(tail) * math.sqrt(n) / 2)
-    else:
-        rank, below = 0, 0.5**n
-        while below <= tail:
-            rank += 1
-            below += math.comb(n, rank) * 0.5**n
-    rank = max(rank, 1)
-    return ordered[rank - 1], ordered[n - rank]
+def _percent(probability: float) -> str:
+    return f"{100 * probability:.4g} %"
 
 
-@dataclass(frozen=True)
-class Sampling:
-    """When to stop: at a fixed number of samples, or once the median is known well enough.
-
-    Times are in seconds. With ``num_iters`` that many samples are taken, no more and no fewer. Without, sampling
-    stops when the median is known to plus or minus ``relative_precision``, or after ``max_seconds``. Several calls that
-    are sampled in turn go on until every ratio is known to half of that, for ``max_seconds`` per call: of two things
-    that are much alike the difference is asked for. ``warmup`` fixes the calls left out first; without it they go on
-    until the times settle.
-    """
-
-    num_iters: int | None = None
-    warmup: int | None = None
-    relative_precision: float = 0.02
-    max_seconds: float = 3.0
-    min_samples: int = 12
-    confidence: float = 0.95
-    clock: Callable[[], float] = field(default=time.perf_counter, compare=False)
-
-    def __post_init__(self) -> None:
-        for each in fields(self):
-            if each.name in RULES:
-                object.__setattr__(self, each.name, checked(each.name, getattr(self, each.name)))
+def _counted(number: int, thing: str) -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
-of_kind("sampling", Sampling)
+def _interval_name(interval: MedianInterval, confidence: float, number: int, thing: str) -> str:
+    if not interval.is_range:
+        return f"{_percent(confidence)} interval"
+    return f"range of {_counted(number, thing)}, {_percent(interval.coverage)}"
 
 
-def measure(call: Callable[[], object], sampling: Sampling | None = None) -> Measurement:
-    """Time one call, which must return only when its work is done; the result is in seconds."""
-    return measure_interleaved([call], sampling)[0]
-
-
-def measure_interleaved(calls: Sequence[Callable[[], object]], sampling: Sampling | None = None) -> list[Measurement]:
-    """Time several calls in turn (A B B A ...): as many samples of each, in seconds, paired by round.
-
-    A call that is a `Run` is timed as it says: by its device's own clock where it has one.
-    """
-    plan = sampling or Sampling()
-    runs = [Run.of(call) for call in calls]
-    conduct = conductor()
-    if conduct is not None and len(runs) == 1:
-        return [conduct(runs[0], plan)]
-    session = (os.getpid() << 96) | (time.time_ns() << 32) | next(_sessions)  # no two processes share one
-    # Of several calls only the ratios are asked to be precise, so a single one is not warned of.
-    wanted = plan.relative_precision if len(runs) == 1 and plan.num_iters is None else None
-    with collector_paused():
-        warmups = [_warm_up(run, plan) for run in runs]
-        samples: list[list[float]] = [[] for _ in runs]
-        deadline = plan.clock() + plan.max_seconds * len(runs)
-        check_at = plan.num_iters or plan.min_samples
-        while True:
-            while len(samples[0]) < check_at:
-                if len(runs) == 1 and runs[0].TAKES_SEVERAL:
-                    left = math.inf if plan.num_iters is not None else deadline - plan.clock()
-                    samples[0] += several(runs[0], samples[0], check_at - len(samples[0]), left, plan.clock)
-                else:
-                    _one_round(runs, samples, plan.clock)
-                if plan.num_iters is None and len(samples[0]) >= 3 and plan.clock() >= deadline:
-                    check_at = len(samples[0])
-            results = [
-                Measurement(tuple(taken), plan.confidence, tuple(warmup), session, wanted, plan.num_iters is None)
-                for taken, warmup in zip(samples, warmups, strict=True)
-            ]
-            if plan.num_iters is not None or plan.clock() >= deadline or _precise(results, plan.relative_precision):
-                return results
-            check_at = math.ceil(check_at * 1.2)
-
-
-def _one_round(runs: Sequence[Run], samples: list[list[float]], clock: Callable[[], float]) -> None:
-    order = range(len(runs)) if len(samples[0]) % 2 == 0 else range(len(runs) - 1, -1, -1)
-    for index in order:
-        samples[index].append(runs[index].seconds(clock))
-
-
-def _precise(results: Sequence[Measurement], precision: float) -> bool:
-    reference, *others = results
-    if not others:
-        return reference.noise <= precision
-    ratios = [Ratio.of(reference, other) for other in others]
-    return all(ratio.high - ratio.low <= precision * ratio.value for ratio in ratios)
-
-
-def _warm_up(run: Run, plan: Sampling) -> list[float]:
-    """Run until three passes in a row bring nothing new, for a quarter of the time at most."""
-    times: list[float] = []
-    stale, best = 0, math.inf
-    deadline = plan.clock() + plan.max_seconds / 4
-    while len(times) < plan.warmup if plan.warmup is not None else stale < 3:
-        times.append(run.seconds(plan.clock))
-        stale = 0 if times[-1] < best * 0.95 else stale + 1
-        best = min(best, times[-1])
-        if plan.warmup is None and plan.clock() >= deadline:
-            break
-    return times
+def _noise_warning(interval: MedianInterval, noise: float, requested: float, number: int, what: str) -> str:
+    if not interval.is_range:
+        return f"noisy: the {what} is known to ±{noise:.1%}, ±{requested:.1%} was requested"
+    things = _counted(number, "pair" if what == "ratio" else "sample")
+    alike = " that are much alike in turn" if interval.effective < number else ""
+    return (
+        f"too few samples: {things}{alike} have a range of ±{noise:.1%} but no interval of their {what}, and "
+        f"±{requested:.1%} was requested; raise max_seconds"
+    )

@@ -45,7 +45,7 @@ from profilerkit.plugging.extension import LoadedModel
 from profilerkit.plugging.loaders import load_model
 from profilerkit.render import render, renderer
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
-from profilerkit.times.measurement import Sampling
+from profilerkit.times.sampling import Sampling
 from profilerkit_metrics import ComputeEvalMetric, DynamicEvalMetric, EvalMetric
 
 Given = Mapping[str, Any]

@@ -23,7 +23,7 @@ class Samples {
     this.key = key;
     this.taken = this.reports.flatMap((report) => report.measurements.filter((one) => one.key === key).map((one) => ({ ...one, name: report.name, values: one.samples.map(asNumber) })));
     const [first] = this.taken;
-    this.lead.textContent = `${first.title}: every sample as a dot${this.taken.some((one) => one.values.length >= FEWEST_FOR_SHAPE) ? ", how often values come as the shape around them" : ""}, the median as a line, its ${formatNumber(100 * first.confidence)} % confidence interval as a band.`;
+    this.lead.textContent = `${first.title}: every sample as a dot${this.taken.some((one) => one.values.length >= FEWEST_FOR_SHAPE) ? ", how often values come as the shape around them" : ""}, the median as a line, its interval (${[...new Set(this.taken.map((one) => one.intervalName))].join("; ")}) as a band.`;
     this.numbers();
     this.redraw();
   }
@@ -32,7 +32,7 @@ class Samples {
     const write = (one, value) => quantity(asNumber(value), one.unit, one.scale);
     const heads = ["Model", "Samples", "Warm-up", "Median", "Interval", "5 %", "25 %", "75 %", "95 %"];
     const rows = this.taken.map((one) =>
-      [one.name, one.values.length, one.warmup.length, write(one, one.percentiles[50]), one.interval.map((end) => write(one, end)).join(" to "), ...[5, 25, 75, 95].map((percentile) => write(one, one.percentiles[percentile]))].map(String),
+      [one.name, one.values.length, one.warmup.length, write(one, one.percentiles[50]), one.interval.map((end) => write(one, end)).join(" to ") + (one.intervalName === this.taken[0].intervalName ? "" : ` (${one.intervalName})`), ...[5, 25, 75, 95].map((percentile) => write(one, one.percentiles[percentile]))].map(String),
     );
     const line = (tag, cells) => el("tr", {}, ...cells.map((cell, place) => el(place && tag === "td" ? "td" : "th", { class: place ? "number" : "name", scope: tag === "th" ? "col" : place ? null : "row" }, cell)));
     this.table.replaceChildren(el("table", { class: "plain" }, el("thead", {}, line("th", heads)), el("tbody", {}, ...rows.map((cells) => line("td", cells)))));

@@ -194,6 +194,14 @@ def test_a_ratio_is_judged_by_its_interval() -> None:
     )
 
 
+def test_a_ratio_of_too_few_samples_is_uncertain() -> None:
+    before, after = timed(1.0, 1.0, 1.0), timed(1.10, 1.11, 1.12)
+    for limit in ("<= 1.2x", "<= 1.05x"):
+        (finding,) = checked({"execution_time": limit}, after, before)
+        assert finding.verdict.value == "uncertain"
+        assert finding.detail == "1.11x [1.1, 1.12; range of 3 pairs, 75 %] (t after t)"
+
+
 def test_layers_beside_a_baseline() -> None:
     findings = checked({"layers": {"*t": {"macs": "<= 1x"}, "second": {"macs": "<= 4x"}}}, TEACHER, STUDENT)
     assert [(finding.subject, finding.verdict.value) for finding in findings] == [

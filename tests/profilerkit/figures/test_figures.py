@@ -174,7 +174,7 @@ def test_a_latency_has_every_sample_the_median_its_interval_and_percentiles() ->
     assert [line.get_xdata()[0] for line in axis.lines] == pytest.approx([2.5, 3.7])
     (span,) = axis.patches
     assert (span.get_bbox().x0, span.get_bbox().x1) == pytest.approx((1, 4))
-    assert "median 2.5 ms [1 ms, 4 ms]   p90 3.7 ms   4 samples" in texts(figure)
+    assert "median 2.5 ms [1 ms, 4 ms; range of 4 samples, 87.5 %]   p90 3.7 ms   4 samples" in texts(figure)
     assert axis.get_xlabel() == "Execution Time (ms)"
     assert "net: Execution Time of a batch of 1" in texts(figure)
 

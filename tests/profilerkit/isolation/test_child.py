@@ -30,7 +30,7 @@ from profilerkit.isolation.job import Job
 from profilerkit.isolation.turns import taking_turns
 from profilerkit.results.saving import parse
 from profilerkit.testing import FakeBackend, FakeClock, FakeLayer, FakeModel, FakeTensor
-from profilerkit.times.measurement import Sampling, measure, measure_interleaved
+from profilerkit.times.sampling import Sampling, measure, measure_interleaved
 
 Said = list["dict[str, Any] | Report"]
 

@@ -19,7 +19,7 @@ from profilerkit import (
 )
 from profilerkit.backend import RunOptions
 from profilerkit.testing import FakeModel
-from profilerkit.times.measurement import Sampling
+from profilerkit.times.sampling import Sampling
 from profilerkit_metrics import ComputeExecutionTime, ComputeParams
 
 MakeProfiler = Callable[..., Profiler]

@@ -6,14 +6,21 @@ import os
 import platform
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from profilerkit import ModelInputs, NotOfferedError, compare, profile
+from profilerkit import Comparison, Measurement, ModelInputs, NotOfferedError, Report, compare, load, profile
 from profilerkit.backend import RunOptions
+from profilerkit.piping.status import Outcome
+from profilerkit.render import render
+from profilerkit.results.report import StatusRecord
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
+from profilerkit.times import conditions
+from profilerkit.times.conditions import Conditions
 from profilerkit.trace.records import LayerTable
+from profilerkit_metrics import ExecutionTime
 
 
 def model() -> FakeModel:
@@ -45,6 +52,98 @@ def test_every_statistic_is_in_the_data_and_in_the_details() -> None:
         assert word in shown
     assert "10 after 4 left out" in shown
     assert "Interquartile" not in report.to_text()
+
+
+MACHINE = Conditions(
+    wall_seconds=2.0,
+    cpu_seconds=0.5,
+    involuntary_switches=7,
+    load_before=1.25,
+    load_after=1.5,
+    cores=2,
+    threads=9,
+    governor="powersave",
+    process="p",
+)
+
+
+def timed(*samples: float, session: str | None = "s", machine: Conditions | None = MACHINE) -> Report:
+    report = profile(model(), X, backend=FakeBackend(), num_iters=6, metrics="execution_time")
+    record = report.statuses["execution_time"]
+    value = Measurement(samples, session=session, precision=0.02, conditions=machine)
+    execution_time = ExecutionTime().computed(Outcome(value, record.completeness))
+    return replace(report, statuses={"execution_time": StatusRecord.of(execution_time)}, notes=())
+
+
+@pytest.mark.parametrize("form", ["console", "markdown", "latex", "csv", "html"])
+def test_three_samples_are_a_range_in_every_form(form: str) -> None:
+    drawn = render(timed(0.001, 0.003, 0.002), form, details=True).replace("\\%", "%").replace("&nbsp;", " ")
+    assert "ange of 3 samples, 75 %" in drawn
+    assert "95 %" not in drawn.partition("<script")[0] if form == "html" else "95 % interval" not in drawn
+    assert "range of 3 samples, 75 %" in timed(0.001, 0.003, 0.002).status("execution_time").shown
+
+
+def test_three_samples_are_a_range_in_json() -> None:
+    value = timed(0.001, 0.003, 0.002).to_dict()["statuses"][0]["value"]
+    assert (value["low"], value["high"], value["coverage"], value["is_range"]) == (0.001, 0.003, 0.75, True)
+
+
+def test_three_pairs_have_no_verdict() -> None:
+    """Ratios of 3, 2 and 4: all are above 1, and so are three in four of three coins that fell alike."""
+    comparison = Comparison(timed(0.001, 0.001, 0.001), (timed(0.003, 0.002, 0.004),))
+    shown = " ".join(str(comparison).split())
+    assert "range of 3 pairs, 75 %" in shown
+    assert "≈" not in shown
+    assert "no real difference" not in shown
+    assert "brackets hold the 95 % confidence interval or, as it says there, only the range of the ratio." in shown
+    assert "Execution Time: too few samples: 3 pairs have a range of ±33.3% but no interval of their ratio" in shown
+    assert not comparison.ratio("execution_time").is_real
+
+
+def test_a_noisy_ratio_is_said_below_the_comparison() -> None:
+    first = timed(*[0.001] * 8)
+    other = timed(*(0.001 * factor for factor in (1.0, 1.2, 1.1, 1.1, 1.2, 1.0, 1.1, 1.1)))
+    assert "Execution Time: noisy: the ratio is known to ±9.1%, ±1.0% was requested" in " ".join(
+        str(Comparison(first, (other,))).split()
+    )
+
+
+def test_two_processes_are_said() -> None:
+    first, alike = timed(*[0.001] * 8), timed(*[0.002] * 8)
+    other = timed(*[0.002] * 8, machine=replace(MACHINE, process="q"))
+    note = "Each model was measured in a process of its own."
+    assert note in " ".join(str(Comparison(first, (other,))).split())
+    assert note not in str(Comparison(first, (alike,)))
+
+
+def test_the_machine_stands_beside_each_time() -> None:
+    shown = timed(0.001, 0.003, 0.002).to_text(details=True)
+    facts = {line.split("  ")[0].strip(): line.split("  ")[-1].strip() for line in shown.splitlines() if "  " in line}
+    assert facts["Processor time"] == "500 ms in 2 s"
+    assert facts["Interruptions"] == "7"
+    assert facts["Threads of the process"] == "9"
+    assert facts["Frequency governor"] == "powersave"
+    assert facts["Load of the machine"] == "1.2 before, 1.5 after on 2 cores"
+
+
+def test_a_saved_time_has_its_machine(tmp_path: Path) -> None:
+    report = timed(0.001, 0.003, 0.002)
+    report.save(str(tmp_path / "report.json"))
+    assert load(str(tmp_path / "report.json"))["execution_time"].conditions == MACHINE
+    unknown = timed(0.001, machine=None)
+    unknown.save(str(tmp_path / "unknown.json"))
+    assert load(str(tmp_path / "unknown.json"))["execution_time"].conditions is None
+
+
+def test_what_both_times_are_warned_of_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conditions, "MOST_LOAD_OF_A_CORE", 0.0)
+    monkeypatch.setattr(os, "getloadavg", lambda: (3.0, 3.0, 3.0))
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    names = ["execution_time", "throughput"]
+    report = profile(model(), X, backend=FakeBackend(), num_iters=6, metrics=names)
+    assert report.notes == ("Execution Time, Throughput: busy machine: a load of 3.0 on 2 cores",)
+    comparison = compare(model(), model(), inputs=X, backend=FakeBackend(), num_iters=6, metrics=names)
+    assert str(comparison).count("busy machine: a load of 3.0 on 2 cores") == 1
 
 
 def test_details_of_a_comparison_have_the_statistics_of_each_model() -> None:

@@ -1,16 +1,19 @@
 """Statistics and the stopping rule, against a fake clock."""
 
 import gc
+import itertools
 import json
 import math
 import random
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from profilerkit import Measurement, Ratio, Run
 from profilerkit.testing import FakeClock
-from profilerkit.times.measurement import Sampling, measure, measure_interleaved
+from profilerkit.times.sampling import Sampling, measure, measure_interleaved
 
 
 def sampling(clock: FakeClock, **options: float) -> Sampling:
@@ -42,6 +45,9 @@ def test_a_measurement_as_plain_data() -> None:
         "low": 1.0,
         "high": 4.0,
         "confidence": 0.95,
+        "coverage": 0.875,  # all four on one side of the median: 2 of 16
+        "is_range": True,
+        "effective_samples": 4,
         "mean": 2.5,
         "iqr": 1.5,
         "min": 1.0,
@@ -56,6 +62,7 @@ def test_a_measurement_as_plain_data() -> None:
         "session": 5,
         "samples": [4.0, 1.0, 3.0, 2.0],
         "warmup": [9.0],
+        "conditions": None,
     }
     assert Measurement((0.0, 0.0)).to_dict()["noise"] is None, "JSON has no infinity"
 
@@ -66,23 +73,76 @@ def test_no_samples_are_no_measurement() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "interval"),
+    ("count", "interval", "coverage"),
     [
-        (1, (1, 1)),
-        (5, (1, 5)),  # five samples: P(all on one side) = 2 / 32 > 5 %, the whole range is all there is
-        (6, (1, 6)),  # 2 / 64 = 3.1 %
-        (10, (2, 9)),  # P(Bin(10, 1/2) <= 1) = 11 / 1024 = 1.07 %, <= 2 would be 5.5 %
-        (20, (6, 15)),  # P(Bin(20, 1/2) <= 5) = 2.07 %, <= 6 would be 5.8 %
+        (1, (1, 1), 0),
+        (3, (1, 3), 1 - 2 / 8),
+        (5, (1, 5), 1 - 2 / 32),  # all on one side: 6.2 % > 5 %, the whole range is all there is
+        (6, (1, 6), 1 - 2 / 64),  # 3.1 %
+        (10, (2, 9), 1 - 2 * 11 / 1024),  # P(Bin(10, 1/2) <= 1) = 11 / 1024 = 1.07 %, <= 2 would be 5.5 %
+        (20, (6, 15), 1 - 2 * 21700 / 2**20),  # P(Bin(20, 1/2) <= 5) = 2.07 %, <= 6 would be 5.8 %
     ],
 )
-def test_the_interval_of_the_median_is_the_sign_tests(count: int, interval: tuple[int, int]) -> None:
-    assert Measurement(tuple(float(value) for value in range(1, count + 1))).interval == interval
+def test_the_interval_of_the_median_is_the_sign_tests(count: int, interval: tuple[int, int], coverage: float) -> None:
+    measurement = Measurement(shuffled(count))
+    assert measurement.interval == interval
+    assert measurement.coverage == pytest.approx(coverage, abs=1e-12)
+    assert measurement.is_range == (count < 6)
+    assert measurement.effective_samples == count
+
+
+def shuffled(count: int) -> tuple[float, ...]:
+    """1, 2, 3, ... in an order in which neighbors are not alike: from the two ends in turn."""
+    return tuple(float(place // 2 + 1 if place % 2 else count - place // 2) for place in range(count))
 
 
 def test_the_interval_of_many_samples() -> None:
-    low, high = Measurement(tuple(float(value) for value in range(1, 2002))).interval
+    measurement = Measurement(shuffled(2001))
     # Normal approximation: 2001 / 2 -+ 1.96 * sqrt(2001) / 2 = 956.7 and 1044.3
-    assert (low, high) == (956.0, 1046.0)
+    assert measurement.interval == (956.0, 1046.0)
+    # 1 - 2 * Phi(-(1000.5 - 956) * 2 / sqrt(2001)), from the error function
+    assert measurement.coverage == pytest.approx(math.erf(89 / math.sqrt(2001) / math.sqrt(2)))
+
+
+@pytest.mark.parametrize(("count", "name"), [(1, "range of 1 sample, 0 %"), (3, "range of 3 samples, 75 %")])
+def test_too_few_samples_have_a_range(count: int, name: str) -> None:
+    measurement = Measurement(tuple(1.0 + place for place in range(count)), precision=0.5)
+    assert measurement.is_range
+    assert measurement.interval_name == name
+    assert measurement.is_noisy, "whatever the range is"
+
+
+def test_an_interval_has_the_name_of_its_confidence() -> None:
+    assert Measurement(shuffled(6)).interval_name == "95 % interval"
+    assert Measurement((1.0, 3.0, 2.0), confidence=0.7).interval_name == "70 % interval", "three samples reach 75 %"
+    assert Measurement(shuffled(6), confidence=0.99).interval_name == "range of 6 samples, 96.88 %"
+
+
+def test_samples_that_hang_together_have_a_wider_interval() -> None:
+    """The same hundred values, in the order in which they were drawn and in stretches of ten that are alike."""
+    draw = random.Random(0)
+    values = [draw.gauss(10, 1) for _ in range(100)]
+    apart = Measurement(tuple(values))
+    stretches = Measurement(tuple(value for start in range(0, 100, 10) for value in alike(values, start)))
+    assert (apart.median, apart.mean) == pytest.approx((stretches.median, stretches.mean))
+    assert apart.effective_samples == 100
+    assert stretches.effective_samples < 50
+    assert stretches.interval[0] < apart.interval[0] < apart.interval[1] < stretches.interval[1]
+
+
+def alike(values: list[float], start: int) -> list[float]:
+    """Return the values whose ranks are alike: the smallest ten, then the largest ten, and so on."""
+    ordered, place = sorted(values), start // 10
+    return ordered[10 * (place // 2) :][:10] if place % 2 else ordered[90 - 10 * (place // 2) :][:10]
+
+
+def test_samples_that_rise_all_the_time_have_a_range_only() -> None:
+    rising = Measurement(tuple(float(place) for place in range(10, 30)), precision=0.01)
+    assert rising.is_range
+    assert rising.interval == (10, 29)
+    assert rising.effective_samples < 6
+    assert rising.warning is not None
+    assert rising.warning.startswith("too few samples: 20 samples that are much alike in turn have a range of ±48.7%")
 
 
 def test_the_interval_covers_the_median_as_often_as_it_says() -> None:
@@ -132,9 +192,14 @@ def test_mapping_keeps_pairs_and_drops_the_warning() -> None:
 
 
 def test_a_noisy_measurement_says_so() -> None:
-    noisy = Measurement((1.0, 2.0, 3.0), precision=0.02)
-    assert noisy.noise == pytest.approx(0.5)  # (3 - 1) / 2 / 2
-    assert noisy.warning == "noisy: the median is known to ±50.0%, ±2.0% was asked for"
+    few = Measurement((1.0, 2.0, 3.0), precision=0.02)
+    assert few.noise == pytest.approx(0.5)  # (3 - 1) / 2 / 2
+    assert few.warning == (
+        "too few samples: 3 samples have a range of ±50.0% but no interval of their median, and ±2.0% was requested; "
+        "raise max_seconds"
+    )
+    noisy = Measurement((1.0, 3.0, 2.0, 2.0, 3.0, 1.0), precision=0.02)
+    assert noisy.warning == "noisy: the median is known to ±50.0%, ±2.0% was requested"
     assert Measurement((1.0, 2.0, 3.0)).warning is None
 
 
@@ -200,7 +265,7 @@ def test_a_plan_that_cannot_be_followed(options: dict[str, float], message: str)
         Sampling(**options)  # type: ignore[arg-type]
 
 
-def test_several_calls_take_turns_there_and_back() -> None:
+def test_several_calls_take_turns_in_an_order_that_is_drawn() -> None:
     clock = FakeClock()
     order: list[str] = []
 
@@ -208,8 +273,29 @@ def test_several_calls_take_turns_there_and_back() -> None:
         order.append(name)
         clock.advance(0.001)
 
-    measure_interleaved([lambda: named("a"), lambda: named("b")], sampling(clock, num_iters=4, warmup=0))
-    assert "".join(order) == "abbaabba"
+    calls = [lambda: named("a"), lambda: named("b"), lambda: named("c")]
+    measure_interleaved(calls, sampling(clock, num_iters=600, warmup=0, seed=1))
+    rounds = ["".join(order[start : start + 3]) for start in range(0, 1800, 3)]
+    counts = Counter(rounds)
+    assert sorted(counts) == ["abc", "acb", "bac", "bca", "cab", "cba"]
+    # Each comes 100 times, with a standard deviation of sqrt(600 * 1/6 * 5/6) = 9.1.
+    assert all(60 <= count <= 140 for count in counts.values())
+    # The next round does not depend on the last one: the same comes again in a sixth of them, 9.1 either way.
+    assert 60 <= sum(one == other for one, other in itertools.pairwise(rounds)) <= 140
+
+
+def test_the_order_is_another_each_time_and_the_users_random_numbers_stay() -> None:
+    def order() -> str:
+        names: list[str] = []
+        calls = [lambda: names.append("a"), lambda: names.append("b")]
+        measure_interleaved(calls, Sampling(num_iters=64, warmup=0))
+        return "".join(names)
+
+    random.seed(5)
+    expected = random.random()
+    random.seed(5)
+    assert order() != order()
+    assert random.random() == expected
 
 
 def test_the_ratio_comes_from_the_pairs() -> None:
@@ -230,19 +316,45 @@ def test_a_ratio_is_to_be_known_twice_as_well_as_a_median(spread: float, samples
     """Ratios of 1 and 1 + 2 * spread in turn: the interval is as wide as they differ, and must be within 2 %."""
     clock = FakeClock()
     first, second = clock.taking([0.001]), clock.taking([0.001, 0.001 * (1 + 2 * spread)])
-    a, b = measure_interleaved([first, second], sampling(clock, warmup=0, max_seconds=0.015))
+    a, b = measure_interleaved([first, second], sampling(clock, warmup=0, max_seconds=0.030))
     ratio = Ratio.of(a, b)
     assert ratio.high - ratio.low == pytest.approx(2 * spread)
-    # 0.5 % either way is known well enough at once; 2.5 % never is, until 0.015 s for each of the two have gone.
+    # 0.5 % either way is known well enough at once; 2.5 % never is, until 0.030 s for both together have gone.
     assert len(a.samples) == samples
 
 
-def test_several_calls_have_as_much_time_each() -> None:
+def test_several_calls_share_the_time() -> None:
     clock = FakeClock()
     draw = random.Random(4)
     noisy = [draw.uniform(0.01, 0.1) for _ in range(997)]
-    measured = measure_interleaved([clock.taking(noisy)] * 3, sampling(clock, max_seconds=1.0, warmup=0))
-    assert 3.0 <= sum(sum(each.samples) for each in measured) < 3.4
+    measured = measure_interleaved([clock.taking(noisy)] * 3, sampling(clock, max_seconds=3.0))
+    assert all(each.warmup for each in measured)
+    assert 3.0 <= clock.now < 3.4, "the last round is finished"
+    assert clock.now == pytest.approx(sum(sum((*each.samples, *each.warmup)) for each in measured))
+
+
+def test_the_warm_up_of_several_calls_takes_a_quarter_of_the_time() -> None:
+    clock = FakeClock()
+    faster = [0.25 * 0.94**place for place in range(40)]  # each pass is new, so that warm-up does not end by itself
+    first, second = measure_interleaved([clock.taking(faster), clock.taking(faster)], sampling(clock, max_seconds=8.0))
+    assert 1.0 <= sum(first.warmup) < 1.25
+    assert 2.0 <= sum(first.warmup) + sum(second.warmup) < 2.25
+
+
+def test_a_slow_comparison_has_three_pairs_and_no_verdict() -> None:
+    clock = FakeClock()
+    plan = sampling(clock, max_seconds=1.0)
+    a, b = measure_interleaved([clock.taking([2.0]), clock.taking([3.0])], plan)
+    ratio = Ratio.of(a, b)
+    assert (len(a.samples), ratio.value, ratio.low, ratio.high) == (3, 1.5, 1.5, 1.5)
+    assert ratio.is_range
+    assert ratio.coverage == 0.75
+    assert not ratio.is_real
+    assert ratio.interval_name == "range of 3 pairs, 75 %"
+    assert ratio.warning == (
+        "too few samples: 3 pairs have a range of ±0.0% but no interval of their ratio, and ±1.0% was requested; "
+        "raise max_seconds"
+    )
 
 
 def test_a_call_that_times_itself_is_believed() -> None:
@@ -268,7 +380,16 @@ def test_several_calls_stop_when_their_ratio_is_known() -> None:
         [clock.taking([0.002 * s for s in speeds]), clock.taking([0.001 * s for s in speeds])], sampling(clock)
     )
     assert len(a.samples) == len(b.samples)
-    assert a.warning is None, "each alone is noisy, the ratio is not"
+    assert a.is_noisy, "each alone is"
+    assert Ratio.of(a, b).warning is None, "the ratio is not"
+
+
+def test_a_noisy_ratio_says_so() -> None:
+    a = Measurement((1.0,) * 8, session=1, precision=0.02)
+    b = Measurement((1.0, 1.2, 1.1, 1.1, 1.2, 1.0, 1.1, 1.1), session=1, precision=0.02)
+    # The interval of 8 pairs is from the first to the last: P(all on one side) = 2 / 256; (1.2 - 1) / 2 / 1.1 = 9.1 %.
+    assert Ratio.of(a, b).warning == "noisy: the ratio is known to ±9.1%, ±1.0% was requested"
+    assert Ratio.of(replace(a, precision=None), b).warning is None, "nothing was requested"
 
 
 def test_ratio_of_exact_values_and_of_unpaired_measurements() -> None:
@@ -279,6 +400,12 @@ def test_ratio_of_exact_values_and_of_unpaired_measurements() -> None:
     ratio = Ratio.of(a, b)
     assert (ratio.value, ratio.low, ratio.high) == (10.0, 10 / 3, 30.0)
     assert not ratio.paired
+    assert ratio.is_range, "three samples have no interval"
+    assert not ratio.is_real
+    assert ratio.coverage == 0.75
+    six = Measurement((10.0, 30.0, 20.0, 20.0, 30.0, 10.0))
+    assert Ratio.of(1.0, six).is_real
+    assert Ratio.of(a, six).is_range
 
 
 def test_a_sample_of_zero_has_a_ratio() -> None:

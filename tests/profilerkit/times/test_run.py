@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from profilerkit import Run
 from profilerkit.testing import FakeClock
-from profilerkit.times.measurement import Sampling, measure, measure_interleaved
+from profilerkit.times.sampling import Sampling, measure, measure_interleaved
 
 
 class Several(Run):

@@ -300,7 +300,7 @@ class Events:
 def test_work_on_cuda_is_timed_by_a_pair_of_events_for_each_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     from contextlib import nullcontext
 
-    from profilerkit.times.measurement import Sampling, measure
+    from profilerkit.times.sampling import Sampling, measure
 
     noted: list[str] = []
     Events.noted = noted

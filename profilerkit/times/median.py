@@ -1,0 +1,151 @@
+"""The interval of a median: free of assumptions on the distribution, and wider where samples hang together in time.
+
+The ends are order statistics, chosen by the sign test (Conover, Practical Nonparametric Statistics, section 3.2). That
+test takes the samples for independent. Where another process comes and goes, or the clock of the processor changes in
+steps, neighbours are alike, and n samples say as much as fewer independent ones. Two steps find out:
+
+1. Autocorrelations of the ranks at lag 1, and those at lags 1 to 4 together, are compared with what independent
+   samples have (mean -1/n, variance 1/n a lag). Only if one of them is significant at 1 % does the second step
+   follow, so that the interval of independent samples stays what it is: it is wider by 1 % on average for 100 samples,
+   by 2 % for 30.
+2. The signs of the deviations from the median say how much: their autocorrelations are summed up in pairs while these
+   are positive, none above the one before (Geyer, Practical Markov Chain Monte Carlo, 1992), and corrected for the
+   median being that of the samples. The sum is the number of samples that say as much as one.
+
+What changes more slowly than about a tenth of the measurement cannot be known from its samples.
+
+Sampling that looks at its samples and stops once they agree favors the stretches where they agree by chance: a plain
+95 % interval then covers 93 % (in simulation; tests/profilerkit/times/test_sampling_statistics.py). Where the samples
+themselves said when to stop, intervals are therefore made with three fifths of the risk of error, and cover 95 % again.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from operator import mul
+from statistics import NormalDist
+
+__all__ = ["MedianInterval", "effective_number", "median_interval"]
+
+#: What is left of the risk of error for an interval whose own width said when to stop; enough up to 95 %.
+SHARE_OF_RISK = 0.6
+#: A dependence is believed where one of two statistics lies beyond this, as each does in 1 % of independent samples.
+SIGNIFICANT = NormalDist().inv_cdf(1 - 0.01)
+#: Fewer samples than these are not asked whether they hang together: nothing could be seen.
+FEWEST_FOR_DEPENDENCE = 8
+#: Samples that say as little as fewer than these independent ones have no interval, only a range.
+FEWEST_EFFECTIVE = 6
+#: Relative differences below this come from the arithmetic, not from the machine.
+_ROUNDING = 1e-9
+#: Longer series are summed up in at most twice as many blocks before autocorrelations are taken.
+_MOST_BLOCKS = 500
+
+
+@dataclass(frozen=True)
+class MedianInterval:
+    """Where a median lies: between ``low`` and ``high``, with the probability ``coverage``.
+
+    ``is_range`` says that the samples are too few for the requested confidence, and that ``low`` and ``high`` are
+    simply the smallest and the largest. ``effective`` is the number of independent samples that would say as much.
+    """
+
+    low: float
+    high: float
+    coverage: float
+    is_range: bool
+    effective: float
+
+
+@lru_cache(maxsize=32)
+def median_interval(samples: tuple[float, ...], confidence: float, adaptive: bool) -> MedianInterval:
+    """Return the interval of the median of samples, which stand in the order in which they were taken.
+
+    Args:
+        samples: At least one.
+        confidence: The probability with which the interval is to hold the median.
+        adaptive: Whether the samples themselves said when to stop.
+    """
+    number, ordered = len(samples), sorted(samples)
+    rank = _rank(number, (1 - confidence) / 2 * (SHARE_OF_RISK if adaptive else 1))
+    if _coverage(number, 1) < confidence:
+        return MedianInterval(ordered[0], ordered[-1], _coverage(number, 1), True, number)
+    effective = effective_number(samples)
+    if effective < number:
+        # Fewer degrees of freedom, as in Student's distribution, because the dependence itself is only estimated.
+        wider = math.sqrt(number / effective) * (1 + 1 / max(effective, 2))
+        inner = (number + 1) / 2 - wider * ((number + 1) / 2 - rank)
+        if inner < 1 or effective < FEWEST_EFFECTIVE:
+            return MedianInterval(ordered[0], ordered[-1], 1 - 2 * math.pow(0.5, effective), True, effective)
+        return MedianInterval(
+            ordered[math.floor(inner) - 1],
+            ordered[number - math.floor(inner)],
+            _coverage(number, rank),
+            False,
+            effective,
+        )
+    return MedianInterval(ordered[rank - 1], ordered[number - rank], _coverage(number, rank), False, number)
+
+
+def _rank(number: int, tail: float) -> int:
+    """Return the largest rank r with P(Bin(number, 1/2) < r) <= tail, 1 at least."""
+    if number > 1000:  # the normal approximation is exact to a sample here
+        return max(math.floor(number / 2 + NormalDist().inv_cdf(tail) * math.sqrt(number) / 2), 1)
+    rank, below = 0, 0.5**number
+    while below <= tail:
+        rank += 1
+        below += math.comb(number, rank) * 0.5**number
+    return max(rank, 1)
+
+
+def _coverage(number: int, rank: int) -> float:
+    """Return how often independent samples hold their median between the sample of a rank and its counterpart."""
+    if number > 1000:
+        return 1 - 2 * NormalDist().cdf((rank - number / 2) * 2 / math.sqrt(number))
+    return 1 - 2 * sum(math.comb(number, below) for below in range(rank)) / math.pow(2, number)
+
+
+def effective_number(samples: Sequence[float]) -> float:
+    """Return how many independent samples say as much of their median as these; not more than there are."""
+    number = len(samples)
+    same = max(samples) - min(samples) <= _ROUNDING * abs(max(samples))
+    if number < FEWEST_FOR_DEPENDENCE or same or not _hang_together(samples):
+        return number
+    return number / max(1.0, _samples_for_one(samples))
+
+
+def _hang_together(samples: Sequence[float]) -> bool:
+    number, ordered = len(samples), sorted(samples)
+    ranks: list[int] = [bisect_left(ordered, sample) + bisect_right(ordered, sample) - number for sample in samples]
+    total: int = sum(map(mul, ranks, ranks))
+    if not total:
+        return False
+    lags = 4 if number >= 12 else 2
+    each = [sum(map(mul, ranks, ranks[lag:])) / total + 1 / number for lag in range(1, lags + 1)]
+    return max(each[0] * math.sqrt(number), sum(each) * math.sqrt(number / lags)) > SIGNIFICANT
+
+
+def _samples_for_one(samples: Sequence[float]) -> float:
+    """Return the sum over all lags of the autocorrelations of the signs of the deviations from the median."""
+    number, ordered = len(samples), sorted(samples)
+    ranks = [bisect_left(ordered, sample) + bisect_right(ordered, sample) - number for sample in samples]
+    signs = [(rank > 0) - (rank < 0) for rank in ranks]
+    width = max(1, number // _MOST_BLOCKS)
+    blocks = [sum(signs[start : start + width]) for start in range(0, number - width + 1, width)]
+    count = len(blocks)
+    own, total = sum(map(mul, blocks, blocks)) / count, sum(map(mul, signs, signs)) / number * width
+    if not own:
+        return 1.0
+    both, last, lag = 0.0, math.inf, 1
+    while lag < count // 2:
+        pair = sum(sum(map(mul, blocks, blocks[far:])) / (count - far) for far in (lag, lag + 1))
+        if pair <= 0:
+            break
+        last = min(pair, last)
+        both += last
+        lag += 2
+    # Every autocorrelation is too low by what one median of all takes away: the sum over all lags, over the number.
+    return (own + 2 * both) / total / max(1 - 2 * (lag - 1) / count, 0.25)

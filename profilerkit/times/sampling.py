@@ -1,0 +1,150 @@
+"""Taking samples: when to stop, what is left out first, and several models in turn.
+
+Several calls are sampled interleaved. Which of them is first is drawn anew for each round, so that neither a drifting
+machine nor another program that runs at regular times can favor one of them; see docs/decisions/interleaved-timing.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
+from itertools import count
+
+from ..arguments.checking import checked
+from ..arguments.rules import RULES, of_kind
+from ..process.collector import collector_paused
+from .conditions import Watch
+from .measurement import Measurement, Ratio
+from .median import FEWEST_EFFECTIVE
+from .run import Run, several
+from .turns import conductor
+
+__all__ = ["Sampling", "measure", "measure_interleaved"]
+
+_sessions = count(1)
+
+#: So many samples are taken even if that takes longer than there is time.
+FEWEST_SAMPLES = 3
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """When to stop: at a fixed number of samples, or once the median is known well enough.
+
+    Times are in seconds. With ``num_iters`` that many samples are taken, no more and no fewer. Without, sampling
+    stops when the median is known to plus or minus ``relative_precision``, or after ``max_seconds``. Several calls that
+    are sampled in turn go on until every ratio is known to half of that: of two things that are much alike the
+    difference is wanted. ``max_seconds`` is for all calls together, warm-up included; three samples of each are taken
+    even if that takes longer. ``warmup`` fixes the calls left out first; without it they go on until the times settle,
+    for a quarter of ``max_seconds`` at most. ``seed`` fixes the order within each round; without it that is drawn anew.
+    """
+
+    num_iters: int | None = None
+    warmup: int | None = None
+    relative_precision: float = 0.02
+    max_seconds: float = 3.0
+    min_samples: int = 12
+    confidence: float = 0.95
+    clock: Callable[[], float] = field(default=time.perf_counter, compare=False)
+    seed: int | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            if each.name in RULES:
+                object.__setattr__(self, each.name, checked(each.name, getattr(self, each.name)))
+
+
+of_kind("sampling", Sampling)
+
+
+def measure(call: Callable[[], object], sampling: Sampling | None = None) -> Measurement:
+    """Time one call, which must return only when its work is done; the result is in seconds."""
+    return measure_interleaved([call], sampling)[0]
+
+
+def measure_interleaved(calls: Sequence[Callable[[], object]], sampling: Sampling | None = None) -> list[Measurement]:
+    """Time several calls in turn: as many samples of each, in seconds, paired by round.
+
+    Which call is first is drawn anew for each round. A call that is a `Run` is timed as it says: by its device's own
+    clock where it has one.
+    """
+    plan = sampling or Sampling()
+    runs = [Run.of(call) for call in calls]
+    conduct = conductor()
+    if conduct is not None and len(runs) == 1:
+        return [conduct(runs[0], plan)]
+    session = (os.getpid() << 96) | (time.time_ns() << 32) | next(_sessions)  # no two processes share one
+    requested = plan.relative_precision if plan.num_iters is None else None
+    deadline = plan.clock() + plan.max_seconds
+    with collector_paused(), Watch() as watch:
+        warmups = _warm_up(runs, plan)
+        samples = _sampled(runs, plan, deadline, random.Random(session if plan.seed is None else plan.seed))
+    conditions = watch.conditions()
+    return [
+        Measurement(
+            tuple(taken), plan.confidence, tuple(warmup), session, requested, plan.num_iters is None, conditions
+        )
+        for taken, warmup in zip(samples, warmups, strict=True)
+    ]
+
+
+def _sampled(runs: Sequence[Run], plan: Sampling, deadline: float, draw: random.Random) -> list[list[float]]:
+    """Return the samples of each run: as many as requested, or until they agree or the time is over."""
+    samples: list[list[float]] = [[] for _ in runs]
+    check_at = plan.num_iters or plan.min_samples
+    while True:
+        while len(samples[0]) < check_at:
+            if len(runs) == 1 and runs[0].TAKES_SEVERAL:
+                left = math.inf if plan.num_iters is not None else deadline - plan.clock()
+                samples[0] += several(runs[0], samples[0], check_at - len(samples[0]), left, plan.clock)
+            else:
+                _one_round(runs, samples, plan.clock, draw)
+            if plan.num_iters is None and len(samples[0]) >= FEWEST_SAMPLES and plan.clock() >= deadline:
+                check_at = len(samples[0])
+        if plan.num_iters is not None or plan.clock() >= deadline or _precise(samples, plan):
+            return samples
+        check_at = math.ceil(check_at * 1.2)
+
+
+def _one_round(
+    runs: Sequence[Run], samples: list[list[float]], clock: Callable[[], float], draw: random.Random
+) -> None:
+    """Take a sample of each run, in an order that nothing else on the machine can know.
+
+    What happens at regular times would meet the same run again and again in a fixed order. In one that is drawn it is
+    as likely to favor one run as another, in each round anew, so that the sign test of the pairs holds whatever the
+    noise is.
+    """
+    for index in draw.sample(range(len(runs)), len(runs)):
+        samples[index].append(runs[index].seconds(clock))
+
+
+def _precise(samples: Sequence[Sequence[float]], plan: Sampling) -> bool:
+    reference, *others = (Measurement(tuple(taken), plan.confidence, session=0, adaptive=True) for taken in samples)
+    if not others:
+        return len(reference.samples) >= FEWEST_EFFECTIVE and reference.noise <= plan.relative_precision
+    ratios = [Ratio.of(reference, other) for other in others]
+    return all(not ratio.is_range and 2 * ratio.noise <= plan.relative_precision for ratio in ratios)
+
+
+def _warm_up(runs: Sequence[Run], plan: Sampling) -> list[list[float]]:
+    """Return the seconds of the passes left out of each run; all together take a quarter of the time at most."""
+    start, share = plan.clock(), plan.max_seconds / 4 / len(runs)
+    return [_settled(run, plan, start + share * index) for index, run in enumerate(runs, start=1)]
+
+
+def _settled(run: Run, plan: Sampling, deadline: float) -> list[float]:
+    """Run until three passes in a row bring nothing new, or until the deadline; once at least."""
+    times: list[float] = []
+    stale, best = 0, math.inf
+    while len(times) < plan.warmup if plan.warmup is not None else stale < 3:
+        times.append(run.seconds(plan.clock))
+        stale = 0 if times[-1] < best * 0.95 else stale + 1
+        best = min(best, times[-1])
+        if plan.warmup is None and plan.clock() >= deadline:
+            break
+    return times

@@ -1,0 +1,105 @@
+"""What is recorded of a machine, and when it is called busy."""
+
+import os
+import time
+from dataclasses import replace
+
+import pytest
+
+from profilerkit import Measurement
+from profilerkit.testing import FakeClock
+from profilerkit.times import conditions
+from profilerkit.times.conditions import Conditions, Watch, process_name
+from profilerkit.times.sampling import Sampling, measure_interleaved
+
+QUIET = Conditions(wall_seconds=2.0, cpu_seconds=2.0, involuntary_switches=8, load_before=2.4, load_after=3.0, cores=2)
+
+
+@pytest.fixture(autouse=True)
+def machines_may_be_busy(no_machine_is_busy: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conditions, "MOST_LOAD_OF_A_CORE", 1.25)
+    monkeypatch.setattr(conditions, "FEWEST_SWITCHES", 5)
+
+
+def test_a_quiet_machine_is_not_busy() -> None:
+    assert QUIET.busy == ""
+    assert Measurement((1.0,), conditions=QUIET).warning is None
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"load_before": 5.2}, "busy machine: a load of 5.2 on 2 cores"),
+        ({"involuntary_switches": 41}, "busy machine: interrupted 41 times in 2 s, 100% of the time on a core"),
+        (
+            {"cpu_seconds": 0.3, "load_before": 3.0},  # 8 in 0.3 s are 27 in a second
+            "busy machine: a load of 3.0 on 2 cores; interrupted 8 times in 2 s, 15% of the time on a core",
+        ),
+        ({"cpu_seconds": 0.01}, "busy machine: interrupted 8 times in 2 s, 0% of the time on a core"),
+        ({"cpu_seconds": 0.01, "involuntary_switches": 4}, ""),  # it waits for a device, or sleeps
+        ({"load_before": None, "involuntary_switches": None, "cores": None}, ""),
+    ],
+)
+def test_signs_of_a_busy_machine(change: dict[str, float], text: str) -> None:
+    busy = replace(QUIET, **change)  # type: ignore[arg-type]
+    assert busy.busy == text
+    assert Measurement((1.0,), conditions=busy).warning == (text or None)
+
+
+def test_noise_and_a_busy_machine_are_both_said() -> None:
+    noisy = Measurement((1.0, 3.0, 2.0, 2.0, 3.0, 1.0), precision=0.02, conditions=replace(QUIET, load_before=9.0))
+    assert noisy.warnings == (
+        "noisy: the median is known to ±50.0%, ±2.0% was requested",
+        "busy machine: a load of 9.0 on 2 cores",
+    )
+    assert noisy.warning == "; ".join(noisy.warnings)
+
+
+def test_a_watch_adds_up_what_happens_while_it_is_entered() -> None:
+    watch = Watch()
+    for _ in range(2):
+        with watch:
+            start = time.process_time()
+            while time.process_time() < start + 0.02:
+                pass
+        time.sleep(0.05)
+    found = watch.conditions()
+    assert found.cpu_seconds >= 0.04
+    assert found.wall_seconds >= 0.04
+    passed = time.process_time()
+    assert found.cpu_seconds < passed, "what came before is not part of it"
+    assert found.process == process_name()
+    assert found.cores == os.cpu_count()
+
+
+def test_what_cannot_be_read_is_unknown(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
+    def fail() -> tuple[float, float, float]:
+        raise OSError("no load here")
+
+    monkeypatch.setattr(os, "getloadavg", fail)
+    monkeypatch.setattr(conditions, "_resource", lambda: None)
+    monkeypatch.setattr(conditions, "_GOVERNOR", conditions._GOVERNOR / "missing")
+    with Watch() as watch:
+        pass
+    found = watch.conditions()
+    assert (found.load_before, found.load_after, found.involuntary_switches, found.governor) == (None,) * 4
+    assert found.busy == ""
+
+
+def test_the_governor_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
+    from pathlib import Path
+
+    file = Path(str(tmp_path)) / "scaling_governor"
+    file.write_text("powersave\n")
+    monkeypatch.setattr(conditions, "_GOVERNOR", file)
+    assert Watch().conditions().governor == "powersave"
+
+
+def test_models_in_turn_have_the_machine_in_common() -> None:
+    clock = FakeClock()
+    calls = [clock.taking([0.001]), clock.taking([0.002])]
+    first, second = measure_interleaved(calls, Sampling(num_iters=3, warmup=0, clock=clock))
+    assert first.conditions is not None
+    assert first.conditions is second.conditions
+    assert first.conditions.process == process_name()
+    assert first.map(lambda seconds: 1 / seconds).conditions is first.conditions
