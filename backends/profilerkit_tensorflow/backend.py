@@ -38,6 +38,7 @@ from .model import layouts
 from .model.declared_inputs import declared_inputs
 from .model.kinds import is_function, is_layer, is_saved_model, type_name
 from .model.recognition import claims
+from .model.structure import structure_of
 from .model.variables import fingerprint
 from .operator_timing.passes import times_of_operators
 from .running import devices
@@ -208,8 +209,8 @@ class TFBackend(
         _register(costs)
 
     def fingerprint(self, model: Any, values: bool = True) -> object:
-        """Return which variables there are, whether they are trained, and a checksum of their values."""
-        return fingerprint(model, values)
+        """Return what changes with the layers and their attributes, and with the variables and their values."""
+        return structure_of(model), fingerprint(model, values)
 
     def environment(self) -> Mapping[str, str]:
         """Return TensorFlow's and Keras' versions and threads, and the accelerators it sees.

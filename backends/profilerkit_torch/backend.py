@@ -8,7 +8,6 @@ from os import PathLike
 from typing import Any, ClassVar, TypeVar
 
 import torch
-from torch.nn.parameter import is_lazy as is_unsized
 
 from profilerkit import Backend, ModelInputs, ModelTrace, Run, TensorSpec
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
@@ -44,8 +43,9 @@ from .layer_timing.passes import times_of_layers
 from .layer_timing.step_recorder import TorchStepRecorder
 from .layer_timing.timer import layer_times
 from .model import exported
-from .model.modules import modules_of, parameters_of, set_inference_flags
+from .model.modules import modules_of, set_inference_flags
 from .model.scripted import type_name
+from .model.structure import structure_of
 from .model.wrapped import inner_model, rank_share
 from .operator_timing.passes import times_of_operators
 from .running import runs, zeros
@@ -224,8 +224,11 @@ class TorchBackend(
         _register(costs)
 
     def fingerprint(self, model: torch.nn.Module, values: bool = True) -> object:
-        """Return which parameters there are, how often each was written to, and whether it is trained."""
-        return [(id(parameter), _version(parameter), parameter.requires_grad) for parameter in parameters_of(model)]
+        """Return what changes with the modules, their attributes and hooks, and with any of their tensors.
+
+        See `model.structure`. Tensors count how often they are written to, so that no value is read for it.
+        """
+        return structure_of(model, values)
 
     def environment(self) -> Mapping[str, str]:
         """Return torch's version and threads, and the accelerators it sees, with the version of what runs them."""
@@ -241,8 +244,3 @@ def _register(costs: Mapping[Any, Callable[..., Any]]) -> None:
     for op, formula in costs.items():
         register = register_module_cost if isinstance(op, type) else register_op_cost
         register(op, formula)
-
-
-def _version(parameter: torch.Tensor) -> int:
-    """Return how often a parameter was written to; 0 for one that has no size or no such count."""
-    return 0 if is_unsized(parameter) or parameter.is_inference() else parameter._version

@@ -38,6 +38,7 @@ class Macs(Count):
     FRIENDLY_NAME = "MACs"
     UNIT = "MACs"
     DERIVED_FROM = TracePart.OPERATORS
+    COUNTS = "macs"
     FORMULA = (
         "sum over operators of the multiply-accumulates: m*k*n for a matrix product, kernel elements times "
         "input channels of a group for each output element of a convolution"
@@ -62,6 +63,7 @@ class Flops(Count):
     FRIENDLY_NAME = "FLOPs"
     UNIT = "FLOPs"
     DERIVED_FROM = TracePart.OPERATORS
+    COUNTS = "flops"
     FORMULA = "2 * macs + the operations of all other floating-point operators, each by its formula below"
     OMISSIONS = (
         "operations on integers and booleans; moving data; operators without a cost formula, which make it a "

@@ -41,6 +41,7 @@ class TrainingMacs(Count):
 
     NAME = "training_macs"
     DERIVED_FROM = TracePart.OPERATORS
+    COUNTS = "macs"
     FRIENDLY_NAME = "Training MACs"
     UNIT = "MACs"
     FORMULA = "macs of the forward pass in training mode + those of the gradients by the trainable weights"
@@ -59,6 +60,7 @@ class TrainingFlops(Count):
 
     NAME = "training_flops"
     DERIVED_FROM = TracePart.OPERATORS
+    COUNTS = "flops"
     FRIENDLY_NAME = "Training FLOPs"
     UNIT = "FLOPs"
     FORMULA = "flops of the forward pass in training mode + those of the gradients by the trainable weights"

@@ -27,6 +27,7 @@ from ..errors import (
 )
 from ..process.cached import cached_property
 from ..process.containment import blamed, contained, giver_of
+from ..process.contents import contents_of
 from ..protocols import fingerprint_of, inapplicable_to
 from ..times.measurement import Measurement
 from ..trace.completeness import gaps_of
@@ -47,7 +48,8 @@ class Remembered:
     """A computed status, the function that computed it, and the arguments it was computed from.
 
     ``arguments`` is None for a value that was loaded: what it was computed from is not known. Values that were
-    measured together share their ``group``. ``fingerprint`` is the backend's, of the model at that time.
+    measured together share their ``group``. ``fingerprint`` is the backend's, of the model at that time, and ``held``
+    what the arguments and the function itself held then: both may be changed in place.
     """
 
     status: StatusKey
@@ -55,6 +57,7 @@ class Remembered:
     arguments: Mapping[str, Any] | None
     group: object | None = None
     fingerprint: object = None
+    held: object = None
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,18 @@ class Resolved:
     def sources(self) -> dict[str, Any]:
         """What a remembered value is compared by: the status itself where an argument comes from one."""
         return {name: self.statuses.get(name, value) for name, value in self.values.items()}
+
+    def held(self, function: ProfilerFunction) -> object:
+        """Return what the arguments of a function, and its own attributes, hold right now.
+
+        Statuses never change, and of what every profiler has only the data may: the model has its fingerprint.
+        """
+        changeable = {
+            name: value
+            for name, value in self.values.items()
+            if name not in self.statuses and (name not in PROVIDED or name == "data_splits")
+        }
+        return contents_of((changeable, getattr(function, "__dict__", None)))
 
     @cached_property
     def trace(self) -> ModelTrace | None:
@@ -97,6 +112,8 @@ class Computation:
         self._path: list[str] = [] if path is None else path
         self._fingerprints: dict[bool, object] = {}
         self._fresh: set[int] = set()
+        #: The functions whose arguments and model were found to be what they were.
+        self._unchanged: set[int] = set()
         self._failed: dict[int, Exception] = {}
 
     def status(self, name: str) -> StatusKey:
@@ -166,17 +183,29 @@ class Computation:
     def _still_holds(self, remembered: Remembered, binding: Binding, resolved: Resolved) -> bool:
         if remembered.function is not binding.function or remembered.arguments is None:
             return False
-        if remembered.fingerprint != self._fingerprint(binding.function):
-            return False
-        if self.recompute and id(binding.function) not in self._fresh:
-            return False
-        if remembered.status.outcome.completeness is Completeness.FAILED and id(binding.function) not in self._fresh:
+        is_fresh = id(binding.function) in self._fresh
+        if not is_fresh and (self.recompute or remembered.status.outcome.completeness is Completeness.FAILED):
             return False
         sources = resolved.sources
-        return sources.keys() == remembered.arguments.keys() and all(
+        if sources.keys() != remembered.arguments.keys() or not all(
             value is remembered.arguments[name] if name in PROVIDED else _same(value, remembered.arguments[name])
             for name, value in sources.items()
-        )
+        ):
+            return False
+        return is_fresh or self._is_unchanged(remembered, binding.function, resolved)
+
+    def _is_unchanged(self, remembered: Remembered, function: ProfilerFunction, resolved: Resolved) -> bool:
+        """Say whether the model, the arguments and the function are what they were when a value was computed."""
+        if id(function) in self._unchanged:
+            return True
+        try:
+            unchanged = remembered.held == resolved.held(function)
+            unchanged = unchanged and remembered.fingerprint == self._fingerprint(function)
+        except Exception:  # something among them cannot be compared
+            return False
+        if unchanged:
+            self._unchanged.add(id(function))
+        return bool(unchanged)
 
     def _compute(self, binding: Binding, resolved: Resolved) -> StatusKey:
         function = binding.function
@@ -247,7 +276,7 @@ class Computation:
         """Remember the outcomes of a binding's function for all the keys it still holds."""
         self._fresh.add(id(binding.function))
         missing = tuple(dict.fromkeys(m for status in resolved.statuses.values() for m in status.outcome.missing))
-        fingerprint = self._fingerprint(binding.function)
+        fingerprint, held = self._fingerprint(binding.function), resolved.held(binding.function)
         for name, outcome in outcomes.items():
             outcome = self._applicable(name, outcome)
             current = self.registry[name] if name in self.registry else None
@@ -256,7 +285,7 @@ class Computation:
             if missing and outcome.completeness is Completeness.COMPLETE:
                 outcome = replace(outcome, completeness=Completeness.PARTIAL, missing=missing)
             status = current.key.computed(outcome, tuple(resolved.statuses.values()))
-            self.memory[name] = Remembered(status, binding.function, resolved.sources, group, fingerprint)
+            self.memory[name] = Remembered(status, binding.function, resolved.sources, group, fingerprint, held)
         return self.memory[binding.key.NAME].status
 
     def fail(self, binding: Binding, error: Exception) -> None:

@@ -18,6 +18,7 @@ from ..error_text import shown
 from ..errors import ProfilerKitError
 from ..process.cached import once_for_each
 from ..times.measurement import Measurement
+from ..trace.bounds import Bounds
 from ..trace.completeness import TracePart, gaps_of
 from ..trace.records import ModelTrace
 from .quantity import Quantity, Scale, format_number, scale_value
@@ -88,7 +89,7 @@ class Completeness(Enum):
     """How much of the truth a value holds."""
 
     COMPLETE = "complete"
-    #: A lower bound: what is missing is named beside it.
+    #: Not all of it is known: a lower bound, an upper one, or something between two ends. The reason is named beside it.
     PARTIAL = "partial"
     #: There is no value, and a reason why.
     UNAVAILABLE = "unavailable"
@@ -98,10 +99,14 @@ class Completeness(Enum):
 
 @dataclass(frozen=True)
 class Partial:
-    """What a function returns for a value that is a lower bound: the value, and what it leaves out."""
+    """What a function returns for a value of which not all is known: the value, and what it leaves out.
+
+    It is a lower bound, unless ``bounds`` has its two ends.
+    """
 
     value: Any
     missing: tuple[str, ...]
+    bounds: Bounds | None = None
 
 
 @dataclass(frozen=True)
@@ -128,13 +133,26 @@ class Failure:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of computing a status: the value and how complete it is."""
+    """What came of computing a status: the value and how complete it is.
+
+    ``bounds`` are the two ends of a partial value; without them it is a lower bound.
+    """
 
     value: Any = None
     completeness: Completeness = Completeness.COMPLETE
     missing: tuple[str, ...] = ()
     error: Exception | None = None
     note: str = ""
+    bounds: Bounds | None = None
+
+    @property
+    def ends(self) -> Bounds | None:
+        """The two ends of a number: the number itself where it is complete; None where there is no number."""
+        if not is_number(self.value) or isinstance(self.value, Measurement):
+            return None
+        if self.completeness is Completeness.COMPLETE:
+            return Bounds(self.value, self.value)
+        return self.bounds or Bounds(self.value, None)
 
     @classmethod
     def of(cls, returned: Any) -> Outcome:
@@ -143,7 +161,7 @@ class Outcome:
             return returned
         if isinstance(returned, Partial):
             missing = (returned.missing,) if isinstance(returned.missing, str) else tuple(returned.missing)
-            return cls(returned.value, Completeness.PARTIAL, missing)
+            return cls(returned.value, Completeness.PARTIAL, missing, bounds=returned.bounds)
         if isinstance(returned, Noted):
             return replace(cls.of(returned.value), note=returned.note)
         if isinstance(returned, Unavailable):
@@ -159,13 +177,27 @@ def lacking(outcome: Outcome, key: StatusKey, trace: ModelTrace | None) -> Outco
     """Return the outcome of a key that follows from a trace: without what the trace lacks it is not complete."""
     if trace is None or key.DERIVED_FROM is None or outcome.value is None:
         return outcome
-    gaps = gaps_of(trace, key.DERIVED_FROM)
+    gaps = gaps_of(trace, key.DERIVED_FROM, key.COUNTS)
     says_nothing = gaps.error_of_zero is not None and not outcome.value
     error = gaps.error_of_zero if says_nothing else gaps.error
     if error is not None:
         return Outcome.of(Failure(error))
     missing = tuple(dict.fromkeys((*gaps.missing, *outcome.missing)))
-    return replace(outcome, completeness=Completeness.PARTIAL, missing=missing) if missing else outcome
+    if not missing:
+        return outcome
+    return replace(
+        outcome, completeness=Completeness.PARTIAL, missing=missing, bounds=_joined(outcome, gaps.bounds, gaps.missing)
+    )
+
+
+def _joined(outcome: Outcome, bounds: Bounds | None, missing: tuple[str, ...]) -> Bounds | None:
+    """Return the ends of a value that was partial before, and lacks what its trace lacks too."""
+    if outcome.completeness is not Completeness.PARTIAL or not missing:
+        return bounds or outcome.bounds
+    first, second = outcome.ends, bounds or Bounds(outcome.value, None)
+    if first is None:
+        return bounds
+    return Bounds(None, None) if first != second else first
 
 
 def _said(error: Exception) -> str:
@@ -184,6 +216,8 @@ class StatusKey:
     NAME: str = ""
     #: What of the trace among its function's arguments the value follows from: it lacks what that lacks.
     DERIVED_FROM: TracePart | None = None
+    #: Which count of the operators it is the sum of, "macs" or "flops", where it is one: so its two ends are known.
+    COUNTS: str = ""
     #: For the documentation: how it is computed, what it leaves out, and where the definition is from.
     FORMULA: str = ""
     OMISSIONS: str = ""

@@ -16,6 +16,7 @@ from ..piping.status import Comparative, Completeness
 from ..times.measurement import Measurement, Ratio
 from ..trace.records import LayerTable
 from ..trace.table import Table
+from .bounds import KINDS, in_words, interval_of, sign_of_enhancement, sign_of_row
 from .columns import Column
 from .grids import Grid, Notes, Part, visible
 from .operator_grids import operator_grids
@@ -146,7 +147,7 @@ def layer_grid(layers: LayerTable, title: str = "Layers", *, nested: bool = True
     for row in layers:
         label = row["path"].rpartition(".")[2] if nested else row["path"]
         shapes = ", ".join(str(list(shape)) for shape in row.get("output_shapes") or ())
-        counts = [_count(row.get(column)) for column in ("params", "macs", "flops")]
+        counts = [sign_of_row(row, column) + _count(row.get(column)) for column in ("params", "macs", "flops")]
         counts += [Column.of(name).show(row[name]) or "-" for name in timed]
         rows.append((label or "(model)", row["type"], shapes, str(row["calls"]) if row["calls"] else "-", *counts))
     titles = ("Layer", "Type", "Output shape", "Calls", "Params", "MACs", "FLOPs", *(_TIMED[name] for name in timed))
@@ -226,12 +227,12 @@ def _count(value: int | None) -> str:
 def _value_and_unit(record: StatusRecord) -> tuple[str, str]:
     if record.value is None:
         return "-", ""
-    bound = "≥ " if record.completeness is Completeness.PARTIAL else ""
     shown = record.shown
     if record.unit in ("", *PREFIXES) or f" {record.unit}" not in shown:
-        return bound + shown, ""  # a bare count keeps its prefix: 51.9 k
+        return f"{record.sign}{shown}{interval_of(record)}", ""  # a bare count keeps its prefix: 51.9 k
     number, bracket, interval = shown.partition(" [")
-    return f"{bound}{number.removesuffix(f' {record.unit}')}{bracket}{interval}", record.unit
+    number = number.removesuffix(f" {record.unit}")
+    return f"{record.sign}{number}{bracket}{interval}{interval_of(record)}", record.unit
 
 
 def _cell(record: StatusRecord | None) -> str:
@@ -241,7 +242,7 @@ def _cell(record: StatusRecord | None) -> str:
         return record.completeness.value
     # A measurement's interval is left out: the one of the ratio stands beside it.
     shown = record.shown.partition(" [")[0] if isinstance(record.value, Measurement) else record.shown
-    return f"{'≥ ' if record.completeness is Completeness.PARTIAL else ''}{shown}"
+    return f"{record.sign}{shown}{interval_of(record)}"
 
 
 def _enhancement(comparison: Comparison, key: str, index: int) -> str:
@@ -249,7 +250,7 @@ def _enhancement(comparison: Comparison, key: str, index: int) -> str:
     if value is None or math.isnan(value):
         return "-"
     reference, other = (report.status(key) for report in (comparison.reference, comparison.others[index]))
-    bound = _bound(reference, other)
+    bound = sign_of_enhancement(reference, other)
     if reference.comparative is Comparative.DIFF:
         sign = "+" if value >= 0 else "-"
         unit = "pp" if reference.unit == "%" else reference.unit  # percentage points: the difference is not relative
@@ -265,17 +266,6 @@ def _enhancement(comparison: Comparison, key: str, index: int) -> str:
             return f"{text} [{interval}; {ratio.interval_name}]"
         text = f"{text} [{interval}]" if ratio.is_real else f"≈ {text}"
     return text
-
-
-def _bound(reference: StatusRecord, other: StatusRecord) -> str:
-    """Say which side of the truth an enhancement lies on where a value is a lower bound."""
-    partial = [record.completeness is Completeness.PARTIAL for record in (reference, other)]
-    if not any(partial):
-        return ""
-    if all(partial):
-        return "~ "
-    lower_is_better = reference.comparative is Comparative.RECIPROCAL
-    return "≤ " if partial[1] == lower_is_better else "≥ "
 
 
 def _notes_of_all(reports: Sequence[Report]) -> list[str]:
@@ -299,16 +289,14 @@ def _notes(report: Report) -> Iterable[str]:
     alike: dict[tuple[str, str], list[str]] = {}
     for record in report.statuses.values():
         if record.completeness is Completeness.PARTIAL:
-            state_and_reason = "lower bound", ", ".join(record.missing)
+            state_and_reason = KINDS[record.sign], ", ".join(record.missing)
         elif record.completeness is not Completeness.COMPLETE:
             state_and_reason = record.completeness.value, "; ".join(record.missing)
         else:
             continue
         alike.setdefault(state_and_reason, []).append(record.friendly_name)
     for (state, reason), names in alike.items():
-        if state == "lower bound":
-            state = "is a lower bound; not counted" if len(names) == 1 else "are lower bounds; not counted"
-        yield f"{', '.join(names)} {state}: {reason}"
+        yield f"{', '.join(names)} {in_words(state, len(names))}: {reason}"
     yield from report.notes
 
 

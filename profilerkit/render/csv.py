@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..piping.status import is_number
+from ..piping.status import Completeness, is_number
 from ..times.measurement import Measurement
 from .grids import visible
 
@@ -22,8 +22,9 @@ def render(result: Report | Comparison) -> str:
     """Return a row for each metric of each model.
 
     The columns: ``model``, ``backend``, ``metric``, ``value`` in its base ``unit`` (of a measurement the median),
-    ``low`` and ``high`` (the ends of its interval), ``interval`` (what that is: "95 % interval", or "range of 3
-    samples, 75 %"), ``enhancement`` over the reference, ``completeness`` and ``missing``.
+    ``low`` and ``high`` (the ends of its interval; of a partial count those that are known), ``interval`` (what that
+    is: "95 % interval", or "range of 3 samples, 75 %"), ``enhancement`` over the reference, ``completeness`` and
+    ``missing``.
     """
     from ..results.comparison import Comparison
 
@@ -42,7 +43,7 @@ _COLUMNS = (
 
 
 def _cells(record: StatusRecord) -> dict[str, Any]:
-    low, high = record.value.interval if isinstance(record.value, Measurement) else (None, None)
+    low, high = record.value.interval if isinstance(record.value, Measurement) else _ends(record)
     number = record.value if is_number(record.value) or isinstance(record.value, str) else record.shown
     return {
         "metric": record.key,
@@ -54,6 +55,12 @@ def _cells(record: StatusRecord) -> dict[str, Any]:
         "completeness": record.completeness.value,
         "missing": "; ".join(record.missing),
     }
+
+
+def _ends(record: StatusRecord) -> tuple[float | None, float | None]:
+    if record.completeness is not Completeness.PARTIAL or record.ends is None:
+        return None, None
+    return record.ends.low, record.ends.high
 
 
 def written(columns: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> str:

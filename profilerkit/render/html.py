@@ -16,6 +16,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from ..times.measurement import Measurement
+from .bounds import KINDS
 from .content import parts
 from .grids import Grid, Notes, visible
 from .page_data import embedded, page_data
@@ -35,7 +36,7 @@ _BARS, _BAR_HEIGHT = 32, 20
 #: Fewer samples have no shape to show.
 _FEWEST_FOR_BARS = 12
 #: The text of a badge.
-_STATES = {"complete": "complete", "partial": "lower bound", "unavailable": "unavailable", "failed": "failed"}
+_STATES = {"complete": "complete", "unavailable": "unavailable", "failed": "failed"}
 
 
 def render(result: Report | Comparison) -> str:
@@ -124,10 +125,11 @@ class _Value:
     reason: str = ""
     better: str = ""
     bars: tuple[float, ...] = ()
+    sign: str = ""
 
     @property
     def badge(self) -> str:
-        return _STATES.get(self.state, self.state)
+        return KINDS[self.sign] if self.state == "partial" else _STATES.get(self.state, self.state)
 
 
 @dataclass(frozen=True)
@@ -152,6 +154,7 @@ def _cards(report: Report, grid: Grid) -> Iterator[_Card]:
             record.completeness.value,
             _reason(record),
             bars=_bars(record.value.samples) if isinstance(record.value, Measurement) else (),
+            sign=record.sign,
         )
         yield _Card(title, visible(record.description), (value,))
 
@@ -167,7 +170,8 @@ def _compared_cards(comparison: Comparison, grid: Grid) -> Iterator[_Card]:
             better = cells[count + index - 1] if index else ""
             state = "absent" if record is None else record.completeness.value
             reason = "" if record is None else _reason(record)
-            values.append(_Value(visible(report.name), text, "", "", state, reason, better))
+            sign = "" if record is None else record.sign
+            values.append(_Value(visible(report.name), text, "", "", state, reason, better, sign=sign))
         yield _Card(title, description, tuple(values))
 
 

@@ -16,6 +16,7 @@ from ..piping.quantity import Scale
 from ..piping.status import Comparative, Completeness, Metric, Outcome, StatusKey
 from ..times.layer_times import LayerTimeTable
 from ..times.measurement import Measurement
+from ..trace.bounds import Bounds
 from ..trace.layer_view import with_times
 from ..trace.records import LayerTable, MemoryTimeline
 from ..trace.table import Table
@@ -29,7 +30,8 @@ class StatusRecord:
     """One metric of a report: its value in base units, the text that is shown, and its completeness.
 
     ``missing`` names what a partial value leaves out, or says why there is no value. ``unit`` is that of ``shown``,
-    ``base_unit`` that of the value; ``scale`` says how the second grows into the first.
+    ``base_unit`` that of the value; ``scale`` says how the second grows into the first. ``bounds`` are the two ends of
+    a partial number: between them, both included, the value lies, and an end that is None is not known.
     """
 
     key: str
@@ -44,6 +46,19 @@ class StatusRecord:
     base_unit: str = ""
     note: str = ""
     scale: Scale = Scale.NONE
+    bounds: Bounds | None = None
+
+    @property
+    def ends(self) -> Bounds | None:
+        """The two ends of a number, the number itself where it is complete; None for a measurement, and no number."""
+        return Outcome(self.value, self.completeness, bounds=self.bounds).ends
+
+    @property
+    def sign(self) -> str:
+        """What stands before a value that is partial: "≥ ", "≤ ", or "~ " for a value between two ends."""
+        if self.completeness is not Completeness.PARTIAL:
+            return ""
+        return "≥ " if self.ends is None else self.ends.sign(self.value)
 
     @classmethod
     def of(cls, metric: Metric) -> StatusRecord:
@@ -72,6 +87,7 @@ class StatusRecord:
             base_unit=metric.UNIT,
             note=outcome.note,
             scale=metric.SCALE,
+            bounds=outcome.bounds,
         )
 
 

@@ -20,11 +20,13 @@ import msgspec
 from ..arguments.checking import checked
 from ..errors import ReportFileError
 from ..piping.quantity import Scale
-from ..piping.status import Comparative, Completeness
+from ..piping.status import Comparative, Completeness, is_number
 from ..process.files import write_text
+from ..times.measurement import Measurement
+from ..trace.bounds import Bounds
 from ..trace.records import LayerTable, MemoryTimeline
 from ..trace.table import Table
-from .checked_tables import LARGEST, require_once, require_operators, require_tree
+from .checked_tables import LARGEST, require_once, require_operators, require_tree, short
 from .comparison import Comparison
 from .json_values import from_plain, to_plain
 from .report import Report, StatusRecord
@@ -52,6 +54,8 @@ class _Status(msgspec.Struct, forbid_unknown_fields=True):
     completeness: Completeness
     missing: list[str]
     note: str
+    low: float | int | msgspec.UnsetType | None = msgspec.UNSET
+    high: float | int | msgspec.UnsetType | None = msgspec.UNSET
 
 
 class _Memory(msgspec.Struct, forbid_unknown_fields=True):
@@ -136,6 +140,7 @@ def _body(report: Report) -> dict[str, Any]:
 
 
 def _status(record: StatusRecord) -> dict[str, Any]:
+    ends = record.ends or Bounds()
     return {
         "key": record.key,
         "friendly_name": record.friendly_name,
@@ -149,6 +154,8 @@ def _status(record: StatusRecord) -> dict[str, Any]:
         "completeness": record.completeness.value,
         "missing": list(record.missing),
         "note": record.note,
+        "low": to_plain(ends.low),
+        "high": to_plain(ends.high),
     }
 
 
@@ -307,7 +314,21 @@ def _record(status: _Status, where: str) -> StatusRecord:
     has_value = status.completeness in (Completeness.COMPLETE, Completeness.PARTIAL)
     if has_value == (value is None):
         raise ValueError(f"{where}.value is {value!r:.60} where completeness is {status.completeness.value}")
-    return StatusRecord(**{**msgspec.structs.asdict(status), "value": value, "missing": tuple(status.missing)})
+    fields = msgspec.structs.asdict(status)
+    ends = [None if end is msgspec.UNSET else from_plain(end) for end in (fields.pop("low"), fields.pop("high"))]
+    bounds = None
+    if status.completeness is Completeness.PARTIAL and status.low is not msgspec.UNSET and is_number(value):
+        bounds = _bounds(value, *ends, where)
+    return StatusRecord(**{**fields, "value": value, "missing": tuple(status.missing), "bounds": bounds})
+
+
+def _bounds(value: Any, low: float | None, high: float | None, where: str) -> Bounds | None:
+    """Return the two ends of a partial number; None where they are those of a plain lower bound, or of a measurement."""
+    if isinstance(value, Measurement) or (low == value and high is None):
+        return None
+    if (low is not None and low > value) or (high is not None and high < value):
+        raise ValueError(f"{where} has the value {short(value)}, which is not between low and high")
+    return Bounds(low, high)
 
 
 def _table(value: Any, kind: type[Any], where: str) -> Any:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ..errors import ModelFailedError, WithoutValuesError
+from .bounds import WORK, Bounds, Choice
 from .records import ModelTrace
 
 __all__ = ["Gaps", "TracePart", "gaps_of"]
@@ -18,7 +19,8 @@ class TracePart(Enum):
     WEIGHTS = "weights"
     #: The layers and their calls.
     LAYERS = "layers"
-    #: The work of the operators: a lower bound where the cost of one is not known.
+    #: The work of the operators: a lower bound where the cost of one is not known, an upper one where the dearer of two
+    #: branches is counted.
     OPERATORS = "operators"
     #: The bytes that are alive: a lower bound where a tensor's size is not known.
     MEMORY = "memory"
@@ -28,6 +30,7 @@ class TracePart(Enum):
 class Gaps:
     """What is missing, in words; and the error where there is no value at all.
 
+    ``bounds`` are the two ends of the value, where these are known to be others than "this much, or more".
     ``error_of_zero`` takes the error's place where something would be there, were it not for what is missing: a total
     of zero then says nothing.
     """
@@ -35,10 +38,11 @@ class Gaps:
     missing: tuple[str, ...] = ()
     error: Exception | None = None
     error_of_zero: Exception | None = None
+    bounds: Bounds | None = None
 
 
-def gaps_of(trace: ModelTrace, part: TracePart) -> Gaps:
-    """Return what a value lacks that follows from a part of a trace."""
+def gaps_of(trace: ModelTrace, part: TracePart, column: str = "") -> Gaps:
+    """Return what a value lacks that follows from a part of a trace; ``column`` says of which count it is the sum."""
     if part is TracePart.WEIGHTS:
         if not trace.unmade_weights:
             return Gaps()
@@ -48,5 +52,20 @@ def gaps_of(trace: ModelTrace, part: TracePart) -> Gaps:
     if trace.failure is not None:
         return Gaps(error=trace.failure)
     if part is TracePart.OPERATORS:
-        return Gaps(trace.missing)
+        return _of_operators(trace, column)
     return Gaps(trace.memory.missing) if part is TracePart.MEMORY else Gaps()
+
+
+def _of_operators(trace: ModelTrace, column: str) -> Gaps:
+    if not trace.choices:
+        return Gaps(trace.missing)
+    reasons = (*trace.missing, *dict.fromkeys(_reasons(trace.choices)))
+    if column not in WORK:
+        return Gaps(reasons, bounds=Bounds())
+    bounds = trace.bounds(column)
+    is_exact = bounds.low == bounds.high is not None
+    return Gaps() if is_exact else Gaps(reasons, bounds=bounds)
+
+
+def _reasons(choices: tuple[Choice, ...]) -> list[str]:
+    return [choice.reason for choice in choices]

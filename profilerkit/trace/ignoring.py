@@ -9,6 +9,8 @@ from fnmatch import fnmatchcase
 from typing import TypeAlias
 
 from ..errors import ArgumentWarning, InputError, nearest
+from .bounds import without
+from .layer_bounds import is_call_of
 from .records import LayerCall, LayerRecord, ModelTrace, OpRecord
 from .rows import parent_path
 
@@ -43,6 +45,7 @@ def without_layers(trace: ModelTrace, ignore: Ignored) -> ModelTrace:
         layers=layers,
         operators=tuple(_free(op, gone) if op.layer in gone else op for op in trace.operators),
         uncounted=_uncounted(trace, gone),
+        choices=without(trace.choices, gone),
         notes=(*trace.notes, _note(patterns, trace, gone)),
     )
 
@@ -90,15 +93,9 @@ def _uncounted(trace: ModelTrace, gone: set[str]) -> Mapping[str, int]:
     """
     left = {}
     for name, calls in trace.uncounted.items():
-        layers = [op.layer for op in trace.operators if _is_call_of(op.operator, name)]
+        layers = [op.layer for op in trace.operators if is_call_of(op.operator, name)]
         left[name] = calls - (sum(layer in gone for layer in layers) if len(layers) == calls else 0)
     return {name: calls for name, calls in left.items() if calls}
-
-
-def _is_call_of(operator: str, name: str) -> bool:
-    """Say whether an operator is the one of a name; records may say which overload it is: "aten.mm.default"."""
-    plain, wanted = operator.replace("::", "."), name.replace("::", ".")
-    return wanted in (plain, plain.rpartition(".")[0])
 
 
 def _warn_of_idle(patterns: Iterable[str], trace: ModelTrace) -> None:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..process.cached import cached_property
+from .bounds import Bounds, Choice
+from .layer_bounds import bounds_inside
 from .layer_table import LayerTable
 from .rows import of_calls, of_layers
 from .table import Table
@@ -214,6 +216,7 @@ class ModelTrace:
         unmade_weights: Which weights exist only after the model's first call, so that ``layers`` lack them, in words.
         rank: What this process holds of a model that is spread over several; the other numbers are the whole model's.
         program: What the backend keeps of the pass to run the model by, for as long as the trace is kept.
+        choices: Where the model does one of several things, and which one is not known: the counts have two ends then.
     """
 
     layers: tuple[LayerRecord, ...]
@@ -226,6 +229,7 @@ class ModelTrace:
     unmade_weights: str = ""
     rank: RankShare | None = None
     program: Any = field(default=None, compare=False, repr=False)
+    choices: tuple[Choice, ...] = ()
 
     @cached_property
     def macs(self) -> int:
@@ -241,6 +245,10 @@ class ModelTrace:
     def missing(self) -> tuple[str, ...]:
         """What the counts leave out, in words."""
         return tuple(f"{operator} ({_calls(calls)})" for operator, calls in sorted(self.uncounted.items()))
+
+    def bounds(self, column: str, path: str = "") -> Bounds:
+        """Return between which numbers the "macs" or "flops" lie of a layer with those inside it, or of the model."""
+        return bounds_inside(self, column, path)
 
     @cached_property
     def parameters(self) -> tuple[WeightRecord, ...]:

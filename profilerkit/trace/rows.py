@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import add, attrgetter
 from typing import TYPE_CHECKING, Any
 
+from .layer_bounds import layer_bounds
+
 if TYPE_CHECKING:
     from .records import LayerCall, LayerRecord, ModelTrace, OpRecord, TensorInfo, WeightRecord
 
@@ -79,6 +81,9 @@ def of_layers(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
     wholes = (("params", trace.total_params), ("macs", trace.macs), ("flops", trace.flops))
     totals = [(name, f"{name}_share", total) for name, total in wholes]
     own_columns = [f"own_{name}" for name in columns]
+    bounded = bool(trace.choices or trace.uncounted)
+    counted = {path: dict(zip(_WORK, work, strict=False)) for path, work in whole.items()} if bounded else {}
+    bounds = layer_bounds(trace, counted)
     for layer in trace.layers:
         inside = weights[layer.path].totals()
         counts = {"params": inside.pop("params"), **dict(zip(columns, whole[layer.path], strict=True))}
@@ -93,6 +98,7 @@ def of_layers(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
             **dict(zip(own_columns, own[layer.path], strict=True)),
             **{share: counts[name] / total if total else None for name, share, total in totals},
             **inside,
+            **bounds.get(layer.path, {}),
             **_tensors(layer.calls[0] if layer.calls else None),
         }
 

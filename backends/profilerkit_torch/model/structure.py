@@ -1,0 +1,75 @@
+"""What a model is made of right now, to notice that it was changed: in its modules, their attributes, its tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.parameter import is_lazy as is_unsized
+
+from profilerkit.process.contents import Contents, Identity
+
+from .keras_layers import keras_bookkeeping
+from .modules import modules_of
+
+__all__ = ["structure_of"]
+
+#: What a module keeps about how its state is saved and loaded, which no pass reads; and its flag, which is read apart.
+_LEFT_OUT = frozenset(
+    {
+        "_load_state_dict_post_hooks",
+        "_load_state_dict_pre_hooks",
+        "_non_persistent_buffers_set",
+        "_state_dict_hooks",
+        "_state_dict_pre_hooks",
+        "training",
+    }
+)
+#: Tensors whose data may be put in another place by ``tensor.data = ...``, which counts as no write.
+_PLAIN_TENSORS = (torch.Tensor, nn.Parameter)
+
+
+def structure_of(model: nn.Module, flags: bool = True) -> list[Any]:
+    """Return what changes when a model does, to be compared with ``==``.
+
+    It has each module's identity and class, the tensors it owns (which, how large, how often written to), its hooks, a
+    ``forward`` of its own, and every other attribute: plain values and the contents of containers and of further
+    objects. It is one walk over the attributes, and reads no values of tensors.
+
+    The training flags are part of it with ``flags``, and where they differ: a pass for inference is made without any of
+    them, and one for training with all of them, unless only some are set.
+    """
+    contents = Contents(_special)
+    training: list[Any] = []
+    for module in modules_of(model):
+        kind = type(module)
+        contents.written += (Identity(module), kind, kind.forward)
+        ignored = keras_bookkeeping(module)
+        attributes = module.__dict__
+        training.append(attributes.get("training"))
+        left_out = _LEFT_OUT | ignored if ignored else _LEFT_OUT
+        contents.add_attributes({name: attributes[name] for name in attributes if name not in left_out})
+    if flags or len(set(training)) > 1:
+        contents.written.append(training)
+    return contents.written
+
+
+def _special(value: Any, contents: Contents) -> bool:
+    """Write down a tensor, or a module, whose attributes are written where it is met itself."""
+    if isinstance(value, torch.Tensor):
+        unsized = is_unsized(value)
+        contents.written += (
+            Identity(value),
+            None if unsized else value.shape,
+            value.dtype,
+            value.device,
+            value.requires_grad,
+            value.data_ptr() if type(value) in _PLAIN_TENSORS and value.layout is torch.strided else 0,
+            0 if unsized or value.is_inference() else value._version,
+        )
+        return True
+    if isinstance(value, nn.Module):
+        contents.written.append(Identity(value))
+        return True
+    return False

@@ -1,0 +1,212 @@
+"""What a value holds right now, as something that can be compared with what it holds later.
+
+A mutable value compared with itself is always equal to itself, whatever was changed in it in between. What stands here
+copies plain values and the structure of containers, and remembers all else by its identity.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import OrderedDict, deque
+from collections.abc import Callable, Mapping
+from enum import Enum
+from functools import partial
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import Any
+from weakref import ref
+
+__all__ = ["Contents", "Identity", "contents_of"]
+
+#: Values that never change, and are equal where they say so.
+_PLAIN = frozenset({int, float, complex, bool, str, bytes, type(None), type(Ellipsis), range, slice})
+_CONTAINERS = (list, tuple, dict, set, frozenset, deque)
+#: What is remembered by its identity alone.
+_WHOLE = (type, ModuleType, BuiltinFunctionType, Enum)
+#: How many steps objects and containers are followed.
+_DEPTH = 6
+#: Of longer containers, vocabularies and the like, the length alone is looked at.
+_LONGEST = 1000
+#: Larger arrays are compared by identity, shape and dtype.
+_MOST_BYTES = 1 << 20
+
+
+class Identity:
+    """An object by its identity: equal to another one of the same object, as long as that is alive.
+
+    The object is not kept alive where it can be referred to weakly; one that takes its address later is another one.
+    """
+
+    __slots__ = ("target",)
+
+    def __init__(self, value: Any) -> None:
+        try:
+            self.target: Any = ref(value)  # the same reference for as long as the object lives
+        except TypeError:
+            self.target = value
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Identity and self.target is other.target
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Contents:
+    """Writes down what values hold, one after the other, into a flat list; each object is followed once.
+
+    ``special`` may write down a value itself: it is called with the value and this object, and returns whether it has.
+    """
+
+    def __init__(self, special: Callable[[Any, Contents], bool] | None = None) -> None:
+        self.written: list[Any] = []
+        self._special = special
+        self._met: dict[int, Any] = {}
+
+    def add(self, value: Any, depth: int = _DEPTH) -> None:
+        """Write down a value."""
+        kind = type(value)
+        if kind in _PLAIN:
+            self.written += (kind, value)
+        elif isinstance(value, _CONTAINERS):
+            self._add_container(value, kind, depth)
+        elif self._special is None or not self._special(value, self):
+            self._add_object(value, kind, depth)
+
+    def add_attributes(self, attributes: Mapping[str, Any], depth: int = _DEPTH) -> None:
+        """Write down names and values; a name with an empty container is written without it."""
+        written = self.written
+        for name, value in attributes.items():
+            kind = type(value)
+            if kind in _PLAIN:
+                written += (name, kind, value)
+            elif (kind is dict or kind is OrderedDict) and not value:
+                written.append(name)
+            else:
+                written.append(name)
+                self.add(value, depth)
+
+    def add_array(self, array: Any) -> None:
+        """Write down a tensor or array: which it is, its shape and dtype, and how often it was written to."""
+        version = _read(array, "_version")
+        self.written += (
+            Identity(array),
+            _shape(array),
+            str(_read(array, "dtype")),
+            version if isinstance(version, int) else None,
+        )
+        if type(array).__module__ == "numpy" and array.nbytes <= _MOST_BYTES and not array.dtype.hasobject:
+            self.written.append(zlib.crc32(array.tobytes()))
+
+    def _is_new(self, value: Any) -> bool:
+        """Note that a value is followed; one that was is written down by where it was met."""
+        number = self._met.get(id(value))
+        if number is not None:
+            self.written.append(number[0])
+            return False
+        self._met[id(value)] = (len(self._met), value)  # kept, so that no other object takes its address
+        return True
+
+    def _add_container(self, value: Any, kind: type, depth: int) -> None:
+        self.written += (kind, len(value))
+        if not value or depth <= 0 or len(value) > _LONGEST or not self._is_new(value):
+            return
+        if isinstance(value, dict):
+            for key, item in dict.items(value):
+                self.add(key, depth - 1)
+                self.add(item, depth - 1)
+        elif isinstance(value, (set, frozenset)):
+            plain = [item for item in value if type(item) in _PLAIN]
+            self.written.append(frozenset(plain))
+            self.written.append(frozenset(id(item) for item in value if type(item) not in _PLAIN))
+        else:
+            for item in value:
+                self.add(item, depth - 1)
+
+    def _add_object(self, value: Any, kind: type, depth: int) -> None:
+        if isinstance(value, _WHOLE):
+            self.written.append(Identity(value))
+        elif _read(value, "shape") is not None and _read(value, "dtype") is not None:
+            self.add_array(value)
+        elif isinstance(value, bytearray):
+            self.written.append(bytes(value))
+        elif isinstance(value, FunctionType):
+            self._add_function(value, depth)
+        elif isinstance(value, MethodType):
+            self.written += (Identity(value.__func__), Identity(value.__self__))
+        elif isinstance(value, partial):
+            self.written.append(kind)
+            self.add([value.func, value.args, value.keywords], depth)
+        else:
+            self._add_instance(value, kind, depth)
+
+    def _add_function(self, function: FunctionType, depth: int) -> None:
+        self.written += (Identity(function), Identity(function.__code__))
+        if depth <= 0 or not self._is_new(function):
+            return
+        for cell in function.__closure__ or ():
+            try:
+                self.add(cell.cell_contents, depth - 1)
+            except ValueError:  # not filled yet
+                self.written.append(None)
+        self.add(function.__defaults__, depth - 1)
+
+    def _add_instance(self, value: Any, kind: type, depth: int) -> None:
+        attributes = _read(value, "__dict__")
+        slots = _slots(kind)
+        if not (isinstance(attributes, dict) or slots):
+            self.written.append(value if _is_value(kind) else Identity(value))
+            return
+        self.written.append(kind if _is_value(kind) else Identity(value))
+        if depth <= 0 or not self._is_new(value):
+            return
+        if isinstance(attributes, dict):
+            self.add_attributes(attributes, depth - 1)
+        for slot in slots:
+            self.written.append(slot)
+            self.add(_read(value, slot), depth - 1)
+
+
+def contents_of(value: Any, special: Callable[[Any, Contents], bool] | None = None) -> list[Any]:
+    """Return what a value holds, to be compared with ``==``.
+
+    Plain values and containers are equal where they hold equal things; tensors and arrays where they are the same
+    object, of the same shape and dtype, and were not written to as far as that can be told; other objects where they
+    are the same, or say so, and their attributes are equal.
+
+    >>> layers = [1, [2, 3]]
+    >>> before = contents_of(layers)
+    >>> layers[1].append(4)
+    >>> contents_of(layers) == before
+    False
+    """
+    contents = Contents(special)
+    contents.add(value)
+    return contents.written
+
+
+def _is_value(kind: type) -> bool:
+    """Return whether objects of a class say themselves which of them are equal."""
+    return kind.__eq__ is not object.__eq__
+
+
+def _slots(kind: type) -> tuple[str, ...]:
+    names: list[str] = []
+    for base in kind.__mro__:
+        slots = base.__dict__.get("__slots__", ())
+        names.extend((slots,) if isinstance(slots, str) else slots)
+    return tuple(name for name in names if not name.startswith("__"))
+
+
+def _read(value: Any, name: str) -> Any:
+    """Return an attribute, None where it cannot be read: a property may raise anything."""
+    try:
+        return getattr(value, name, None)
+    except Exception:
+        return None
+
+
+def _shape(array: Any) -> Any:
+    shape = _read(array, "shape")
+    try:
+        return tuple(shape)
+    except (TypeError, ValueError, RuntimeError):  # of unknown rank
+        return str(shape)

@@ -1,0 +1,62 @@
+"""How the two ends of a value are shown: "≥ 1.2 G", "≤ 1.2 G", "~ 1.2 G [0.4 G, 2 G]". One place for every form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..piping.quantity import scale_value
+from ..piping.status import Comparative, Completeness
+from ..trace.bounds import Bounds
+
+if TYPE_CHECKING:
+    from ..results.report import StatusRecord
+
+__all__ = ["KINDS", "in_words", "interval_of", "sign_of_enhancement", "sign_of_row"]
+
+#: What a value is called by the sign before it.
+KINDS = {"≥ ": "lower bound", "≤ ": "upper bound", "~ ": "estimate", "": "lower bound"}
+_SENTENCES = {
+    "lower bound": ("is a lower bound; not counted", "are lower bounds; not counted"),
+    "upper bound": ("is an upper bound", "are upper bounds"),
+    "estimate": ("lies between two ends", "lie between two ends"),
+}
+
+
+def in_words(kind: str, number: int) -> str:
+    """Return what is said of so many values of a kind, before the reason; of another state the state itself."""
+    return _SENTENCES[kind][number > 1] if kind in _SENTENCES else kind
+
+
+def interval_of(record: StatusRecord) -> str:
+    """Return the two ends behind a value that is neither of them: " [0.4 G, 2 G]", with "?" for one not known."""
+    if record.sign != "~ " or record.ends is None:
+        return ""
+    low, high = (
+        "?" if end is None else str(scale_value(end, record.base_unit, record.scale))
+        for end in (record.ends.low, record.ends.high)
+    )
+    return f" [{low}, {high}]"
+
+
+def sign_of_row(row: Mapping[str, Any], column: str) -> str:
+    """Return the sign before a count of a layer; nothing where there is no count."""
+    value = row.get(column)
+    if not value or f"{column}_low" not in row:
+        return ""
+    return Bounds(row[f"{column}_low"], row[f"{column}_high"]).sign(value)
+
+
+def sign_of_enhancement(reference: StatusRecord, other: StatusRecord) -> str:
+    """Return on which side of the truth an enhancement lies where one of its two values is partial."""
+    if all(record.completeness is not Completeness.PARTIAL for record in (reference, other)):
+        return ""
+    grows_with_reference = reference.comparative is Comparative.RECIPROCAL
+    signs = {
+        reference.sign if grows_with_reference else _TURNED[reference.sign],
+        _TURNED[other.sign] if grows_with_reference else other.sign,
+    } - {""}
+    return signs.pop() if len(signs) == 1 else "~ "
+
+
+_TURNED = {"≥ ": "≤ ", "≤ ": "≥ ", "~ ": "~ ", "": ""}

@@ -1,0 +1,109 @@
+"""The two ends of a count: between which numbers it lies where not all that decides it is known.
+
+What no formula covers, and a loop that was counted once, make a count a lower bound. A branch that is counted by the
+dearer of its sides makes it an upper one. A count may have both ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+__all__ = ["WORK", "Bounds", "Branch", "Choice", "spread", "without"]
+
+#: The columns of work that a branch tells, in order.
+WORK = ("macs", "flops")
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Between which numbers a value lies, both included; None for an end that is not known.
+
+    >>> Bounds(2, None).sign(2), Bounds(0, 5).sign(5), Bounds(2, 5).sign(4), Bounds(5, 5).sign(5)
+    ('≥ ', '≤ ', '~ ', '')
+    """
+
+    low: float | None = None
+    high: float | None = None
+
+    def sign(self, value: float) -> str:
+        """Return what stands in front of a value: "≥ ", "≤ ", "~ " where it is neither end, or nothing if exact."""
+        is_low, is_high = self.low == value, self.high == value
+        return "" if is_low and is_high else "≥ " if is_low else "≤ " if is_high else "~ "
+
+    def verdict(self, allows: Callable[[float], bool], value: float) -> bool | None:
+        """Say whether every value between the ends keeps to a limit: None where some do and others do not.
+
+        ``allows`` is a comparison with one number. An end that is not known lies at infinity. The value itself counts.
+        """
+        ends = (-_BEYOND if self.low is None else self.low, value, _BEYOND if self.high is None else self.high)
+        answers = {bool(allows(end)) for end in ends}
+        return answers.pop() if len(answers) == 1 else None
+
+
+_BEYOND = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """One side of a choice: MACs and FLOPs by the path of the layer, and the choices inside it."""
+
+    work: Mapping[str, tuple[int, int]]
+    choices: tuple[Choice, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A place where the model does one of several things, and which one is not known before it runs.
+
+    Attributes:
+        branches: What it may do.
+        counted: The index of the branch that is counted.
+        reason: What is not known, and what is counted instead.
+        decides_more: Whether work outside the branches depends on it too, such as the gradients of a training step:
+            then neither end is known.
+    """
+
+    branches: tuple[Branch, ...]
+    counted: int
+    reason: str
+    decides_more: bool = False
+
+
+def spread(choices: Iterable[Choice], column: str, inside: Callable[[str], bool]) -> tuple[int | None, int | None]:
+    """Return how much less and how much more than counted the layers do that are ``inside``: (below, above), from 0.
+
+    ``column`` is one of `WORK`. None stands for an end that is not known.
+    """
+    index, below, above = WORK.index(column), 0, 0
+    for choice in choices:
+        ends = [_ends(branch, index, inside) for branch in choice.branches]
+        if ends and choice.decides_more and any(high for _, _, high in ends):
+            return None, None
+        counted = ends[choice.counted][0]
+        below += counted - min(low for _, low, _ in ends)
+        above += max(high for _, _, high in ends) - counted
+    return below, above
+
+
+def _ends(branch: Branch, index: int, inside: Callable[[str], bool]) -> tuple[int, int, int]:
+    """Return the work of a branch inside some layers as it is counted, at least, and at most."""
+    counted = sum(work[index] for path, work in branch.work.items() if inside(path))
+    below, above = spread(branch.choices, WORK[index], inside)
+    return counted, counted - (below or 0), counted + (above or 0)
+
+
+def without(choices: Iterable[Choice], gone: set[str]) -> tuple[Choice, ...]:
+    """Return the choices without the work of layers that are left out."""
+    return tuple(
+        Choice(
+            tuple(
+                Branch({p: w for p, w in branch.work.items() if p not in gone}, without(branch.choices, gone))
+                for branch in choice.branches
+            ),
+            choice.counted,
+            choice.reason,
+            choice.decides_more,
+        )
+        for choice in choices
+    )

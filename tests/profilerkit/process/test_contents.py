@@ -1,0 +1,110 @@
+"""What a value holds is compared with what it held: never with itself."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from profilerkit.process.contents import contents_of
+
+
+@dataclass
+class Settings:
+    size: int = 1
+    sizes: list[int] = field(default_factory=lambda: [1])
+
+
+class Slotted:
+    __slots__ = ("size",)
+
+    def __init__(self) -> None:
+        self.size = 1
+
+
+class Raising:
+    @property
+    def shape(self) -> Any:
+        raise RuntimeError("no shape")
+
+
+def _closure() -> tuple[Callable[[], int], Callable[[int], None]]:
+    size = 1
+
+    def get() -> int:
+        return size
+
+    def put(value: int) -> None:
+        nonlocal size
+        size = value
+
+    return get, put
+
+
+GET, PUT = _closure()
+
+#: A value, and a change made in place.
+CHANGES: dict[str, tuple[Any, Callable[[Any], Any]]] = {
+    "a list": ([1, 2], lambda value: value.append(3)),
+    "a list inside a tuple": (([1],), lambda value: value[0].append(2)),
+    "an equal item of another type": ([1], lambda value: value.__setitem__(0, True)),
+    "an entry of a dict": ({"a": 1}, lambda value: value.update(a=2)),
+    "a key of a dict": (OrderedDict(a=1), lambda value: value.update(b=1)),
+    "a set": ({1}, lambda value: value.add(2)),
+    "a deque": (deque([1]), lambda value: value.append(2)),
+    "a bytearray": (bytearray(b"1"), lambda value: value.extend(b"2")),
+    "an attribute": (SimpleNamespace(size=1), lambda value: setattr(value, "size", 2)),
+    "a new attribute": (SimpleNamespace(), lambda value: setattr(value, "size", 2)),
+    "an attribute that is None": (SimpleNamespace(size=None), lambda value: setattr(value, "size", 0)),
+    "a field of a dataclass": (Settings(), lambda value: setattr(value, "size", 2)),
+    "a list in a dataclass": (Settings(), lambda value: value.sizes.append(2)),
+    "a slot": (Slotted(), lambda value: setattr(value, "size", 2)),
+    "a variable that a function closes over": (GET, lambda value: PUT(2)),
+    "an argument that is bound": (partial(max, [1]), lambda value: value.args[0].append(2)),
+    "the values of an array": (np.ones(3), lambda value: value.fill(2)),
+    "the shape of an array": (np.ones(6), lambda value: setattr(value, "shape", (2, 3))),
+    "an object by another one of its kind": ([object()], lambda value: value.__setitem__(0, object())),
+    "an array by an equal one": ([np.ones(3)], lambda value: value.__setitem__(0, np.ones(3))),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_in_place_is_seen(change: str) -> None:
+    value, apply = CHANGES[change]
+    before = contents_of(value)
+    assert contents_of(value) == before
+    apply(value)
+    assert contents_of(value) != before
+
+
+def test_equal_values_are_equal() -> None:
+    shared = object()
+    first, second = ({"sizes": [1, (2.0, "a")], "object": shared, "settings": Settings()} for _ in range(2))
+    assert contents_of(first) == contents_of(second)
+
+
+def test_what_leads_back_to_itself_ends() -> None:
+    circle: list[Any] = [1]
+    circle.append(circle)
+    before = contents_of(circle)
+    assert contents_of(circle) == before
+    circle[0] = 2
+    assert contents_of(circle) != before
+
+
+def test_what_cannot_be_read_is_compared_by_identity() -> None:
+    value = Raising()
+    assert contents_of(value) == contents_of(value) != contents_of(Raising())
+
+
+def test_what_was_looked_at_is_not_kept_alive() -> None:
+    value = SimpleNamespace(part=Raising())
+    before = contents_of(value)
+    value.part = Raising()
+    assert contents_of(value) != before

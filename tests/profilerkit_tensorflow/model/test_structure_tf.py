@@ -1,0 +1,189 @@
+"""A profiler notices every change of a model: profile, change, profile again, and it says what a new profiler says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from profilerkit_tensorflow import ComputeComplexity, TFProfiler
+
+layers = keras.layers
+KEYS = ("macs", "flops", "memory_footprint", "total_params")
+
+
+def profiler_of(model: Any, inputs: Any) -> TFProfiler:
+    profiler = TFProfiler(model, inputs=inputs)
+    profiler.register_profiler_function(ComputeComplexity())
+    return profiler
+
+
+def counts(profiler: TFProfiler) -> Any:
+    """Return the values; what the model raised, if it did."""
+    try:
+        profiler.compute(KEYS)
+    except Exception as error:  # a layer that is in pieces
+        return type(error).__name__
+    return [
+        status.value if status.value is not None else type(status.outcome.error).__name__
+        for status in (profiler.status_get(key, to_value=False) for key in KEYS)
+    ]
+
+
+LAYERS: dict[str, tuple[Callable[[], Any], tuple[int, ...]]] = {
+    "Conv2D": (partial(layers.Conv2D, 4, 3, padding="same"), (1, 8, 8, 3)),
+    "DepthwiseConv2D": (partial(layers.DepthwiseConv2D, 3, padding="same"), (1, 8, 8, 3)),
+    "Conv2DTranspose": (partial(layers.Conv2DTranspose, 4, 3, padding="same"), (1, 8, 8, 3)),
+    "MaxPooling2D": (partial(layers.MaxPooling2D, 2), (1, 8, 8, 3)),
+    "AveragePooling2D": (partial(layers.AveragePooling2D, 2), (1, 8, 8, 3)),
+    "UpSampling2D": (partial(layers.UpSampling2D, 2), (1, 8, 8, 3)),
+    "ZeroPadding2D": (partial(layers.ZeroPadding2D, 1), (1, 8, 8, 3)),
+    "Dense": (partial(layers.Dense, 4), (2, 8)),
+    "BatchNormalization": (layers.BatchNormalization, (2, 8)),
+    "LayerNormalization": (layers.LayerNormalization, (2, 8)),
+    "Dropout": (partial(layers.Dropout, 0.5), (2, 8)),
+    "Softmax": (layers.Softmax, (2, 8)),
+}
+#: By layer, how many of its attributes change one of the counts.
+CHANGED: dict[str, int] = {}
+
+
+def built(name: str) -> tuple[Any, Any]:
+    make, shape = LAYERS[name]
+    inputs = np.zeros(shape, "float32")
+    layer = make()
+    layer(inputs)
+    return layer, inputs
+
+
+def variants(value: Any) -> Iterator[Any]:
+    """Yield another value of the same kind."""
+    if isinstance(value, bool):
+        yield not value
+    elif isinstance(value, int):
+        yield value + 1
+    elif isinstance(value, float):
+        yield value / 2
+    elif isinstance(value, tuple) and value and all(type(each) is int for each in value):
+        yield tuple(each + 1 for each in value)
+    elif isinstance(value, str) and value in ("same", "valid"):
+        yield {"same": "valid", "valid": "same"}[value]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", LAYERS)
+def test_every_plain_attribute_of_every_layer(name: str) -> None:
+    layer, _ = built(name)
+    changed = 0
+    for attribute in [each for each in vars(layer) if not each.startswith("_") and each not in ("built", "name")]:
+        for value in variants(getattr(layer, attribute)):
+            layer, inputs = built(name)
+            profiler = profiler_of(layer, inputs)
+            before = counts(profiler)
+            try:
+                setattr(layer, attribute, value)
+            except (AttributeError, ValueError):  # it cannot be changed
+                continue
+            expected = counts(profiler_of(layer, inputs))
+            assert counts(profiler) == expected, f"{name}.{attribute} = {value!r}"
+            changed += expected != before
+    CHANGED[name] = changed
+
+
+@pytest.mark.parametrize("name", ["Conv2D", "MaxPooling2D", "UpSampling2D"])
+def test_the_attributes_above_change_counts(name: str) -> None:
+    if name not in CHANGED:  # the test above was not run before
+        test_every_plain_attribute_of_every_layer(name)
+    assert CHANGED[name]
+
+
+class Net(keras.Model):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = layers.Dense(8)
+        self.act: Any = keras.activations.relu
+        self.repeats = [1]
+        self.again = 0
+
+    def call(self, x: Any) -> Any:
+        for _ in range(sum(self.repeats) + self.again):
+            x = self.act(self.body(x))
+        return x
+
+
+class Plain(tf.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = tf.Variable(tf.zeros((8, 8)))
+        self.repeats = [1]
+        self.again = 0
+        self.act: Any = tf.nn.relu
+
+    def __call__(self, x: Any) -> Any:
+        for _ in range(sum(self.repeats) + self.again):
+            x = self.act(tf.matmul(x, self.weight))
+        return x
+
+
+CHANGES: dict[str, Callable[[Any], Any]] = {
+    "a layer or function replaced": lambda net: setattr(
+        net, "act", keras.activations.softmax if isinstance(net, Net) else tf.nn.softmax
+    ),
+    "a list changed in place": lambda net: net.repeats.append(2),
+    "an attribute": lambda net: setattr(net, "again", 3),
+}
+
+
+@pytest.mark.parametrize("make", [Net, Plain])
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_of_structure(change: str, make: Callable[[], Any]) -> None:
+    net = make()
+    inputs = tf.zeros((4, 8))
+    net(inputs)
+    profiler = profiler_of(net, inputs)
+    before = counts(profiler)
+    CHANGES[change](net)
+    expected = counts(profiler_of(net, inputs))
+    assert expected != before
+    assert counts(profiler) == expected
+
+
+def test_a_call_patched_on_a_layer() -> None:
+    net = Net()
+    inputs = tf.zeros((4, 8))
+    net(inputs)
+    profiler = profiler_of(net, inputs)
+    assert counts(profiler)[0] == 4 * 8 * 8
+    net.body.call = lambda inputs, training=None: tf.matmul(tf.matmul(inputs, tf.ones((8, 16))), tf.ones((16, 8)))
+    assert counts(profiler)[0] == 2 * 4 * 8 * 16, profiler.status_get('macs', to_value=False).outcome
+
+
+def test_inputs_changed_in_place() -> None:
+    inputs = {"inputs": tf.zeros((1, 8))}
+    profiler = profiler_of(layers.Dense(2), inputs)
+    assert counts(profiler)[0] == 8 * 2
+    inputs["inputs"] = tf.zeros((100, 8))
+    assert counts(profiler)[0] == 100 * 8 * 2
+    array = np.zeros((2, 8), "float32")
+    profiler = profiler_of(layers.Dense(2), array)
+    assert counts(profiler)[0] == 2 * 8 * 2
+    array.shape = (1, 2, 8)
+    assert profiler.compute_status("inputs").args[0].shape == (1, 2, 8)
+
+
+def test_what_did_not_change_is_remembered() -> None:
+    for make in (Net, Plain):
+        net = make()
+        inputs = tf.zeros((4, 8))
+        net(inputs)
+        profiler = profiler_of(net, inputs)
+        counts(profiler)
+        trace = profiler.compute_status("trace")
+        net(inputs)
+        counts(profiler)
+        assert profiler.compute_status("trace") is trace

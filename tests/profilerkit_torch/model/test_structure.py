@@ -1,0 +1,247 @@
+"""A profiler notices every change of a model: profile, change, profile again, and it says what a new profiler says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.utils import parametrize
+
+from profilerkit_torch import ComputeComplexity, TorchProfiler
+from profilerkit_torch.model.structure import structure_of
+
+KEYS = ("macs", "flops", "memory_footprint", "total_params")
+
+
+def profiler_of(model: nn.Module, inputs: Any) -> TorchProfiler:
+    profiler = TorchProfiler(model, inputs=inputs)
+    profiler.register_profiler_function(ComputeComplexity())
+    return profiler
+
+
+def counts(profiler: TorchProfiler) -> Any:
+    """Return the values; what the model raised, if it did."""
+    profiler.compute(KEYS)
+    return [
+        status.value if status.value is not None else type(status.outcome.error).__name__
+        for status in (profiler.status_get(key, to_value=False) for key in KEYS)
+    ]
+
+
+#: Every family of torch.nn that has attributes, with inputs.
+LAYERS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
+    **{
+        f"Conv{n}d": (partial(getattr(nn, f"Conv{n}d"), 4, 8, 3, padding=1, stride=1), (1, 4, *(8,) * n))
+        for n in (1, 2, 3)
+    },
+    **{
+        f"ConvTranspose{n}d": (partial(getattr(nn, f"ConvTranspose{n}d"), 4, 8, 3, padding=1), (1, 4, *(8,) * n))
+        for n in (1, 2, 3)
+    },
+    **{
+        f"{kind}Pool{n}d": (partial(getattr(nn, f"{kind}Pool{n}d"), 2), (1, 4, *(8,) * n))
+        for kind in ("Max", "Avg")
+        for n in (2,)
+    },
+    **{
+        f"Adaptive{kind}Pool{n}d": (partial(getattr(nn, f"Adaptive{kind}Pool{n}d"), 2), (1, 4, *(8,) * n))
+        for kind in ("Max", "Avg")
+        for n in (2,)
+    },
+    "LPPool2d": (partial(nn.LPPool2d, 2, 2), (1, 4, 8, 8)),
+    "Upsample": (partial(nn.Upsample, scale_factor=2), (1, 4, 8, 8)),
+    "PixelShuffle": (partial(nn.PixelShuffle, 2), (1, 16, 8, 8)),
+    "Unfold": (partial(nn.Unfold, 2), (1, 4, 8, 8)),
+    "ZeroPad2d": (partial(nn.ZeroPad2d, 1), (1, 4, 8, 8)),
+    "Linear": (partial(nn.Linear, 8, 4), (2, 8)),
+    "BatchNorm2d": (partial(nn.BatchNorm2d, 4), (2, 4, 8, 8)),
+    "InstanceNorm2d": (partial(nn.InstanceNorm2d, 4, track_running_stats=True), (2, 4, 8, 8)),
+    "GroupNorm": (partial(nn.GroupNorm, 2, 4), (2, 4, 8, 8)),
+    "LayerNorm": (partial(nn.LayerNorm, 8), (2, 8)),
+    "RMSNorm": (partial(nn.RMSNorm, 8), (2, 8)),
+    "LocalResponseNorm": (partial(nn.LocalResponseNorm, 3), (2, 8, 4)),
+    "Dropout": (partial(nn.Dropout, 0.5), (2, 8)),
+    "Softmax": (partial(nn.Softmax, -1), (2, 8)),
+    "GELU": (nn.GELU, (2, 8)),
+    "Flatten": (nn.Flatten, (2, 8, 4)),
+    "Threshold": (partial(nn.Threshold, 0.5, 1.0), (2, 8)),
+    "LSTM": (partial(nn.LSTM, 8, 4), (3, 2, 8)),
+    "GRU": (partial(nn.GRU, 8, 4), (3, 2, 8)),
+}
+
+
+def variants(value: Any) -> Iterator[Any]:
+    """Yield other values of the same kind."""
+    if isinstance(value, bool):
+        yield not value
+    elif isinstance(value, int):
+        yield value + 1
+    elif isinstance(value, float):
+        yield value / 2
+    elif isinstance(value, tuple) and value and all(type(each) is int for each in value):
+        yield tuple(each + 1 for each in value)
+    elif isinstance(value, str):
+        yield {"none": "tanh", "zeros": "circular", "nearest": "bilinear"}.get(value, f"{value}?")
+
+
+#: By layer, how many of its attributes change one of the counts; the test of all of them would not say.
+CHANGED: dict[str, int] = {}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", LAYERS)
+def test_every_plain_attribute_of_every_layer(name: str) -> None:
+    make, shape = LAYERS[name]
+    attributes = [attribute for attribute in vars(make()) if not attribute.startswith("_")]
+    inputs = torch.zeros(shape)
+    changed = 0
+    for attribute in attributes:
+        for value in variants(getattr(make(), attribute)):
+            layer = make()
+            profiler = profiler_of(layer, inputs)
+            before = counts(profiler)
+            setattr(layer, attribute, value)
+            expected = counts(profiler_of(layer, inputs))
+            assert counts(profiler) == expected, f"{name}.{attribute} = {value!r}"
+            changed += expected != before
+    CHANGED[name] = changed
+
+
+@pytest.mark.parametrize("name", ["Conv2d", "ConvTranspose1d", "MaxPool2d", "AdaptiveAvgPool2d", "Upsample", "Unfold"])
+def test_the_attributes_above_change_counts(name: str) -> None:
+    make, shape = LAYERS[name]
+    if name not in CHANGED:  # the test above was not run before
+        test_every_plain_attribute_of_every_layer(name)
+    assert CHANGED[name]
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Linear(8, 8)
+        self.act: nn.Module = nn.ReLU()
+        self.repeats = [1]
+        self.config = type("Config", (), {})()
+        self.config.again = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for _ in range(sum(self.repeats) + self.config.again):
+            x = self.act(self.body(x))
+        return x
+
+
+def _patched(net: Net) -> None:
+    net.body.forward = lambda x: x @ x.mT @ x  # type: ignore[method-assign]
+
+
+def _hooked(net: Net) -> None:
+    net.body.register_forward_hook(lambda module, args, output: output.softmax(-1))
+
+
+def _frozen_class(net: Net) -> None:
+    net.act.__class__ = nn.Softmax  # type: ignore[assignment]
+    net.act.dim = -1  # type: ignore[assignment]
+
+
+def _widened(net: Net) -> None:
+    net.body.weight.data = torch.zeros(16, 8)
+    net.body.bias.data = torch.zeros(16)
+    net.repeats[:] = [1]
+
+
+class _Squared(nn.Module):
+    def forward(self, weight: torch.Tensor) -> torch.Tensor:
+        return weight @ weight
+
+
+CHANGES: dict[str, Callable[[Net], Any]] = {
+    "a module replaced": lambda net: setattr(net, "act", nn.Softmax(-1)),
+    "a module replaced in the registry": lambda net: net._modules.__setitem__("act", nn.GELU()),
+    "a list changed in place": lambda net: net.repeats.append(2),
+    "an attribute of an object": lambda net: setattr(net.config, "again", 3),
+    "forward patched on an instance": _patched,
+    "a hook": _hooked,
+    "the class of a module": _frozen_class,
+    "a parameter's data": _widened,
+    "a parameter removed": lambda net: setattr(net.body, "bias", None),
+    "a parametrization": lambda net: parametrize.register_parametrization(net.body, "weight", _Squared()),
+    "a dtype": lambda net: net.double(),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_of_structure(change: str) -> None:
+    net = Net()
+    dtype = torch.float64 if change == "a dtype" else torch.float32
+    inputs = torch.zeros(4, 8, dtype=dtype)
+    profiler = profiler_of(net, inputs)
+    before = counts(profiler)
+    CHANGES[change](net)
+    expected = counts(profiler_of(net, inputs))
+    assert expected != before
+    assert counts(profiler) == expected
+
+
+def test_the_values_of_the_issue_by_hand() -> None:
+    conv = nn.Conv2d(3, 4, 3, padding=1, bias=False)
+    profiler = profiler_of(conv, torch.zeros(1, 3, 6, 6))
+    assert counts(profiler)[0] == 6 * 6 * 4 * 3 * 9
+    conv.stride = (2, 2)
+    assert counts(profiler)[0] == 3 * 3 * 4 * 3 * 9
+
+
+INPUTS: dict[str, tuple[Any, Callable[[Any], Any]]] = {
+    "an entry of a dict": ({"input": torch.zeros(1, 8)}, lambda d: d.update(input=torch.zeros(100, 8))),
+    "an item of a list": ([torch.zeros(1, 8)], lambda one: one.__setitem__(0, torch.zeros(100, 8))),
+    "a tensor's size": (torch.zeros(1, 8), lambda x: x.resize_(100, 8)),
+    "a tensor's data": (torch.zeros(1, 8), lambda x: setattr(x, "data", torch.zeros(100, 8))),
+}
+
+
+@pytest.mark.parametrize("change", INPUTS)
+def test_inputs_changed_in_place(change: str) -> None:
+    inputs, apply = INPUTS[change]
+    profiler = profiler_of(nn.Linear(8, 2), inputs)
+    assert counts(profiler)[0] == 8 * 2
+    apply(inputs)
+    assert counts(profiler)[0] == 100 * 8 * 2
+
+
+def test_batches_of_a_split_changed_in_place() -> None:
+    batches = [(torch.zeros(1, 8), torch.zeros(1))]
+    profiler = TorchProfiler(nn.Linear(8, 2), {"train": batches})
+    profiler.register_profiler_function(ComputeComplexity())
+    assert profiler.compute_status("total_params") == 18
+    assert profiler.compute_status("macs") == 16
+    batches[0] = (torch.zeros(1, 3, 8), torch.zeros(1))
+    assert profiler.compute_status("macs") == 48
+
+
+def test_what_did_not_change_is_remembered() -> None:
+    net = Net()
+    profiler = profiler_of(net, {"x": torch.zeros(4, 8)})
+    counts(profiler)
+    trace = profiler.compute_status("trace")
+    net.train(not net.training)
+    counts(profiler)
+    assert profiler.compute_status("trace") is trace
+
+
+def test_training_flags_count_where_they_differ() -> None:
+    net = nn.Sequential(nn.Dropout(), nn.BatchNorm1d(4))
+    before = structure_of(net, flags=False)
+    net.eval()
+    assert structure_of(net, flags=False) == before
+    net[1].train()
+    assert structure_of(net, flags=False) != before
+
+
+def test_a_structure_is_one_walk() -> None:
+    """Counted in values written down: linear in the modules, and no more than some dozens for each."""
+    lengths = [len(structure_of(nn.Sequential(*(nn.Conv2d(3, 3, 3) for _ in range(n))))) for n in (100, 200, 400)]
+    assert lengths[2] - lengths[1] == 2 * (lengths[1] - lengths[0])
+    assert lengths[0] < 100 * 200
