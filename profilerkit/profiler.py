@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from .arguments.checking import checked, status_names
 from .arguments.rules import of_kind
 from .backend import Backend
-from .error_text import shown
 from .inputs import DataLoader, ForwardPass, wrap_splits
 from .piping.computation import Computation, Remembered, compute_in_order
 from .piping.function import ArgumentBundle, ProfilerFunction, describe
@@ -18,9 +17,10 @@ from .piping.options import ComputeRunOptions, ComputeSampling
 from .piping.registry import Binding, Registry, read_arguments
 from .piping.status import Comparative, Outcome, StatusKey
 from .plugging import offers
+from .plugging.opening import open_model
 from .process.locks import PerThread
 from .process.progress import track
-from .protocols import OpensModels, Watches, WatchesLayers, implements, kept_apart, offered
+from .protocols import Watches, WatchesLayers, kept_apart, offered
 from .render.display import log
 from .times.layer_times import LayerTimer
 from .times.watching import Watch
@@ -62,7 +62,7 @@ class Profiler:
         input_shape: Any = None,
         backend: Backend | str | None = None,
     ) -> None:
-        self.model, self.backend = self._opened(model, backend)
+        self.model, self.backend = open_model(model, backend, self.backend_class)
         self.name = checked("name", name) or self.backend.model_name(self.model)
         self.data_splits = self._wrap({} if data_splits is None else data_splits)
         self._registry = Registry()
@@ -80,30 +80,6 @@ class Profiler:
         compute_inputs = ComputeInputs(InputSource.of(inputs, input_shape))
         self._registry.bind(compute_inputs, on_demand=True)
         self._registry.bind(ComputeTrace(compute_inputs), on_demand=True)
-
-    @classmethod
-    def _opened(cls, model: Any, backend: Backend | str | None) -> tuple[Any, Backend]:
-        """Return a model, read from its file where it is given as a path, and its backend."""
-        resolved = cls._find_backend(model, backend)
-        if implements(resolved, OpensModels):
-            model = resolved.opened(model)
-        if not resolved.accepts(model):
-            problem = f"the {resolved.name} backend cannot profile a {type(model).__name__}"
-            raise TypeError(f"{problem}; give it a model of its own, not {shown(model)}")
-        return model, resolved
-
-    @classmethod
-    def _find_backend(cls, model: Any, backend: Backend | str | None) -> Backend:
-        backend = checked("backend", backend)
-        if isinstance(backend, Backend):
-            resolved = backend
-        elif isinstance(backend, str):
-            return offers.backend_named(backend)
-        elif cls.backend_class is None:
-            return offers.find_backend(model)
-        else:
-            resolved = cls.backend_class()
-        return offers.equipped(resolved)
 
     @classmethod
     def enable_forward_pass_data_splits(
@@ -350,7 +326,7 @@ class Profiler:
         if model is not None:
             bound = type(self).backend_class is not None or self.backend.accepts(model)
             backend = self.backend if bound else None
-            twin.model, twin.backend = self._opened(model, backend)
+            twin.model, twin.backend = open_model(model, backend, self.backend_class)
             if self.name == self.backend.model_name(self.model):
                 twin.name = twin.backend.model_name(twin.model)
         if data_splits is not None:

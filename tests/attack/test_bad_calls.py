@@ -270,7 +270,7 @@ def cases() -> dict[str, Case]:
         "figures.draw": Case(draw, {"result": report, "kind": "layer_bars", "top": 3, "depth": None, "by": "macs"}),
         "Ceilings": Case(Ceilings, {"flops_per_second": 1e12, "bytes_per_second": 1e11}),
         "load_model": Case(load_model, {"spec": "collections:OrderedDict"}),
-        "Budget.of": Case(Budget.of, {"given": lambda: {"macs": "<= 5 G"}}),
+        "Budget.of": Case(Budget.of, {"mapping": lambda: {"macs": "<= 5 G"}}),
         "Budget.load": Case(Budget.load, {"path": budget_file}),
         "Limit.parse": Case(Limit.parse, {"text": "<= 5 G"}, {"key": "macs"}),
         "budgets.check": Case(
@@ -399,6 +399,7 @@ NO_CASES = {
     "Scale": "an enumeration",
     "StatusKey": "takes no arguments",
     "Unavailable": "plain data that a function returns",
+    "effective_macs": "a function that profilers call with what they computed",
     "hookimpl": "pluggy's",
 }
 

@@ -100,7 +100,7 @@ def group_query_attention(call: NodeCall) -> Cost:
     scores = batch * heads * length * (length + past)
     cost = attention.attention(scores, width, width, call.has_input(10))
     if call.attribute("softcap", 0.0):
-        cost = cost.plus(Cost(0, scores * (convention.DIVIDE + convention.TANH + convention.MULTIPLY)))
+        cost = cost.plus(Cost(0, scores * (constants.DIVIDE + constants.TANH + constants.MULTIPLY)))
     if not call.attribute("do_rotary", 0):
         return cost
     turned = batch * length * (heads + pairs) * 2 * call.inputs[7][1]

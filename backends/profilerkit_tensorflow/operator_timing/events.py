@@ -142,7 +142,7 @@ def _xplane_protobuf() -> Any:
     )
 
 
-def _session_runs() -> bool:
+def session_runs() -> bool:
     """Say whether a profiler session runs: a function says it, or in TensorFlow 2.16 a flag."""
     enabled: Any = profiler_trace.enabled
     return bool(enabled() if callable(enabled) else enabled)
@@ -156,7 +156,7 @@ def _session(folder: str) -> Iterator[None]:
         "stop it (tf.profiler.experimental.stop(), a TensorBoard callback's profile_batch=0, a profiler server) and "
         "try again"
     )
-    if _session_runs():  # a failed start would log a warning and could leave TensorFlow's state inconsistent
+    if session_runs():  # a failed start would log a warning and could leave TensorFlow's state inconsistent
         raise busy
     try:
         tf.profiler.experimental.start(folder)

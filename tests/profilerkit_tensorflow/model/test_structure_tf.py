@@ -160,7 +160,7 @@ def test_a_call_patched_on_a_layer() -> None:
     profiler = profiler_of(net, inputs)
     assert counts(profiler)[0] == 4 * 8 * 8
     net.body.call = lambda inputs, training=None: tf.matmul(tf.matmul(inputs, tf.ones((8, 16))), tf.ones((16, 8)))
-    assert counts(profiler)[0] == 2 * 4 * 8 * 16, profiler.status_get('macs', to_value=False).outcome
+    assert counts(profiler)[0] == 2 * 4 * 8 * 16, profiler.status_get("macs", to_value=False).outcome
 
 
 def test_inputs_changed_in_place() -> None:

@@ -144,7 +144,7 @@ def test_an_unbuilt_model_is_counted_and_not_timed() -> None:
 def test_a_device_that_is_not_there_is_said() -> None:
     if tf.config.list_logical_devices("GPU"):
         pytest.skip("there is a GPU here")
-    with pytest.raises(DeviceNotAvailableError, match="Device.GPU was asked for"):
+    with pytest.raises(DeviceNotAvailableError, match="Device.GPU was requested"):
         profile(classifier(), X, device=Device.GPU)
 
 

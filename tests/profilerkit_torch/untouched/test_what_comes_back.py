@@ -248,7 +248,7 @@ def test_marks_of_tensors_inside_a_wrapper_tensor_come_back() -> None:
     class Marks(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.weight = nn.Parameter(TwoTensor(torch.ones(2, 2), torch.ones(2, 2)))
+            self.weight: Any = nn.Parameter(TwoTensor(torch.ones(2, 2), torch.ones(2, 2)))
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             if isinstance(self.weight, TwoTensor):
