@@ -206,7 +206,7 @@ def metrics_in_short() -> str:
         first, *others = textwrap.wrap(sentence, 88, break_on_hyphens=False)
         rows += [(f"``{key.NAME}``", first), *(("", line) for line in others)]
     first = on_demand[0].NAME
-    demand = f'From ``{first}`` on they are computed where they are asked for by name, as in ``metrics=["{first}"]``.'
+    demand = f'From ``{first}`` on they are computed only if you request them by name, as in ``metrics=["{first}"]``.'
     return table(("key", "definition"), rows) + f"\n\n{demand}"
 
 
