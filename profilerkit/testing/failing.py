@@ -1,4 +1,4 @@
-"""Checks of what a backend says when something is wrong: no inputs, wrong ones, a model that raises, no device."""
+"""Checks of a backend's errors: missing or unsuitable inputs, a model that raises, a missing device."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ NO_DEVICE = "no-such-device"
 
 
 class FailingChecks(BackendSubject):
-    """A failure is said, keeps what is known all the same, and leaves the model as it was."""
+    """A failure is reported, keeps the facts that are still available, and leaves the model unchanged."""
 
     def test_without_inputs_there_are_the_layers(self, architecture: Architecture) -> None:
-        """The same layers with the same weights, and nothing that only a run could tell."""
+        """The trace has the same layers with the same weights, and nothing that requires a run."""
         model = self.built(architecture)
         with self.handed_back(model, "trace() without inputs"):
             trace = self.backend.trace(model, None)
         self._expect_layers_alone(trace, self.traced(architecture), f"the trace of {architecture.name} without inputs")
 
     def test_inputs_that_do_not_fit_are_a_failure_of_the_trace(self, architecture: Architecture) -> None:
-        """The trace does not raise: its failure says what happened, and the layers stay."""
+        """The trace does not raise: its failure describes the error, and the layers are present."""
         if architecture.name == "embedding_classifier":
             self.skip("embedding_classifier takes any number of words")
         model = self.built(architecture)
@@ -51,7 +51,7 @@ class FailingChecks(BackendSubject):
         expect(MESSAGE in str(error), f"run() of a model that raises raised {error!r}, without the model's message")
 
     def test_metrics_of_a_model_that_raises_fail_one_by_one(self) -> None:
-        """What needs no run is there; what does says why it is not."""
+        """Metrics that need no run have a value; the others have the reason why they do not."""
         model = self.raising_model(MESSAGE)
         profiler = Profiler(model, inputs=self.inputs_of_mlp(), backend=self.backend).register_defaults()
         profiler.compute(["total_params", "macs"])
@@ -61,7 +61,7 @@ class FailingChecks(BackendSubject):
         expect(MESSAGE in " ".join(macs.missing), f"macs of a model that raises says {macs.missing}, not its message")
 
     def test_what_is_not_counted_is_named(self) -> None:
-        """An operation without a formula makes the counts lower bounds that say what they leave out."""
+        """An operation without a formula makes the counts lower bounds, which name the operation."""
         model, inputs = self.uncounted_model(), self.inputs_of_mlp()
         trace = self.backend.trace(model, inputs)
         expect(trace.failure is None, f"the trace of uncounted_model() has failed: {trace.failure}")
@@ -74,7 +74,7 @@ class FailingChecks(BackendSubject):
             expect_equal(tuple(outcome.missing), trace.missing, f"what {name} of uncounted_model() leaves out")
 
     def test_a_device_that_is_not_there_is_said(self) -> None:
-        """By everything that takes a device, before anything runs."""
+        """Every method with a device raises `DeviceNotAvailableError` before anything runs."""
         architecture = self.any_architecture()
         model, inputs = self.built(architecture), self.inputs(architecture)
         ran: list[bool] = []

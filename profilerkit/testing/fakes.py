@@ -1,4 +1,4 @@
-"""A clock that only moves when it is told to, and a backend in pure Python and numpy whose models have given numbers.
+"""A clock that moves only when it is advanced, and a backend in pure Python and numpy for models with set numbers.
 
 `FakeBackend` profiles a `FakeModel` on `FakeTensor`s or numpy arrays. ``FakeModel.of(ARCHITECTURES["lenet5"])`` is a
 model with the numbers of a known network.
@@ -27,7 +27,7 @@ Shapes: TypeAlias = Mapping["int | str", tuple[int, ...]]
 
 
 class FakeClock:
-    """A clock in seconds that moves only when it is told to: pass it as ``Sampling(clock=clock)``.
+    """A clock in seconds that moves only when it is advanced: pass it as ``Sampling(clock=clock)``.
 
     >>> clock = FakeClock()
     >>> call = clock.taking([0.1, 0.2])
@@ -42,11 +42,11 @@ class FakeClock:
         return self.now
 
     def advance(self, seconds: float) -> None:
-        """Let time pass."""
+        """Advance the clock by a number of seconds."""
         self.now += seconds
 
     def taking(self, seconds: Sequence[float]) -> Callable[[], None]:
-        """Return a call that takes each of these times in turn, over and over."""
+        """Return a function whose calls advance the clock by each of these times in turn, repeatedly."""
         calls = 0
 
         def call() -> None:
@@ -59,7 +59,7 @@ class FakeClock:
 
 @dataclass(frozen=True)
 class FakeTensor:
-    """A tensor that is nothing but its shape and dtype; numpy reads normal values from it for floats, else zeros.
+    """A tensor with only a shape and a dtype; as a numpy array, floats are normally distributed and others zero.
 
     >>> import numpy as np
     >>> np.asarray(FakeTensor((2, 3), "int64")).tolist()
@@ -70,7 +70,7 @@ class FakeTensor:
     dtype: str = "float32"
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        import numpy as np  # whoever asks for an array has it
+        import numpy as np  # imported here, since fakes work without numpy
 
         if self.dtype.startswith("float"):
             values = np.random.default_rng(0).standard_normal(self.shape)
@@ -83,8 +83,8 @@ class FakeTensor:
 class FakeLayer:
     """A layer of a `FakeModel`: ``macs`` are for one sample, ``params`` are of its ``dtype``.
 
-    Its name is its path: "block.conv" lies in "block", and "" is the model itself. ``statistics`` are elements of
-    buffers. ``value`` stands for what its parameters hold.
+    Its name is its path: "block.conv" is in "block", and "" is the model itself. ``statistics`` is the number of
+    elements of buffers. ``value`` stands for the values of its parameters.
     """
 
     name: str
@@ -103,10 +103,10 @@ class FakeLayer:
 
 @dataclass
 class FakeModel:
-    """A model whose numbers are given; ``calls`` counts how often it ran, ``on_call`` is done each time.
+    """A model whose numbers are set; ``calls`` counts its runs, and ``on_call`` is called in each of them.
 
-    ``inputs`` and ``outputs`` are the shapes of one sample, by place or name; inputs of other shapes raise ValueError.
-    Where they are empty, everything is taken, and one tensor of shape (1,) comes back.
+    ``inputs`` and ``outputs`` are the shapes of one sample, by index or name; inputs of other shapes raise ValueError.
+    If they are empty, any inputs are accepted, and one tensor of shape (1,) is returned.
     """
 
     layers: list[FakeLayer] = field(default_factory=list)
@@ -192,7 +192,7 @@ class FakeBackend(Backend):
         self.preserving = 0
 
     def accepts(self, model: Any) -> bool:
-        """Say whether it is a `FakeModel`."""
+        """Return whether it is a `FakeModel`."""
         return isinstance(model, FakeModel)
 
     def resolve_device(self, model: Any, device: DeviceLike) -> str:
@@ -202,7 +202,7 @@ class FakeBackend(Backend):
         return "cpu"
 
     def is_tensor(self, value: Any) -> bool:
-        """Say whether it is a `FakeTensor` or a numpy array."""
+        """Return whether it is a `FakeTensor` or a numpy array."""
         numpy = sys.modules.get("numpy")
         return isinstance(value, FakeTensor) or (numpy is not None and isinstance(value, numpy.ndarray))
 

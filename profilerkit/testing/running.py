@@ -1,4 +1,4 @@
-"""Checks of what a backend runs: forward passes that are timed, evaluations, steps of training, layers."""
+"""Checks of the runs of a backend: timed forward passes, evaluations, training steps, times of layers."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class _Called:
 
 
 class RunningChecks(BackendSubject):
-    """The model runs, in inference mode, and what is measured is positive and fits together."""
+    """The model runs in inference mode, and its measurements are positive and consistent."""
 
     def test_forward_runs_in_every_mode(self) -> None:
-        """Each of `execution_modes` yields a call that can be made again and again."""
+        """Each of `execution_modes` yields a run that can be repeated."""
         self.require_running()
         architecture = self.any_architecture()
         model, inputs = self.built(architecture), self.inputs(architecture)
@@ -68,7 +68,7 @@ class RunningChecks(BackendSubject):
         expect(named, f"run.parts() in mode {mode!r} returned {parts!r}; give seconds by the names of the parts")
 
     def test_a_function_given_as_call_is_what_runs(self) -> None:
-        """In the place of the model's own call, traced and timed; the function gets the model and the inputs."""
+        """It runs instead of the model's own call, in traces and timing, with the model and the inputs as arguments."""
         self.require_running()
         architecture = self.any_architecture()
         model, inputs = self.built(architecture), self.inputs(architecture)
@@ -81,7 +81,7 @@ class RunningChecks(BackendSubject):
         expect(timed.times, "run() did not call the function that was given with call=")
 
     def test_threads_are_as_many_as_requested(self) -> None:
-        """Where the backend takes ``num_threads``: so many while the model runs, and as many as before afterwards."""
+        """With ``num_threads``, if it is offered: that many threads during the run, the previous number afterwards."""
         self.require_running()
         architecture = self.any_architecture()
         model, inputs = self.built(architecture), self.inputs(architecture)
@@ -100,7 +100,7 @@ class RunningChecks(BackendSubject):
         expect_equal(self.threads(), before, "threads after the model has run")
 
     def test_steps_of_training_run(self) -> None:
-        """Where the backend offers them: `run` with ``training=True`` yields a call that can be made again."""
+        """If training is offered, `run` with ``training=True`` yields a run that can be repeated."""
         self.require_running()
         architecture = self.any_architecture()
         model, inputs = self.built(architecture), self.inputs(architecture)
@@ -123,7 +123,7 @@ class RunningChecks(BackendSubject):
         )
 
     def test_an_unknown_mode_is_an_input_error(self) -> None:
-        """A mode that the backend lacks is said before anything runs."""
+        """A mode that the backend does not have is an error before anything runs."""
         architecture = self.any_architecture()
         model, inputs = self.built(architecture), self.inputs(architecture)
         error = raised_by(lambda: self.run_forward(model, inputs, mode="no such mode"))
@@ -133,7 +133,7 @@ class RunningChecks(BackendSubject):
         )
 
     def test_times_are_positive_and_give_the_throughput(self) -> None:
-        """As many samples as asked for; the throughput is the batch size over the time."""
+        """There are as many samples as requested; the throughput is the batch size divided by the time."""
         self.require_running()
         architecture = self.any_architecture()
         profiler = self.profiler(architecture).register_defaults()
@@ -148,7 +148,7 @@ class RunningChecks(BackendSubject):
             expect(math.isclose(samples, batch_size), f"{samples:g} samples went through in a batch of {batch_size}")
 
     def test_evaluate_returns_what_the_call_returns(self) -> None:
-        """The very object, from a call made once."""
+        """It returns the same object, from a single call."""
         model = self.built(self.any_architecture())
         results: list[object] = []
 
@@ -161,7 +161,7 @@ class RunningChecks(BackendSubject):
         expect(returned is results[0], f"evaluate(model, call) returned {returned!r}, not what the call returned")
 
     def test_evaluate_lets_errors_pass(self) -> None:
-        """What the call raises reaches the caller as it is, and the model comes back."""
+        """The caller gets the error of the call unchanged, and the model is restored."""
         model = self.built(self.any_architecture())
         raised = ArithmeticError("raised inside evaluate")
 
@@ -182,7 +182,7 @@ class RunningChecks(BackendSubject):
         expect(first == second, "two evaluations of mlp differ: is the dropout in training mode?")
 
     def test_times_of_layers_are_of_its_layers(self) -> None:
-        """Where the backend tells them: no layer that the trace lacks, nothing negative, not all of it nothing."""
+        """If they are offered: all layers are in the trace, no time is negative, and not all times are zero."""
         architecture = self.any_architecture()
         model, inputs = self.built(architecture), self.inputs(architecture)
         with self.where_offered(), self.handed_back(model, "layer_times()"):
@@ -195,7 +195,7 @@ class RunningChecks(BackendSubject):
         expect(sum(seconds) > 0, f"all layers of {architecture.name} together take no time")
 
     def test_times_of_operators_are_of_its_layers(self) -> None:
-        """Where the backend tells them: no layer that the trace lacks, and together no more than the whole pass."""
+        """If they are offered: all layers are in the trace, and the sum is at most the time of the pass."""
         architecture = self.any_architecture()
         model, inputs = self.built(architecture), self.inputs(architecture)
         with self.where_offered(), self.handed_back(model, "operator_times()"):
@@ -209,7 +209,7 @@ class RunningChecks(BackendSubject):
             expect(fits, f"operator_times of {architecture.name} take {each} s in a pass of {whole} s")
 
     def test_operator_tables_add_up_to_the_trace(self) -> None:
-        """Where the backend times operators: those whose work is known do as much as the trace has, or less."""
+        """If operators are timed: the work of those whose work is known is at most that of the trace."""
         architecture = self.any_architecture()
         with self.where_offered():
             model, inputs = self.built(architecture), self.inputs(architecture)
@@ -221,7 +221,7 @@ class RunningChecks(BackendSubject):
         expect(fits, f"the operator table of {architecture.name} has {total} macs, its trace {trace.macs}")
 
     def test_steps_of_training_are_traced(self) -> None:
-        """Where the backend does: the gradients of weights and activations are products as large as the forward's.
+        """If it is offered: the gradients of weights and activations are products as large as the forward's.
 
         "mlp" has one for the weight of each of its layers, and one for the input of each but the first.
         """
@@ -234,7 +234,7 @@ class RunningChecks(BackendSubject):
         expect_equal(trace.missing, (), "what the counts of a training step of mlp leave out")
 
     def test_zeros_among_the_weights_are_counted(self) -> None:
-        """Where the backend does: of all parameters of "mlp", and the work on the others is no more than the whole."""
+        """If it is offered: the total is that of "mlp", and the work on nonzero weights is at most all the work."""
         mlp = self.mlp_or_skip()
         model = self.built(mlp)
         with self.where_offered(), self.handed_back(model, "zero_weights() and trace_nonzero()"):
@@ -246,7 +246,7 @@ class RunningChecks(BackendSubject):
         expect(macs - 3 * zeros <= trace.macs <= macs, f"{trace.macs} of {macs} macs of mlp are left, of {zeros} zeros")
 
     def test_memory_is_measured(self) -> None:
-        """Where the backend does: no less than inputs and outputs of "mlp", which are alive at the end together."""
+        """If it is offered: at least the inputs and outputs of "mlp", which are alive together at the end."""
         mlp = self.mlp_or_skip()
         model = self.built(mlp)
         with self.where_offered(), self.handed_back(model, "measured_memory()"):

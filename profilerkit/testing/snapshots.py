@@ -1,4 +1,4 @@
-"""What an object leads to, as plain facts that can be compared before and after."""
+"""Snapshots of an object and everything that it refers to, for a comparison before and after."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PLAIN = (str, bytes, int, float, complex, bool, type(None))
 
 
 class _Same:
-    """An object that is equal to itself alone, kept alive so that no other takes its place."""
+    """An object that is equal only to itself; it is kept alive, so that no other object gets its id."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -29,7 +29,7 @@ class _Same:
 
 
 def facts_of(value: Any) -> dict[str, Any]:
-    """Return every object that the attributes and items of ``value`` lead to, by its path; arrays with their values.
+    """Return every object behind the attributes and items of ``value``, by its path; arrays with their values.
 
     Raises `TypeError` for an array whose values cannot be read with ``numpy.asarray``.
     """
@@ -58,20 +58,20 @@ def facts_of(value: Any) -> dict[str, Any]:
 
 
 def _values(path: str, value: Any) -> Any:
-    """Return what an array or random generator holds, or None for all else."""
+    """Return the values of an array or the state of a random generator; None for any other object."""
     if isinstance(value, random.Random):
         return value.getstate()
-    if hasattr(type(value), "bit_generator"):  # numpy's
+    if hasattr(type(value), "bit_generator"):  # a generator of numpy
         return repr(value.bit_generator.state)
     if not (hasattr(value, "shape") and hasattr(value, "dtype")):
         return None
-    import numpy as np  # whoever has arrays has numpy
+    import numpy as np  # imported here, since a model may have no arrays
 
     try:
-        array = np.asarray(value.detach() if hasattr(value, "detach") else value)  # values that have gradients
+        array = np.asarray(value.detach() if hasattr(value, "detach") else value)  # detached, if it has a gradient
     except Exception as error:
         raise TypeError(
-            f"the values of {path}, a {type(value).__name__}, cannot be read ({error}); give a snapshot(model) that "
+            f"the values of {path}, a {type(value).__name__}, cannot be read ({error}); define snapshot(model), which "
             "returns what must not change"
         ) from error
     return str(array.dtype), array.shape, array.tobytes()
@@ -85,7 +85,7 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, Set):
         yield "{}", " ".join(sorted(map(repr, value)))
     if isinstance(value, (type, ModuleType, FunctionType)):
-        return  # code is no part of a model's state
+        return  # code is not part of a model's state
     yield from ((f".{name}", part) for name, part in list(getattr(value, "__dict__", {}).items()))
     for cls in type(value).__mro__:
         slots = cls.__dict__.get("__slots__", ())
@@ -95,7 +95,7 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def process_facts() -> dict[str, Any]:
-    """Return the state of Python's and numpy's random numbers."""
+    """Return the states of Python's and numpy's random number generators."""
     facts: dict[str, Any] = {"random.getstate()": random.getstate()}
     if "numpy" in sys.modules:
         name, keys, *rest = sys.modules["numpy"].random.get_state()
@@ -104,7 +104,7 @@ def process_facts() -> dict[str, Any]:
 
 
 def differences(before: Any, after: Any) -> str:
-    """Return in words where two snapshots differ: by their keys where they are mappings."""
+    """Return a description of the differences between two snapshots, by key if they are mappings."""
     if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
         return f"{_brief(before)} became {_brief(after)}"
     changes = [f"{key} is new" for key in after if key not in before]

@@ -1,4 +1,4 @@
-"""What a backend's author says to the conformance suite, and what all of its checks are made with."""
+"""The base class of the conformance suite: the settings of a backend's author, and helpers of the checks."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ __all__ = ["BATCH_SIZES", "PRECISIONS", "BackendSubject", "expect", "expect_equa
 P = TypeVar("P")
 
 BATCH_SIZES = (1, 3)
-#: The dtypes of weights that a network of low precision has.
+#: The dtypes of the weights of low-precision models.
 PRECISIONS = ("bfloat16", "int8")
 
 
-def expect(holds: object, message: str) -> None:
-    """Fail the test with a message unless something holds."""
+def expect(condition: object, message: str) -> None:
+    """Fail the test with a message if the condition is false."""
     __tracebackhide__ = True
-    if not holds:
+    if not condition:
         raise AssertionError(message)
 
 
 def expect_equal(actual: object, expected: object, what: str) -> None:
-    """Fail the test unless what was found is what is expected."""
+    """Fail the test if the actual value differs from the expected one."""
     __tracebackhide__ = True
     expect(actual == expected, f"{what}: found {actual!r}, expected {expected!r}")
 
 
 def raised_by(call: Callable[[], object]) -> Exception | None:
-    """Return what a call raises, or None."""
+    """Return the exception that a call raises; None if it raises none."""
     try:
         call()
     except Exception as error:
@@ -51,21 +51,21 @@ def raised_by(call: Callable[[], object]) -> Exception | None:
 class BackendSubject:
     """The backend under test, as its author describes it; see `profilerkit.testing.conformance`."""
 
-    #: The backend that is to find the numbers.
+    #: The backend under test.
     backend: ClassVar[Backend]
-    #: What builds each architecture in the framework, with its weights, by its name.
+    #: The functions that build each architecture in the framework, with its weights, by its name.
     builders: ClassVar[Mapping[str, Callable[[], Any]]]
-    #: The kind of each layer type of the framework that the models are made of.
+    #: The kind of each layer type of the framework, by the type's name.
     kinds: ClassVar[Mapping[str, str]]
     #: The layout of the images that the models take.
     data_format: ClassVar[DataFormat] = "channels_last"
     #: Whether a batch norm's mean and variance are among the parameters.
     statistics_are_parameters: ClassVar[bool] = False
-    #: The name of the integers that stand for words: a backend that has no "int64" names another.
+    #: The dtype of word indices: a backend without "int64" names another integer dtype.
     integer_dtype: ClassVar[str] = "int64"
-    #: Whether its models are made of layers; where they are one function each, the totals alone are compared.
+    #: Whether its models consist of layers; if each is a single function, only the totals are compared.
     has_layers: ClassVar[bool] = True
-    #: Why the framework cannot express an architecture, by its name.
+    #: The reasons why the framework cannot express an architecture, by its name.
     not_expressible: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     _models: ClassVar[dict[str, Any]] = {}
@@ -75,7 +75,7 @@ class BackendSubject:
         super().__init_subclass__()
         cls._models, cls._traces = {}, {}
 
-    # What the author may say in methods -------------------------------------------------------------------------
+    # Methods that the author may override -----------------------------------------------------------------------
 
     def call(self, model: Any, inputs: ModelInputs) -> Any:
         """Call the model as a user of the framework would, and return its outputs."""
@@ -83,12 +83,12 @@ class BackendSubject:
 
     def to_numpy(self, tensor: Any) -> Any:
         """Return the values of a tensor as a numpy array."""
-        import numpy as np  # whoever tests metrics alone needs none
+        import numpy as np  # imported here, since tests of metrics alone do not need it
 
         return np.asarray(tensor)
 
     def snapshot(self, model: Any) -> Any:
-        """Return all of a model that must not change, comparable with ``==``: what its attributes lead to."""
+        """Return everything that must not change, comparable with ``==``: all objects behind the model's attributes."""
         return facts_of(model)
 
     def change_a_parameter(self, model: Any) -> None:
@@ -100,7 +100,7 @@ class BackendSubject:
         self.skip("low_precision_model(dtype) is not given")
 
     def threads(self) -> int:
-        """Return how many threads an operator may use right now."""
+        """Return how many threads an operator may use now."""
         self.skip("threads() is not given")
 
     def raising_model(self, message: str) -> Any:
@@ -111,16 +111,16 @@ class BackendSubject:
         """Return a model that takes the inputs of "mlp" and contains an operation whose cost is not known."""
         self.skip("uncounted_model() is not given")
 
-    # What the checks are made with ------------------------------------------------------------------------------
+    # Helpers of the checks ----------------------------------------------------------------------------------------
 
     def skip(self, reason: str) -> NoReturn:
-        """Leave the running test out, and say why."""
+        """Skip the running test, with the reason."""
         import pytest  # the suite is part of the library, pytest is not
 
         pytest.skip(reason)
 
     def pytest_generate_tests(self, metafunc: Any) -> None:
-        """Run what takes an ``architecture`` for each that has a builder; the suite needs pytest for no more."""
+        """Run a test with a parameter ``architecture`` for each that has a builder: a hook of pytest."""
         built = {name: architecture for name, architecture in ARCHITECTURES.items() if not self.left_out(name)}
         cases: dict[str, tuple[Any, ...]] = {
             "name": tuple(ARCHITECTURES),
@@ -134,26 +134,26 @@ class BackendSubject:
                 metafunc.parametrize(parameter, values, ids=names.get(parameter))
 
     def left_out(self, name: str) -> str:
-        """Return why an architecture is not tested, or nothing."""
+        """Return why an architecture is not tested; an empty text if it is."""
         if name in self.not_expressible:
             return f"{name} cannot be expressed: {self.not_expressible[name]}"
         return "" if name in getattr(self, "builders", {}) else f"{name} has no builder"
 
     def built(self, architecture: Architecture) -> Any:
-        """Return the model of an architecture: one and the same for all tests of the class."""
+        """Return the model of an architecture, the same object for all tests of the class."""
         if architecture.name not in self._models:
             self._models[architecture.name] = self.builders[architecture.name]()
         return self._models[architecture.name]
 
     def inputs(self, architecture: Architecture, batch_size: int = 3) -> ModelInputs:
-        """Return inputs that the backend makes up."""
+        """Return random inputs from the backend."""
         shape = self.shapes(architecture)
         if isinstance(shape, dict):
             return ModelInputs(**{name: self.backend.random_tensor(spec, batch_size) for name, spec in shape.items()})
         return ModelInputs(*(self.backend.random_tensor(spec, batch_size) for spec in shape))
 
     def shapes(self, architecture: Architecture) -> list[TensorSpec] | dict[str, TensorSpec]:
-        """Return the inputs' shapes in the layout and with the integers of the backend."""
+        """Return the shapes of the inputs in the layout and with the integer dtype of the backend."""
 
         def with_integers(spec: TensorSpec) -> TensorSpec:
             return TensorSpec(spec.shape, self.integer_dtype) if spec.dtype == "int64" else spec
@@ -164,7 +164,7 @@ class BackendSubject:
         return list(map(with_integers, shape))
 
     def traced(self, architecture: Architecture, batch_size: int = 3) -> ModelTrace:
-        """Return the trace of an architecture, which must not fail; made once."""
+        """Return the trace of an architecture, which must not fail; it is cached."""
         key = (architecture.name, batch_size)
         if key not in self._traces:
             self._traces[key] = self.backend.trace(self.built(architecture), self.inputs(architecture, batch_size))
@@ -180,14 +180,14 @@ class BackendSubject:
         raise AssertionError("no architecture has a builder; give builders = {'mlp': build_mlp, ...}")
 
     def mlp_or_skip(self) -> Architecture:
-        """Return "mlp"; the running test is skipped where it has no builder."""
+        """Return "mlp"; skip the running test if it has no builder."""
         if self.left_out("mlp"):
             self.skip(self.left_out("mlp"))
         return ARCHITECTURES["mlp"]
 
     @contextmanager
     def where_offered(self) -> Iterator[None]:
-        """Skip the running test where the backend does not offer what is done inside."""
+        """Skip the running test if the block raises `NotOfferedError`."""
         try:
             yield
         except NotOfferedError as error:
@@ -198,32 +198,32 @@ class BackendSubject:
         return self.inputs(ARCHITECTURES["mlp"], batch_size)
 
     def profiler(self, architecture: Architecture) -> Profiler:
-        """Return a profiler of an architecture without any function."""
+        """Return a profiler of an architecture, without functions."""
         shape = self.shapes(architecture)
         return Profiler(self.built(architecture), input_shape=shape, backend=self.backend)
 
     def knows_trained_weights(self, model: Any) -> bool:
-        """Say whether the backend tells which weights of a model are trained: a format of constants does not."""
+        """Return whether the backend reports which weights of a model are trained; a format of constants cannot."""
         return "trainable_params" not in inapplicable_to(self.backend, model)
 
     def require_running(self) -> None:
-        """Leave the running test out where the backend only counts."""
+        """Skip the running test if the backend only counts."""
         if not self.backend.runs_models:
             self.skip(f"the {self.backend.name} backend does not run models")
 
     def run_forward(self, model: Any, inputs: ModelInputs, **options: Any) -> Any:
-        """Make one forward pass the way that timing does."""
+        """Run one forward pass, as timing does."""
         self.require_running()
         with self.backend.run(model, inputs, RunOptions(**options)) as run:
             return run()
 
     def offered(self, protocol: Callable[..., P]) -> P:
-        """Return the backend as what offers a protocol; the running test is left out where it does not."""
+        """Return the backend, typed as the protocol; skip the running test if the backend does not implement it."""
         with self.where_offered():
             return offered(self.backend, protocol)
 
     def unfitting(self, architecture: Architecture, batch_size: int = 3) -> ModelInputs:
-        """Return inputs with one more element in each dimension but the batch, which no layer of the model takes."""
+        """Return inputs that do not fit: each dimension except the batch has one more element."""
 
         def grown(spec: TensorSpec) -> Any:
             larger = TensorSpec(tuple(size + 1 for size in spec.shape), spec.dtype)
@@ -233,7 +233,7 @@ class BackendSubject:
 
     @contextmanager
     def handed_back(self, model: Any, doing: str) -> Iterator[None]:
-        """Fail the test unless the model, and the process' random numbers, come back as they were."""
+        """Fail the test if the block changes the model or the state of the process' random number generators."""
         model_before, process_before = self.snapshot(model), process_facts()
         yield
         self._expect_same(model_before, self.snapshot(model), f"{doing} changed the model")

@@ -1,4 +1,4 @@
-"""Checks that the model comes back as it was, and that every default metric gives a value or says why not."""
+"""Checks that the model is unchanged, and that every default metric has a value or a reason why not."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ __all__ = ["DefaultMetricChecks", "UntouchedChecks"]
 
 
 class UntouchedChecks(BackendSubject):
-    """Whatever is done with a model, nothing of it changes."""
+    """No method of the backend changes the model."""
 
     def test_tracing_leaves_the_model_as_it_was(self, architecture: Architecture) -> None:
-        """With the random numbers of the process."""
+        """The states of the process' random number generators are unchanged too."""
         model = self.built(architecture)
         with self.handed_back(model, f"trace() of {architecture.name}"):
             self.backend.trace(model, self.inputs(architecture))
 
     def test_running_leaves_the_model_as_it_was(self, architecture: Architecture) -> None:
-        """Forward passes as they are timed, and an evaluation that calls the model."""
+        """It is unchanged after a forward pass and after an evaluation."""
         model, inputs = self.built(architecture), self.inputs(architecture)
         with self.handed_back(model, f"run() of {architecture.name}"):
             self.run_forward(model, inputs)
@@ -28,14 +28,14 @@ class UntouchedChecks(BackendSubject):
             self.backend.evaluate(model, lambda: self.call(model, inputs))
 
     def test_a_run_that_fails_leaves_the_model_as_it_was(self) -> None:
-        """Inputs that do not fit raise somewhere inside the model."""
+        """The run fails inside the model, with inputs that do not fit."""
         architecture = self.any_architecture()
         model = self.built(architecture)
         with self.handed_back(model, f"run() of {architecture.name} with inputs that do not fit"):
             raised_by(lambda: self.run_forward(model, self.unfitting(architecture)))
 
     def test_preserved_says_nothing_of_what_is_raised_inside(self) -> None:
-        """An error inside `preserved` passes, and the model is handed back."""
+        """An error inside `preserved` is raised unchanged, and the model is restored."""
         model, raised = self.built(self.any_architecture()), ArithmeticError("raised inside preserved")
 
         def fail() -> None:
@@ -48,10 +48,10 @@ class UntouchedChecks(BackendSubject):
 
 
 class DefaultMetricChecks(BackendSubject):
-    """What all installed plugins offer for the backend is computed, or says why not."""
+    """The metrics of all installed plugins have a value for the backend, or a reason why not."""
 
     def test_every_default_metric_has_a_value_or_a_reason(self) -> None:
-        """None of them fails on a model that runs, those on demand included."""
+        """No metric fails on a model that runs, including those on demand."""
         architecture = self.any_architecture()
         profiler = self.profiler(architecture).register_defaults()
         names = [key.NAME for function in default_functions(self.backend) for key in function.bounded_keys()]
@@ -65,7 +65,7 @@ class DefaultMetricChecks(BackendSubject):
                 expect("".join(outcome.missing).strip(), f"{state}, without a reason")
 
     def test_the_profile_has_the_numbers_of_the_description(self, architecture: Architecture) -> None:
-        """Through the defaults, of shapes alone, for a batch."""
+        """The default functions return these numbers from input shapes, for a batch."""
         profiler = self.profiler(architecture).register_defaults()
         numbers = {
             "trainable_params": architecture.params,
