@@ -164,8 +164,8 @@ def test_an_array_that_cannot_be_read_asks_for_a_snapshot() -> None:
             raise RuntimeError("it has no values")
 
     message = re.escape(
-        "the values of model[0], a Symbol, cannot be read (it has no values); give a snapshot(model) that returns what "
-        "must not change"
+        "the values of model[0], a Symbol, cannot be read (it has no values); define snapshot(model), which returns "
+        "what must not change"
     )
     with pytest.raises(TypeError, match=message):
         facts_of([Symbol()])
