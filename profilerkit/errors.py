@@ -186,12 +186,12 @@ class ModelChangedWarning(ProfilerKitWarning):
 
 def model_failed(error: Exception | None, inputs: object, hint: str = "do these inputs fit it?") -> ModelFailedError:
     """Return the error for a model that raised: its message in one line, the inputs of the call, and a hint."""
-    failure = ModelFailedError(f"the model raised {error_said(error)}; it was called with {inputs!r}, {hint}")
+    failure = ModelFailedError(f"the model raised {error_summary(error)}; it was called with {inputs!r}, {hint}")
     failure.__cause__ = error
     return failure
 
 
-def error_said(error: BaseException | None) -> str:
+def error_summary(error: BaseException | None) -> str:
     """Return an error as its type and its message in one line; its type alone if it has no message."""
     line = "" if error is None else error_line(error)
     return f"{type(error).__name__}: {line}" if line else type(error).__name__

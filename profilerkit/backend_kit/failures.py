@@ -5,7 +5,7 @@ from __future__ import annotations
 import dis
 from types import TracebackType
 
-from ..errors import BackendFailedError, ModelFailedError, error_said, model_failed
+from ..errors import BackendFailedError, ModelFailedError, error_summary, model_failed
 
 __all__ = ["backend_failed", "failure_of", "raised_by_backend"]
 
@@ -29,8 +29,8 @@ def failure_of(
 def backend_failed(error: Exception, backend: str, location: str) -> BackendFailedError:
     """Return the error for a backend whose own code raised at a location."""
     failure = BackendFailedError(
-        f"the {backend} backend raised {error_said(error)}, at {location}; this is a fault of the backend, not of the "
-        "model: tell its authors"
+        f"the {backend} backend raised {error_summary(error)}, at {location}; this is a fault of the backend, not of "
+        "the model: tell its authors"
     )
     failure.__cause__ = error
     return failure

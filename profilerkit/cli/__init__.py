@@ -82,9 +82,9 @@ def cli(context: click.Context, no_plugins: bool, traced: bool) -> None:
     context.obj = {"traceback": traced}
     context.with_resource(modules_kept_visible())
     if no_plugins:
-        from ..plugging.offers import own_alone
+        from ..plugging.offers import own_plugins_only
 
-        context.with_resource(own_alone())
+        context.with_resource(own_plugins_only())
 
 
 def emit(text: str = "") -> None:

@@ -11,7 +11,7 @@ import click
 
 from ..errors import PluginWarning, ProfilerKitError, RegistrationConflictError
 from ..plugging import offers
-from ..process.containment import contained, said_of
+from ..process.containment import contained, plugin_error_text
 from . import emit
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class _Listing:
             emit(f"  {plugin.name:<22} {plugin.distribution}  ({plugin.module})")
             if self.verbose:
                 emit(f"  {'':<22}   {location_of(manager.get_plugin(name))}")
-        for plugin in offers.switched_off_plugins():
+        for plugin in offers.disabled_plugins():
             emit(f"  {plugin.name:<22} {plugin.distribution}  ({plugin.module}), switched off")
 
     def backends(self) -> list[Backend]:
@@ -129,8 +129,8 @@ class _Listing:
         except ImportError as error:
             return None, _message_of(offers.not_installed(info, error))
         except Exception as error:  # whatever a plugin does wrong, the others go on
-            message = " ".join(said_of(error).split())
-            return None, f"installed() of the {info.name} backend failed: {message}; {plugin.way_out}"
+            message = " ".join(plugin_error_text(error).split())
+            return None, f"installed() of the {info.name} backend failed: {message}; {plugin.workaround}"
 
     def loaded(self, info: BackendInfo, plugin: PluginInfo) -> tuple[Backend | None, str]:
         """Return a backend, None where it cannot be used, and a text: its environment, or the error."""
@@ -144,7 +144,7 @@ class _Listing:
         except ProfilerKitError as error:
             return None, _message_of(error)
         except Exception as error:  # whatever a plugin does wrong, the others go on
-            return None, f"the {info.name} backend cannot be used: {_message_of(error)}; {plugin.way_out}"
+            return None, f"the {info.name} backend cannot be used: {_message_of(error)}; {plugin.workaround}"
         if not isinstance(backend, Backend):
             return None, f"the {info.name} backend cannot be used: its load returned {backend!r}, which is no Backend"
         try:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, ParamSpec, TypeAlias
 
 from ..errors import CostFormulaError
-from ..process.containment import blamed, said_of
+from ..process.containment import origin_of, plugin_error_text
 from .numbers import Numbers, complex_is_counted, constants
 
 __all__ = ["UNCOUNTED", "Cost", "Formula", "PerElement", "Shape", "counted", "evaluated", "per_element"]
@@ -107,9 +107,9 @@ def evaluated(
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # one that would end the program is one that went wrong
-        blame = blamed(error)
+        blame = origin_of(error)
         raise CostFormulaError(
-            f"the cost formula of {what} raised {said_of(error)}; "
+            f"the cost formula of {what} raised {plugin_error_text(error)}; "
             f"it was called with {shown_call()}{blame and f'; {blame}'}"
         ) from error
     if not isinstance(cost, Cost):

@@ -153,7 +153,7 @@ def run_jobs(
     """
     require_possible(start_method, limits, tuple(preload))
     in_turn = len(jobs) > 1
-    alone = offers.without_others()
+    alone = offers.only_own_plugins()
     runs: list[IsolatedRun] = []
     try:
         for job in jobs:

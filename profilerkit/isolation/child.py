@@ -81,9 +81,9 @@ def serve(channel: Channel, job: Job) -> None:
         with ExitStack() as stack:
             stack.enter_context(_warnings_sent(channel))
             if job.own_plugins_alone:
-                from ..plugging.offers import own_alone
+                from ..plugging.offers import own_plugins_only
 
-                stack.enter_context(own_alone())
+                stack.enter_context(own_plugins_only())
             if job.in_turn:
                 stack.enter_context(taking_turns(channel))
             _profile(channel, job)

@@ -26,7 +26,7 @@ from ..errors import (
     WithoutValuesError,
 )
 from ..process.cached import cached_property
-from ..process.containment import blamed, contained, giver_of
+from ..process.containment import contained, offering_plugin, origin_of
 from ..process.contents import contents_of
 from ..protocols import fingerprint_of, inapplicable_to
 from ..times.measurement import Measurement
@@ -235,7 +235,7 @@ class Computation:
         self._path.append(binding.key.NAME)
         try:
             gets_the_model = not resolved.values.keys().isdisjoint(PROVIDED)
-            with contained(giver_of(function), describe(function)):
+            with contained(offering_plugin(function), describe(function)):
                 if function.ONLY_THROUGH_BACKEND or not gets_the_model:
                     return function.invoke(resolved.values)
                 with self.provided["backend"].preserved(self.provided["model"]):
@@ -292,7 +292,7 @@ class Computation:
         """Keep an error as the outcome of every key that the failing function holds."""
         for bound in self.registry:
             if bound.function is binding.function:
-                outcome = replace(Outcome.of(Failure(error)), note=blamed(error))
+                outcome = replace(Outcome.of(Failure(error)), note=origin_of(error))
                 status = bound.key.computed(self._applicable(bound.key.NAME, outcome))
                 self.memory[bound.key.NAME] = Remembered(status, bound.function, {})
 

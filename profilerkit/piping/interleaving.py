@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from ..process.containment import contained, giver_of
+from ..process.containment import contained, offering_plugin
 from .computation import Computation
 from .function import JointFunction, describe
 
@@ -43,7 +43,7 @@ def _measure(computations: Sequence[Computation], name: str, function: JointFunc
         groups = {id(memory.group) if memory and memory.group else None for memory in known}
         if len(groups) == 1 and None not in groups:
             return
-        with contained(giver_of(function), describe(function)):
+        with contained(offering_plugin(function), describe(function)):
             returned = function.measure_together([arguments.values for arguments in resolved])
     except Exception:  # said again, and kept, when the failing model is measured alone
         _without_the_failing(computations, name, function)

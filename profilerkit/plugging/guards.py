@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..costs.registry import read_formulas
 from ..error_text import shown
-from ..process.containment import contained, said_of
+from ..process.containment import contained, plugin_error_text
 from .sources import Offer, PluginInfo, warn
 
 if TYPE_CHECKING:
@@ -63,7 +63,8 @@ class _Guard:
         """Warn that the plugin raised, and that it is left out."""
         is_offering = not (self.is_wrapper or self.is_notification)
         left_out = "what it offers is left out" if is_offering else "profilerkit goes on without it"
-        warn(f"{self.name} of plugin {self.plugin} raised {said_of(error)}; {left_out}; {self.plugin.way_out}")
+        failure = f"{self.name} of plugin {self.plugin} raised {plugin_error_text(error)}"
+        warn(f"{failure}; {left_out}; {self.plugin.workaround}")
 
     def labelled(self, result: Any) -> Offer[Any]:
         """Return a checked result with its plugin; a result of another plugin that a wrapper passes on keeps its label.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..arguments.checking import checked
 from ..errors import InputError, ModelFailedError, PluginFailedError, ProfilerKitError, by_likeness
-from ..process.containment import contained, said_of
+from ..process.containment import contained, plugin_error_text
 from .extension import LoaderInfo
 from .loaded_files import in_plain_names, namespace_of, path_restored
 from .sources import warn
@@ -41,7 +41,7 @@ def load_model(spec: str, trust: bool = False) -> Any:
     except Exception as error:
         raise ModelFailedError(
             f"model loader {offer.item.name!r} of plugin {offer.plugin} raised {type(error).__name__} for {spec!r}: "
-            f"{error}; {offer.plugin.way_out}"
+            f"{error}; {offer.plugin.workaround}"
         ) from error
 
 
@@ -50,7 +50,7 @@ def find_loader(spec: str) -> Offer[LoaderInfo]:
 
     Raises `InputError` if no loader accepts the text, or if the loaders of several packages do.
     """
-    from .offers import offered_loaders, without_switched_off
+    from .offers import disabled_note, offered_loaders
 
     offered = offered_loaders()
     accepting = [offer for offer in offered if _accepts(offer, spec)]
@@ -59,12 +59,12 @@ def find_loader(spec: str) -> Offer[LoaderInfo]:
         raise InputError(f"{spec!r} is a file, and no model in it; give {file}:name of a model or of what builds one")
     if not accepting:
         ways = " or ".join(offer.item.description for offer in offered) or "(no plugin offers a way to load one)"
-        raise InputError(f"{spec!r} does not say where the model is; give {ways}{without_switched_off()}")
+        raise InputError(f"{spec!r} does not say where the model is; give {ways}{disabled_note()}")
     external = [offer for offer in accepting if offer.item.load not in (load_from_module, load_from_file)]
     if len(external) > 1:
         names = " and ".join(f"{offer.item.name!r} (plugin {offer.plugin})" for offer in external)
         by_code = [offer.plugin.name for offer in external if offer.plugin.is_by_code]
-        remedy = f"switch one off: {external[-1].plugin.switching_off}"
+        remedy = f"switch one off: {external[-1].plugin.disable_setting}"
         if by_code:
             remedy = f"leave out the code that registers {by_code[-1]!r}"
         raise InputError(f"several model loaders take {spec!r}: {names}; {remedy}")
@@ -83,8 +83,8 @@ def _accepts(offer: Offer[LoaderInfo], spec: str) -> bool:
         with contained(offer.plugin, f"model loader {offer.item.name!r}"):
             return bool(offer.item.accepts(spec))
     except Exception as error:  # an error of a plugin must not stop the others
-        failure = f"model loader {offer.item.name!r} of plugin {offer.plugin} raised {said_of(error)}"
-        warn(f"{failure}; it is left out; {offer.plugin.way_out}")
+        failure = f"model loader {offer.item.name!r} of plugin {offer.plugin} raised {plugin_error_text(error)}"
+        warn(f"{failure}; it is left out; {offer.plugin.workaround}")
         return False
 
 

@@ -14,7 +14,7 @@ import pluggy
 from .. import hookspecs
 from ..error_text import shown
 from ..errors import by_likeness
-from ..process.containment import contained, said_of
+from ..process.containment import contained, plugin_error_text
 from ..process.locks import Lock, undone_in_child
 from .guards import guarded
 from .sources import DISABLE, GROUP, Offer, PluginInfo, normal_name, registered_by_code, warn
@@ -32,14 +32,14 @@ __all__ = [
     "Offer",
     "PluginInfo",
     "announce",
+    "disabled_plugins",
     "forget_loaded",
     "installed_plugins",
     "manager",
     "offers",
-    "own_alone",
+    "only_own_plugins",
+    "own_plugins_only",
     "results_of",
-    "switched_off_plugins",
-    "without_others",
 ]
 
 _HOOKS = frozenset(name for name in vars(hookspecs) if name.startswith(f"{GROUP}_"))
@@ -164,8 +164,8 @@ class _Loaded:
 _LOCK = Lock()
 #: The loaded plugins: all of them (False), and profilerkit's own only (True).
 _loaded: dict[bool, _Loaded] = {}
-#: The open `own_alone` blocks.
-_without_others: list[bool] = []
+#: The open `own_plugins_only` blocks.
+_own_only_blocks: list[bool] = []
 
 
 def manager() -> Manager:
@@ -179,25 +179,25 @@ def installed_plugins() -> tuple[PluginInfo, ...]:
     return tuple(plugin for name, plugin in state.plugins.items() if state.manager.has_plugin(name))
 
 
-def switched_off_plugins() -> tuple[PluginInfo, ...]:
+def disabled_plugins() -> tuple[PluginInfo, ...]:
     """Return the plugins that are installed and disabled."""
     return tuple(_state().switched_off)
 
 
 @contextmanager
-def own_alone() -> Iterator[None]:
+def own_plugins_only() -> Iterator[None]:
     """Use profilerkit's own plugins only inside the block; afterwards the other plugins are available again."""
-    _without_others.append(True)
+    _own_only_blocks.append(True)
     try:
-        with undone_in_child(_without_others.pop):
+        with undone_in_child(_own_only_blocks.pop):
             yield
     finally:
-        _without_others.pop()
+        _own_only_blocks.pop()
 
 
-def without_others() -> bool:
+def only_own_plugins() -> bool:
     """Return whether only profilerkit's own plugins are in use."""
-    return bool(_without_others)
+    return bool(_own_only_blocks)
 
 
 def forget_loaded() -> None:
@@ -208,26 +208,26 @@ def forget_loaded() -> None:
 
 def _state() -> _Loaded:
     with _LOCK:
-        is_own_alone = without_others()
-        state = _loaded.get(is_own_alone)
+        is_own_only = only_own_plugins()
+        state = _loaded.get(is_own_only)
         if state is None:
             # Stored before loading, since a plugin may use the manager while it is loaded.
-            state = _loaded[is_own_alone] = _Loaded()
+            state = _loaded[is_own_only] = _Loaded()
             try:
-                with undone_in_child(lambda: _loaded.pop(is_own_alone, None)):
-                    _load_all(state, is_own_alone)
+                with undone_in_child(lambda: _loaded.pop(is_own_only, None)):
+                    _load_all(state, is_own_only)
                     state.manager.hook.profilerkit_configure.call_historic(kwargs={"manager": state.manager})
                     for _, plugin in state.manager.list_name_plugin():
                         if plugin is not None:  # None for a blocked name
                             state.manager.report_misspelt_hooks(plugin)
                     state.manager.is_complete = True
             except BaseException:  # a warning that a filter turned into an error, or Ctrl-C: discard a partial load
-                del _loaded[is_own_alone]
+                del _loaded[is_own_only]
                 raise
         return state
 
 
-def _load_all(state: _Loaded, is_own_alone: bool) -> None:
+def _load_all(state: _Loaded, is_own_only: bool) -> None:
     disabled = [name for name in map(normal_name, os.environ.get(DISABLE, "").split(",")) if name]
     names_seen: dict[str, None] = {}
     # Own plugins first, then the others by name: the order in which installers wrote them has no meaning.
@@ -238,7 +238,7 @@ def _load_all(state: _Loaded, is_own_alone: bool) -> None:
         names = _names(point)
         info = PluginInfo(point.name, point.value, _distribution(point), name_counts[normal_name(point.name)] > 1)
         names_seen.update(dict.fromkeys(names))
-        if (is_own_alone and not _is_own(point)) or not set(names).isdisjoint(disabled):
+        if (is_own_only and not _is_own(point)) or not set(names).isdisjoint(disabled):
             state.switched_off.append(info)
         else:
             _load(state, point, info, loaded)
@@ -288,8 +288,8 @@ def _register(state: _Loaded, name: str, info: PluginInfo, plugin: object) -> No
 
 
 def _leave_out(info: PluginInfo, error: Exception) -> None:
-    failure = f"cannot be loaded ({said_of(error)}) and is left out"
-    warn(f"plugin {info} {failure}; update or uninstall that package; {info.way_out}")
+    failure = f"cannot be loaded ({plugin_error_text(error)}) and is left out"
+    warn(f"plugin {info} {failure}; update or uninstall that package; {info.workaround}")
 
 
 def results_of(hook: str, without: Collection[PluginInfo] = (), **arguments: Any) -> list[Offer[Any]]:
@@ -322,7 +322,7 @@ def _is(kind: type, item: Any, hook: str, plugin: PluginInfo) -> bool:
         return True
     hint = f"; return an instance, {item.__name__}(...)" if isinstance(item, type) and issubclass(item, kind) else ""
     problem = f"offers {shown(item)}, which is no {kind.__name__} and is left out{hint}"
-    warn(f"hook {hook} of plugin {plugin} {problem}; {plugin.way_out}")
+    warn(f"hook {hook} of plugin {plugin} {problem}; {plugin.workaround}")
     return False
 
 

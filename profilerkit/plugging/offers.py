@@ -22,7 +22,7 @@ from ..errors import (
 from ..piping.function import ProfilerFunction, describe
 from ..piping.registry import require_usable
 from ..piping.status import StatusKey
-from ..process.containment import contained, remember_giver, said_of
+from ..process.containment import contained, plugin_error_text, record_offering_plugin
 from ..process.locks import Lock
 from ..protocols import TakesCosts, implements, offered
 from .extension import LoaderInfo, RendererInfo
@@ -31,14 +31,14 @@ from .manager import (
     Offer,
     PluginInfo,
     announce,
+    disabled_plugins,
     forget_loaded,
     installed_plugins,
     manager,
     offers,
-    own_alone,
+    only_own_plugins,
+    own_plugins_only,
     results_of,
-    switched_off_plugins,
-    without_others,
 )
 from .recognition import accepts, candidates, claims, equal_claims, require_version
 from .sources import warn
@@ -51,6 +51,8 @@ __all__ = [
     "backends",
     "claimed_once",
     "default_functions",
+    "disabled_note",
+    "disabled_plugins",
     "equipped",
     "find_backend",
     "forget",
@@ -64,11 +66,9 @@ __all__ = [
     "offered_renderers",
     "offered_status_keys",
     "offers",
+    "only_own_plugins",
     "op_costs",
-    "own_alone",
-    "switched_off_plugins",
-    "without_others",
-    "without_switched_off",
+    "own_plugins_only",
 ]
 
 T = TypeVar("T")
@@ -130,9 +130,9 @@ def claimed_once(
 
 def _conflict(what: str, first: PluginInfo, second: PluginInfo, further: str = "") -> RegistrationConflictError:
     if first == second:
-        return RegistrationConflictError(f"plugin {first} offers {what} twice; {first.mending}")
+        return RegistrationConflictError(f"plugin {first} offers {what} twice; {first.repair}")
     first, second = sorted((first, second), key=lambda plugin: plugin.is_by_code)
-    remedy = f"uninstall one of the packages, or switch one plugin off: {second.switching_off}"
+    remedy = f"uninstall one of the packages, or switch one plugin off: {second.disable_setting}"
     if second.is_by_code:
         remedy = f"leave out the code that registers {second.name!r}"
     return RegistrationConflictError(f"two plugins offer {what}: {first} and {second}; {remedy}{further}")
@@ -196,10 +196,10 @@ def functions_offered(backend: Backend) -> list[Offer[ProfilerFunction]]:
             with contained(offer.plugin, f"a function that hook {hook} offers,"):
                 require_usable(offer.item)
         except Exception as error:  # an error of a plugin must not stop the others
-            reason = f"{said_of(error)}; {offer.plugin.way_out}"
+            reason = f"{plugin_error_text(error)}; {offer.plugin.workaround}"
             warn(f"hook {hook} of plugin {offer.plugin} offers {describe(offer.item)}, which is left out: {reason}")
         else:
-            remember_giver(offer.item, offer.plugin)
+            record_offering_plugin(offer.item, offer.plugin)
             usable.append(offer)
     return usable
 
@@ -236,7 +236,7 @@ def find_backend(model: Any) -> Backend:
     if isinstance(model, (str, os.PathLike)):
         raise BackendNotFoundError(
             f"the path {os.fspath(model)!r} does not say of which framework the model is; a path needs backend=..., "
-            f"such as backend='tensorflow'; backends installed: {listing}{without_switched_off()}"
+            f"such as backend='tensorflow'; backends installed: {listing}{disabled_note()}"
         )
     if isinstance(model, type):
         raise BackendNotFoundError(
@@ -244,7 +244,7 @@ def find_backend(model: Any) -> Backend:
         )
     raise BackendNotFoundError(
         f"no backend recognizes a model of type {in_plain_names(type(model).__module__)}.{type(model).__qualname__}; "
-        f"backends installed: {listing}{without_switched_off()}; pass backend=... to choose one"
+        f"backends installed: {listing}{disabled_note()}; pass backend=... to choose one"
     )
 
 
@@ -266,15 +266,15 @@ def backend_named(name: str) -> Backend:
     by_name = {offer.item.name: offer for offer in offered_backends()}
     if name not in by_name:
         listing = ", ".join(by_likeness(name, by_name)) or "none"
-        raise BackendNotFoundError(f"no backend {name!r}; installed, nearest first: {listing}{without_switched_off()}")
+        raise BackendNotFoundError(f"no backend {name!r}; installed, nearest first: {listing}{disabled_note()}")
     return load(by_name[name].item, by_name[name].plugin)
 
 
-def without_switched_off() -> str:
+def disabled_note() -> str:
     """Return the end of a "not found" message: the plugins that are disabled; an empty text if none is."""
     names = ", ".join(
         f"{plugin.name} ({plugin.distribution})" if plugin.is_ambiguous else plugin.name
-        for plugin in switched_off_plugins()
+        for plugin in disabled_plugins()
     )
     return f" (plugins switched off: {names})" if names else ""
 
@@ -295,7 +295,7 @@ def load(info: BackendInfo, plugin: PluginInfo | None = None) -> Backend:
     except ImportError as error:
         raise not_installed(info, error) from error
     except Exception as error:  # a broken shared library, a framework that does not start
-        raise _unusable(info, plugin, said_of(error)) from error
+        raise _unusable(info, plugin, plugin_error_text(error)) from error
     if not isinstance(backend, Backend):
         raise _unusable(info, plugin, f"its load returned {backend!r}, which is no Backend")
     return equipped(backend)
@@ -309,7 +309,7 @@ def not_installed(info: BackendInfo, error: ImportError) -> BackendNotInstalledE
 
 
 def _unusable(info: BackendInfo, plugin: PluginInfo | None, reason: str) -> BackendNotInstalledError:
-    source, remedy = ("", "") if plugin is None else (f" of plugin {plugin}", f"; {plugin.way_out}")
+    source, remedy = ("", "") if plugin is None else (f" of plugin {plugin}", f"; {plugin.workaround}")
     return BackendNotInstalledError(
         f"the {info.name} backend{source} cannot be used: {reason}; reinstall or update it with: "
         f"pip install --upgrade '{info.requirement}'{remedy}"
@@ -351,13 +351,13 @@ def equipped(backend: Backend) -> Backend:
                             functools.partial(costs_by_plugin.setdefault, plugin, costs),
                         )
             except RegistrationConflictError as error:
-                remedy = f"uninstall that package, or switch the plugin off: {plugin.switching_off}"
+                remedy = f"uninstall that package, or switch the plugin off: {plugin.disable_setting}"
                 raise RegistrationConflictError(
                     f"plugin {plugin} offers a cost formula that the {backend.name} backend has already: "
-                    f"{error}; {plugin.mending if plugin.is_by_code else remedy}"
+                    f"{error}; {plugin.repair if plugin.is_by_code else remedy}"
                 ) from error
             except Exception as error:  # an error of a plugin must not stop the others
-                reason = f"{said_of(error)}; {plugin.way_out}"
+                reason = f"{plugin_error_text(error)}; {plugin.workaround}"
                 warn(f"the cost formulas of plugin {plugin} for the {backend.name} backend are left out: {reason}")
                 costs = {}
             costs_by_plugin[plugin] = {**costs_by_plugin.get(plugin, {}), **costs}

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..backend import API_VERSION, OLDEST_API_VERSION, Backend, BackendInfo
 from ..errors import BackendNotFoundError, BackendNotInstalledError, RegistrationConflictError
-from ..process.containment import contained, said_of
+from ..process.containment import contained, plugin_error_text
 from .loaded_files import in_plain_names
 from .manager import Offer, PluginInfo
 from .sources import warn
@@ -43,7 +43,7 @@ def equal_claims(model: Any, accepting: list[Offer[BackendInfo]]) -> Registratio
         f"two backends claim a model of type {in_plain_names(type(model).__module__)}.{type(model).__qualname__} "
         f"equally: {first.item.name!r} of plugin {first.plugin} and {second.item.name!r} of plugin {second.plugin}; "
         f"choose one with backend={first.item.name!r} or backend={second.item.name!r}, or switch one plugin off: "
-        f"{second.plugin.switching_off}"
+        f"{second.plugin.disable_setting}"
     )
 
 
@@ -64,8 +64,8 @@ def _answer(offer: Offer[BackendInfo], what: str, ask: Callable[[], Any]) -> boo
     except BackendNotFoundError:
         raise
     except Exception as error:  # an error of a plugin must not stop the others
-        failure = f"{what} of the {offer.item.name} backend of plugin {offer.plugin} raised {said_of(error)}"
-        warn(f"{failure}; it is left out; {offer.plugin.way_out}")
+        failure = f"{what} of the {offer.item.name} backend of plugin {offer.plugin} raised {plugin_error_text(error)}"
+        warn(f"{failure}; it is left out; {offer.plugin.workaround}")
         return False
 
 
@@ -80,7 +80,7 @@ def require_version(info: BackendInfo, plugin: PluginInfo | None) -> None:
     upgrade = "profilerkit: pip install --upgrade profilerkit"
     if info.api_version < OLDEST_API_VERSION:
         upgrade = f"that package: pip install --upgrade '{info.requirement}'"
-    remedy = "" if plugin is None else f"; {plugin.way_out}"
+    remedy = "" if plugin is None else f"; {plugin.workaround}"
     raise BackendNotInstalledError(
         f"the {info.name} backend{source} is written for version {info.api_version} of the interface of backends, and "
         f"profilerkit {version('profilerkit')} supports {supported}; upgrade {upgrade}{remedy}"

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from ..arguments.checking import argument_hint, checked, checked_all
 from ..error_text import shown
 from ..errors import ArgumentError, NotOfferedError, by_likeness
-from ..process.containment import contained, said_of
+from ..process.containment import contained, plugin_error_text
 from ..process.randomness import untouched_random
 from .extension import Renderer, RendererInfo
 from .manager import Offer
-from .offers import claimed_once, offers, without_switched_off
+from .offers import claimed_once, disabled_note, offers
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison
@@ -42,7 +42,7 @@ def _offered(form: str, is_text: bool) -> Offer[RendererInfo]:
     if not named:
         if_none = "none: reinstall profilerkit, its entry points are missing"
         listing = ", ".join(by_likeness(form, [offer.item.name for offer in offered])) or if_none
-        raise NotOfferedError(f"no renderer {form!r}; installed, nearest first: {listing}{without_switched_off()}")
+        raise NotOfferedError(f"no renderer {form!r}; installed, nearest first: {listing}{disabled_note()}")
     return named[0]
 
 
@@ -52,13 +52,13 @@ def _loaded(offer: Offer[RendererInfo]) -> Renderer:
             draw: Renderer = offer.item.load()
     except Exception as error:
         raise NotOfferedError(
-            f"renderer {offer.item.name!r} of plugin {offer.plugin} cannot be used ({said_of(error)}); "
-            f"{offer.plugin.way_out}"
+            f"renderer {offer.item.name!r} of plugin {offer.plugin} cannot be used ({plugin_error_text(error)}); "
+            f"{offer.plugin.workaround}"
         ) from error
     if not callable(draw):
         raise NotOfferedError(
             f"renderer {offer.item.name!r} of plugin {offer.plugin} cannot be used: its load returned {shown(draw)}, "
-            f"which cannot be called; {offer.plugin.way_out}"
+            f"which cannot be called; {offer.plugin.workaround}"
         )
     return draw
 

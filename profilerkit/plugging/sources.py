@@ -32,20 +32,20 @@ class PluginInfo:
     is_ambiguous: bool = field(default=False, compare=False)
 
     @property
-    def switching_off(self) -> str:
+    def disable_setting(self) -> str:
         """The setting of the environment variable that disables this plugin and, if possible, no other."""
         return f"{DISABLE}={self.package if self.package and self.is_ambiguous else self.name}"
 
     @property
-    def way_out(self) -> str:
+    def workaround(self) -> str:
         """How to run without it, for the end of an error message."""
         if self.is_by_code:
             return "to do without it, leave out the code that registers it"
         or_none = "" if self.is_own else ", or run profilerkit --no-plugins"
-        return f"to do without it, set {self.switching_off}{or_none}"
+        return f"to do without it, set {self.disable_setting}{or_none}"
 
     @property
-    def mending(self) -> str:
+    def repair(self) -> str:
         """How to fix the plugin, if the fault is in it."""
         return "change the code that registers it" if self.is_by_code else "update or uninstall that package"
 

@@ -9,21 +9,21 @@ from typing import Protocol
 
 from ..errors import PluginFailedError, ProfilerKitError
 
-__all__ = ["blamed", "contained", "giver_of", "notes_of", "remember_giver", "said_of"]
+__all__ = ["contained", "notes_of", "offering_plugin", "origin_of", "plugin_error_text", "record_offering_plugin"]
 
 
-class Blamed(Protocol):
+class NamedPlugin(Protocol):
     """The attributes of a plugin that are needed here."""
 
     @property
     def is_own(self) -> bool: ...
     @property
-    def way_out(self) -> str: ...
+    def workaround(self) -> str: ...
 
 
 _MARK = "_profilerkit_plugin"
 #: By the id of a metric's function: the plugin of another package that offers it.
-_givers: dict[int, Blamed] = {}
+_offering_plugins: dict[int, NamedPlugin] = {}
 
 
 class contained:
@@ -31,12 +31,12 @@ class contained:
 
     What is not an `Exception` (`SystemExit`, `GeneratorExit`) becomes a `PluginFailedError`, so that code that catches
     errors of plugins catches these too. `KeyboardInterrupt` is raised unchanged, with a note that names the plugin and
-    says how to run without it. Other errors are raised unchanged, and marked for `blamed`; with ``wrapped``, errors of
-    plugins of other packages become a `PluginFailedError`, unless they are errors of profilerkit already. If ``plugin``
-    is None, everything is raised unchanged.
+    says how to run without it. Other errors are raised unchanged, and marked for `origin_of`; with ``wrapped``, errors
+    of plugins of other packages become a `PluginFailedError`, unless they are errors of profilerkit already. If
+    ``plugin`` is None, everything is raised unchanged.
     """
 
-    def __init__(self, plugin: Blamed | None, doing: str, *, wrapped: bool = False) -> None:
+    def __init__(self, plugin: NamedPlugin | None, doing: str, *, wrapped: bool = False) -> None:
         self.plugin, self.doing, self.wrapped = plugin, doing, wrapped
 
     def __enter__(self) -> None:
@@ -49,10 +49,12 @@ class contained:
         if error is None or self.plugin is None:
             return
         if isinstance(error, KeyboardInterrupt):
-            _add_note(error, f"profilerkit was waiting for {self.doing} of plugin {self.plugin}; {self.plugin.way_out}")
+            _add_note(
+                error, f"profilerkit was waiting for {self.doing} of plugin {self.plugin}; {self.plugin.workaround}"
+            )
         elif not isinstance(error, Exception) or (self.wrapped and self._is_foreign(error)):
             raise PluginFailedError(
-                f"{self.doing} of plugin {self.plugin} raised {said_of(error)}; {self.plugin.way_out}"
+                f"{self.doing} of plugin {self.plugin} raised {plugin_error_text(error)}; {self.plugin.workaround}"
             ) from error
         elif not self.plugin.is_own and not hasattr(error, _MARK):
             error.__dict__[_MARK] = self.plugin
@@ -61,20 +63,20 @@ class contained:
         return self.plugin is not None and not self.plugin.is_own and not isinstance(error, ProfilerKitError)
 
 
-def said_of(error: BaseException) -> str:
+def plugin_error_text(error: BaseException) -> str:
     """Return an error as its type and message; for an error that `contained` has converted, those of the original."""
     if isinstance(error, PluginFailedError) and error.__cause__ is not None:
         error = error.__cause__
     return f"{type(error).__name__}: {error}"
 
 
-def blamed(error: BaseException) -> str:
+def origin_of(error: BaseException) -> str:
     """Return which plugin raised an error and how to run without it; an empty text if no plugin did."""
     cause: BaseException | None = error
     while cause is not None:
         plugin = cause.__dict__.get(_MARK)
         if plugin is not None:
-            return f"raised by plugin {plugin}; {plugin.way_out}"
+            return f"raised by plugin {plugin}; {plugin.workaround}"
         cause = cause.__cause__
     return ""
 
@@ -89,20 +91,20 @@ def notes_of(error: BaseException) -> list[str]:
     return list(dict.fromkeys(notes))
 
 
-def remember_giver(function: object, plugin: Blamed) -> None:
+def record_offering_plugin(function: object, plugin: NamedPlugin) -> None:
     """Record which plugin of another package offers a function, for the lifetime of the function."""
-    if plugin.is_own or id(function) in _givers:
+    if plugin.is_own or id(function) in _offering_plugins:
         return
     try:
-        weakref.finalize(function, _givers.pop, id(function), None).atexit = False
+        weakref.finalize(function, _offering_plugins.pop, id(function), None).atexit = False
     except TypeError:  # a class with __slots__, whose instances cannot be watched
         return
-    _givers[id(function)] = plugin
+    _offering_plugins[id(function)] = plugin
 
 
-def giver_of(function: object) -> Blamed | None:
+def offering_plugin(function: object) -> NamedPlugin | None:
     """Return the plugin of another package that offers a function; None for every other function."""
-    return _givers.get(id(function))
+    return _offering_plugins.get(id(function))
 
 
 def _add_note(error: BaseException, note: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from profilerkit import BackendFailedError, CostFormulaError, ModelFailedError, ModelInputs
 from profilerkit.backend_kit.live_bytes import live_bytes
-from profilerkit.errors import error_said
+from profilerkit.errors import error_summary
 from profilerkit.process.collector import collector_paused
 from profilerkit.trace.records import MemoryTimeline, ModelTrace, OpRecord, TensorInfo, distinct
 
@@ -98,7 +98,7 @@ def _of_eager_run(run: EagerRun, refusal: ModelFailedError | BackendFailedError)
         method="an eager run",
         notes=(
             "counted in one eager run, for the values of these inputs and with the memory of eager execution: "
-            f"{why} as a graph ({error_said(refusal.__cause__ or refusal)})",
+            f"{why} as a graph ({error_summary(refusal.__cause__ or refusal)})",
         ),
     )
 

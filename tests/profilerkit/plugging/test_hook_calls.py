@@ -305,7 +305,7 @@ def test_a_plugin_may_block_another_while_it_is_imported(
     install("unwanted", "a-pack", renderers=drawing("x"), configure=raising(AssertionError("never called")))
     add_entry_point(entry_points, "blocks", "blocking_plugin", "b-pack")
     assert renderer_names() == []
-    assert [plugin.name for plugin in plugins.switched_off_plugins()] == ["unwanted"]
+    assert [plugin.name for plugin in plugins.disabled_plugins()] == ["unwanted"]
     assert [plugin.name for plugin in plugins.installed_plugins()] == ["blocks"]
 
 

@@ -116,8 +116,8 @@ def test_a_wrapper_that_fails_is_left_out_with_a_warning(
     outer = plugin_of(renderers=new_wrapper(lambda results: [*results, drawing("outer")()]))
     manager.register(plugin_of(renderers=make(wrapping, {mark: True})), name="bad")
     manager.register(outer, name="outer")
-    way_out = "profilerkit goes on without it; to do without it, leave out the code that registers it"
-    message = f"wrapper of hook {HOOK} of plugin 'bad' of no package (registered by code) {said}; {way_out}"
+    workaround = "profilerkit goes on without it; to do without it, leave out the code that registers it"
+    message = f"wrapper of hook {HOOK} of plugin 'bad' of no package (registered by code) {said}; {workaround}"
     with pytest.warns(PluginWarning, match=f"^{re.escape(message)}$"):
         assert sources() == [("good", "good"), ("outer", "outer")]
 

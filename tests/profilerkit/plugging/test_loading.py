@@ -151,7 +151,7 @@ def test_a_plugin_is_switched_off_by_its_name_or_its_package(
     install("other", "other-pack")
     monkeypatch.setenv("PROFILERKIT_DISABLE_PLUGINS", names)
     assert plugins.backends() == ()
-    assert "mine" in [plugin.name for plugin in plugins.switched_off_plugins()]
+    assert "mine" in [plugin.name for plugin in plugins.disabled_plugins()]
     assert "mine" not in [plugin.name for plugin in plugins.installed_plugins()]
     with pytest.raises(profilerkit.BackendNotFoundError, match=r"nearest first: none .plugins switched off: mine"):
         plugins.backend_named("x")
@@ -178,9 +178,9 @@ def test_switching_off_what_is_not_there_is_a_warning(install: Any, monkeypatch:
 def test_own_plugins_alone_and_all_of_them_again(install: Any, core: None) -> None:
     install("mine", "my-pack", renderers=offering(RendererInfo("mine", lambda: str)))
     names = [offer.item.name for offer in plugins.offered_renderers()]
-    with plugins.own_alone():
+    with plugins.own_plugins_only():
         own = [offer.item.name for offer in plugins.offered_renderers()]
-        assert [plugin.name for plugin in plugins.switched_off_plugins()] == ["mine"]
+        assert [plugin.name for plugin in plugins.disabled_plugins()] == ["mine"]
     assert {"console", "json"} <= set(own)
     assert [offer.item.name for offer in plugins.offered_renderers()] == names == [*own, "mine"]
 
@@ -197,12 +197,12 @@ def test_where_plugins_are_called_alike_the_package_is_named(
         loaders.load_model("hub:net")
     monkeypatch.setenv("PROFILERKIT_DISABLE_PLUGINS", "my-two")
     plugins.forget()
-    assert plugins.without_switched_off() == " (plugins switched off: Same (my-two 1.0))"
+    assert plugins.disabled_note() == " (plugins switched off: Same (my-two 1.0))"
     assert loaders.load_model("hub:net") == "hub:net"
 
 
 def test_a_package_called_like_another_ones_plugin(install: Any) -> None:
     for name, package in (("energy", "aaa"), ("other", "energy"), ("unknown", ""), ("unknown", "zzz")):
         install(name, package)
-    said = [plugin.switching_off.partition("=")[2] for plugin in plugins.installed_plugins()]
+    said = [plugin.disable_setting.partition("=")[2] for plugin in plugins.installed_plugins()]
     assert sorted(said) == ["aaa", "other", "unknown", "zzz"]
