@@ -27,7 +27,7 @@ Point = namedtuple("Point", "x y")
         (ModelInputs([1, 2]), ([1, 2],), {}),
     ],
 )
-def test_what_inputs_mean(given: Any, args: Any, kwargs: Any) -> None:
+def test_reading_inputs(given: Any, args: Any, kwargs: Any) -> None:
     inputs = ModelInputs.of(given)
     assert (inputs.args, inputs.kwargs) == (args, kwargs)
 
@@ -87,7 +87,7 @@ def test_sizes_must_be_positive(given: Any) -> None:
 
 
 @pytest.mark.parametrize("given", ["3,8", 3, [("a", "b")], [None]])
-def test_what_is_no_shape(given: Any) -> None:
+def test_invalid_shapes(given: Any) -> None:
     with pytest.raises(InputError, match="cannot be read as a shape"):
         parse_input_shape(given)
 
@@ -145,13 +145,13 @@ def test_named_entries_of_a_mapping_batch() -> None:
         named.extract_model_inputs((1, 2))
 
 
-def test_targets_that_are_not_there() -> None:
+def test_missing_targets() -> None:
     for batch in ("x", {"ids": 1}, ("x",)):
         with pytest.raises(InputError, match="no targets in a batch of type .* override ForwardPass.extract_targets"):
             ForwardPass((0, "_")).extract_targets(batch)
 
 
-def test_a_subclass_takes_any_batch_apart() -> None:
+def test_a_subclass_divides_any_batch() -> None:
     class Detection(ForwardPass):
         def extract_model_inputs(self, batch: Any) -> Any:
             return ModelInputs(batch["image"], scale=batch["scale"])
@@ -178,7 +178,7 @@ def test_a_loader_is_read_again_and_again() -> None:
     assert list(loader.tracked("Reading")) == list(loader)
 
 
-def test_what_is_no_loader() -> None:
+def test_invalid_loaders() -> None:
     with pytest.raises(InputError, match="a generator can be read only once"):
         DataLoader(batch for batch in [1])
     with pytest.raises(InputError, match="native=3: a data split must be an iterable of batches"):
@@ -196,7 +196,7 @@ def shapes(inputs: ModelInputs) -> list[tuple[int, ...]]:
     return [leaf.shape for leaf in inputs.leaves()]
 
 
-def test_example_inputs_are_taken_as_they_are_or_resized(backend: FakeBackend) -> None:
+def test_example_inputs_are_used_unchanged_or_resized(backend: FakeBackend) -> None:
     source = InputSource.of({"x": FakeTensor((4, 3)), "flag": True, "scalar": FakeTensor(())}, None)
     assert [leaf for leaf in build(backend, source).leaves() if leaf is True] == [True]
     resized = build(backend, source, batch_size=2)
@@ -242,7 +242,7 @@ def test_a_data_split_feeds_one_sample_unless_told_otherwise(backend: FakeBacken
         build(backend, None, splits, split="val")
 
 
-def test_no_inputs_at_all_says_the_three_ways(backend: FakeBackend) -> None:
+def test_no_inputs_at_all_lists_the_ways_to_give_them(backend: FakeBackend) -> None:
     with pytest.raises(InputError, match=r"nothing to run the model with; give inputs=x .*input_shape=.*data_splits="):
         build(backend, None)
 

@@ -80,7 +80,7 @@ def test_the_core_of_a_backend_is_small() -> None:
     assert not methods & of_protocols
 
 
-def test_a_backend_offers_what_it_has_the_methods_of() -> None:
+def test_a_backend_offers_a_protocol_if_it_has_its_methods() -> None:
     assert isinstance(Timing(), TimesLayers)
     assert not isinstance(FakeBackend(), TimesLayers)
     assert isinstance(FakeBackend(), NoticesTraining)
@@ -89,7 +89,7 @@ def test_a_backend_offers_what_it_has_the_methods_of() -> None:
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_what_is_not_offered_is_said(name: str) -> None:
+def test_a_missing_protocol_is_reported(name: str) -> None:
     with pytest.raises(NotOfferedError, match=f"^the fake backend {TEXTS[name]}$"):
         offered(FakeBackend(), getattr(protocols, name))
 
@@ -116,7 +116,7 @@ def test_a_backend_that_names_a_protocol_cannot_forget_its_method() -> None:
         Forgetful()  # type: ignore[abstract]
 
 
-def test_what_a_backend_may_leave_out_has_a_default() -> None:
+def test_optional_methods_of_a_backend_have_a_default() -> None:
     class Bare(FakeBackend):
         fingerprint: Any = None
 
@@ -140,7 +140,7 @@ def test_what_a_backend_may_leave_out_has_a_default() -> None:
         (effective_macs, "effective_macs", TEXTS["CountsNonzero"]),
     ],
 )
-def test_metrics_say_what_the_backend_does_not_offer(function: Any, key: str, said: str) -> None:
+def test_metrics_report_what_the_backend_does_not_offer(function: Any, key: str, said: str) -> None:
     profiler = Profiler(FakeModel(), backend=FakeBackend(), inputs=FakeTensor((1, 3))).register_defaults()
     profiler.register_profiler_function(function, override=True)
     profiler.compute([key])
@@ -148,7 +148,7 @@ def test_metrics_say_what_the_backend_does_not_offer(function: Any, key: str, sa
     assert (outcome.completeness.value, outcome.missing) == ("unavailable", (f"the fake backend {said}",))
 
 
-def test_the_doctor_lists_what_a_backend_is_an_instance_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_doctor_lists_the_protocols_of_a_backend(monkeypatch: pytest.MonkeyPatch) -> None:
     info = BackendInfo("fake", ("profilerkit",), Timing, "fake")
     monkeypatch.setattr(offers, "backends", lambda: (info,))
     said = CliRunner().invoke(command).output
@@ -159,7 +159,7 @@ def test_the_doctor_lists_what_a_backend_is_an_instance_of(monkeypatch: pytest.M
     assert [words.strip() for words in listed] == [each.offers for each in CAPABILITIES if each.offers]
 
 
-def test_what_a_backend_implements_is_what_isinstance_says() -> None:
+def test_implements_agrees_with_isinstance() -> None:
     class Some(FakeBackend):
         def fingerprint(self, model: Any, values: bool = True) -> object:
             return None

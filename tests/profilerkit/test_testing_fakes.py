@@ -156,7 +156,7 @@ def test_only_the_first_differences_are_named() -> None:
     assert differences("before", "after") == "'before' became 'after'"
 
 
-def test_an_array_that_cannot_be_read_asks_for_a_snapshot() -> None:
+def test_an_array_that_cannot_be_read_requires_a_snapshot() -> None:
     class Symbol:
         shape, dtype = (3,), "float32"
 
@@ -172,7 +172,7 @@ def test_an_array_that_cannot_be_read_asks_for_a_snapshot() -> None:
 
 
 @pytest.mark.parametrize("draw", [random.random, np.random.rand], ids=["python", "numpy"])
-def test_random_numbers_of_the_process_are_facts(draw: Any) -> None:
+def test_process_facts_have_the_states_of_random_generators(draw: Any) -> None:
     python, numpy = random.getstate(), np.random.get_state()
     before = process_facts()
     assert process_facts() == before

@@ -78,7 +78,7 @@ def deep(levels: int = 5000) -> list[Any]:
         ({"backend": FakeBackend}, "backend=.*FakeBackend.*: give an instance of a Backend"),
     ],
 )
-def test_a_call_that_is_wrong_as_a_whole_is_said_before_anything_runs(
+def test_an_invalid_argument_is_reported_before_anything_runs(
     model: FakeModel, backend: FakeBackend, wrong: dict[str, Any], message: str
 ) -> None:
     for call in (lambda **given: profile(model, X, **given), lambda **given: compare(model, model, inputs=X, **given)):
@@ -89,7 +89,7 @@ def test_a_call_that_is_wrong_as_a_whole_is_said_before_anything_runs(
     assert (backend.traced, model.calls) == (0, 0)
 
 
-def test_an_argument_error_is_what_callers_catch_today() -> None:
+def test_an_argument_error_is_an_input_value_and_type_error() -> None:
     for kind in (InputError, ValueError, TypeError):
         with pytest.raises(kind, match="batch_size=0"):
             checked("batch_size", 0)
@@ -105,13 +105,13 @@ def test_an_argument_error_is_what_callers_catch_today() -> None:
         ((2**31 - 1,) * 3, "input shape .* of a size that fits a memory"),
     ],
 )
-def test_shapes_that_are_none(model: FakeModel, backend: FakeBackend, shape: Any, message: str) -> None:
+def test_invalid_shapes(model: FakeModel, backend: FakeBackend, shape: Any, message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         profile(model, input_shape=shape, backend=backend)
     assert TensorSpec((np.int64(3),)).shape == (3,)  # type: ignore[arg-type]
 
 
-def test_inputs_that_are_nested_too_deep_or_hold_themselves(model: FakeModel, backend: FakeBackend) -> None:
+def test_inputs_that_are_nested_too_deep_or_contain_themselves(model: FakeModel, backend: FakeBackend) -> None:
     ring: list[Any] = []
     ring.append(ring)
     for inputs in (deep(), ring, {"x": deep()}):
@@ -121,7 +121,7 @@ def test_inputs_that_are_nested_too_deep_or_hold_themselves(model: FakeModel, ba
 
 
 @pytest.mark.parametrize("size", [np.int64(4), np.uint8(4), np.array(4), (np.int64(4), 8)])
-def test_scalars_of_numpy_are_numbers(model: FakeModel, backend: FakeBackend, size: Any) -> None:
+def test_numpy_scalars_are_numbers(model: FakeModel, backend: FakeBackend, size: Any) -> None:
     given: dict[str, Any] = {"max_seconds": np.float64(0.01), "warmup": np.int32(0), "training": np.bool_(False)}
     report = profile(model, X, backend=backend, batch_size=size, **given)
     assert report["macs"] == 4 * 300, "of several sizes the first"
@@ -131,20 +131,20 @@ def test_scalars_of_numpy_are_numbers(model: FakeModel, backend: FakeBackend, si
 
 
 @pytest.mark.parametrize("value", [np.bool_(True), np.array([4]), np.float64(4.0), np.zeros((2, 2)), 2**31, b"4"])
-def test_what_only_looks_like_a_whole_number(value: Any) -> None:
+def test_values_that_only_look_like_whole_numbers(value: Any) -> None:
     with pytest.raises(ArgumentError, match="top="):
         checked("top", value)
     assert checked("top", MOST) == MOST
 
 
-def test_every_rule_says_what_to_give_and_takes_no_object() -> None:
+def test_every_rule_describes_a_valid_value_and_refuses_an_object() -> None:
     for name, rule in RULES.items():
         assert rule.expected[:1].islower() or rule.expected.startswith(("True", "Device")), name
         with pytest.raises(ArgumentError):
             checked(name, object())
 
 
-def test_metrics_are_asked_for_by_class(model: FakeModel, make_profiler: MakeProfiler, backend: FakeBackend) -> None:
+def test_metrics_are_requested_by_class(model: FakeModel, make_profiler: MakeProfiler, backend: FakeBackend) -> None:
     several: list[Any] = [Macs, [Macs], ["macs"], (Macs(),), iter([Macs])]
     for metrics in several:
         report = profile(model, X, backend=backend, metrics=metrics)
@@ -170,7 +170,7 @@ def test_one_function_needs_no_list(model: FakeModel, backend: FakeBackend) -> N
     ("wrong", "meant"),
     [("input_shpae", "input_shape"), ("data_split", "data_splits"), ("metric", "metrics"), ("num_iter", "num_iters")],
 )
-def test_an_unknown_keyword_is_told_of_every_argument(
+def test_an_unknown_keyword_gets_the_nearest_argument(
     model: FakeModel, backend: FakeBackend, wrong: str, meant: str
 ) -> None:
     message = f"no registered function takes an argument '{wrong}'; did you mean '{meant}'?"
@@ -184,7 +184,7 @@ def test_an_unknown_keyword_is_told_of_every_argument(
         assert backend.traced == traced, "nothing has run"
 
 
-def test_an_unknown_keyword_cannot_reach_what_is_inside(model: FakeModel, backend: FakeBackend) -> None:
+def test_an_unknown_keyword_does_not_reach_inner_functions(model: FakeModel, backend: FakeBackend) -> None:
     """``names`` is an argument of compare, ``called`` and ``recompute`` are those of functions behind profile."""
     for name in ("names", "called", "recompute", "model_"):
         wrong: dict[str, Any] = {name: 3}
@@ -193,7 +193,7 @@ def test_an_unknown_keyword_cannot_reach_what_is_inside(model: FakeModel, backen
         assert name not in report.arguments
 
 
-def test_a_profiler_says_what_it_is_made_with(model: FakeModel, make_profiler: MakeProfiler) -> None:
+def test_a_profiler_names_the_arguments_of_its_constructor(model: FakeModel, make_profiler: MakeProfiler) -> None:
     profiler = make_profiler(model).register_defaults()
     with pytest.warns(ArgumentWarning, match="'input_shape'; a profiler takes 'input_shape' when it is made"):
         profiler.compute_status("macs", input_shape=(3,))
@@ -243,7 +243,7 @@ def test_wrong_options_of_figures_and_tables(model: FakeModel, backend: FakeBack
             call()
 
 
-def test_the_decorator_reads_arguments_by_position_too() -> None:
+def test_the_decorator_checks_positional_arguments_too() -> None:
     @checks_arguments
     def take(report: Any, top: Any = 3, other: Any = None) -> Any:
         return top
@@ -277,7 +277,7 @@ def test_an_evaluation_that_returns_a_number(model: FakeModel, backend: FakeBack
 
 
 @pytest.mark.parametrize("samples", [(), (math.nan,), (1.0, math.nan), ("1",), (True,), 3, "12", None, [[1.0]]])
-def test_samples_that_are_none(samples: Any) -> None:
+def test_invalid_samples(samples: Any) -> None:
     with pytest.raises(ArgumentError, match="samples="):
         Measurement(samples)
     with pytest.raises(ArgumentError, match="warmup="):
@@ -309,7 +309,7 @@ def test_a_time_is_not_negative(model: FakeModel, backend: FakeBackend) -> None:
     assert (Measurement((1.0,)) - 3.0).median == -2.0
 
 
-def test_any_value_is_shown_in_a_few_words() -> None:
+def test_the_text_of_any_value_is_short() -> None:
     class Angry:
         def __repr__(self) -> str:
             raise RuntimeError("do not look at me")

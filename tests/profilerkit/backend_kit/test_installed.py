@@ -26,11 +26,11 @@ def test_the_version_is_that_of_the_distribution(package: Path) -> None:
     assert "slowlib" not in sys.modules
 
 
-def test_a_package_without_metadata_has_no_version_that_is_known(package: Path) -> None:
+def test_a_package_without_metadata_has_an_unknown_version(package: Path) -> None:
     assert installed_version("slowlib") == "of an unknown version"
 
 
-def test_of_what_is_imported_it_is_the_modules(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_version_of_an_imported_package_is_the_modules(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "slowlib", types.SimpleNamespace(__version__="3.0"))
     assert installed_version("slowlib", "slowlib-cpu") == "3.0"
     monkeypatch.setitem(sys.modules, "slowlib", types.SimpleNamespace())
@@ -38,7 +38,7 @@ def test_of_what_is_imported_it_is_the_modules(package: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("is_forbidden", [True, False])
-def test_what_is_not_there_or_must_not_be_imported(
+def test_a_package_that_is_missing_or_blocked(
     package: Path, monkeypatch: pytest.MonkeyPatch, is_forbidden: bool
 ) -> None:
     name = "slowlib" if is_forbidden else "no_such_library"
@@ -48,7 +48,7 @@ def test_what_is_not_there_or_must_not_be_imported(
         installed_version(name, "slowlib-cpu")
 
 
-def test_what_is_too_old() -> None:
+def test_a_version_that_is_too_old() -> None:
     for version in ("2.10", "2.10.1", "3.0.0rc1", "11.0", "of an unknown version"):
         require_version("slowlib", version, (2, 10))
     for version in ("2.9.1+cpu", "1.14", "0.0"):

@@ -28,16 +28,16 @@ def shapes_of(given: list[Any], declared: list[Any]) -> list[Any]:
         ((2, 3, 8), (None, 8, 9, 3), (2, 3, 8)),
     ],
 )
-def test_the_channels_are_moved_where_that_alone_makes_it_fit(shape: Any, declared: Any, expected: Any) -> None:
+def test_the_channels_are_moved_if_the_shape_fits_then(shape: Any, declared: Any, expected: Any) -> None:
     assert shapes_of([np.zeros(shape)], [declared]) == [expected]
 
 
-def test_each_input_has_its_own_layout_and_what_is_no_tensor_stays() -> None:
+def test_each_input_has_its_own_layout_and_other_values_are_unchanged() -> None:
     given = [np.zeros((2, 3, 8, 9)), None, np.zeros((2, 5))]
     assert shapes_of(given, [(None, 8, 9, 3), (None, 4), (None, 5)]) == [(2, 8, 9, 3), None, (2, 5)]
 
 
-def test_other_numbers_of_inputs_stay_as_they_are() -> None:
+def test_another_number_of_inputs_is_unchanged() -> None:
     given = [np.zeros((2, 3, 8, 9))]
     assert shapes_of(given, [(None, 8, 9, 3), (None, 4)]) == [(2, 3, 8, 9)]
     assert shapes_of(given, []) == [(2, 3, 8, 9)]

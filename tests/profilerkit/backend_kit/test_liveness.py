@@ -18,23 +18,23 @@ def chain(*sizes: int, reuse: bool = False) -> list[Step]:
     return [Step((index,), ((index + 1, size),), reuses=(index,) if reuse else ()) for index, size in enumerate(sizes)]
 
 
-def test_a_step_holds_what_it_reads_and_what_it_makes() -> None:
+def test_a_step_needs_the_values_that_it_reads_and_makes() -> None:
     assert live_bytes(chain(10, 20, 30), {X: 1}) == (1 + 10, 1 + 10 + 20, 1 + 20 + 30)
 
 
-def test_nothing_runs() -> None:
+def test_no_steps() -> None:
     assert live_bytes([], {X: 7}) == ()
 
 
-def test_what_the_caller_holds_stays_although_nobody_reads_it_again() -> None:
+def test_a_given_value_lives_to_the_end_without_being_read() -> None:
     assert live_bytes(chain(10, 10, 10), {X: 100})[-1] == 100 + 20
 
 
-def test_a_result_stays_to_the_end() -> None:
+def test_a_result_lives_to_the_end() -> None:
     assert live_bytes(chain(10, 20, 30), {X: 0}, kept=[A]) == (10, 30, 10 + 20 + 30)
 
 
-def test_what_nobody_reads_is_gone_after_its_step() -> None:
+def test_a_value_that_is_never_read_is_freed_after_its_step() -> None:
     assert live_bytes([Step((X,), ((A, 10), (B, 5))), Step((A,), ((C, 1),))], {X: 0}) == (15, 11)
 
 
@@ -47,14 +47,14 @@ def test_a_value_read_twice_by_a_step_counts_once() -> None:
     assert live_bytes([Step((X,), ((A, 4),)), Step((A, A), ((B, 4),))], {X: 0}) == (4, 8)
 
 
-def test_scratch_is_there_for_its_step_alone() -> None:
+def test_scratch_lives_only_during_its_step() -> None:
     assert live_bytes([Step((X,), ((A, 4),), scratch=100), Step((A,), ((B, 4),))], {X: 0}) == (104, 8)
 
 
 # Views ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_view_takes_nothing_and_keeps_its_buffer() -> None:
+def test_a_view_needs_no_bytes_and_keeps_its_buffer() -> None:
     steps = [
         Step((X,), ((A, 10),)),
         Step((A,), ((B, 10),), aliases={B: A}),
@@ -70,7 +70,7 @@ def test_a_view_of_a_view_keeps_the_first_buffer() -> None:
     assert live_bytes(steps, {X: 0}) == (10, 10, 10, 10)
 
 
-def test_a_view_of_what_is_given_takes_nothing() -> None:
+def test_a_view_of_a_given_value_needs_no_bytes() -> None:
     assert live_bytes([Step((X,), ((A, 6),), {A: X}), Step((A,), ((B, 6),), reuses=(A,))], {X: 6}) == (6, 12)
 
 
@@ -113,7 +113,7 @@ def test_two_outputs_do_not_share_one_buffer() -> None:
     assert live_bytes([Step((X,), ((A, 8),)), Step((A,), ((B, 8), (C, 8)), reuses=(A,))], {X: 0}) == (8, 16)
 
 
-def test_what_is_written_into_a_slice_keeps_the_whole_buffer() -> None:
+def test_a_value_written_into_a_slice_keeps_the_whole_buffer() -> None:
     steps = [
         Step((X,), ((A, 10),)),
         Step((A,), ((B, 4),), {B: A}),
@@ -127,14 +127,14 @@ def test_what_is_written_into_a_slice_keeps_the_whole_buffer() -> None:
 # Loops ------------------------------------------------------------------------------------------------------------
 
 
-def test_what_a_loop_reads_lives_until_it_ends() -> None:
+def test_a_value_that_a_loop_reads_lives_until_the_loop_ends() -> None:
     """Value A is read by the first step of the loop, and again when that runs again."""
     steps = [Step((X,), ((A, 100),)), Step((A,), ((B, 10),)), Step((B,), ((C, 1),)), Step((C,), ((D, 1),))]
     assert live_bytes(steps, {X: 0}) == (100, 110, 11, 2)
     assert live_bytes(steps, {X: 0}, spans=[(1, 3)]) == (100, 110, 111, 2)
 
 
-def test_what_a_loop_makes_is_gone_when_its_run_no_longer_needs_it() -> None:
+def test_a_value_made_in_a_loop_is_freed_after_its_last_use() -> None:
     steps = [Step((X,), ((A, 100),)), Step((A,), ((B, 10),)), Step((B,), ((C, 1),))]
     assert live_bytes(steps, {X: 0}, spans=[(0, 3)]) == (100, 110, 11)
 
@@ -158,7 +158,7 @@ def test_a_loop_in_a_loop() -> None:
     assert live_bytes(steps, {X: 0}, spans=[(2, 4), (1, 5)]) == (1000, 1100, 1110, 1111, 1000, 0)
 
 
-def test_loops_apart() -> None:
+def test_disjoint_loops() -> None:
     steps = [Step((X,), ((A, 8),)), Step((A,), ()), Step((X,), ()), Step((A,), ()), Step((X,), ()), Step((X,), ())]
     assert live_bytes(steps, {X: 0}, spans=[(1, 3), (3, 5)]) == (8, 8, 8, 8, 8, 0)
 
@@ -171,13 +171,13 @@ def test_an_empty_loop_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("step", [Step((A,)), Step((), ((B, 1),), {B: A})])
-def test_a_value_from_nowhere(step: Step) -> None:
+def test_a_value_that_no_step_makes(step: Step) -> None:
     with pytest.raises(ValueError, match="step 0 needs value 1, which is neither given nor made by an earlier step"):
         live_bytes([step], {X: 0})
 
 
 @pytest.mark.parametrize("spans", [[(-1, 1)], [(0, 3)], [(2, 1)], [(0, 2), (1, 3)]])
-def test_a_span_that_fits_nowhere(spans: list[tuple[int, int]]) -> None:
+def test_a_span_outside_its_surroundings(spans: list[tuple[int, int]]) -> None:
     steps = chain(1, 1, 1) if len(spans) == 2 else chain(1, 1)
     with pytest.raises(ValueError, match="is not within its surroundings of .* steps; give spans within the steps"):
         live_bytes(steps, {X: 0}, spans=spans)
@@ -252,7 +252,7 @@ def test_keeping_results_never_takes_less(steps: list[Step]) -> None:
 
 
 @given(programs())
-def test_it_is_what_counting_each_value_step_by_step_gives(steps: list[Step]) -> None:
+def test_it_equals_a_count_of_each_value_step_by_step(steps: list[Step]) -> None:
     """Against the definition, without reuse: at each step the buffers that it or a later one names, since made."""
     plain = [replace(step, reuses=()) for step in steps]
     assert live_bytes(plain, {0: 3}) == tuple(by_definition(plain, 3))

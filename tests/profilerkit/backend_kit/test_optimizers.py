@@ -19,7 +19,7 @@ def state_bytes(name: str, weights: list[WeightRecord]) -> int | str:
     return taken if isinstance(taken, str) else taken.state
 
 
-def test_an_update_takes_copies_of_the_largest_weight() -> None:
+def test_an_update_needs_copies_of_the_largest_weight() -> None:
     """Adam those of a square root and of its quotient by the bias correction; frozen weights are not updated."""
     weights = [weight(6, 5), weight(5), weight(100, trainable=False)]
     updates = {"sgd": 0, "momentum": 0, "adam": 2 * 120, "adamw": 2 * 120, "adafactor": 120, "adam8bit": 0}
@@ -57,7 +57,7 @@ def test_8_bit_adam_keeps_two_bytes_and_scales_for_blocks() -> None:
     assert state_bytes("adam8bit", [weight(4096, element=2)]) == 2 * 4096 + 16 * 8
 
 
-def test_names_are_taken_in_any_case() -> None:
+def test_names_are_accepted_in_any_case() -> None:
     assert state_bytes("AdamW", [weight(3)]) == 24
 
 

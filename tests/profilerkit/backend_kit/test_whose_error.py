@@ -56,7 +56,7 @@ def raised(call: Callable[[], Any]) -> Exception:
 
 
 @pytest.mark.parametrize("how", ["key", "attribute", "index", "unpacked", "added", "unbound"])
-def test_a_mistake_in_the_backends_code_is_the_backends(how: str) -> None:
+def test_an_error_in_the_backends_code_is_the_backends(how: str) -> None:
     error = raised(MINE[how])
     lines = [number for number, line in enumerate(SOURCE.splitlines(), 1) if line.startswith(f"def {how}(")]
     line = lines[0] + (2 if how == "unbound" else 0)
@@ -71,7 +71,7 @@ def test_a_mistake_in_the_backends_code_is_the_backends(how: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["key", "attribute", "index", "added", "popped", "compiled", "on_purpose"])
-def test_what_the_models_code_raises_is_the_models(how: str) -> None:
+def test_an_error_in_the_models_code_is_the_models(how: str) -> None:
     error = raised(lambda: HOOK(MODEL[how]))
     assert raised_by_backend(error, "my_backend") is None
     failure = failure_of(error, ModelInputs(3), "mine", "my_backend")
@@ -79,7 +79,7 @@ def test_what_the_models_code_raises_is_the_models(how: str) -> None:
     assert str(failure).startswith(f"the model raised {type(error).__name__}")
 
 
-def test_a_mistake_in_a_hook_that_the_model_runs_is_the_backends() -> None:
+def test_an_error_in_a_hook_that_the_model_runs_is_the_backends() -> None:
     error = raised(lambda: HOOK(lambda: MODEL["run"](MINE["key"])))
     assert raised_by_backend(error, "my_backend") is not None
     error = raised(lambda: HOOK(lambda: MINE["run_and_fail"](lambda: None)))
@@ -87,17 +87,17 @@ def test_a_mistake_in_a_hook_that_the_model_runs_is_the_backends() -> None:
 
 
 @pytest.mark.parametrize("how", ["popped", "compiled", "on_purpose", "again", "deep"])
-def test_compiled_code_messages_and_depth_are_no_mistakes_of_the_backend(how: str) -> None:
+def test_errors_of_compiled_code_and_recursion_are_not_the_backends(how: str) -> None:
     """An operator of the model that raises in C has no frame of its own: the last one is the backend's."""
     assert raised_by_backend(raised(MINE[how]), "my_backend") is None
 
 
-def test_a_mistake_of_profilerkit_is_no_error_of_the_model() -> None:
+def test_an_error_of_profilerkit_is_not_the_models() -> None:
     core = module_named("profilerkit.somewhere")
     assert raised_by_backend(raised(core["key"]), "my_backend") is not None
 
 
-def test_an_error_without_frames_is_nobodys() -> None:
+def test_an_error_without_frames_is_not_the_backends() -> None:
     assert raised_by_backend(KeyError("x"), "my_backend") is None
 
 
@@ -118,7 +118,7 @@ def statuses(how: Callable[[], Any]) -> Any:
     return profile(model, FakeTensor((1, 3)), backend=kind(), metrics=asked, num_iters=2, warmup=1).statuses
 
 
-def test_a_trace_that_raises_by_mistake_is_said_and_costs_the_counts_alone() -> None:
+def test_a_trace_with_an_unintended_error_makes_only_the_counts_unavailable() -> None:
     found = statuses(MINE["key"])
     assert found["macs"].missing == (
         "the fake backend raised KeyError: 'x', at line 2 of my_backend.tracing; "
@@ -127,7 +127,7 @@ def test_a_trace_that_raises_by_mistake_is_said_and_costs_the_counts_alone() -> 
     assert found["execution_time"].value.median > 0
 
 
-def test_other_errors_of_a_trace_are_said_as_they_are() -> None:
+def test_other_errors_of_a_trace_are_reported_unchanged() -> None:
     assert statuses(MODEL["key"])["macs"].missing == ("KeyError: 'x'",)
 
     def refuse() -> None:

@@ -47,21 +47,21 @@ def test_own_plugins_come_first_and_the_others_by_package(install: Any, core: No
     assert [plugin.name for plugin in plugins.installed_plugins()] == ["core", "a", "b"]
 
 
-def test_two_packages_may_call_their_plugins_alike(install: Any) -> None:
+def test_two_packages_may_have_plugins_of_the_same_name(install: Any) -> None:
     install("same", "one", backends=offering(info("first", "x")))
     install("same", "two", backends=offering(info("second", "y")))
     assert [backend.name for backend in plugins.backends()] == ["first", "second"]
     assert [str(plugin) for plugin in plugins.installed_plugins()] == ["'same' of one 1.0", "'same' of two 1.0"]
 
 
-def test_one_module_is_no_two_plugins(install: Any, entry_points: EntryPoints) -> None:
+def test_a_module_cannot_be_two_plugins(install: Any, entry_points: EntryPoints) -> None:
     module = install("first", "mine", backends=offering(info("fake", "x")))
     add_entry_point(entry_points, "second", module.__name__, "mine")
     with pytest.warns(PluginWarning, match="plugin 'second' of mine 1.0 cannot be loaded .*same as plugin 'first' of"):
         assert len(plugins.backends()) == 1
 
 
-def test_a_hook_with_a_wrong_parameter_leaves_no_trace(install: Any) -> None:
+def test_a_plugin_with_a_wrong_parameter_is_not_registered(install: Any) -> None:
     def wrong(framework: Any) -> list[BackendInfo]:
         raise AssertionError("never called")
 
@@ -72,7 +72,7 @@ def test_a_hook_with_a_wrong_parameter_leaves_no_trace(install: Any) -> None:
     assert plugins.offered_renderers() == []
 
 
-def test_a_hook_may_be_called_otherwise(install: Any) -> None:
+def test_a_hook_implementation_may_have_another_name(install: Any) -> None:
     module = install("other", "my-other")
     vars(module)["my_backends"] = hookimpl(offering(info("fake", "x")), specname="profilerkit_backends")
     assert [backend.name for backend in plugins.backends()] == ["fake"]
@@ -87,7 +87,7 @@ def test_a_hook_that_is_not_marked_is_reported(install: Any) -> None:
         plugins.manager()
 
 
-def test_a_plugin_that_leaves_the_process_does_not(
+def test_a_plugin_that_calls_exit_does_not_end_the_process(
     entry_points: EntryPoints, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "leaving_plugin.py").write_text("import sys; sys.exit('no framework')", encoding="utf-8")
@@ -99,7 +99,7 @@ def test_a_plugin_that_leaves_the_process_does_not(
         assert plugins.backends() == ()
 
 
-def test_nothing_is_loaded_by_halves(install: Any, entry_points: EntryPoints) -> None:
+def test_an_interrupted_loading_leaves_nothing_loaded(install: Any, entry_points: EntryPoints) -> None:
     """A warning that the user made an error stops the loading; the next use starts again."""
     add_entry_point(entry_points, "broken", "no_such_module_at_all", "a-broken")
     install("fine", "b-fine", backends=offering(info("mine", "profilerkit")))
@@ -108,7 +108,7 @@ def test_nothing_is_loaded_by_halves(install: Any, entry_points: EntryPoints) ->
             plugins.backends()
 
 
-def test_a_plugin_may_ask_for_the_manager_while_it_is_loaded(
+def test_a_plugin_may_use_the_manager_while_it_is_loaded(
     entry_points: EntryPoints, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "asking_plugin.py").write_text("from profilerkit.plugging.offers import manager\nmine = manager()")
@@ -144,7 +144,7 @@ def test_a_configure_that_raises_is_a_warning(install: Any) -> None:
 
 
 @pytest.mark.parametrize("names", ["mine", " MINE ,", "my-pack", "My_Pack", "other,mine"])
-def test_a_plugin_is_switched_off_by_its_name_or_its_package(
+def test_a_plugin_is_disabled_by_its_name_or_its_package(
     install: Any, core: None, monkeypatch: pytest.MonkeyPatch, names: str
 ) -> None:
     install("mine", "my-pack", backends=raising(AssertionError("never called")))
@@ -157,15 +157,13 @@ def test_a_plugin_is_switched_off_by_its_name_or_its_package(
         plugins.backend_named("x")
 
 
-def test_a_plugin_that_is_switched_off_is_not_imported(
-    entry_points: EntryPoints, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disabled_plugin_is_not_imported(entry_points: EntryPoints, monkeypatch: pytest.MonkeyPatch) -> None:
     add_entry_point(entry_points, "broken", "no_such_module_at_all", "my-broken")
     monkeypatch.setenv("PROFILERKIT_DISABLE_PLUGINS", "broken")
     assert plugins.installed_plugins() == ()
 
 
-def test_switching_off_what_is_not_there_is_a_warning(install: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_disabling_an_unknown_plugin_is_a_warning(install: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     install("energy", "profilerkit-energy")
     monkeypatch.setenv("PROFILERKIT_DISABLE_PLUGINS", "enrgy")
     message = (
@@ -175,7 +173,7 @@ def test_switching_off_what_is_not_there_is_a_warning(install: Any, monkeypatch:
         plugins.manager()
 
 
-def test_own_plugins_alone_and_all_of_them_again(install: Any, core: None) -> None:
+def test_own_plugins_only_and_then_all_of_them(install: Any, core: None) -> None:
     install("mine", "my-pack", renderers=offering(RendererInfo("mine", lambda: str)))
     names = [offer.item.name for offer in plugins.offered_renderers()]
     with plugins.own_plugins_only():
@@ -185,7 +183,7 @@ def test_own_plugins_alone_and_all_of_them_again(install: Any, core: None) -> No
     assert [offer.item.name for offer in plugins.offered_renderers()] == names == [*own, "mine"]
 
 
-def test_where_plugins_are_called_alike_the_package_is_named(
+def test_plugins_of_the_same_name_are_disabled_by_their_package(
     install: Any, core: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taking = {"model_loaders": offering(loader("hub", "hub:")), "renderers": offering(RendererInfo("x", lambda: str))}
@@ -201,7 +199,7 @@ def test_where_plugins_are_called_alike_the_package_is_named(
     assert loaders.load_model("hub:net") == "hub:net"
 
 
-def test_a_package_called_like_another_ones_plugin(install: Any) -> None:
+def test_a_package_with_the_name_of_another_packages_plugin(install: Any) -> None:
     for name, package in (("energy", "aaa"), ("other", "energy"), ("unknown", ""), ("unknown", "zzz")):
         install(name, package)
     said = [plugin.disable_setting.partition("=")[2] for plugin in plugins.installed_plugins()]

@@ -92,7 +92,7 @@ def offering_none() -> None:
         ("model_loaders", str, "which is no LoaderInfo"),
     ],
 )
-def test_what_is_of_the_wrong_kind_is_left_out(install: Any, hook: str, item: Any, message: str) -> None:
+def test_an_item_of_the_wrong_kind_is_left_out(install: Any, hook: str, item: Any, message: str) -> None:
     install("wrong", "odd", **{hook: offering(item)})
     install("fine", "pure", profiler_functions=offering(ComputeDepth()))
     with pytest.warns(PluginWarning, match=f"hook profilerkit_{hook} of plugin 'wrong' of odd 1.0 {'.*' + message}"):
@@ -101,7 +101,7 @@ def test_what_is_of_the_wrong_kind_is_left_out(install: Any, hook: str, item: An
     assert [type(function) for function in functions] == [ComputeDepth]
 
 
-def test_every_hook_says_in_a_line_what_it_is_for() -> None:
+def test_every_hook_has_a_docstring_of_one_line() -> None:
     assert len(HOOKS) == 8
     for name in HOOKS:
         documentation = getattr(hookspecs, name).__doc__
@@ -138,7 +138,7 @@ def test_two_plugins_of_one_name_are_an_error_that_names_both(
     find()
 
 
-def test_a_conflict_of_renderers_or_loaders_is_said_before_anything_is_measured(install: Any) -> None:
+def test_a_conflict_of_renderers_or_loaders_is_reported_before_anything_is_measured(install: Any) -> None:
     model = FakeModel()
     latex = offering(RendererInfo("latex", lambda: str))
     install("a", "one", backends=offering(FAKE), renderers=latex)

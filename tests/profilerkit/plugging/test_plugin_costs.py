@@ -20,7 +20,7 @@ from profilerkit.plugging import offers as plugins
 from profilerkit.testing import FakeBackend, FakeModel
 
 
-def test_cost_formulas_are_given_to_a_backend_once_when_it_is_first_used(install: Any, priced: BackendInfo) -> None:
+def test_cost_formulas_are_added_to_a_backend_once_at_its_first_use(install: Any, priced: BackendInfo) -> None:
     asked = []
 
     def op_costs(backend: Any) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def test_two_plugins_that_offer_a_formula_for_one_operator(install: Any, priced:
     assert Priced.costs["attend"]() == Cost(0, 0)
 
 
-def test_a_formula_for_what_the_backend_has_one_for(install: Any, priced: BackendInfo) -> None:
+def test_a_formula_for_an_operator_that_has_one_in_the_backend(install: Any, priced: BackendInfo) -> None:
     install("a", "one", backends=offering(priced), op_costs=lambda: {"own": free})
     message = (
         "plugin 'a' of one 1.0 offers a cost formula that the priced backend has already: operator own has a cost "
@@ -119,7 +119,7 @@ def test_formulas_of_the_wrong_kind_are_left_out(install: Any, priced: BackendIn
     assert Priced.costs == {}
 
 
-def test_a_backend_that_takes_no_formulas_goes_on_without(install: Any) -> None:
+def test_a_backend_that_takes_no_formulas_works_without_them(install: Any) -> None:
     install("a", "one", backends=offering(FAKE), op_costs=lambda: {"attend": free})
     message = (
         "cost formulas of plugin 'a' of one 1.0 for the fake backend are left out: NotOfferedError: the fake backend"

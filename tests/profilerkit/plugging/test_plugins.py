@@ -18,14 +18,14 @@ from profilerkit.plugging import offers as plugins
 from profilerkit.testing import FakeBackend, FakeModel
 
 
-def test_ours_come_through_the_same_door() -> None:
+def test_profilerkits_own_objects_come_through_the_hooks() -> None:
     assert {"core", "metrics", "torch"} <= {plugin.name for plugin in plugins.installed_plugins()}
     own = [plugin for plugin in plugins.installed_plugins() if plugin.name in ("core", "metrics", "torch")]
     assert all(plugin.distribution.startswith("profilerkit ") for plugin in own)
     assert "torch" in [backend.name for backend in plugins.backends()]
 
 
-def test_a_broken_plugin_is_a_warning_and_life_goes_on(install: Any, entry_points: EntryPoints) -> None:
+def test_a_broken_plugin_is_a_warning(install: Any, entry_points: EntryPoints) -> None:
     add_entry_point(entry_points, "broken", "no_such_module_at_all", "my-broken", "2.1")
     install("fine", backends=offering(info("mine", "profilerkit")))
     with pytest.warns(PluginWarning, match="plugin 'broken' of my-broken 2.1 cannot be loaded .ModuleNotFoundEr"):
@@ -46,7 +46,7 @@ def test_a_misspelt_hook_is_reported_with_the_nearest(install: Any) -> None:
 @pytest.mark.parametrize(
     ("error", "said"), [(OSError("no licence"), "OSError: no licence"), (SystemExit(3), "SystemExit: 3")]
 )
-def test_a_hook_that_raises_is_a_warning_and_life_goes_on(install: Any, error: BaseException, said: str) -> None:
+def test_a_hook_that_raises_is_a_warning(install: Any, error: BaseException, said: str) -> None:
     install("angry", "rage", backends=raising(error))
     install("fine", backends=offering(info("mine", "profilerkit")))
     with pytest.warns(PluginWarning, match=f"hook profilerkit_backends of plugin 'angry' of rage 1.0 raised {said}"):
@@ -83,7 +83,7 @@ def test_a_backend_whose_framework_is_missing_says_what_to_install(install: Any)
         (RuntimeError("no driver"), "RuntimeError: no driver"),
     ],
 )
-def test_a_backend_whose_framework_is_broken_says_whose_it_is(install: Any, error: Exception, said: str) -> None:
+def test_a_backend_whose_framework_is_broken_names_its_plugin(install: Any, error: Exception, said: str) -> None:
     def hook() -> list[BackendInfo]:  # its infos are made anew at each call
         return [BackendInfo("jaxlike", ("profilerkit",), raising(error), "profilerkit[jaxlike]")]
 
@@ -99,7 +99,7 @@ def test_a_backend_whose_framework_is_broken_says_whose_it_is(install: Any, erro
         plugins.backend_named("jaxlike")
 
 
-def test_a_load_that_returns_no_backend_says_whose_it_is(install: Any) -> None:
+def test_a_load_that_returns_no_backend_names_its_plugin(install: Any) -> None:
     load: Any = dict
     install("jaxy", "my-jax", backends=offering(BackendInfo("jaxlike", ("profilerkit",), load, "jaxlike")))
     message = "the jaxlike backend of plugin 'jaxy' of my-jax 1.0 cannot be used: its load returned {}, which is no Bac"
@@ -110,7 +110,7 @@ def test_a_load_that_returns_no_backend_says_whose_it_is(install: Any) -> None:
         plugins.load(stray)
 
 
-def test_claims_that_raises_is_a_warning_and_the_next_backend_is_asked(install: Any) -> None:
+def test_claims_that_raises_is_a_warning_and_the_next_backend_is_tried(install: Any) -> None:
     class Derived(FakeModel):
         """Has two classes that both backends know."""
 
@@ -136,7 +136,7 @@ def test_claims_that_raises_is_a_warning_and_the_next_backend_is_asked(install: 
         plugins.find_backend(FakeModel())
 
 
-def test_nothing_installed_says_so(entry_points: EntryPoints) -> None:
+def test_no_installed_backend_is_an_error(entry_points: EntryPoints) -> None:
     with pytest.raises(profilerkit.BackendNotFoundError, match="none: reinstall profilerkit"):
         plugins.find_backend(FakeModel())
     with pytest.raises(profilerkit.BackendNotFoundError, match="no backend 'torch'; installed, nearest first: none"):

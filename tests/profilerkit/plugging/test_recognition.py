@@ -45,7 +45,7 @@ def found(model: Any) -> str:
 
 
 @pytest.mark.parametrize("exact", ["torchlike.onnx", "torchlike.onnx._internal.programs.Program"])
-def test_the_longer_name_is_asked_first_wherever_it_stands(install: Any, exact: str) -> None:
+def test_the_longer_name_takes_precedence_in_any_order(install: Any, exact: str) -> None:
     install("a", "a-general", backends=offering(backend("general", "torchlike")))
     install("b", "b-exact", backends=offering(backend("exact", exact)))
     assert (found(PROGRAM), found(MODULE)) == ("exact", "general")
@@ -64,20 +64,20 @@ def test_a_name_is_made_of_whole_parts(install: Any, name: str) -> None:
     assert found(PROGRAM) == "general"
 
 
-def test_a_class_comes_before_what_it_is_derived_from_however_exact_that_is_named(install: Any) -> None:
+def test_a_class_takes_precedence_over_its_bases_whatever_their_names(install: Any) -> None:
     derived = model_of("keraslike.layers", "Dense", (type(MODULE),))
     install("a", "a-exact", backends=offering(backend("exact", "torchlike.nn.modules.Module")))
     install("b", "b-keras", backends=offering(backend("keraslike", "keraslike")))
     assert (found(derived), found(MODULE)) == ("keraslike", "exact")
 
 
-def test_a_backend_that_claims_it_not_leaves_it_to_the_next(install: Any) -> None:
+def test_a_backend_that_does_not_claim_the_model_is_skipped(install: Any) -> None:
     install("a", "a-general", backends=offering(backend("general", "torchlike")))
     install("b", "b-exact", backends=offering(backend("exact", "torchlike.onnx", claims=lambda model: False)))
     assert found(PROGRAM) == "general"
 
 
-def test_a_backend_that_does_not_accept_it_leaves_it_to_the_next(install: Any) -> None:
+def test_a_backend_that_does_not_accept_the_model_is_skipped(install: Any) -> None:
     asked: list[str] = []
 
     def no(model: Any) -> bool:
@@ -89,7 +89,7 @@ def test_a_backend_that_does_not_accept_it_leaves_it_to_the_next(install: Any) -
     assert (found(PROGRAM), asked) == ("general", ["exact"])
 
 
-def test_a_backend_that_is_not_asked_is_not_loaded(install: Any) -> None:
+def test_a_backend_that_is_not_needed_is_not_loaded(install: Any) -> None:
     def load() -> Backend:
         raise AssertionError("it is not needed")
 
@@ -98,7 +98,7 @@ def test_a_backend_that_is_not_asked_is_not_loaded(install: Any) -> None:
     assert found(PROGRAM) == "exact"
 
 
-def test_a_backend_that_cannot_say_whether_it_accepts_is_left_out_with_a_warning(install: Any) -> None:
+def test_a_backend_whose_accepts_raises_is_left_out_with_a_warning(install: Any) -> None:
     def fails(model: Any) -> bool:
         raise ValueError("what is this?")
 
@@ -109,7 +109,7 @@ def test_a_backend_that_cannot_say_whether_it_accepts_is_left_out_with_a_warning
         assert found(PROGRAM) == "general"
 
 
-def test_the_only_backend_that_claims_a_model_says_itself_why_it_takes_it_not(install: Any) -> None:
+def test_the_only_backend_that_claims_a_model_reports_why_it_refuses_it(install: Any) -> None:
     install("a", "a-general", backends=offering(backend("general", "torchlike", accepts=lambda model: False)))
     with pytest.raises(TypeError, match="the general backend cannot profile a Program; give it a model of its own"):
         profile(PROGRAM)
@@ -132,14 +132,14 @@ def test_two_equal_claims_are_a_conflict_that_names_both_packages(install: Any) 
 
 
 @pytest.mark.parametrize("how", ["claims", "accepts"])
-def test_of_two_equal_claims_what_only_one_takes_is_no_conflict(install: Any, how: str) -> None:
+def test_two_equal_claims_of_which_one_accepts_are_no_conflict(install: Any, how: str) -> None:
     no: Any = {how: lambda model: False}
     install("a", "a-pack", backends=offering(backend("one", "torchlike.onnx", **no)))
     install("b", "b-pack", backends=offering(backend("two", "torchlike.onnx")))
     assert found(PROGRAM) == "two"
 
 
-def test_of_two_equal_claims_the_one_that_can_be_loaded_is_taken(install: Any) -> None:
+def test_of_two_equal_claims_the_one_that_can_be_loaded_is_used(install: Any) -> None:
     def load() -> Backend:
         raise ImportError("No module named 'ort'")
 
@@ -165,9 +165,7 @@ def test_a_newer_backend_is_refused_with_what_to_upgrade(install: Any) -> None:
         plugins.backend_named("newer")
 
 
-def test_an_older_backend_goes_on_working_as_long_as_it_is_understood(
-    install: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_older_backend_works_while_its_version_is_supported(install: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recognition, "API_VERSION", 4)
     monkeypatch.setattr(recognition, "OLDEST_API_VERSION", 2)
     versions = {"one": 1, "two": 2, "four": 4, "five": 5}
@@ -181,7 +179,7 @@ def test_an_older_backend_goes_on_working_as_long_as_it_is_understood(
         plugins.backend_named("five")
 
 
-def test_a_backend_that_names_no_version_is_of_this_one() -> None:
+def test_a_backend_without_a_version_has_the_current_one() -> None:
     assert BackendInfo("mine", ("mine",), FakeBackend, "mine").api_version == 1
 
 
@@ -195,7 +193,7 @@ def test_a_version_that_is_no_number_is_an_argument_error(number: Any) -> None:
 
 
 @pytest.mark.parametrize("names", ["torch", ("",), (3,)])
-def test_names_of_frameworks_that_are_none_are_an_argument_error(names: Any) -> None:
+def test_invalid_names_of_frameworks_are_an_argument_error(names: Any) -> None:
     message = f"frameworks={names!r}: give the packages, modules or classes of the mine backend as a tuple of texts"
     with pytest.raises(ArgumentError, match=re.escape(message)):
         BackendInfo("mine", names, FakeBackend, "mine")

@@ -57,21 +57,21 @@ def test_an_unknown_renderer_lists_the_known_ones(core: None) -> None:
         renderer("jsn")
 
 
-def test_no_renderer_at_all_says_so(entry_points: EntryPoints) -> None:
+def test_no_renderer_at_all_is_an_error(entry_points: EntryPoints) -> None:
     with pytest.raises(
         NotOfferedError, match="no renderer 'console'; installed, nearest first: none: reinstall profiler"
     ):
         renderer("console")
 
 
-def test_a_renderer_that_cannot_be_loaded_says_why(install: Any) -> None:
+def test_a_renderer_that_cannot_be_loaded_gives_the_reason(install: Any) -> None:
     install("plot", "my-plots", renderers=offering(RendererInfo("plot", raising(ImportError("No module 'plotlib'")))))
     message = "renderer 'plot' of plugin 'plot' of my-plots 1.0 cannot be used .ImportError: No module 'plotlib'"
     with pytest.raises(NotOfferedError, match=message):
         renderer("plot")
 
 
-def test_what_comes_with_profilerkit_goes_through_the_hooks(entry_points: EntryPoints) -> None:
+def test_profilerkits_own_renderers_and_loaders_come_through_the_hooks(entry_points: EntryPoints) -> None:
     """Without the entry points nothing is there: no metric, no loader, no form to print."""
     report = profile(FakeModel(), backend=FakeBackend())
     assert list(report) == []
@@ -84,7 +84,7 @@ def test_what_comes_with_profilerkit_goes_through_the_hooks(entry_points: EntryP
 # Loaders --------------------------------------------------------------------------------------------------------------
 
 
-def test_loaders_of_others_are_asked_before_our_own(install: Any, core: None) -> None:
+def test_loaders_of_other_packages_take_precedence(install: Any, core: None) -> None:
     install("hub", "my-hub", model_loaders=offering(loader("hub", "hub:", lambda spec: spec.removeprefix("hub:"))))
     assert loaders.load_model("hub:net") == "net", "our own loader of modules would take it too"
     assert loaders.load_model("json:JSONDecoder").__class__.__name__ == "JSONDecoder"
@@ -92,7 +92,7 @@ def test_loaders_of_others_are_asked_before_our_own(install: Any, core: None) ->
     assert loaders.find_loader("package.module:Net").item.name == "module"
 
 
-def test_a_text_that_two_packages_take_is_an_error(install: Any, core: None) -> None:
+def test_a_text_that_two_packages_accept_is_an_error(install: Any, core: None) -> None:
     install("a", "one", model_loaders=offering(loader("hub", "hub:")))
     install("b", "two", model_loaders=offering(loader("hubs", "hub")))
     message = (
@@ -104,14 +104,14 @@ def test_a_text_that_two_packages_take_is_an_error(install: Any, core: None) -> 
     assert loaders.load_model("hubs") == "hubs"
 
 
-def test_a_text_that_nobody_takes_lists_what_can_be_given(install: Any, core: None) -> None:
+def test_a_text_that_no_loader_accepts_lists_the_forms(install: Any, core: None) -> None:
     install("hub", "my-hub", model_loaders=offering(loader("hub", "hub:")))
     message = "'net' does not say where the model is; give package.module:name or path/to/file.py:name or hub:NAME"
     with pytest.raises(InputError, match=re.escape(message)):
         loaders.load_model("net")
 
 
-def test_a_loader_that_raises_when_asked_is_left_out(install: Any, core: None) -> None:
+def test_a_loader_whose_accepts_raises_is_left_out(install: Any, core: None) -> None:
     def accepts(spec: str) -> bool:
         raise KeyError("no table")
 
@@ -138,7 +138,7 @@ def test_a_loader_that_fails_is_named(install: Any, core: None) -> None:
 
 
 @pytest.mark.parametrize("spec", ["..:name", "no.such.package:name", "json.nothing:name"])
-def test_a_module_that_is_not_there(core: None, spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_module_that_does_not_exist(core: None, spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", list(sys.path))
     with pytest.raises(
         InputError, match=f"cannot import '{re.escape(spec.partition(':')[0])}': there is no such module"
@@ -146,7 +146,7 @@ def test_a_module_that_is_not_there(core: None, spec: str, monkeypatch: pytest.M
         loaders.load_model(spec)
 
 
-def test_a_package_that_imports_what_is_not_there_is_not_a_missing_one(
+def test_a_package_that_imports_a_missing_module_is_not_missing_itself(
     core: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "half_installed").mkdir()
@@ -167,7 +167,7 @@ def remember(told: list[Any]) -> Callable[[Any], None]:
     return report_created
 
 
-def test_plugins_are_told_once_of_each_result(install: Any) -> None:
+def test_plugins_are_notified_once_of_each_result(install: Any) -> None:
     told: list[Report | Comparison] = []
     install("store", "my-store", report_created=remember(told))
     install("mine", backends=offering(FAKE), profiler_functions=offering(ComputeDepth()))
@@ -182,7 +182,7 @@ def test_plugins_are_told_once_of_each_result(install: Any) -> None:
     assert told[3:] == [other]
 
 
-def test_showing_is_no_new_result(install: Any, core: None, caplog: pytest.LogCaptureFixture) -> None:
+def test_showing_a_result_is_no_notification(install: Any, core: None, caplog: pytest.LogCaptureFixture) -> None:
     told: list[Any] = []
     install("store", "my-store", report_created=remember(told))
     profiler = Profiler(FakeModel(), backend=FakeBackend())

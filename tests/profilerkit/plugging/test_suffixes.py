@@ -24,7 +24,7 @@ def opening(**further: Any) -> BackendInfo:
 
 
 @pytest.mark.parametrize("path", ["net.mine", Path("folder") / "net.mine"])
-def test_a_path_with_a_backends_ending_is_that_backends(install: Any, path: Any) -> None:
+def test_a_path_with_a_backends_suffix_belongs_to_that_backend(install: Any, path: Any) -> None:
     install("a", "a-pack", backends=offering(opening(suffixes=(".mine",))))
     assert isinstance(find_backend(path), Opening)
 
@@ -36,7 +36,7 @@ def test_another_path_needs_the_name_of_a_backend(install: Any) -> None:
 
 
 @pytest.mark.parametrize("suffixes", [".mine", ("mine",), (3,)])
-def test_suffixes_are_a_tuple_of_endings(suffixes: Any) -> None:
+def test_suffixes_are_a_tuple_of_texts_with_a_dot(suffixes: Any) -> None:
     with pytest.raises(ArgumentError, match="give the suffixes of the files that the opening backend opens as a tuple"):
         opening(suffixes=suffixes)
 
@@ -47,7 +47,7 @@ class Counting(FakeBackend):
     run = Backend.run
 
 
-def test_a_backend_without_run_says_that_it_only_counts() -> None:
+def test_a_backend_without_run_reports_that_it_only_counts() -> None:
     assert FakeBackend().runs_models
     assert not Counting().runs_models
     with pytest.raises(NotOfferedError, match="backend counts models, and does not run them"):

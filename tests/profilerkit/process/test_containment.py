@@ -194,7 +194,7 @@ def test_the_function_of_a_metric(install: Any, core: None, error: BaseException
     assert "plugin 'bad' of worse 1.0" in str(report)
 
 
-def test_the_function_of_the_users_own_ends_the_program_where_it_says_so() -> None:
+def test_a_function_of_the_user_may_end_the_program() -> None:
     """It is no plugin's: sys.exit() in it, or pytest.fail(), is meant."""
     with pytest.raises(SystemExit):
         profile(FakeModel(), X, backend=FakeBackend(), functions=ComputeDepth(SystemExit(3)), metrics="depth")
@@ -264,7 +264,7 @@ class ComputeForEver(ComputeDepth):
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_was_waited_for_is_named_when_the_user_interrupts(
+def test_an_interruption_names_the_plugin_that_was_running(
     install: Any,
     hooks: dict[str, Any],
     ask: Callable[[], Any],
@@ -294,20 +294,20 @@ def test_an_interrupted_loading_starts_again(install: Any) -> None:
     assert len(asked) == 2, "nothing is loaded by halves"
 
 
-def test_an_interruption_of_ones_own_code_has_no_note() -> None:
+def test_an_interruption_of_the_users_code_has_no_note() -> None:
     function = ComputeForEver(SystemExit())
     with pytest.raises(KeyboardInterrupt) as caught:
         profile(FakeModel(), X, backend=FakeBackend(), functions=function, metrics="depth")
     assert notes_of(caught.value) == []
 
 
-def test_where_errors_take_no_notes_it_is_written_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_note_is_written_to_standard_error_if_errors_have_no_notes(capsys: pytest.CaptureFixture[str]) -> None:
     """As in Python 3.10."""
     _add_note(types.SimpleNamespace(), "profilerkit was waiting")  # type: ignore[arg-type]
     assert capsys.readouterr().err == "profilerkit was waiting\n"
 
 
-def test_how_to_do_without_each_kind_of_plugin() -> None:
+def test_the_workaround_for_each_kind_of_plugin() -> None:
     for distribution, way in (
         ("worse 1.0", f"{WAY_OUT}$"),
         ("profilerkit 0.1", "set PROFILERKIT_DISABLE_PLUGINS=bad$"),

@@ -37,7 +37,7 @@ def mode_of(path: Path) -> int:
 
 @pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("mask", [0o022, 0o077, 0o002, 0o000])
-def test_a_new_file_gets_the_mode_that_any_new_file_gets(mask: int, tmp_path: Path) -> None:
+def test_a_new_file_gets_the_usual_mode(mask: int, tmp_path: Path) -> None:
     before = os.umask(mask)
     try:
         write_text(tmp_path / "new", "text")
@@ -120,7 +120,7 @@ def test_the_access_list_of_a_file_stays(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("exists", [True, False], ids=["a file", "dangling"])
 @pytest.mark.parametrize("relative", [True, False], ids=["relative", "absolute"])
-def test_symbolic_links_stay_and_what_they_lead_to_is_written(exists: bool, relative: bool, tmp_path: Path) -> None:
+def test_symbolic_links_stay_and_their_targets_are_written(exists: bool, relative: bool, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "here").mkdir()
     target = tmp_path / "elsewhere" / "real"
@@ -142,7 +142,7 @@ def test_symbolic_links_stay_and_what_they_lead_to_is_written(exists: bool, rela
     assert names(tmp_path / "elsewhere") == ["real"]
 
 
-def test_a_link_that_leads_to_itself_is_said(tmp_path: Path) -> None:
+def test_a_link_to_itself_is_an_error(tmp_path: Path) -> None:
     loop = tmp_path / "loop"
     loop.symlink_to("loop")
     assert "Too many levels of symbolic links" in str(obstacle(loop))
@@ -152,7 +152,7 @@ def test_a_link_that_leads_to_itself_is_said(tmp_path: Path) -> None:
     assert loop.is_symlink()
 
 
-def test_a_named_pipe_gets_the_text_and_stays_one(tmp_path: Path) -> None:
+def test_a_named_pipe_gets_the_text_and_stays_a_pipe(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     link = tmp_path / "link"
@@ -225,7 +225,7 @@ WRITES = (
 
 @pytest.mark.parametrize("name", ["/dev/stdout", "/proc/self/fd/1", "/dev/fd/1", "link"])
 @pytest.mark.parametrize("kind", ["pipe", "file", "deleted file"])
-def test_standard_output_gets_the_text_where_it_stands(name: str, kind: str, tmp_path: Path) -> None:
+def test_standard_output_gets_the_text_at_its_position(name: str, kind: str, tmp_path: Path) -> None:
     """A file that the shell has opened must not be replaced: what is printed later would be lost."""
     if not Path("/dev/fd/1").exists():
         pytest.skip("this system has no names of descriptors")
@@ -258,7 +258,7 @@ def test_a_descriptor_of_another_process_is_appended_to(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("linked", [False, True], ids=["by its name", "by a link"])
-def test_a_read_only_file_is_left_to_the_superuser_too(linked: bool, tmp_path: Path) -> None:
+def test_a_read_only_file_is_refused_for_the_superuser_too(linked: bool, tmp_path: Path) -> None:
     target = tmp_path / "report"
     target.write_text("old")
     target.chmod(0o444)
@@ -311,7 +311,7 @@ IN_PLACE = [
 
 @pytest.mark.parametrize(("call", "number"), IN_PLACE, ids=str)
 @pytest.mark.parametrize("content", [b"longer than before", b"new", b""])
-def test_what_may_be_written_but_not_replaced_is_written_in_place(
+def test_a_file_that_may_not_be_replaced_is_written_in_place(
     call: str, number: int, content: bytes, tmp_path: Path, refusing: Callable[[str, int], None]
 ) -> None:
     target = tmp_path / "report"
@@ -346,7 +346,7 @@ def test_a_file_in_a_folder_that_is_read_only_can_be_written(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE])
-def test_a_full_disk_leaves_the_file_as_it_was(
+def test_a_full_disk_leaves_the_file_unchanged(
     number: int, tmp_path: Path, refusing: Callable[[str, int], None]
 ) -> None:
     """To write in place then would destroy what is there."""
@@ -359,7 +359,9 @@ def test_a_full_disk_leaves_the_file_as_it_was(
     assert target.read_text() == "old"
 
 
-def test_a_file_in_place_is_not_begun_where_there_is_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_not_overwritten_in_place_without_enough_space(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     target = tmp_path / "report"
     target.write_text("old")
 
@@ -377,7 +379,7 @@ def test_a_file_in_place_is_not_begun_where_there_is_no_room(tmp_path: Path, mon
     assert names(tmp_path) == ["report"]
 
 
-def test_names_as_long_as_names_can_be(tmp_path: Path) -> None:
+def test_names_of_the_maximum_length(tmp_path: Path) -> None:
     target = tmp_path / ("n" * 255)
     for text in ("first", "second"):
         write_text(target, text)
@@ -385,7 +387,7 @@ def test_names_as_long_as_names_can_be(tmp_path: Path) -> None:
     assert names(tmp_path) == [target.name]
 
 
-def test_a_name_in_the_folder_that_one_is_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_in_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert obstacle("report") is None
     write_text("report", "text")
@@ -401,7 +403,7 @@ OBSTACLES: dict[str, str] = {
 
 
 @pytest.mark.parametrize("name", OBSTACLES)
-def test_what_stands_in_the_way_is_said_beforehand_and_stands_in_the_way(
+def test_an_obstacle_is_reported_beforehand_and_prevents_writing(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -415,7 +417,7 @@ def test_what_stands_in_the_way_is_said_beforehand_and_stands_in_the_way(
     assert names(tmp_path) == ["file", "folder", "link"]
 
 
-def test_what_others_write_to_a_name_goes_the_same_way(tmp_path: Path) -> None:
+def test_files_that_other_code_writes_follow_the_same_rules(tmp_path: Path) -> None:
     target = tmp_path / "trace.json.gz"
     target.write_text("old")
     target.chmod(0o600)
@@ -440,7 +442,7 @@ def pipe() -> Iterator[tuple[int, int]]:
     os.close(writing)
 
 
-def test_a_pipe_that_does_not_wait_gets_all_of_it(pipe: tuple[int, int]) -> None:
+def test_a_nonblocking_pipe_gets_all_of_the_text(pipe: tuple[int, int]) -> None:
     if not Path("/proc/self/fd").is_dir():
         pytest.skip("this system has no names of descriptors")
     reading, writing = pipe

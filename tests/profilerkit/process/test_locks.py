@@ -32,7 +32,7 @@ forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 
 
-def said_in_child(ask: Callable[[], object]) -> str:
+def result_in_child(ask: Callable[[], object]) -> str:
     """Fork, and return what a function returns in the child, as text; a child that hangs is ended."""
     reading, writing = os.pipe()
     child = os.fork()
@@ -76,13 +76,13 @@ def test_a_lock_that_another_thread_holds_is_free_in_the_child(reentrant: bool) 
     with another_thread(lambda: lock):
         assert lock.held
         assert not lock.acquire(blocking=False)
-        assert said_in_child(lambda: (lock.held, lock.acquire(blocking=False), lock.held)) == "(False, True, True)"
+        assert result_in_child(lambda: (lock.held, lock.acquire(blocking=False), lock.held)) == "(False, True, True)"
         assert lock.held
     assert not lock.held
 
 
 @forks
-def test_a_lock_that_the_forking_thread_holds_stays_its_own() -> None:
+def test_a_lock_of_the_forking_thread_stays_locked() -> None:
     lock = Lock()
 
     def leave() -> tuple[bool, bool]:
@@ -91,11 +91,11 @@ def test_a_lock_that_the_forking_thread_holds_stays_its_own() -> None:
         return held, lock.held
 
     with lock:
-        assert said_in_child(leave) == "(True, False)"
+        assert result_in_child(leave) == "(True, False)"
     assert not lock.held
 
 
-def test_a_lock_is_one() -> None:
+def test_a_lock_excludes_and_is_released() -> None:
     lock, plain = Lock(), Lock(reentrant=False)
     with lock:
         assert lock.acquire(blocking=False)
@@ -110,7 +110,7 @@ def test_a_lock_is_one() -> None:
 
 
 @forks
-def test_what_another_thread_has_under_way_is_undone_in_the_child_the_latest_first() -> None:
+def test_changes_of_another_thread_are_undone_in_the_child_the_latest_first() -> None:
     done: list[str] = []
 
     @contextmanager
@@ -119,13 +119,13 @@ def test_what_another_thread_has_under_way_is_undone_in_the_child_the_latest_fir
             yield
 
     with another_thread(both), undone_in_child(lambda: done.append("own")):
-        assert said_in_child(lambda: done) == "['second', 'first']"
-    assert said_in_child(lambda: done) == "[]", "it was over"
+        assert result_in_child(lambda: done) == "['second', 'first']"
+    assert result_in_child(lambda: done) == "[]", "it was over"
     assert done == []
 
 
 @forks
-def test_what_cannot_be_undone_is_said_and_the_rest_undone() -> None:
+def test_a_change_that_cannot_be_undone_is_a_warning_and_the_others_are_undone() -> None:
     code = """
 import os, sys, threading
 from profilerkit.process.locks import undone_in_child
@@ -158,7 +158,7 @@ def test_the_garbage_collector_runs_in_the_child() -> None:
     assert gc.isenabled()
     with another_thread(collector_paused):
         assert not gc.isenabled()
-        assert said_in_child(gc.isenabled) == "True"
+        assert result_in_child(gc.isenabled) == "True"
     assert gc.isenabled()
 
 
@@ -213,14 +213,14 @@ def test_a_property_that_another_thread_computes_is_computed_in_the_child() -> N
     worker = threading.Thread(target=lambda: slow.answer)
     worker.start()
     assert entered.wait(60)
-    assert said_in_child(lambda: slow.answer) == "42"
+    assert result_in_child(lambda: slow.answer) == "42"
     leave.set()
     worker.join()
     assert slow.__dict__ == {"answer": 42}
     assert Slow.answer.__doc__ == "What it is."
 
 
-def test_each_thread_has_a_list_of_its_own_and_a_copy_has_none() -> None:
+def test_each_thread_has_a_separate_list_and_a_copy_is_empty() -> None:
     lists = PerThread()
     lists.mine().append("here")
     other: list[list[str]] = []
@@ -235,7 +235,7 @@ def test_each_thread_has_a_list_of_its_own_and_a_copy_has_none() -> None:
     assert len(lists._lists) == 1
 
 
-def test_what_is_remembered_of_a_class_does_not_keep_it() -> None:
+def test_a_cached_result_does_not_keep_its_class_alive() -> None:
     asked = []
 
     @once_for_each
@@ -265,7 +265,7 @@ def test_what_is_remembered_of_a_class_does_not_keep_it() -> None:
 
 
 @forks
-def test_formulas_that_another_thread_is_giving_are_all_given_in_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_formulas_that_another_thread_is_adding_are_complete_in_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without it the child would find the first of them there already, and call that a conflict."""
     plugin = PluginInfo("costly", "costly", "costly 1.0")
     costs = {name: lambda *shapes: Cost(1, 2) for name in ("one", "two")}
@@ -287,7 +287,7 @@ def test_formulas_that_another_thread_is_giving_are_all_given_in_the_child(monke
     worker = threading.Thread(target=plugins.equipped, args=(backend,))
     worker.start()
     assert entered.wait(60)
-    assert said_in_child(lambda: (sorted(table), plugin in plugins._formulas_of(backend))) == "(['one', 'two'], True)"
+    assert result_in_child(lambda: (sorted(table), plugin in plugins._formulas_of(backend))) == "(['one', 'two'], True)"
     assert list(table) == ["one"]
     leave.set()
     worker.join()

@@ -55,7 +55,7 @@ def test_nested_work_is_shown_on_a_terminal_and_standard_output_is_clean() -> No
     assert "Traceback" not in terminal
 
 
-def test_a_pipe_sees_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_written_to_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
     items = [1, 2, 3]
     assert track(items, "Working") is items
     assert capsys.readouterr().err == ""
