@@ -81,9 +81,12 @@ def deep(levels: int = 5000) -> list[Any]:
 def test_an_invalid_argument_is_reported_before_anything_runs(
     model: FakeModel, backend: FakeBackend, wrong: dict[str, Any], message: str
 ) -> None:
-    for call in (lambda **given: profile(model, X, **given), lambda **given: compare(model, model, inputs=X, **given)):
+    for call in (
+        lambda **arguments: profile(model, X, **arguments),
+        lambda **arguments: compare(model, model, inputs=X, **arguments),
+    ):
         if "name" in wrong:
-            wrong, call = {"name": 3}, lambda **given: profile(model, X, **given)
+            wrong, call = {"name": 3}, lambda **arguments: profile(model, X, **arguments)
         with pytest.raises(ArgumentError, match=f"^{message}"):
             call(**{"backend": backend, **wrong})
     assert (backend.traced, model.calls) == (0, 0)
@@ -122,8 +125,8 @@ def test_inputs_that_are_nested_too_deep_or_contain_themselves(model: FakeModel,
 
 @pytest.mark.parametrize("size", [np.int64(4), np.uint8(4), np.array(4), (np.int64(4), 8)])
 def test_numpy_scalars_are_numbers(model: FakeModel, backend: FakeBackend, size: Any) -> None:
-    given: dict[str, Any] = {"max_seconds": np.float64(0.01), "warmup": np.int32(0), "training": np.bool_(False)}
-    report = profile(model, X, backend=backend, batch_size=size, **given)
+    arguments: dict[str, Any] = {"max_seconds": np.float64(0.01), "warmup": np.int32(0), "training": np.bool_(False)}
+    report = profile(model, X, backend=backend, batch_size=size, **arguments)
     assert report["macs"] == 4 * 300, "of several sizes the first"
     assert report.arguments["max_seconds"] == "0.01"
     assert type(checked("batch_size", np.int64(4))) is int
@@ -174,7 +177,10 @@ def test_an_unknown_keyword_gets_the_nearest_argument(
     model: FakeModel, backend: FakeBackend, wrong: str, meant: str
 ) -> None:
     message = f"no registered function takes an argument '{wrong}'; did you mean '{meant}'?"
-    for call in (lambda **given: profile(model, X, **given), lambda **given: compare(model, model, inputs=X, **given)):
+    for call in (
+        lambda **arguments: profile(model, X, **arguments),
+        lambda **arguments: compare(model, model, inputs=X, **arguments),
+    ):
         with pytest.warns(ArgumentWarning, match=f"^{message}") as caught:
             call(backend=backend, num_iters=2, warmup=0, **{wrong: 3})
         assert caught[0].filename == __file__, "the line of the caller is to blame"
@@ -259,14 +265,14 @@ def test_the_decorator_checks_positional_arguments_too() -> None:
 @pytest.mark.parametrize("returned", ["0.5", None, [0.5], math.nan, math.inf, {}, np.zeros(2), object(), True, 10**400])
 def test_an_evaluation_that_returns_no_number(model: FakeModel, backend: FakeBackend, returned: Any) -> None:
     function = ComputeEvalMetric(lambda network, loader: returned)
-    given: dict[str, Any] = {"data_splits": {"test": [X]}, "functions": [function], "backend": backend}
-    report = profile(model, X, metrics=["macs", "eval_metric"], **given)
+    arguments: dict[str, Any] = {"data_splits": {"test": [X]}, "functions": [function], "backend": backend}
+    report = profile(model, X, metrics=["macs", "eval_metric"], **arguments)
     record = report.status("eval_metric")
     assert record.completeness is Completeness.FAILED
     assert "the evaluation function returned" in record.missing[0]
     assert report["macs"] == 600
     with pytest.raises(InputError, match="the evaluation function returned"):
-        profile(model, X, metrics="eval_metric", strict=True, **given)
+        profile(model, X, metrics="eval_metric", strict=True, **arguments)
 
 
 @pytest.mark.parametrize("returned", [0.5, 1, np.float64(0.5), np.array([0.5]), {"accuracy": 0.5}])
@@ -300,12 +306,12 @@ def test_a_time_is_not_negative(model: FakeModel, backend: FakeBackend) -> None:
         def __call__(self, value: Any) -> Any:
             return value
 
-    given: dict[str, Any] = {"backend": backend, "functions": ComputeWait(), "metrics": "wait"}
+    arguments: dict[str, Any] = {"backend": backend, "functions": ComputeWait(), "metrics": "wait"}
     for value in (-1.0, Measurement((1.0, -1.0))):
-        assert profile(model, X, value=value, **given).status("wait").missing == (
+        assert profile(model, X, value=value, **arguments).status("wait").missing == (
             "wait has -1.0 s: a time is 0 seconds or more; read another clock",
         )
-    assert profile(model, X, value=Measurement((0.0, 1.0)), **given)["wait"].median == 0.5
+    assert profile(model, X, value=Measurement((0.0, 1.0)), **arguments)["wait"].median == 0.5
     assert (Measurement((1.0,)) - 3.0).median == -2.0
 
 

@@ -10,8 +10,8 @@ import pytest
 from profilerkit.backend_kit.layouts import in_declared_layout
 
 
-def shapes_of(given: list[Any], declared: list[Any]) -> list[Any]:
-    moved = in_declared_layout(given, declared, lambda each: getattr(each, "shape", None), np.transpose)
+def shapes_of(tensors: list[Any], declared: list[Any]) -> list[Any]:
+    moved = in_declared_layout(tensors, declared, lambda each: getattr(each, "shape", None), np.transpose)
     return [getattr(each, "shape", each) for each in moved]
 
 
@@ -33,11 +33,11 @@ def test_the_channels_are_moved_if_the_shape_fits_then(shape: Any, declared: Any
 
 
 def test_each_input_has_its_own_layout_and_other_values_are_unchanged() -> None:
-    given = [np.zeros((2, 3, 8, 9)), None, np.zeros((2, 5))]
-    assert shapes_of(given, [(None, 8, 9, 3), (None, 4), (None, 5)]) == [(2, 8, 9, 3), None, (2, 5)]
+    tensors = [np.zeros((2, 3, 8, 9)), None, np.zeros((2, 5))]
+    assert shapes_of(tensors, [(None, 8, 9, 3), (None, 4), (None, 5)]) == [(2, 8, 9, 3), None, (2, 5)]
 
 
 def test_another_number_of_inputs_is_unchanged() -> None:
-    given = [np.zeros((2, 3, 8, 9))]
-    assert shapes_of(given, [(None, 8, 9, 3), (None, 4)]) == [(2, 3, 8, 9)]
-    assert shapes_of(given, []) == [(2, 3, 8, 9)]
+    tensors = [np.zeros((2, 3, 8, 9))]
+    assert shapes_of(tensors, [(None, 8, 9, 3), (None, 4)]) == [(2, 3, 8, 9)]
+    assert shapes_of(tensors, []) == [(2, 3, 8, 9)]

@@ -201,17 +201,19 @@ def programs(draw: st.DrawFn) -> list[Step]:
     return steps
 
 
-def own(step: Step) -> int:
+def made_bytes(step: Step) -> int:
     """Bytes of the buffers that a step may have to allocate."""
     return sum(size for value, size in step.makes if value not in step.aliases)
 
 
 @given(programs(), st.integers(0, 9))
-def test_the_peak_lies_between_the_largest_step_and_everything(steps: list[Step], held: int) -> None:
+def test_the_peak_lies_between_the_largest_step_and_everything(steps: list[Step], given_bytes: int) -> None:
     plain = [replace(step, reuses=()) for step in steps]
-    found = live_bytes(plain, {0: held})
-    assert all(alive >= held + own(step) + step.scratch for alive, step in zip(found, plain, strict=True))
-    assert max(found) <= held + sum(map(own, plain)) + max(step.scratch for step in plain)
+    totals = live_bytes(plain, {0: given_bytes})
+    assert all(
+        alive >= given_bytes + made_bytes(step) + step.scratch for alive, step in zip(totals, plain, strict=True)
+    )
+    assert max(totals) <= given_bytes + sum(map(made_bytes, plain)) + max(step.scratch for step in plain)
 
 
 @given(programs())
@@ -243,11 +245,11 @@ def test_a_loop_never_takes_less(steps: list[Step], start: int, length: int) -> 
 def test_keeping_results_never_takes_less(steps: list[Step]) -> None:
     plain = [replace(step, reuses=()) for step in steps]
     everything = [value for step in steps for value, _ in step.makes]
-    found = live_bytes(plain, {0: 3}, kept=everything)
-    assert all(more >= less for more, less in zip(found, live_bytes(plain, {0: 3}), strict=True))
+    totals = live_bytes(plain, {0: 3}, kept=everything)
+    assert all(more >= less for more, less in zip(totals, live_bytes(plain, {0: 3}), strict=True))
     made = 3
-    for alive, step in zip(found, plain, strict=True):
-        made += own(step)
+    for alive, step in zip(totals, plain, strict=True):
+        made += made_bytes(step)
         assert alive == made + step.scratch
 
 
@@ -258,7 +260,7 @@ def test_it_equals_a_count_of_each_value_step_by_step(steps: list[Step]) -> None
     assert live_bytes(plain, {0: 3}) == tuple(by_definition(plain, 3))
 
 
-def by_definition(steps: list[Step], held: int) -> list[int]:
+def by_definition(steps: list[Step], given_bytes: int) -> list[int]:
     buffer = {0: 0}
     sizes = {}
     named: list[set[int]] = []
@@ -268,9 +270,9 @@ def by_definition(steps: list[Step], held: int) -> list[int]:
             if value not in step.aliases:
                 sizes[value] = size
         named.append({buffer[value] for value in (*step.reads, *(value for value, _ in step.makes))})
-    found = []
+    totals = []
     for index, step in enumerate(steps):
         before = {buffer[value] for earlier in steps[: index + 1] for value, _ in earlier.makes}
         needed = set().union(*named[index:])
-        found.append(held + sum(sizes.get(each, 0) for each in before & needed) + step.scratch)
-    return found
+        totals.append(given_bytes + sum(sizes.get(each, 0) for each in before & needed) + step.scratch)
+    return totals

@@ -119,12 +119,12 @@ def statuses(how: Callable[[], Any]) -> Any:
 
 
 def test_a_trace_with_an_unintended_error_makes_only_the_counts_unavailable() -> None:
-    found = statuses(MINE["key"])
-    assert found["macs"].missing == (
+    records = statuses(MINE["key"])
+    assert records["macs"].missing == (
         "the fake backend raised KeyError: 'x', at line 2 of my_backend.tracing; "
         "this is a fault of the backend, not of the model: tell its authors",
     )
-    assert found["execution_time"].value.median > 0
+    assert records["execution_time"].value.median > 0
 
 
 def test_other_errors_of_a_trace_are_reported_unchanged() -> None:

@@ -106,15 +106,15 @@ def test_the_order_and_the_results_are_those_of_pluggys_own_manager(every: list[
 
 
 def test_own_plugins_are_called_before_others_unless_these_are_to_be_first(install: Any, core: None) -> None:
-    own = renderer_names()
+    own_names = renderer_names()
     plugins.forget()
     vars(install("last", "a-last"))[HOOK] = hookimpl(drawing("last"), trylast=True)
     install("b", "b-pack", renderers=drawing("b"))
     install("c", "c-pack", renderers=drawing("c"))
     vars(install("first", "d-first"))[HOOK] = hookimpl(drawing("first"), tryfirst=True)
-    assert renderer_names() == ["first", *own, "b", "c", "last"]
+    assert renderer_names() == ["first", *own_names, "b", "c", "last"]
     plugins.manager().register(plugin_of(renderers=drawing("by code")), name="code")
-    assert renderer_names() == ["first", *own, "by code", "b", "c", "last"], "pluggy calls the last one first"
+    assert renderer_names() == ["first", *own_names, "by code", "b", "c", "last"], "pluggy calls the last one first"
     plugins.manager().register(plugin_of(renderers=hookimpl(drawing("now"), tryfirst=True)), name="now")
     assert renderer_names()[:2] == ["now", "first"]
 
@@ -250,12 +250,12 @@ def test_tracing_writes_what_is_called(manager: Manager) -> None:
 
 
 def test_unregistering_takes_a_plugin_out(install: Any, core: None) -> None:
-    own = renderer_names()
+    own_names = renderer_names()
     plugins.forget()
     module = install("mine", "my-pack", renderers=drawing("mine"))
-    assert renderer_names() == [*own, "mine"]
+    assert renderer_names() == [*own_names, "mine"]
     assert plugins.manager().unregister(name="mine") is module
-    assert renderer_names() == own
+    assert renderer_names() == own_names
     assert [plugin.name for plugin in plugins.installed_plugins()] == ["core"]
     assert plugins.manager().unregister(name="mine") is None
 

@@ -72,12 +72,12 @@ def error(request: pytest.FixtureRequest) -> BaseException:
 
 
 @pytest.fixture
-def said(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def warned_of(found: list[Any], text: str) -> bool:
-    return any(text in str(each.message) for each in found)
+def warned_of(warned: list[Any], text: str) -> bool:
+    return any(text in str(each.message) for each in warned)
 
 
 def test_a_module_that_raises_at_import_is_left_out(
@@ -86,17 +86,17 @@ def test_a_module_that_raises_at_import_is_left_out(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     error: BaseException,
-    said: str,
+    error_text: str,
 ) -> None:
     monkeypatch.setattr("builtins.raised_at_import", error, raising=False)
     (tmp_path / "escaping_plugin.py").write_text("raise raised_at_import")
     monkeypatch.syspath_prepend(str(tmp_path))
     add_entry_point(entry_points, "bad", "escaping_plugin", "worse")
     install("fine", "zz-fine", backends=offering(info("mine", "profilerkit")))
-    with pytest.warns(PluginWarning) as found:
+    with pytest.warns(PluginWarning) as warned:
         assert plugins.find_backend(FakeModel()).name == "mine"
-    assert warned_of(found.list, f"plugin 'bad' of worse 1.0 cannot be loaded ({said}) and is left out")
-    assert warned_of(found.list, WAY_OUT)
+    assert warned_of(warned.list, f"plugin 'bad' of worse 1.0 cannot be loaded ({error_text}) and is left out")
+    assert warned_of(warned.list, WAY_OUT)
 
 
 @pytest.mark.parametrize(
@@ -117,33 +117,33 @@ def test_a_hook_that_raises_is_left_out(
     hook: str,
     ask: Callable[[], Any],
     error: BaseException,
-    said: str,
+    error_text: str,
 ) -> None:
     install("bad", "worse", **{hook: raising(error)})
-    with pytest.warns(PluginWarning) as found:
+    with pytest.warns(PluginWarning) as warned:
         ask()
-    assert warned_of(found.list, f"hook profilerkit_{hook} of plugin 'bad' of worse 1.0 raised {said};")
-    assert warned_of(found.list, WAY_OUT)
+    assert warned_of(warned.list, f"hook profilerkit_{hook} of plugin 'bad' of worse 1.0 raised {error_text};")
+    assert warned_of(warned.list, WAY_OUT)
 
 
-def test_claims_and_load_of_a_backend(install: Any, error: BaseException, said: str) -> None:
+def test_claims_and_load_of_a_backend(install: Any, error: BaseException, error_text: str) -> None:
     def claims(model: Any) -> bool:
         raise error
 
     bad = BackendInfo("bad", ("profilerkit",), FakeBackend, "bad", claims)
     install("bad", "worse", backends=offering(bad, info("good", "profilerkit")))
-    with pytest.warns(PluginWarning, match=re.escape(f"raised {said}; it is left out; {WAY_OUT}")):
+    with pytest.warns(PluginWarning, match=re.escape(f"raised {error_text}; it is left out; {WAY_OUT}")):
         assert plugins.find_backend(FakeModel()).name == "good"
     broken = BackendInfo("broken", (), raising(error), "broken")
     install("broken", "breaking", backends=offering(broken))
     plugins.forget()
     with pytest.raises(BackendNotInstalledError) as caught:
         plugins.backend_named("broken")
-    assert f"of plugin 'broken' of breaking 1.0 cannot be used: {said}; " in str(caught.value)
+    assert f"of plugin 'broken' of breaking 1.0 cannot be used: {error_text}; " in str(caught.value)
     assert "set PROFILERKIT_DISABLE_PLUGINS=broken, or run" in str(caught.value)
 
 
-def test_renderers(install: Any, core: None, error: BaseException, said: str) -> None:
+def test_renderers(install: Any, core: None, error: BaseException, error_text: str) -> None:
     def draw(result: Any) -> str:
         raise error
 
@@ -154,25 +154,27 @@ def test_renderers(install: Any, core: None, error: BaseException, said: str) ->
     )
     report = profile(FakeModel(), X, backend=FakeBackend(), metrics=[])
     with pytest.raises(
-        PluginFailedError, match=re.escape(f"renderer 'draws' of plugin 'bad' of worse 1.0 raised {said}")
+        PluginFailedError, match=re.escape(f"renderer 'draws' of plugin 'bad' of worse 1.0 raised {error_text}")
     ):
         render(report, "draws")
     with pytest.raises(
-        NotOfferedError, match=re.escape(f"'loads' of plugin 'bad' of worse 1.0 cannot be used ({said})")
+        NotOfferedError, match=re.escape(f"'loads' of plugin 'bad' of worse 1.0 cannot be used ({error_text})")
     ):
         render(report, "loads")
 
 
-def test_model_loaders(install: Any, core: None, error: BaseException, said: str) -> None:
+def test_model_loaders(install: Any, core: None, error: BaseException, error_text: str) -> None:
     def raise_it(spec: str) -> Any:
         raise error
 
     install("bad", "worse", model_loaders=offering(LoaderInfo("bad", raise_it, raise_it, "bad:...")))
-    with pytest.warns(PluginWarning, match=re.escape(f"model loader 'bad' of plugin 'bad' of worse 1.0 raised {said}")):
+    with pytest.warns(
+        PluginWarning, match=re.escape(f"model loader 'bad' of plugin 'bad' of worse 1.0 raised {error_text}")
+    ):
         load_model("collections:OrderedDict")
 
 
-def test_a_model_loader_that_loads(install: Any, core: None, error: BaseException, said: str) -> None:
+def test_a_model_loader_that_loads(install: Any, core: None, error: BaseException, error_text: str) -> None:
     def raise_it(spec: str) -> Any:
         raise error
 
@@ -183,11 +185,11 @@ def test_a_model_loader_that_loads(install: Any, core: None, error: BaseExceptio
     assert WAY_OUT in str(caught.value)
 
 
-def test_the_function_of_a_metric(install: Any, core: None, error: BaseException, said: str) -> None:
+def test_the_function_of_a_metric(install: Any, core: None, error: BaseException, error_text: str) -> None:
     install("bad", "worse", profiler_functions=lambda backend: [ComputeDepth(error)])
     report = profile(FakeModel(), X, backend=FakeBackend())
     record = report.status("depth")
-    assert said.removesuffix(": ") in record.missing[0]
+    assert error_text.removesuffix(": ") in record.missing[0]
     assert WAY_OUT in record.missing[0] + record.note
     comparison = compare(FakeModel(), FakeModel(), inputs=X, backend=FakeBackend())
     assert comparison.reference["depth"] is None
@@ -200,7 +202,7 @@ def test_a_function_of_the_user_may_end_the_program() -> None:
         profile(FakeModel(), X, backend=FakeBackend(), functions=ComputeDepth(SystemExit(3)), metrics="depth")
 
 
-def test_cost_formulas(install: Any, error: BaseException, said: str) -> None:
+def test_cost_formulas(install: Any, error: BaseException, error_text: str) -> None:
     taken: dict[str, Any] = {}
 
     class Priced(FakeBackend):
@@ -216,7 +218,7 @@ def test_cost_formulas(install: Any, error: BaseException, said: str) -> None:
     plugins.equipped(Priced())
     with pytest.raises(CostFormulaError) as caught:
         evaluated("attend", lambda: taken["attend"]((1,), out=(1,)), lambda: "(1,)")
-    assert f"raised {said}" in str(caught.value)
+    assert f"raised {error_text}" in str(caught.value)
     assert "plugin 'bad' of worse 1.0" in str(caught.value) or not isinstance(error, Exception)
     with pytest.raises(CostFormulaError, match=type(error).__name__):
         evaluated("mine", lambda: formula((1,), out=(1,)), lambda: "(1,)")

@@ -75,8 +75,8 @@ def test_the_owner_of_a_file_stays(tmp_path: Path) -> None:
     target.write_text("old")
     os.chown(target, 12345, 23456)
     write_bytes(target, b"new")
-    found = target.stat()
-    assert (found.st_uid, found.st_gid, target.read_bytes()) == (12345, 23456, b"new")
+    status = target.stat()
+    assert (status.st_uid, status.st_gid, target.read_bytes()) == (12345, 23456, b"new")
 
 
 @pytest.mark.usefixtures("way")
