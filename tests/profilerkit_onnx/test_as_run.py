@@ -13,9 +13,10 @@ import pytest
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 pytest.importorskip("onnxscript")
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 pytest.importorskip("onnxruntime.quantization.matmul_nbits_quantizer")
 import onnx
+import torch
 from onnxruntime.quantization import QuantFormat, quantize_dynamic, quantize_static
 from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
 from torch import nn
@@ -120,7 +121,7 @@ def test_macs_stay_those_of_the_source_on_every_level(name: str, way: str, folde
     proto, inputs = exported(name, way, folder), ModelInputs(x.numpy())
     graphs = {"written": proto, **{level: optimized(proto, level) for level in LEVELS}}
     operators = {level: {node.op_type for node in graph.graph.node} for level, graph in graphs.items()}
-    assert operators["all"] != operators["written"]
+    assert way != "exported" or operators["extended"] != operators["written"]
     for level, graph in graphs.items():
         trace = ONNX.trace(graph, inputs)
         assert (level, trace.failure, trace.missing, trace.macs) == (level, None, (), expected)

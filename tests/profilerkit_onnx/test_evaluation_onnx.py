@@ -33,7 +33,7 @@ def test_scores_of_a_classifier() -> None:
     """Weighted by samples: the last batch has one."""
     assert get_accuracy(identity(), LOADER) == 75
     assert get_missclass(identity(), LOADER) == 25
-    assert get_topk(identity(), LOADER, topk=(1, 2)) == [3, 4]
+    assert get_topk(identity(), LOADER, topk=(1, 2)) == {"top-1": 75, "top-2": 100}
 
 
 def test_a_loss_is_the_mean_over_samples() -> None:

@@ -20,7 +20,7 @@ from .functions import functions_by_key
 from .layers import Weights, layer_calls, layer_records
 from .live_bytes import bytes_along
 from .values import Executed, Value
-from .walk import Walk
+from .walk import Walk, made_before
 
 __all__ = ["operators_by_node", "trace_model"]
 
@@ -60,7 +60,7 @@ def _walked(model: ModelProto, inputs: ModelInputs) -> tuple[Walk, dict[str, Val
     given = {name: Value(walk.number(), _type_of(tensor)) for name, tensor in bound.items()}
     values = {**with_initializers(walk, model.graph, {}), **given}
     walk.over(model.graph.node, values, top=True)
-    return walk, given, [values[value.name] for value in model.graph.output]
+    return walk, given, [made_before(value.name, values) for value in model.graph.output]
 
 
 def _traced(model: ModelProto, inputs: ModelInputs, scopes: Scopes, weights: Weights) -> ModelTrace:

@@ -20,7 +20,7 @@ from .inference import inferred, schema_of
 from .pricing import attributes_of, name_of, price
 from .values import Executed, Value
 
-__all__ = ["Walk"]
+__all__ = ["Walk", "made_before"]
 
 Values = dict[str, Value]
 #: Types of values that the file declares, for operators that onnx's inference does not know.
@@ -29,6 +29,14 @@ Declared = Mapping[str, TypeProto]
 
 class UnfitError(Exception):
     """The shapes that reach a node do not fit its operator."""
+
+
+def made_before(name: str, values: Mapping[str, Value], node: NodeProto | None = None) -> Value:
+    """Return a value by its name; raise `UnfitError` if nothing in the graph has made it, as in a damaged file."""
+    if name in values:
+        return values[name]
+    reader = "the graph returns" if node is None else f"the node {node.name or node.op_type!r} reads"
+    raise UnfitError(f"{reader} the value {name!r}, which nothing before it makes; export the model again")
 
 
 @dataclass
@@ -66,7 +74,7 @@ class Walk:
         for index, node in enumerate(nodes):
             if top:
                 self.node = index
-            inputs = [values[name] if name else None for name in node.input]
+            inputs = [made_before(name, values, node) if name else None for name in node.input]
             if node.op_type in SUBGRAPHS and not node.domain:
                 SUBGRAPHS[node.op_type](self, node, inputs, values, times)
             else:

@@ -1,4 +1,4 @@
-"""What the operators of onnxruntime's optimizer and quantizer cost, by closed forms; and that the shapes are as it runs.
+"""What the operators of onnxruntime's optimizer and quantizer cost, by closed forms; shapes as they run.
 
 By the convention each elementary function is one operation, a multiply-accumulate is two, and work on integers is
 nothing but for products.
