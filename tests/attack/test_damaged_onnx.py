@@ -30,7 +30,7 @@ WHOLE_FILES = {name: BUILDERS[name]().SerializeToString() for name in NAMES}
 
 
 def product_sizes(model: onnx.ModelProto) -> Counter[tuple[object, ...]]:
-    """Return what the counts follow from, weights and names aside: operators, attributes, shapes of weights and inputs."""
+    """Return what the counts follow from: operators, attributes, shapes of weights and inputs, and small constants."""
     facts: Counter[tuple[object, ...]] = Counter()
     facts.update(
         (node.op_type, node.domain, tuple(each.SerializeToString() for each in node.attribute), tuple(node.input))

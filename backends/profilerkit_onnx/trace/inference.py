@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from onnx import NodeProto, TensorProto, TypeProto, defs, helper, numpy_helper
-from onnx.shape_inference import infer_node_outputs
+from onnx.checker import ValidationError
+from onnx.shape_inference import InferenceError, infer_node_outputs
 
 from .runtime_shapes import inferred_for_runtime
 from .values import Value
@@ -16,10 +17,25 @@ __all__ = ["inferred", "schema_of"]
 _DEFAULT = ("", "ai.onnx")
 
 
+def _by_newest(
+    schema: defs.OpSchema, node: NodeProto, types: dict[str, TypeProto], data: dict[str, TensorProto]
+) -> Mapping[str, TypeProto]:
+    imports = [helper.make_opsetid("", defs.onnx_opset_version())]
+    try:
+        return dict(infer_node_outputs(schema, node, types, data, opset_imports=imports))
+    except ValidationError as error:
+        raise InferenceError(str(error)) from None
+
+
 def schema_of(node: NodeProto, opsets: Mapping[str, int]) -> defs.OpSchema | None:
-    """Return the definition of a node's operator in the version that the model uses; None for one that has none."""
+    """Return the definition of a node's operator in the version that the model uses; None for one that has none.
+
+    Without operator sets it is the newest definition.
+    """
     domain = "" if node.domain in _DEFAULT else node.domain
     try:
+        if domain == "" and not opsets:
+            return defs.get_schema(node.op_type, domain)
         return defs.get_schema(node.op_type, opsets.get(domain, 1), domain)
     except defs.SchemaError:
         return None
@@ -47,5 +63,11 @@ def inferred(
         return nothing
     data: dict[str, TensorProto] = {name: numpy_helper.from_array(array, name) for name, array in arrays.items()}
     imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
-    outputs = infer_node_outputs(schema, node, types, data, opset_imports=imports)
+    try:
+        outputs = infer_node_outputs(schema, node, types, data, opset_imports=imports)
+    except ValidationError as error:  # exporters leave inputs out before the standard lets them: Resize in version 11
+        newest = schema_of(node, {})
+        if newest is None or newest.since_version == schema.since_version:
+            raise InferenceError(str(error)) from None
+        outputs = _by_newest(newest, node, types, data)
     return [outputs.get(name) for name in node.output]
