@@ -229,7 +229,7 @@ def test_a_graph_as_it_is_run_runs_itself() -> None:
     for each in (model, optimized(model, "extended")):
         with BACKEND.run(each, X) as run:
             outputs.append(run())
-    np.testing.assert_allclose(*outputs, rtol=1e-5)
+    np.testing.assert_allclose(outputs[0], outputs[1], rtol=1e-5)
 
 
 def test_an_unknown_level_is_said() -> None:

@@ -19,7 +19,7 @@ _DEFAULT = ("", "ai.onnx")
 
 def _by_newest(
     schema: defs.OpSchema, node: NodeProto, types: dict[str, TypeProto], data: dict[str, TensorProto]
-) -> Mapping[str, TypeProto]:
+) -> dict[str, TypeProto]:
     imports = [helper.make_opsetid("", defs.onnx_opset_version())]
     try:
         return dict(infer_node_outputs(schema, node, types, data, opset_imports=imports))

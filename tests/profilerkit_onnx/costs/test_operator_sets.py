@@ -39,7 +39,8 @@ def moved_to_input(op: str, since: int, name: str, value: list[int], **further: 
 
     def spelling(opset: int) -> tuple[NodeProto, Weights]:
         if opset < since:
-            return helper.make_node(op, ["x"], ["y"], **{name: value}, **further), {}
+            attributes: dict[str, Any] = {name: value, **further}
+            return helper.make_node(op, ["x"], ["y"], **attributes), {}
         return helper.make_node(op, ["x", name], ["y"], **further), {name: np.asarray(value, np.int64)}
 
     return spelling
