@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+
+from profilerkit.process.files import write_bytes
 
 from .runs import call_of
 
@@ -65,7 +66,7 @@ def profiled_passes(
             written = session.end_profiling()
         events = json.loads(Path(written).read_text(encoding="utf-8"))
         if export is not None:
-            shutil.copyfile(written, export)
+            write_bytes(export, Path(written).read_bytes())
     return _passes(events)[1:]
 
 
