@@ -173,6 +173,11 @@ def test_the_trace_of_the_runtime_is_written_where_one_wants_it(tmp_path: Path) 
     assert sum(event["name"] == "model_run" for event in json.loads(path.read_text())) == 3  # one to warm up
 
 
+def test_a_trace_that_cannot_be_written_is_said_before_anything_runs(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"export='.*nowhere.*trace\.json': "):
+        operator_times(build_mlp(), X, "all", "cpu", 1, tmp_path / "nowhere" / "trace.json")
+
+
 def test_the_inside_of_a_loop_is_timed_with_the_loop() -> None:
     body = graph_of(
         [

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from os import PathLike
+from os import PathLike, fspath
 
 from onnx import ModelProto
 
-from profilerkit import ModelInputs
+from profilerkit import InputError, ModelInputs
+from profilerkit.process.files import obstacle
 from profilerkit.times.operator_times import CalledOperator, KernelTime, OperatorTime, OperatorTimes
 
 from ..model.scopes import Scopes, scopes_of
@@ -117,7 +118,13 @@ def operator_times(
     passes: int,
     export: str | PathLike[str] | None = None,
 ) -> OperatorTimes:
-    """Return the seconds of each operator in each layer, with the operators of the static trace that it does."""
+    """Return the seconds of each operator in each layer, with the operators of the static trace that it does.
+
+    Raises `InputError` for an ``export`` that cannot be written, before anything runs.
+    """
+    wrong = None if export is None else obstacle(export)
+    if wrong is not None:
+        raise InputError(f"export={fspath(export or '')!r}: {wrong}")
     nodes, profiled = ran_nodes(model, inputs, level, device, passes, export)
     groups: dict[tuple[str, str], list[tuple[int, RanNode]]] = {}
     for order, node in enumerate(nodes):
