@@ -163,10 +163,10 @@ class OnnxBackend(
 
     def environment(self) -> Mapping[str, str]:
         """Return the versions of onnx and, where it is installed, of onnxruntime, and what that can run on."""
-        found = {"onnx": onnx.__version__}
+        versions = {"onnx": onnx.__version__}
         if is_installed():
-            found.update(onnxruntime=onnxruntime().__version__, providers=", ".join(devices.providers_here()))
-        return found
+            versions.update(onnxruntime=onnxruntime().__version__, providers=", ".join(devices.providers_here()))
+        return versions
 
 
 def _register(costs: Mapping[Any, Callable[..., Any]]) -> None:

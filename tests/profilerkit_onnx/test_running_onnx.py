@@ -101,7 +101,7 @@ def test_a_report_says_on_how_many_threads_it_ran() -> None:
 
 
 def test_an_unknown_level_is_an_error_with_the_names_of_all() -> None:
-    with pytest.raises(ArgumentError, match="the onnx backend does not run models so; its modes are: 'all', "):
+    with pytest.raises(ArgumentError, match="the onnx backend has no such mode; its modes are: 'all', "):
         ran(build_mlp(), ModelInputs(X), mode="most")
 
 

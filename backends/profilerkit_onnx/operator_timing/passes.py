@@ -103,8 +103,8 @@ def _timed(nodes: list[RanNode], passes: Sequence[ProfiledPass]) -> list[RanNode
         for event in single.nodes:
             seconds[event["name"]][index] += event["dur"] / 1e6
             operators[event["name"]] = event["args"].get("op_name", event["name"])
-    known = {node.name for node in nodes}
-    nodes += [RanNode(name, operators[name], "", (), CalledOperator("")) for name in seconds if name not in known]
+    names = {node.name for node in nodes}
+    nodes += [RanNode(name, operators[name], "", (), CalledOperator("")) for name in seconds if name not in names]
     for node in nodes:
         node.seconds = tuple(seconds[node.name])
     return [node for node in nodes if node.name in operators]
