@@ -102,7 +102,7 @@ def complex_functions() -> str:
     rows = []
     for name, operations in complex_numbers.OPERATIONS.items():
         text = (operations.__doc__ or "").partition("\n\n")[0].replace("\n", " ")
-        rows.append((f"``{name}``", str(operations()), made_of(operations), text))
+        rows.append((f"complex ``{name}``", str(operations()), made_of(operations), text))
     return table(("name", "FLOPs", "made of", "formula"), rows)
 
 
