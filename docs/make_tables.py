@@ -17,7 +17,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from profilerkit.costs import Cost, convention, loss, quantization, recurrent
+from profilerkit.costs import Cost, complex_numbers, convention, loss, quantization, recurrent
 
 DOCS = Path(__file__).parent
 PerElements = Callable[[int], Cost]
@@ -95,6 +95,15 @@ def elementary() -> str:
         text = " ".join(line.removeprefix("#: ") for line in comment.splitlines())
         rows.append((f"``{name}``", str(constants()[name]), text))
     return table(("name", "FLOPs", "what it is"), rows)
+
+
+def complex_functions() -> str:
+    """Return the table of the constants of complex numbers, each with the formula that it is a sum of."""
+    rows = []
+    for name, operations in complex_numbers.OPERATIONS.items():
+        text = (operations.__doc__ or "").partition("\n\n")[0].replace("\n", " ")
+        rows.append((f"complex ``{name}``", str(operations()), made_of(operations), text))
+    return table(("name", "FLOPs", "made of", "formula"), rows)
 
 
 def recurrent_gates() -> str:
@@ -243,6 +252,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "metrics.rst": {
         "formulas of the metrics": facts_of_metrics,
         "elementary functions": elementary,
+        "complex numbers": complex_functions,
         "recurrent gates": recurrent_gates,
         "activations": torch_activations,
         "gelu": torch_gelu,

@@ -85,6 +85,16 @@ def test_attention_with_masks(how: str) -> None:
     assert found.macs == BATCH * attention_macs((5, 8), (5, 8), 2, 4, 4)
 
 
+def test_a_mask_chooses_scores_and_costs_nothing() -> None:
+    """Four projections of 8 to 8 features with their biases, and 6 operations for each score, as on torch."""
+    x = keras.Input((5, 8))
+    macs, scores = BATCH * attention_macs((5, 8), (5, 8), 2, 4, 4), BATCH * 2 * 25
+    for further in ({}, {"attention_mask": np.ones((1, 5, 5), bool)}, {"use_causal_mask": True}):
+        model = keras.Model(x, layers.MultiHeadAttention(2, 4)(x, x, **further))
+        found = traced(model, ones(BATCH, 5, 8))
+        assert (found.macs, found.flops) == (macs, 2 * macs + 4 * BATCH * 5 * 8 + 6 * scores)
+
+
 # Models -----------------------------------------------------------------------------------------------------------
 
 

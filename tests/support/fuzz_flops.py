@@ -48,6 +48,11 @@ def flops_of(name: str, macs: int, result: Any, args: Any, kwargs: Any) -> int |
     made = [t for t in tree_leaves(result) if isinstance(t, torch.Tensor)]
     if any(t.layout != torch.strided for t in tree_leaves((args, kwargs, result)) if isinstance(t, torch.Tensor)):
         return None
+    taken = [t for t in tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
+    if any(t.is_complex() for t in taken) or any(isinstance(value, complex) for value in tree_leaves((args, kwargs))):
+        return _of_complex(short, macs, result)
+    if macs and not any(map(_is_real, (*made, *taken))):
+        return 2 * macs
     if not any(map(_is_real, made)):  # comparisons too: what they make is no floating-point number
         return 0 if short in _EACH or short in _OVER else None
     if short in _RULES:
@@ -60,6 +65,17 @@ def flops_of(name: str, macs: int, result: Any, args: Any, kwargs: Any) -> int |
     if short in _OVER and not (len(args) > 1 and isinstance(args[1], torch.Tensor)):
         return int(_OVER[short] * args[0].numel())
     return None
+
+
+#: For each complex output element.
+_COMPLEX = {"add": 2, "sub": 2, "mul": 6, "div": 11, "neg": 2, "abs": 4, "angle": 1, "exp": 5, "log": 6}
+
+
+def _of_complex(short: str, macs: int, result: Any) -> int | None:
+    if short in _PRODUCTS.split():
+        return 2 * macs
+    each = _COMPLEX.get(short)
+    return None if each is None or not isinstance(result, torch.Tensor) else each * result.numel()
 
 
 def _is_real(tensor: torch.Tensor) -> bool:
@@ -96,14 +112,16 @@ def _attention(
     macs: int, out: Any, q: torch.Tensor, k: torch.Tensor, v: Any, mask: Any = None, *rest: Any, **named: Any
 ) -> int:
     """Six for each score; seven with a mask. That nobody looks ahead is no tensor, and costs no operation."""
-    masked = mask is not None or named.get("attn_mask") is not None
+    mask = named.get("attn_mask") if mask is None else mask
+    masked = mask is not None and mask.dtype is not torch.bool  # booleans choose
     return 2 * macs + prod(q.shape[:-1]) * k.shape[-2] * (7 if masked else 6)
 
 
+_PRODUCTS = "mm bmm mv dot vdot addr"
 _FAMILIES: dict[Rule, str] = {
     _with_bias: "linear conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d",
     _added: "addmm baddbmm addbmm addmv",
-    _product: "mm bmm mv dot vdot addr",
+    _product: _PRODUCTS,
     _clamp: "clamp",
     _gelu: "gelu",
     _layer_norm: "layer_norm",

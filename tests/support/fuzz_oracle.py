@@ -278,6 +278,7 @@ class RunCounter(TorchDispatchMode):
             return result
         formula = _FORMULAS.get(name)
         macs = formula(result, *args, **kwargs) if formula else 0
+        macs = (macs or _outer_product(name, result, args)) * (4 if _takes_complex(args, kwargs) else 1)
         outputs = tuple((tuple(t.shape), str(t.dtype).removeprefix("torch.")) for t in tensors_of(result))
         flops = flops_of(name, macs, result, args, kwargs) if self.shown else None
         self.calls.append(Call(name, self.stack[-1] if self.stack else "", macs, outputs, flops))
@@ -289,6 +290,19 @@ class RunCounter(TorchDispatchMode):
             with self:
                 return (true if condition else false)(*operands)
         raise NotImplementedError(f"the oracle does not know {func}")
+
+
+def _outer_product(name: str, result: Any, args: Any) -> int:
+    """Return the products of the gradient of a matrix by a vector, which torch spells as a multiplication."""
+    node = torch._C._current_autograd_node()
+    if name != "aten::mul" or node is None or not all(isinstance(arg, torch.Tensor) for arg in args):
+        return 0
+    made = node.name() in ("MvBackward0", "AddmvBackward0", "DotBackward0", "VdotBackward0")
+    return int(result.numel()) if made else 0
+
+
+def _takes_complex(args: Any, kwargs: Any) -> bool:
+    return any(tensor.is_complex() for tensor in tensors_of((args, kwargs)))
 
 
 def _is_composite(func: Any) -> bool:

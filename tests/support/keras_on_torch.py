@@ -466,6 +466,30 @@ def test_functional_models_come_back_as_they_were(run: Run) -> None:
         assert all(vars(layer)[name] is value for name, value in held.items())
 
 
+@pytest.mark.parametrize("how", ["none", "mask", "causal", "both"])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_a_mask_chooses_scores_and_costs_nothing(how: str, grouped: bool) -> None:
+    """As on TensorFlow: keys and values of 2 heads (or 1 for both), 6 operations for each score of 2 heads."""
+    heads = layers.GroupQueryAttention(4, 2, 1) if grouped else layers.MultiHeadAttention(2, 4)
+    mask = torch.ones(3, 5, 5, dtype=torch.bool) if how in ("mask", "both") else None
+
+    class Masked(keras.Model):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.attention = heads
+
+        def call(self, x: Any) -> Any:
+            return self.attention(x, x, attention_mask=mask, use_causal_mask=how in ("causal", "both"))
+
+    model, x = Masked(), ones(3, 5, 8)
+    model(x)
+    outer, inner = 15 * 8 * 8, 15 * 8 * (4 if grouped else 8)  # queries and output; keys and values
+    biases, scores = 2 * 15 * 8 + 2 * 15 * (4 if grouped else 8), 3 * 2 * 25
+    macs = 2 * outer + 2 * inner + scores * 8
+    found = traced(model, x)
+    assert (found.macs, found.flops) == (macs, 2 * macs + biases + 6 * scores)
+
+
 @pytest.mark.parametrize("run", [run_trace, run_timing])
 def test_a_recurrent_layer_keeps_the_state_that_it_has(run: Run) -> None:
     model = keras.Sequential([keras.Input(batch_shape=(2, 3, 4)), layers.LSTM(4, stateful=True)])

@@ -134,8 +134,8 @@ def register_op_cost(op: str, formula: F | None = None, *, override: bool = Fals
     Args:
         op: The operator: ``"Conv"``, or with its domain where that is not ONNX's own: ``"com.example::Conv"``.
         formula: Called with the `NodeCall`; returns a `Cost`. It raises `UnknownCostError` for a variant of the
-            operator that it does not know, and lets `UnknownShapeError` pass. FLOPs without MACs count for calls that
-            take or return a floating-point tensor alone: work on integers is none.
+            operator that it does not know, and lets `UnknownShapeError` pass. Of calls on integers alone two
+            FLOPs for each MAC count, and no others.
         override: Replace a formula that is there already; without it that raises `RegistrationConflictError`.
 
     >>> @register_op_cost("com.example::Attend")

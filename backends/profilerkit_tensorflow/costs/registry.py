@@ -148,8 +148,9 @@ def register_op_cost(op: str, formula: F | None = None, *, override: bool = Fals
     Args:
         op: The operator's type, as graphs spell it: ``"Conv2D"``.
         formula: Called with the `OpCall`; returns a `Cost`. It raises `UnknownCostError` for a variant of the operator
-            that it does not know, and lets `UnknownShapeError` pass. FLOPs without MACs count only for calls
-            that take or return a floating-point (or complex) tensor; operations on integers are no FLOPs.
+            that it does not know, and lets `UnknownShapeError` pass. Of calls on integers alone two
+            FLOPs for each MAC count, and no others; of calls on complex numbers `Cost.of_macs` returns four MACs and
+            eight FLOPs for each.
         override: Replace an existing formula; without it that raises `RegistrationConflictError`.
 
     >>> @register_op_cost("MyAttention")

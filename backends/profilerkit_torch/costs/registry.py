@@ -67,8 +67,9 @@ def register_op_cost(op: Any, formula: F | None = None, *, override: bool = Fals
     Args:
         op: The operator: ``torch.ops.mylib.attend``, one overload of it, or its name ``"mylib::attend"``.
         formula: Called with the operator's arguments, every tensor replaced by its `Shape`, and ``out``, the shape of
-            its output (a tuple of shapes where there are several); returns a `Cost`. FLOPs without MACs count for calls
-            that take or return a floating-point (or complex) tensor alone: work on integers is none.
+            its output (a tuple of shapes where there are several); returns a `Cost`. Of calls on integers
+            alone two FLOPs for each MAC count, and no others; of calls on complex numbers `Cost.of_macs` returns four
+            MACs and eight FLOPs for each.
         override: Replace a formula that is there already; without it that raises `RegistrationConflictError`.
 
     >>> import torch

@@ -53,12 +53,31 @@ def test_attention_counts_the_same_however_it_is_spelled(attend: Function, dtype
     assert cost(attend, q, k, v)[0] == BATCH * HEADS * LENGTH * KEYS * (WIDTH + VALUES)
 
 
-@pytest.mark.parametrize(("options", "per_score"), [({}, 6), ({"is_causal": True}, 6), ({"attn_mask": ones(4, 4)}, 7)])
+@pytest.mark.parametrize(
+    ("options", "per_score"),
+    [
+        ({}, 6),
+        ({"is_causal": True}, 6),
+        ({"attn_mask": ones(4, 4)}, 7),  # numbers are added
+        ({"attn_mask": ones(4, 4).bool()}, 6),  # booleans choose, as `masked_fill` does
+    ],
+)
 def test_fused_attention_scales_masks_and_normalises_each_score(options: dict[str, Any], per_score: int) -> None:
     x = ones(1, 2, 4, 8)
     scores = 2 * 4 * 4
     found = cost(lambda x: F.scaled_dot_product_attention(x, x, x, **options), x)
     assert found == (scores * 16, 2 * scores * 16 + scores * per_score)
+
+
+def test_a_mask_of_booleans_costs_what_it_does_spelt_out() -> None:
+    x, mask = ones(1, 2, 4, 8), ones(4, 4).bool()
+
+    def spelt_out(x: torch.Tensor) -> torch.Tensor:
+        scores = (x @ x.mT * 0.5).masked_fill(~mask, -1e9)
+        return scores.softmax(-1) @ x
+
+    fused = cost(lambda x: F.scaled_dot_product_attention(x, x, x, attn_mask=mask), x)
+    assert fused == cost(spelt_out, x) == (32 * 16, 2 * 32 * 16 + 32 * 6)
 
 
 def test_grouped_queries_count_by_the_query_heads() -> None:

@@ -68,3 +68,29 @@ def test_torchs_functions_are_as_they_were() -> None:
     largest()
     assert before == (nn.functional.scaled_dot_product_attention, nn.functional.multi_head_attention_forward)
     assert vars(nn.functional) == names
+
+
+@pytest.mark.parametrize(
+    ("mask", "per_score"), [(None, 6), (torch.ones(16, 16, dtype=torch.bool), 6), (torch.zeros(16, 16), 7)]
+)
+@pytest.mark.parametrize("by_values", [False, True])
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_a_mask_of_booleans_costs_nothing_in_training_either(
+    mask: torch.Tensor | None, per_score: int, by_values: bool, dropout: float
+) -> None:
+    """Torch makes numbers of it first; on meta tensors and in a real run, by one kernel and spelt out."""
+
+    def forward_flops(mask: torch.Tensor | None) -> int:
+        def attend(self: Any) -> torch.Tensor:
+            heads = self.weight.expand(SHAPE) * 1
+            if by_values:
+                assert heads.sum().item() != 1.5
+            return nn.functional.scaled_dot_product_attention(heads, heads, heads, mask, dropout_p=dropout)
+
+        model = Call(attend)
+        model.weight = nn.Parameter(torch.ones(8))
+        trace = BACKEND.trace_training(model, ModelInputs())
+        assert trace.failure is None
+        return sum(op.flops for op in trace.operators if op.phase == "forward")
+
+    assert forward_flops(mask) - forward_flops(None) == (per_score - 6) * SCORES

@@ -1,0 +1,232 @@
+"""What an operation costs on complex numbers and on integers: by hand, and the same in each framework.
+
+A complex multiplication is 4 real ones and 2 additions, a complex addition is 2. So a complex multiply-accumulate is 4
+real ones, and 8 operations. Of integers the multiply-accumulates count, with two operations each, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from profilerkit import ModelInputs
+from profilerkit.costs import Cost, Numbers, constants, convention, counted
+from profilerkit.costs.complex_numbers import OPERATIONS
+
+N = 12  # elements of 3 x 4
+
+
+@dataclass(frozen=True)
+class Definition:
+    """An operation in both frameworks, its arguments, and its MACs and FLOPs by hand."""
+
+    torch: Callable[..., Any] | None
+    tensorflow: Callable[..., Any] | None
+    inputs: tuple[np.ndarray[Any, Any], ...]
+    macs: int
+    flops: int
+
+
+def z(*shape: int) -> np.ndarray[Any, Any]:
+    return (np.ones(shape) + 1j * np.ones(shape)).astype("complex64")
+
+
+def whole(*shape: int, dtype: str = "int32") -> np.ndarray[Any, Any]:
+    return np.ones(shape, dtype)
+
+
+def real(*shape: int) -> np.ndarray[Any, Any]:
+    return np.ones(shape, "float32")
+
+
+def each(name: str, flops: int, tensorflow_name: str | None = "", operands: int = 1) -> Definition:
+    """Return an operation of so many real operations for each of 3 x 4 elements."""
+
+    def in_tensorflow(tf: Any, *x: Any) -> Any:
+        return getattr(tf.math, tensorflow_name or name)(*x)
+
+    return Definition(
+        lambda torch, *x: getattr(torch, name)(*x),
+        None if tensorflow_name is None else in_tensorflow,
+        (z(3, 4),) * operands,
+        0,
+        flops * N,
+    )
+
+
+DEFINITIONS = {
+    # 3 x 4 with 4 x 5: 60 complex multiply-accumulates
+    "complex product": Definition(lambda t, a, b: a @ b, lambda t, a, b: a @ b, (z(3, 4), z(4, 5)), 240, 480),
+    "complex products in a batch": Definition(
+        lambda t, a, b: a @ b, lambda t, a, b: a @ b, (z(2, 3, 4), z(2, 4, 5)), 480, 960
+    ),
+    "complex einsum": Definition(
+        lambda t, a, b: t.einsum("ij,jk->ik", a, b),
+        lambda t, a, b: t.einsum("ij,jk->ik", a, b),
+        (z(3, 4), z(4, 5)),
+        240,
+        480,
+    ),
+    # and 15 complex additions
+    "complex product with a bias": Definition(
+        lambda t, a, b, c: t.addmm(c, a, b), lambda t, a, b, c: a @ b + c, (z(3, 4), z(4, 5), z(5)), 240, 480 + 30
+    ),
+    "complex linear": Definition(
+        lambda t, a, b, c: t.nn.functional.linear(a, b, c), None, (z(3, 4), z(5, 4), z(5)), 240, 480 + 30
+    ),
+    # 2 channels of 6 x 6 to 3 of 4 x 4 by 3 x 3: 48 outputs of 18 complex multiply-accumulates and a bias
+    "complex convolution": Definition(
+        lambda t, x, w, b: t.nn.functional.conv2d(x, w, b),
+        None,
+        (z(1, 2, 6, 6), z(3, 2, 3, 3), z(3)),
+        4 * 48 * 18,
+        8 * 48 * 18 + 2 * 48,
+    ),
+    "complex scalar product": Definition(lambda t, x, y: t.dot(x, y), None, (z(7), z(7)), 28, 56),
+    "x + y": each("add", 2, operands=2),
+    "x - y": each("sub", 2, "subtract", operands=2),
+    "x * y": each("mul", 6, "multiply", operands=2),  # 4 products, a difference, a sum
+    "x / y": each("div", 11, "divide", operands=2),  # x * conj(y), of 6; c * c + d * d, of 3; 2 quotients
+    "1 / x": each("reciprocal", 11),
+    "-x": each("neg", 2, "negative"),
+    "abs": each("abs", 4),  # two squares, a sum, a root
+    "angle": each("angle", 1),
+    "sign": each("sgn", 6, None),  # abs(x), two quotients
+    "exp": each("exp", 5),  # exp, cos, sin, two products
+    "log": each("log", 6),  # abs(x), its log, the angle
+    "sqrt": each("sqrt", 9),  # abs(x); + a, / 2, root; 2 * t, b / it
+    "rsqrt": each("rsqrt", 20),
+    "sin": each("sin", 6),  # sin, cos, sinh, cosh, two products
+    "cosh": each("cosh", 6),
+    "tanh": each("tanh", 9),  # 2 a, 2 b; sinh, cosh, sin, cos; a sum; two quotients
+    "sigmoid": each("sigmoid", 20),  # -x, exp, 1 + it, 1 / it
+    "asinh": each("asinh", 25),  # x * x, + 1, root, + x, log
+    "x ** y": each("pow", 17, operands=2),  # log, times y, exp
+    "sum": each("sum", 2, "reduce_sum"),
+    "mean": each("mean", 2, "reduce_mean"),
+    "prod": each("prod", 6, "reduce_prod"),
+    "variance": each("var", 8, None),  # mean, difference; a * a + b * b; a real sum
+    "norm": Definition(lambda t, x: t.linalg.vector_norm(x), None, (z(3, 4),), 0, 4 * N),
+    "x + value * a * b": each("addcmul", 14, None, operands=3),
+    "a real factor is converted first": Definition(lambda t, x, y: x * y, None, (z(3, 4), real(3, 4)), 0, 6 * N),
+    "made of real numbers": Definition(
+        lambda t, x, y: t.complex(x, y), lambda t, x, y: t.complex(x, y), (real(3, 4), real(3, 4)), 0, 0
+    ),
+    "from polar coordinates": Definition(lambda t, x, y: t.polar(x, y), None, (real(3, 4), real(3, 4)), 0, 4 * N),
+    "rotary embedding": Definition(
+        lambda t, x, w: t.view_as_real(t.view_as_complex(x) * w), None, (real(3, 4, 2), z(3, 4)), 0, 6 * N
+    ),
+    # 3 transforms of 4 points: 5 * 12 * 2, of complex points already
+    "transform": Definition(lambda t, x: t.fft.fft(x), lambda t, x: t.signal.fft(x), (z(3, 4),), 0, 120),
+    # 2 n ** 3 / 3 + 2 n ** 2 of real numbers, n = 3: 36; four times as many
+    "solution": Definition(lambda t, a, b: t.linalg.solve(a + 0, b), None, (z(3, 3), z(3, 1)), 0, 4 * 36 + 2 * 9),
+    "integer product": Definition(lambda t, a, b: a @ b, lambda t, a, b: a @ b, (whole(3, 4), whole(4, 5)), 60, 120),
+    "integer product with a bias": Definition(
+        lambda t, a, b, c: t.addmm(c, a, b),
+        lambda t, a, b, c: a @ b + c,
+        (whole(3, 4), whole(4, 5), whole(5)),
+        60,
+        120,
+    ),
+    "integer einsum": Definition(
+        lambda t, a, b: t.einsum("ij,jk->ik", a, b),
+        lambda t, a, b: t.einsum("ij,jk->ik", a, b),
+        (whole(3, 4), whole(4, 5)),
+        60,
+        120,
+    ),
+    "integer convolution": Definition(
+        lambda t, x, w, b: t.nn.functional.conv1d(x, w, b),
+        None,
+        (whole(1, 2, 6, dtype="int64"), whole(3, 2, 3, dtype="int64"), whole(3, dtype="int64")),
+        72,
+        144,
+    ),
+    "integer sum": Definition(lambda t, x: x.sum(), lambda t, x: t.reduce_sum(x), (whole(3, 4),), 0, 0),
+    "integer x * y": Definition(lambda t, x, y: x * y, lambda t, x, y: x * y, (whole(3, 4), whole(3, 4)), 0, 0),
+}
+
+
+@pytest.mark.parametrize("name", [name for name, definition in DEFINITIONS.items() if definition.torch])
+def test_in_torch(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    from profilerkit_torch import TorchBackend
+
+    definition = DEFINITIONS[name]
+
+    class Net(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def forward(self, *x: Any) -> Any:
+            assert definition.torch is not None
+            return definition.torch(torch, *x)
+
+    trace = TorchBackend().trace(Net(), ModelInputs(*map(torch.as_tensor, definition.inputs)))
+    assert (trace.failure, dict(trace.uncounted)) == (None, {})
+    assert (trace.macs, trace.flops) == (definition.macs, definition.flops)
+
+
+@pytest.mark.parametrize("name", [name for name, definition in DEFINITIONS.items() if definition.tensorflow])
+def test_in_tensorflow(name: str) -> None:
+    tf = pytest.importorskip("tensorflow")
+    from profilerkit_tensorflow import TFBackend
+
+    definition = DEFINITIONS[name]
+
+    class Net(tf.Module):  # type: ignore[misc, name-defined]
+        def __call__(self, *x: Any) -> Any:
+            assert definition.tensorflow is not None
+            return definition.tensorflow(tf, *x)
+
+    trace = TFBackend().trace(Net(), ModelInputs(*map(tf.constant, definition.inputs)))
+    assert (trace.failure, dict(trace.uncounted)) == (None, {})
+    assert (trace.macs, trace.flops) == (definition.macs, definition.flops)
+
+
+@pytest.mark.parametrize(("dtype", "macs", "flops"), [("complex64", 160, 330), ("int32", 40, 80), ("float32", 40, 85)])
+def test_in_the_numpy_example(dtype: str, macs: int, flops: int) -> None:
+    """One sample of 8 numbers to 5: 40 multiply-accumulates, and 5 additions."""
+    pytest.importorskip("profilerkit_numpy")
+    from profilerkit_numpy.backend import NumpyBackend
+    from profilerkit_numpy.layers import Sequential, dense
+
+    layer = dense(8, 5)
+    layer.weights = {name: array.astype(dtype) for name, array in layer.weights.items()}
+    trace = NumpyBackend().trace(Sequential(layer), ModelInputs(np.ones((1, 8), dtype)))
+    assert (trace.macs, trace.flops) == (macs, flops)
+
+
+def test_every_constant_is_one_of_complex_numbers_too() -> None:
+    assert set(OPERATIONS) == {name for name in vars(convention) if name.isupper()}
+
+
+def test_the_constants_of_complex_numbers_are_sums_of_the_real_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in OPERATIONS:
+        monkeypatch.setattr(convention, name, 100 * getattr(convention, name))
+    assert counted(Cost.of_macs, Numbers.COMPLEX, 1) == (4, 800)
+    assert counted(lambda: Cost(0, constants.EXP), Numbers.COMPLEX) == (0, 500)
+    assert counted(lambda: Cost(0, constants.EXP), Numbers.REAL) == (0, 100)
+
+
+def test_a_formula_that_raises_leaves_the_numbers_real() -> None:
+    with pytest.raises(ZeroDivisionError):
+        counted(lambda: Cost(0, 1 // 0), Numbers.COMPLEX)
+    assert Cost.of_macs(1, constants.ADD) == (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "results", "numbers"),
+    [
+        (["complex64"], ["float32"], Numbers.COMPLEX),
+        (["float32", "complex128"], ["complex128"], Numbers.COMPLEX),
+        (["float32"], ["complex64"], Numbers.REAL),
+        (["int8"], ["bfloat16"], Numbers.REAL),
+        (["qint8", "int32"], ["qint32"], Numbers.INTEGER),
+        ([], ["float16"], Numbers.REAL),
+        (["bool"], ["bool"], Numbers.INTEGER),
+    ],
+)
+def test_numbers_by_the_names_of_dtypes(arguments: list[str], results: list[str], numbers: Numbers) -> None:
+    assert Numbers.of(arguments, results) is numbers
