@@ -13,6 +13,7 @@ from profilerkit.process.collector import collector_paused
 from profilerkit.trace.records import MemoryTimeline, ModelTrace, OpRecord, TensorInfo, distinct
 
 from ..model.kinds import is_saved_model, is_unbuilt, is_variable, named_layers
+from ..model.replicas import note_of_replicas, strategy_of
 from ..model.unmade_weights import unmade_weights
 from ..model.variables import packed_elements
 from ..model.weights import bytes_of, identity_of, trainable_variables_of
@@ -269,6 +270,7 @@ def _packed(program: Program) -> Iterator[str]:
 
 def _notes(walk: Walk, program: Program) -> Iterator[str]:
     yield from sorted(walk.notes)
+    yield from note_of_replicas(strategy_of(program.layers))
     made = ", ".join(sorted(set(program.calls.strangers)))
     if made:
         yield f"the model makes layers while it runs ({made}); their work is counted, their parameters are not"
