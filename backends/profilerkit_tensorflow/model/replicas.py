@@ -8,16 +8,20 @@ from typing import Any
 
 import tensorflow as tf
 
-from .kinds import own_variables
-from .variables import stored_variable
+from .kinds import is_function, own_variables
+from .variables import stored_variable, weights_of
 
 __all__ = ["as_one_replica", "note_of_replicas", "strategy_of"]
 
 
 def strategy_of(layers: Iterable[tuple[str, Any]]) -> Any:
-    """Return the distribution strategy with several replicas that the variables of layers are made for, or None."""
+    """Return the distribution strategy with several replicas that the variables of layers are made for, or None.
+
+    Those of a function are the ones that it names, closes over, or captured when it was traced.
+    """
     for _, layer in layers:
-        for _, variable in own_variables(layer):
+        captured = [weight.variable for weight in weights_of(layer)] if is_function(layer) else []
+        for variable in (*captured, *(variable for _, variable in own_variables(layer))):
             strategy = getattr(stored_variable(variable), "distribute_strategy", None)
             if strategy is not None and strategy.num_replicas_in_sync > 1:
                 return strategy
