@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -56,8 +57,6 @@ print(json.dumps(result))
 
 @pytest.mark.parametrize("strategy", ["mirrored", "workers"])
 def test_one_replica_is_counted(strategy: str) -> None:
-    import json
-
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, strategy],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""An unbuilt Keras model is traced without memory for its weights; the counts are those of the model once it is built."""
+"""An unbuilt Keras model is traced without memory for its weights, and costs what it costs once it is built."""
 
 from __future__ import annotations
 
