@@ -6,6 +6,9 @@ counts by the elements that it stores.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Collection, Mapping, Sequence
+
 from .cost import Cost
 from .numbers import constants as c
 
@@ -34,14 +37,24 @@ def trilinear(macs: int) -> Cost:
     return Cost.of_macs(macs, macs * c.MULTIPLY)
 
 
-def einsum(ranged: int, operands: int, sums: bool) -> Cost:
-    """Return the cost of an einsum whose labels range over so many combinations.
+def einsum(terms: Sequence[Mapping[str, int]], result: Collection[str]) -> Cost:
+    """Return the cost of an einsum whose terms have these labels, of these sizes.
 
-    Of two operands one multiply-accumulate for each; of one an addition for each, where it sums over a label.
+    A label that one term alone has, and the result lacks, is summed over first: an addition for each element of that
+    term. Then each combination of the other labels takes a multiply-accumulate if something is left to sum over, as in
+    ``ij,jk->ik``. If not, it takes a multiplication, which is no multiply-accumulate: ``i,j->ij``, the angles of rotary
+    embeddings. A label of size 1 sums nothing. This is how torch's ``einsum`` goes about it.
     """
-    if operands > 1:
-        return Cost.of_macs(ranged)
-    return Cost(0, ranged * c.ADD if sums else 0)
+    sizes = {label: size for term in terms for label, size in term.items() if size > 1}
+    alone = {label for label in sizes if label not in result and sum(label in term for term in terms) == 1}
+    summed = [term for term in terms if alone & term.keys()]
+    added = sum(math.prod(term.values()) for term in summed) * c.ADD
+    if len(terms) == 1:
+        return Cost(0, added)
+    combinations = math.prod(size for label, size in sizes.items() if label not in alone)
+    if sizes.keys() - alone - set(result):
+        return Cost.of_macs(combinations, added)
+    return Cost(0, (len(terms) - 1) * combinations * c.MULTIPLY + added)
 
 
 def distances(pairs: int, coordinates: int) -> Cost:

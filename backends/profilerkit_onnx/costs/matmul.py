@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from profilerkit.costs import matmul
 
 from .fused import activated
@@ -93,25 +91,26 @@ def integers_to_floats(call: NodeCall) -> Cost:
 
 @register_op_cost("Einsum")
 def einsum(call: NodeCall) -> Cost:
-    """One multiply-accumulate for each combination of labels; three or more operands are contracted in pairs.
+    """By `profilerkit.costs.matmul.einsum`; three or more operands are contracted in pairs.
 
-    How a runtime pairs three operands is its own choice, so such a call is not counted.
+    How a runtime pairs three operands is its own choice, so such a call is not counted. Without an arrow the result has
+    the labels that occur once.
     """
     equation = str(call.attribute("equation")).replace(" ", "")
-    terms = equation.partition("->")[0].split(",")
+    operands, arrow, result = equation.partition("->")
+    terms = operands.split(",")
     if len(terms) > 2:
         raise UnknownCostError
-    sizes: dict[str, int] = {}
-    for term, shape in zip(terms, call.inputs, strict=True):
-        _measure(term, shape, sizes)
-    ranged = math.prod(sizes.values())
-    return matmul.einsum(ranged, len(terms), sums=ranged > call.outputs[0].numel)
+    sized = [_sized(term, shape) for term, shape in zip(terms, call.inputs, strict=True)]
+    if arrow:
+        return matmul.einsum(sized, _sized(result, call.outputs[0]))
+    once = {label for term in sized for label in term if label.startswith("...") or operands.count(label) == 1}
+    return matmul.einsum(sized, once)
 
 
-def _measure(term: str, shape: Shape, sizes: dict[str, int]) -> None:
-    """Note the size of each label of a term; the dimensions of an ellipsis are labels counted from the right."""
+def _sized(term: str, shape: Shape) -> dict[str, int]:
+    """Return the size of each label of a term; the dimensions of an ellipsis are labels counted from the right."""
     before, dots, after = term.partition("...")
     hidden = len(shape) - len(before) - len(after)
-    dims = [*before, *(f"...{hidden - index}" for index in range(hidden if dots else 0)), *after]
-    for label, size in zip(dims, shape, strict=True):
-        sizes[label] = max(size, sizes.get(label, 1))
+    labels = [*before, *(f"...{hidden - index}" for index in range(hidden if dots else 0)), *after]
+    return dict(zip(labels, shape, strict=True))

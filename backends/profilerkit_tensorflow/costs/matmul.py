@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from profilerkit.costs import matmul
 
 from .registry import Cost, OpCall, Shape, register_op_cost, register_op_costs
@@ -34,26 +32,21 @@ def _broadcast(a: Shape, b: Shape) -> Shape:
 
 @register_op_costs("Einsum", "XlaEinsum", "_MklEinsum")
 def einsum(call: OpCall) -> Cost:
-    """Of two operands: the product of the sizes of all labels. Of one: an addition for each element summed over.
+    """By `profilerkit.costs.matmul.einsum`. An operand that is transposed, or whose diagonal is taken, costs nothing.
 
-    An operand that is transposed, or whose diagonal is taken, costs nothing. Dimensions under an ellipsis broadcast.
+    Dimensions under an ellipsis are labels, and broadcast.
     """
     operands, _, result = call.attribute("equation").replace(" ", "").partition("->")
-    sizes: dict[str, int] = {}
-    labels = [_sized(sizes, term, shape) for term, shape in zip(operands.split(","), call.inputs, strict=True)]
-    ranged = math.prod(sizes.values())
-    summed = any(label not in result for label in labels[0] if len(label) == 1)
-    return matmul.einsum(ranged, len(labels), summed)
+    terms = [_sized(term, shape) for term, shape in zip(operands.split(","), call.inputs, strict=True)]
+    return matmul.einsum(terms, _sized(result, call.outputs[0]))
 
 
-def _sized(sizes: dict[str, int], term: str, shape: Shape) -> list[str]:
-    """Note the size of each label of a term; those under an ellipsis are numbered from the right."""
+def _sized(term: str, shape: Shape) -> dict[str, int]:
+    """Return the size of each label of a term; those under an ellipsis are numbered from the right."""
     before, ellipsis, after = term.partition("...")
     covered = len(shape) - len(before) - len(after) if ellipsis else 0
     labels = [*before, *(f"...{position}" for position in range(covered, 0, -1)), *after]
-    for label, size in zip(labels, shape, strict=True):
-        sizes[label] = size if sizes.get(label, 1) == 1 else sizes[label]
-    return labels
+    return dict(zip(labels, shape, strict=True))
 
 
 @register_op_cost("SparseTensorDenseMatMul")

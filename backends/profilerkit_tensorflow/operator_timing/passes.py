@@ -60,18 +60,36 @@ def times_of_operators(
             owners = NodeOwners(program, training=False)
             forward = _Ledger("forward")
             forward.time(owners, program, fed, passes, synchronized, export)
+        unseen = list(_unseen(owners, "forward"))
         if not backward or not has_gradient(program):
-            notes = ("there is no backward pass: none of the outputs is of a floating-point type",) if backward else ()
-            return OperatorTimes(tuple(forward.times()), {"forward": tuple(forward.whole)}, forward.layers, notes)
+            if backward:
+                unseen.append("there is no backward pass: none of the outputs is of a floating-point type")
+            return OperatorTimes(
+                tuple(forward.times()), {"forward": tuple(forward.whole)}, forward.layers, tuple(unseen)
+            )
         with failures_as(training_step_failed):
             step, owners = training_program(model, fed, program)
             gradients = _Ledger("backward")
             gradients.time(owners, step, fed, passes, synchronized, export)
+            unseen += _unseen(owners, "backward")
     return OperatorTimes(
         (*forward.times(), *gradients.times()),
         {"forward": tuple(forward.whole), "backward": tuple(gradients.whole)},
         {**forward.layers, **gradients.layers},
+        tuple(unseen),
     )
+
+
+def _unseen(owners: NodeOwners, phase: str) -> Iterator[str]:
+    """Yield a note if functions that XLA compiles run in a phase: each is one call, which the profiler leaves out."""
+    layers = sorted({path for path, of_gradient in owners.compiled() if of_gradient == (phase == "backward")})
+    if layers:
+        named = ", ".join(repr(path) if path else "the model itself" for path in layers[:3])
+        more = f" and {len(layers) - 3} more" if len(layers) > 3 else ""
+        yield (
+            f"{phase}, the operators inside functions that XLA compiles, which TensorFlow's profiler does not record; "
+            f"they are called by {named}{more}, and their time is outside operators"
+        )
 
 
 class _Ledger:

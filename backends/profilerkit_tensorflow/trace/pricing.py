@@ -10,7 +10,10 @@ from ..costs import OpCall, UnknownShapeError, op_cost
 from .ownership import Owner
 from .values import Executed
 
-__all__ = ["layer_work", "price"]
+__all__ = ["UNKNOWN_SHAPE", "layer_work", "price"]
+
+#: How the names of uncounted operators end whose formula needs a size that the graph does not know.
+UNKNOWN_SHAPE = " of unknown shape"
 
 
 def price(done: Executed, call: OpCall, uncounted: Counter[str]) -> None:
@@ -19,7 +22,7 @@ def price(done: Executed, call: OpCall, uncounted: Counter[str]) -> None:
         cost = op_cost(call)
         missing = "" if cost is not None else call.type
     except UnknownShapeError:
-        cost, missing = None, f"{call.type} of unknown shape"
+        cost, missing = None, f"{call.type}{UNKNOWN_SHAPE}"
     if cost is None:
         done.missing = missing
         uncounted[missing] += done.times

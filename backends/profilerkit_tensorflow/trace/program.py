@@ -18,6 +18,7 @@ from profilerkit.backend_kit.keras_layers import call_arguments
 
 from ..model.calls import call_model, is_keras, is_legacy_keras, takes_training
 from ..model.kinds import is_function, is_unbuilt, named_layers
+from ..model.replicas import as_one_replica, strategy_of
 from ..model.unallocated import made_without_values, unallocated_variables
 from ..model.weights import trainable_variables_of
 from ..untouched.preservation import preserved
@@ -82,11 +83,12 @@ def traced_program(
     calls = LayerCalls(layers, training)
     key = None if training or compiled or unvalued or is_function(model) else _key(layers, inputs)
     specs, rebuild = _flattened(inputs)
+    strategy = strategy_of(layers)
 
     def program(*leaves: Any) -> Any:
         calls.restart()
         model_inputs = rebuild(leaves)
-        with calls.following(), functions_traced_anew() if anew else nullcontext():
+        with as_one_replica(strategy), calls.following(), functions_traced_anew() if anew else nullcontext():
             if training:
                 return loss_and_gradients(layers, model_inputs)
             return _forward(model, model_inputs)

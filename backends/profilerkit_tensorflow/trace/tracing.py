@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from profilerkit import BackendFailedError, CostFormulaError, ModelFailedError, ModelInputs
@@ -11,7 +12,8 @@ from profilerkit.errors import error_summary
 from profilerkit.process.collector import collector_paused
 from profilerkit.trace.records import MemoryTimeline, ModelTrace, OpRecord, TensorInfo, distinct
 
-from ..model.kinds import is_saved_model, is_variable, named_layers
+from ..model.kinds import is_saved_model, is_unbuilt, is_variable, named_layers
+from ..model.replicas import note_of_replicas, strategy_of
 from ..model.unmade_weights import unmade_weights
 from ..model.variables import packed_elements
 from ..model.weights import bytes_of, identity_of, trainable_variables_of
@@ -20,6 +22,7 @@ from .eager_run import EagerRun
 from .layers import layer_records
 from .live_bytes import constant_bytes, steps_of, tensor_bytes, unsized_tensors
 from .messages import failed, only_in_graphs
+from .pricing import UNKNOWN_SHAPE
 from .program import Program, traced_program
 from .values import Executed, PartialShape, Value, static_shape
 from .walk import Walk
@@ -34,6 +37,9 @@ BOOKKEEPING = frozenset(
     )
 )
 
+
+#: An unbuilt model is not built with values, for an eager run, if its weights take more.
+_MOST_BYTES_MADE = 2**28
 
 _AS_A_GRAPH = "of the model run as a graph; run eagerly, more stays alive"
 
@@ -55,8 +61,10 @@ def trace_model(model: Any, inputs: ModelInputs | None, *, training: bool = Fals
             except CostFormulaError as error:
                 return _layers_alone(model, error)
     if trace is not None:
-        if training or not left.tensors:
+        if training:
             return trace
+        if not left.tensors:
+            return _completed_eagerly(model, inputs, trace)
         refusal = ModelFailedError(
             f"while the model was traced it put tensors without values into {left.names}, from which profilerkit has "
             "taken them; keep such a cache out of the model's call, or in the model"
@@ -76,14 +84,42 @@ def _run_eagerly(model: Any, inputs: ModelInputs, refusal: ModelFailedError | Ba
             failure = failed(model, error, inputs) if only_in_graphs(refusal.__cause__) else refusal
         else:
             if not run.did_nothing:
-                return _of_eager_run(run, refusal)
+                return _of_eager_run(run, _why_eagerly(refusal))
             failure = refusal  # no operator ran on values, so that zeros would be counted
     return _layers_alone(model, failure)
 
 
-def _of_eager_run(run: EagerRun, refusal: ModelFailedError | BackendFailedError) -> ModelTrace:
+def _completed_eagerly(model: Any, inputs: ModelInputs, trace: ModelTrace) -> ModelTrace:
+    """Return the trace; where sizes depend on values, such as the length of texts, one of an eager run that knows them.
+
+    The trace of the graph is returned where an eager run leaves out as much: where the model raises then, or where it
+    would have to make many weights first.
+    """
+    unsized = sorted(name for name in trace.uncounted if name.endswith(UNKNOWN_SHAPE))
+    lacking = sum(each.bytes for layer in trace.layers for each in layer.parameters) if is_unbuilt(model) else 0
+    if not unsized or lacking > _MOST_BYTES_MADE:
+        return trace
+    with preserved(model, variable_values=True):
+        try:
+            run = EagerRun(model, inputs)
+        except Exception:  # whatever the model raises where it runs eagerly; its graph has raised nothing
+            return trace
+        if run.did_nothing or not run.uncounted.keys() < trace.uncounted.keys():
+            return trace
+        done = _of_eager_run(run, f"sizes in its graph depend on values: {unsized[0]}")
+    # The graph knows more weights: those that a function captures.
+    layers = done.layers if done.memory.weight_bytes == trace.memory.weight_bytes else trace.layers
+    memory = replace(done.memory, weight_bytes=trace.memory.weight_bytes)
+    return replace(done, layers=layers, memory=memory, program=trace.program)
+
+
+def _why_eagerly(refusal: ModelFailedError | BackendFailedError) -> str:
     is_own = isinstance(refusal, BackendFailedError)
     why = "the tensorflow backend has failed to trace the model" if is_own else "the model cannot be traced"
+    return f"{why} as a graph ({error_said(refusal.__cause__ or refusal)})"
+
+
+def _of_eager_run(run: EagerRun, why: str) -> ModelTrace:
     trained = trainable_variables_of(run.layers)
     records = layer_records(run.layers, run.calls.calls, trained)
     weights = distinct(weight for record in records for weight in (*record.parameters, *record.buffers))
@@ -97,8 +133,7 @@ def _of_eager_run(run: EagerRun, refusal: ModelFailedError | BackendFailedError)
         uncounted=dict(run.uncounted),
         method="an eager run",
         notes=(
-            "counted in one eager run, for the values of these inputs and with the memory of eager execution: "
-            f"{why} as a graph ({error_summary(refusal.__cause__ or refusal)})",
+            "counted in one eager run, for the values of these inputs and with the memory of eager execution: " + why,
         ),
     )
 
@@ -235,6 +270,7 @@ def _packed(program: Program) -> Iterator[str]:
 
 def _notes(walk: Walk, program: Program) -> Iterator[str]:
     yield from sorted(walk.notes)
+    yield from note_of_replicas(strategy_of(program.layers))
     made = ", ".join(sorted(set(program.calls.strangers)))
     if made:
         yield f"the model makes layers while it runs ({made}); their work is counted, their parameters are not"

@@ -217,7 +217,9 @@ def _parts_of(graphs: Sequence[Any]) -> set[int]:
     for roots, steps in ((operators, 2), (tensors, 2), (list(graphs), 4)):
         step: list[Any] = list(roots)
         for _ in range(steps):
-            step = [each for each in gc.get_referents(*step) if id(each) not in parts and _is_part(each)]
+            # Once each: every operator refers to its graph, and the graph to everything.
+            referents = {id(each): each for each in gc.get_referents(*step)}
+            step = [each for key, each in referents.items() if key not in parts and _is_part(each)]
             parts |= set(map(id, step))
     return parts
 

@@ -49,6 +49,9 @@ CASES: list[tuple[str, list[Any], dict[str, Any], int, int]] = [
     ("Einsum", [ones(2, 3, 4), ones(2, 4, 5)], {"equation": "bij,bjk->bik"}, 2 * 3 * 4 * 5, 0),
     ("Einsum", [ones(7, 3, 4), ones(4, 5)], {"equation": "...ij,jk->...ik"}, 7 * 3 * 4 * 5, 0),
     ("Einsum", [ones(2, 3, 4)], {"equation": "bij->b"}, 0, 24),
+    ("Einsum", [ones(2), ones(3)], {"equation": "i,j->ij"}, 0, 6),  # products that nobody adds up
+    ("Einsum", [ones(2), ones(3)], {"equation": "i,j"}, 0, 6),
+    ("Einsum", [ones(2, 3), ones(3, 4)], {"equation": "ij,jk"}, 24, 0),
     ("Einsum", [ones(2, 3, 4)], {"equation": "bij->bji"}, 0, 0),
     # convolutions
     ("Conv", [IMAGE, ones(4, 6, 3, 3)], {}, 2 * 4 * 6 * 8 * (6 * 9), 0),

@@ -101,7 +101,12 @@ def test_matrix_product(case: str) -> None:
 EINSUMS: dict[str, tuple[str, tuple[tuple[int, ...], ...], int, int]] = {
     "matrix product": ("ij,jk->ik", ((2, 3), (3, 4)), 2 * 3 * 4, 0),
     "attention's scores": ("bthd,bshd->bhts", ((2, 3, 4, 5), (2, 6, 4, 5)), 2 * 4 * 3 * 6 * 5, 0),
-    "outer product": ("i,j->ij", ((2,), (3,)), 2 * 3, 0),
+    "outer product": ("i,j->ij", ((2,), (3,)), 0, 2 * 3),
+    "angles of rotary embeddings": ("...i,j->...ij", ((7, 2), (3,)), 0, 7 * 2 * 3),
+    "products of elements": ("ij,ij->ij", ((2, 3), (2, 3)), 0, 2 * 3),
+    "sum over one element": ("ij,jk->ik", ((2, 1), (1, 4)), 0, 2 * 4),
+    "sum of one factor": ("ij,k->ik", ((2, 3), (4,)), 0, 2 * 3 + 2 * 4),
+    "sum of one factor in a product": ("aij,jk->ik", ((5, 2, 3), (3, 4)), 2 * 3 * 4, 5 * 2 * 3),
     "all summed over": ("ij,ij->", ((2, 3), (2, 3)), 2 * 3, 0),
     "ellipsis": ("...ij,jk->...ik", ((7, 5, 2, 3), (3, 4)), 7 * 5 * 2 * 3 * 4, 0),
     "ellipses that broadcast": ("...ij,...jk->...ik", ((7, 1, 2, 3), (5, 3, 4)), 7 * 5 * 2 * 3 * 4, 0),

@@ -1,0 +1,50 @@
+"""Models whose variables a distribution strategy mirrors: one replica of them is counted and run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import tensorflow as tf
+
+from .kinds import is_function, own_variables
+from .variables import stored_variable, weights_of
+
+__all__ = ["as_one_replica", "note_of_replicas", "strategy_of"]
+
+
+def strategy_of(layers: Iterable[tuple[str, Any]]) -> Any:
+    """Return the distribution strategy that has made copies of the variables of layers, one for a replica, or None.
+
+    Those of a function are the ones that it names, closes over, or captured when it was traced.
+    """
+    for _, layer in layers:
+        captured = [weight.variable for weight in weights_of(layer)] if is_function(layer) else []
+        for variable in (*captured, *(variable for _, variable in own_variables(layer))):
+            stored = stored_variable(variable)
+            strategy = getattr(stored, "distribute_strategy", None)
+            if strategy is not None and hasattr(stored, "values"):  # a copy for each of its replicas here
+                return strategy
+    return None
+
+
+def as_one_replica(strategy: Any) -> AbstractContextManager[Any]:
+    """Return a context in which a model runs as the strategy's first replica does; without a strategy as it is.
+
+    Outside of it a variable that is summed up when it is read, such as a moving mean, is read on every device.
+    """
+    in_replica = strategy is not None and not tf.distribute.in_cross_replica_context()
+    if strategy is None or (in_replica and tf.distribute.get_strategy() is strategy):
+        return nullcontext()
+    context: AbstractContextManager[Any] = tf.distribute.ReplicaContext(strategy, replica_id_in_sync_group=0)
+    return context
+
+
+def note_of_replicas(strategy: Any) -> Iterator[str]:
+    """Yield a note for a strategy with several replicas."""
+    if strategy is not None and strategy.num_replicas_in_sync > 1:
+        yield (
+            f"{type(strategy).__name__} has {strategy.num_replicas_in_sync} replicas of the model, each with all of "
+            "its weights: one of them is counted"
+        )
