@@ -86,7 +86,10 @@ def essence(output: str) -> list[str]:
     """Return the lines of an output without what may differ from run to run: times, widths of columns."""
     kept = []
     for line in output.splitlines():
-        if any(words in line for words in ("noisy", "busy machine", "marks a ratio whose interval holds 1")):
+        if any(
+            words in line
+            for words in ("noisy", "busy machine", "was requested", "marks a ratio whose interval holds 1")
+        ):
             continue  # as the times of this run are
         words = re.split(r"[\d≥-]", line)[0] if VARYING.search(line) else line
         if words.strip() and not re.fullmatch(r"[\s─-]+", words):

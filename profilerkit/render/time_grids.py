@@ -145,9 +145,10 @@ def legend(comparison: Comparison) -> Iterator[str]:
             "and the interval does not show that."
         )
     for other, ratio in ratios:
-        if ratio.warning:
+        note = ratio.warning or (f"the ratio has only the {ratio.interval_name}" if ratio.is_range else "")
+        if note:
             named = f" of {other.name}" if len(others) > 1 else ""
-            yield f"{comparison.reference.statuses[key].friendly_name}{named}: {ratio.warning}"
+            yield f"{comparison.reference.statuses[key].friendly_name}{named}: {note}"
 
 
 def _has_samples(record: StatusRecord) -> bool:
