@@ -378,4 +378,5 @@ def _noise_warning(interval: MedianInterval, noise: float, requested: float, num
         return f"noisy: the {what} is known to ±{noise:.1%}, ±{requested:.1%} was requested"
     things = _counted(number, "pair" if what == "ratio" else "sample")
     alike = ", alike in turn," if interval.effective < number else ""
-    return f"noisy: {things}{alike} give only a range ({_percent(interval.coverage)}), ±{noise:.1%}; ±{requested:.1%} was requested"
+    covered = _percent(interval.coverage)
+    return f"noisy: {things}{alike} give only a range ({covered}), ±{noise:.1%}; ±{requested:.1%} was requested"
