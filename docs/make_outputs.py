@@ -82,11 +82,15 @@ def blocks_of(text: str) -> Iterator[Block]:
         yield Block(found[2], comment, first + 1, code, frozenset(filter(None, needs)))
 
 
+#: Parts of notes that are there or not as the times of one run are; long ones are wrapped.
+OF_THIS_RUN = ("noisy", "busy machine", "was requested", "marks a ratio whose interval holds 1")
+
+
 def essence(output: str) -> list[str]:
     """Return the lines of an output without what may differ from run to run: times, widths of columns."""
     kept = []
     for line in output.splitlines():
-        if "noisy" in line or "marks a ratio whose interval holds 1" in line:  # as the times of this run are
+        if any(words in line for words in OF_THIS_RUN):
             continue
         words = re.split(r"[\d≥-]", line)[0] if VARYING.search(line) else line
         if words.strip() and not re.fullmatch(r"[\s─-]+", words):

@@ -312,7 +312,7 @@ class Metric(StatusKey):
             return shown
         factor = self._quantity().factor
         low, high = (format_number(bound / factor) for bound in self.value.interval)
-        return f"{shown} [{low}, {high}{f'; {self.value.interval_name}' if self.value.is_range else ''}]"
+        return f"{shown} [{low}, {high}{'; range' if self.value.is_range else ''}]"
 
     def _number(self) -> float | None:
         return float(self.value) if is_number(self.value) else None

@@ -263,7 +263,7 @@ def _enhancement(comparison: Comparison, key: str, index: int) -> str:
         )
         interval = ", ".join(map(format_number, bounds))
         if ratio.is_range:
-            return f"{text} [{interval}; {ratio.interval_name}]"
+            return f"{text} [{interval}; range]"
         text = f"{text} [{interval}]" if ratio.is_real else f"≈ {text}"
     return text
 

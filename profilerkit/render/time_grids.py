@@ -136,8 +136,7 @@ def legend(comparison: Comparison) -> Iterator[str]:
     ratios = [(other, Ratio.of(first, value)) for other, value in others]
     how = "measured in turn" if paired else "measured one after the other"
     interval = f"{100 * first.confidence:.4g} % confidence interval"
-    only = " or, as it says there, only the range" if any(ratio.is_range for _, ratio in ratios) else ""
-    yield f"Times are medians, {how}; brackets hold the {interval}{only} of the ratio."
+    yield f"Times are medians, {how}; brackets hold the {interval} of the ratio."
     if any(not (ratio.is_range or ratio.is_real) for _, ratio in ratios):
         yield "≈ marks a ratio whose interval holds 1: no real difference was found."
     if paired and any(_processes(first) != _processes(value) for _, value in others):
@@ -146,9 +145,10 @@ def legend(comparison: Comparison) -> Iterator[str]:
             "and the interval does not show that."
         )
     for other, ratio in ratios:
-        if ratio.warning:
+        note = ratio.warning or (f"the ratio has only the {ratio.interval_name}" if ratio.is_range else "")
+        if note:
             named = f" of {other.name}" if len(others) > 1 else ""
-            yield f"{comparison.reference.statuses[key].friendly_name}{named}: {ratio.warning}"
+            yield f"{comparison.reference.statuses[key].friendly_name}{named}: {note}"
 
 
 def _has_samples(record: StatusRecord) -> bool:

@@ -272,7 +272,8 @@ class Ratio:
     both measurements allow. Two exact values have an interval of no width. ``coverage`` is the probability that the
     interval holds the ratio, of two measurements that were not taken in turn the smaller of theirs. ``is_range`` says
     that ``pairs`` of samples, or the samples of one of the two, are too few for an interval, and that it is only their
-    range: such a ratio shows no difference. ``precision`` is half the relative width that was requested.
+    range: such a ratio shows no difference. ``effective_pairs`` is the number of independent pairs that would say as
+    much. ``precision`` is half the relative width that was requested.
     """
 
     value: float
@@ -282,6 +283,7 @@ class Ratio:
     coverage: float = 1.0
     is_range: bool = False
     pairs: int = 0
+    effective_pairs: float = 0.0
     precision: float | None = None
 
     @property
@@ -306,7 +308,7 @@ class Ratio:
         """Say that the ratio is not known as well as was requested; None where it is."""
         if self.precision is None or not (self.is_range or self.noise > self.precision):
             return None
-        interval = MedianInterval(self.low, self.high, self.coverage, self.is_range, self.pairs)
+        interval = MedianInterval(self.low, self.high, self.coverage, self.is_range, self.effective_pairs)
         return _noise_warning(interval, self.noise, self.precision, self.pairs, "ratio")
 
     @classmethod
@@ -351,6 +353,7 @@ def _paired_ratio(reference: Measurement, other: Measurement) -> Ratio:
         coverage=interval.coverage,
         is_range=interval.is_range,
         pairs=len(quotients),
+        effective_pairs=interval.effective,
         # Of two things that are much alike the difference is wanted, so their ratio is to be known twice as well.
         precision=None if reference.precision is None else reference.precision / 2,
     )
@@ -374,8 +377,6 @@ def _noise_warning(interval: MedianInterval, noise: float, requested: float, num
     if not interval.is_range:
         return f"noisy: the {what} is known to ±{noise:.1%}, ±{requested:.1%} was requested"
     things = _counted(number, "pair" if what == "ratio" else "sample")
-    alike = " that are much alike in turn" if interval.effective < number else ""
-    return (
-        f"too few samples: {things}{alike} have a range of ±{noise:.1%} but no interval of their {what}, and "
-        f"±{requested:.1%} was requested; raise max_seconds"
-    )
+    alike = ", alike in turn," if interval.effective < number else ""
+    covered = _percent(interval.coverage)
+    return f"noisy: {things}{alike} give only a range ({covered}), ±{noise:.1%}; ±{requested:.1%} was requested"

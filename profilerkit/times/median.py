@@ -125,7 +125,8 @@ def _hang_together(samples: Sequence[float]) -> bool:
         return False
     lags = 4 if number >= 12 else 2
     each = [sum(map(mul, ranks, ranks[lag:])) / total + 1 / number for lag in range(1, lags + 1)]
-    return max(each[0] * math.sqrt(number), sum(each) * math.sqrt(number / lags)) > SIGNIFICANT
+    strongest = max(each[0] * math.sqrt(number), sum(each) * math.sqrt(number / lags))
+    return bool(strongest > SIGNIFICANT)
 
 
 def _samples_for_one(samples: Sequence[float]) -> float:
@@ -148,4 +149,4 @@ def _samples_for_one(samples: Sequence[float]) -> float:
         both += last
         lag += 2
     # Every autocorrelation is too low by what one median of all takes away: the sum over all lags, over the number.
-    return (own + 2 * both) / total / max(1 - 2 * (lag - 1) / count, 0.25)
+    return float((own + 2 * both) / total / max(1 - 2 * (lag - 1) / count, 0.25))

@@ -116,7 +116,7 @@ def _completed_eagerly(model: Any, inputs: ModelInputs, trace: ModelTrace) -> Mo
 def _why_eagerly(refusal: ModelFailedError | BackendFailedError) -> str:
     is_own = isinstance(refusal, BackendFailedError)
     why = "the tensorflow backend has failed to trace the model" if is_own else "the model cannot be traced"
-    return f"{why} as a graph ({error_said(refusal.__cause__ or refusal)})"
+    return f"{why} as a graph ({error_summary(refusal.__cause__ or refusal)})"
 
 
 def _of_eager_run(run: EagerRun, why: str) -> ModelTrace:
