@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import inspect
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, TypeVar
@@ -33,6 +34,7 @@ __all__ = [
     "Partial",
     "StatusKey",
     "Unavailable",
+    "inherited_bounds",
     "is_number",
     "lacking",
 ]
@@ -188,6 +190,18 @@ def lacking(outcome: Outcome, key: StatusKey, trace: ModelTrace | None) -> Outco
     return replace(
         outcome, completeness=Completeness.PARTIAL, missing=missing, bounds=_joined(outcome, gaps.bounds, gaps.missing)
     )
+
+
+def inherited_bounds(sources: Iterable[StatusKey], value: Any) -> Bounds | None:
+    """Return the ends of a value made of partial ones: it is a bound of the kind that all of these are.
+
+    None stands for a lower bound. Nothing is known of a value that is made of bounds of several kinds.
+    """
+    partial = [source.outcome for source in sources if source.outcome.completeness is Completeness.PARTIAL]
+    signs = {"≥ " if each.ends is None else each.ends.sign(each.value) for each in partial}
+    if signs == {"≥ "} or not is_number(value):
+        return None
+    return Bounds(None, value) if signs == {"≤ "} else Bounds()
 
 
 def _joined(outcome: Outcome, bounds: Bounds | None, missing: tuple[str, ...]) -> Bounds | None:

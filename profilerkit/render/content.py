@@ -16,7 +16,7 @@ from ..piping.status import Comparative, Completeness
 from ..times.measurement import Measurement, Ratio
 from ..trace.records import LayerTable
 from ..trace.table import Table
-from .bounds import KINDS, in_words, interval_of, sign_of_enhancement, sign_of_row
+from .bounds import KINDS, in_words, interval_of, shown_of_row, sign_of_enhancement
 from .columns import Column
 from .grids import Grid, Notes, Part, visible
 from .operator_grids import operator_grids
@@ -147,7 +147,9 @@ def layer_grid(layers: LayerTable, title: str = "Layers", *, nested: bool = True
     for row in layers:
         label = row["path"].rpartition(".")[2] if nested else row["path"]
         shapes = ", ".join(str(list(shape)) for shape in row.get("output_shapes") or ())
-        counts = [sign_of_row(row, column) + _count(row.get(column)) for column in ("params", "macs", "flops")]
+        counts = [
+            sign + _count(value) for sign, value in (shown_of_row(row, each) for each in ("params", "macs", "flops"))
+        ]
         counts += [Column.of(name).show(row[name]) or "-" for name in timed]
         rows.append((label or "(model)", row["type"], shapes, str(row["calls"]) if row["calls"] else "-", *counts))
     titles = ("Layer", "Type", "Output shape", "Calls", "Params", "MACs", "FLOPs", *(_TIMED[name] for name in timed))
@@ -220,7 +222,7 @@ def _descriptions(records: Iterable[StatusRecord]) -> Grid:
     return Grid("Metrics", ("Metric", "Description"), rows, kind="descriptions")
 
 
-def _count(value: int | None) -> str:
+def _count(value: float | None) -> str:
     return str(scale_value(value, scale=Scale.SI)) if value else "-"
 
 

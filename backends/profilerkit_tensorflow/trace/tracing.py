@@ -152,6 +152,7 @@ def trace_of_program(program: Program) -> ModelTrace:
         method="a traced graph",
         notes=(*_notes(walk, program), *_packed(program)),
         program=program,
+        choices=tuple(walk.choices),
     )
 
 
