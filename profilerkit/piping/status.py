@@ -232,6 +232,8 @@ class StatusKey:
     DERIVED_FROM: TracePart | None = None
     #: Which count of the operators it is the sum of, "macs" or "flops", where it is one: so its two ends are known.
     COUNTS: str = ""
+    #: Whether ``value`` is written when it is first read, as text is that takes a while.
+    ON_READING: bool = False
     #: For the documentation: how it is computed, what it leaves out, and where the definition is from.
     FORMULA: str = ""
     OMISSIONS: str = ""

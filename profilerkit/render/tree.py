@@ -55,6 +55,8 @@ def _lines(report: Report, depth: int | None, top: int | None, by: str) -> Itera
     width = min(max(len(label) for label, _ in shown), _WIDEST)
     for label, row in shown:
         yield f"{label:<{width}}  {_values(row)}".rstrip()
+    if rows[0]["calls"] is None:
+        yield "the model did not run to its end: which layers it called, and what they cost, is not known"
 
 
 def _around(layers: LayerTable) -> set[str]:
@@ -93,7 +95,9 @@ def _values(row: Mapping[str, Any]) -> str:
             shown = f"{sign}{Column.of(column).show(value)} {word}".rstrip()
             parts.append(shown if share is None else f"{shown} ({_percent(share)})")
     parts.append(Column.of("achieved_flops_per_second").show(row.get("achieved_flops_per_second")))
-    if not row["calls"]:
+    if row["calls"] is None:
+        parts.append("not counted")
+    elif not row["calls"]:
         parts.append("not called")
     return ", ".join(filter(None, parts))
 

@@ -136,7 +136,7 @@ def test_every_form_shows_the_same_sign(form: str, bounds: Bounds | None, sign: 
     shown = render(report(bounds), form)
     assert TEXTS[form](f"{sign}1000") in shown
     assert kind in shown
-    assert (TEXTS[form]("[500 MACs, 2 kMACs]") in shown) is (bounds is BETWEEN)
+    assert (TEXTS[form]("[500 MACs, 2000 MACs]") in shown) is (bounds is BETWEEN)
 
 
 def test_a_file_holds_both_ends_and_null_for_one_that_is_not_known() -> None:

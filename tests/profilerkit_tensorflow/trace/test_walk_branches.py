@@ -298,9 +298,9 @@ def test_a_loop_until_a_value_is_a_lower_bound_and_with_a_branch_in_it_an_estima
     def branched(y: Any) -> Any:
         return tf.cond(tf.reduce_max(y) > 1, lambda: y @ W, lambda: y @ W @ W)
 
-    once = traced(lambda x: tf.while_loop(lambda y: tf.reduce_sum(y) < 9, lambda y: (y @ W,), (x,))[0], X)
+    once = trace(lambda x: tf.while_loop(lambda y: tf.reduce_sum(y) < 9, lambda y: (y @ W,), (x,))[0], X)
     assert (once.macs, once.bounds("macs")) == (ONE, Bounds(ONE, None))
-    both = traced(lambda x: tf.while_loop(lambda y: tf.reduce_sum(y) < 9, lambda y: (branched(y),), (x,))[0], X)
+    both = trace(lambda x: tf.while_loop(lambda y: tf.reduce_sum(y) < 9, lambda y: (branched(y),), (x,))[0], X)
     assert (both.macs, both.bounds("macs")) == (2 * ONE, Bounds(ONE, None))
 
 

@@ -52,7 +52,7 @@ def test_what_any_branch_leaves_uncounted_is_missing() -> None:
         rare = lambda x: F.multilabel_margin_loss(x, torch.zeros_like(x, dtype=torch.int64)) * x  # noqa: E731
         return torch.cond(x.sum() > 0, self.one, rare, (x,))
 
-    found = run(odd, ones(2, 4))
+    found = trace(Call(odd, one=nn.Linear(4, 4)), ones(2, 4))
     assert list(found.uncounted.values()) == [1]
     assert found.bounds("macs") == Bounds(0, None)
 
