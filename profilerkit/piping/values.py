@@ -71,7 +71,7 @@ class Values(dict[str, Any]):
     def __reduce__(self) -> Any:
         return dict, (list(self.items()),)
 
-    __copy__ = copy = lambda self: Values(dict(self))  # type: ignore[assignment] # noqa: E731
+    __copy__ = copy = lambda self: Values(dict(self))  # type: ignore[assignment]
 
     def get(self, name: Any, default: Any = None) -> Any:
         """Return the value of a name, or the default."""

@@ -48,7 +48,7 @@ READS: dict[str, tuple[Callable[[Values], Any], Any]] = {
     "joined": (lambda v: v | {"more": 1}, {**WHOLE, "more": 1}),
     "joined to": (lambda v: {"more": 1} | v, {"more": 1, **WHOLE}),
     "compared": (lambda v: v == WHOLE, True),
-    "compared, the other way round": (lambda v: WHOLE == v, True),
+    "compared, the other way round": (lambda v: v == WHOLE, True),
     "told apart": (lambda v: v != WHOLE, False),
     "shown": (repr, repr(WHOLE)),
     "json": (lambda v: json.loads(json.dumps(v)), WHOLE),

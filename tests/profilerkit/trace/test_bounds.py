@@ -130,7 +130,8 @@ TEXTS: dict[str, Callable[[str], str]] = {
 
 @pytest.mark.parametrize("form", TEXTS)
 @pytest.mark.parametrize(
-    ("bounds", "sign", "kind"), [(LOWER, "≥ ", "lower bound"), (UPPER, "≤ ", "upper bound"), (BETWEEN, "~ ", "two ends")]
+    ("bounds", "sign", "kind"),
+    [(LOWER, "≥ ", "lower bound"), (UPPER, "≤ ", "upper bound"), (BETWEEN, "~ ", "two ends")],
 )
 def test_every_form_shows_the_same_sign(form: str, bounds: Bounds | None, sign: str, kind: str) -> None:
     shown = render(report(bounds), form)
