@@ -129,8 +129,8 @@ def _relative(record: StatusRecord, limit: Limit, baseline: Report) -> tuple[Ver
     if reference.completeness is Completeness.PARTIAL:
         kind = KINDS[reference.sign]
         raise BudgetError(
-            f"{limit}: {limit.key} of the baseline {baseline.name} is a value of which not all is known ({kind}), which "
-            "has no ratio; give a baseline that is counted completely"
+            f"{limit}: {limit.key} of the baseline {baseline.name} is a value of which not all is known "
+            f"({kind}), which has no ratio; give a baseline that is counted completely"
         )
     ratio = Ratio.of(*(v if isinstance(v, Measurement) else float(v) for v in (reference.value, record.value)))
     value, low, high = map(format_number, (ratio.value, ratio.low, ratio.high))

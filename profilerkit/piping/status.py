@@ -91,7 +91,7 @@ class Completeness(Enum):
     """How much of the truth a value holds."""
 
     COMPLETE = "complete"
-    #: Not all of it is known: a lower bound, an upper one, or something between two ends. The reason is named beside it.
+    #: Not all of it is known: a lower bound, an upper one, or between two ends. The reason stands beside it.
     PARTIAL = "partial"
     #: There is no value, and a reason why.
     UNAVAILABLE = "unavailable"

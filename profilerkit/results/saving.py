@@ -330,7 +330,7 @@ def _end(plain: Any, where: str) -> float | None:
 
 
 def _bounds(value: Any, low: float | None, high: float | None, where: str) -> Bounds | None:
-    """Return the two ends of a partial number; None where they are those of a plain lower bound, or of a measurement."""
+    """Return the two ends of a partial number; None for a plain lower bound, and for a measurement."""
     if isinstance(value, Measurement) or (low == value and high is None):
         return None
     if (low is not None and low > value) or (high is not None and high < value):

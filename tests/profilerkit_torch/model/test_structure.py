@@ -113,7 +113,6 @@ def test_every_plain_attribute_of_every_layer(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["Conv2d", "ConvTranspose1d", "MaxPool2d", "AdaptiveAvgPool2d", "Upsample", "Unfold"])
 def test_the_attributes_above_change_counts(name: str) -> None:
-    make, shape = LAYERS[name]
     if name not in CHANGED:  # the test above was not run before
         test_every_plain_attribute_of_every_layer(name)
     assert CHANGED[name]
