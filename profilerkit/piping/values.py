@@ -56,7 +56,7 @@ class Values(dict[str, Any]):
     def __ne__(self, other: object) -> bool:
         return not self == other
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def __or__(self, other: Any) -> Any:
         return dict(self) | other
@@ -71,14 +71,14 @@ class Values(dict[str, Any]):
     def __reduce__(self) -> Any:
         return dict, (list(self.items()),)
 
-    __copy__ = copy = lambda self: Values(dict(self))  # type: ignore[assignment]
+    __copy__ = copy = lambda self: Values(dict(self))
 
     def get(self, name: Any, default: Any = None) -> Any:
         """Return the value of a name, or the default."""
         self._make(name)
         return super().get(name, default)
 
-    def pop(self, name: str, *default: Any) -> Any:  # type: ignore[override]
+    def pop(self, name: str, *default: Any) -> Any:
         """Remove a name and return its value, or the default."""
         self._make(name)
         return super().pop(name, *default)

@@ -30,9 +30,9 @@ def in_words(kind: str, number: int) -> str:
 
 def interval_of(record: StatusRecord) -> str:
     """Return the two ends behind a value that is neither of them: " [0.4 G, 2 G]", with "?" for one not known."""
-    if record.sign != "~ " or record.ends in (None, Bounds()):
+    ends = record.ends
+    if record.sign != "~ " or ends is None or ends == Bounds():
         return ""
-    ends = record.ends or Bounds()
     low, high = (
         "?" if end is None else str(scale_value(end, record.base_unit, record.scale)) for end in (ends.low, ends.high)
     )

@@ -53,7 +53,8 @@ class Comparison(Result):
         ends = [which.status(key).ends if key in which.statuses else None for which in (self.reference, report)]
         ratio = Ratio.of(reference, value)
         if any(which.status(key).sign for which in (self.reference, report) if key in which.statuses):
-            return replace(ratio, **_ends_of_ratio(*ends))
+            low, high = _ends_of_ratio(*ends)
+            return replace(ratio, low=low, high=high)
         return ratio
 
     def enhancement(self, key: str | type[StatusKey], other: str | int | None = None) -> float | None:
@@ -114,15 +115,12 @@ class Comparison(Result):
         return aligned(self.reference, self.other(other))
 
 
-def _ends_of_ratio(reference: Bounds | None, other: Bounds | None) -> dict[str, float]:
+def _ends_of_ratio(reference: Bounds | None, other: Bounds | None) -> tuple[float, float]:
     """Return the ends of a ratio of values of which not all is known: from 0 to infinity where they bound nothing."""
     reference, other = reference or Bounds(), other or Bounds()
-    is_low = other.low is not None and reference.high
-    is_high = other.high is not None and reference.low
-    return {
-        "low": (other.low or 0) / reference.high if is_low and reference.high else 0.0,
-        "high": (other.high or 0) / reference.low if is_high and reference.low else math.inf,
-    }
+    low = other.low / reference.high if other.low is not None and reference.high else 0.0
+    high = other.high / reference.low if other.high is not None and reference.low else math.inf
+    return low, high
 
 
 def side_by_side(reports: Sequence[Report], names: Sequence[str] | None = None) -> Comparison:

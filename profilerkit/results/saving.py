@@ -318,7 +318,7 @@ def _record(status: _Status, where: str) -> StatusRecord:
     ends = [_end(fields.pop(name), f"{where}.{name}") for name in ("low", "high")]
     bounds = None
     if status.completeness is Completeness.PARTIAL and status.low is not msgspec.UNSET and is_number(value):
-        bounds = _bounds(value, *ends, where)
+        bounds = _bounds(value, ends[0], ends[1], where)
     return StatusRecord(**{**fields, "value": value, "missing": tuple(status.missing), "bounds": bounds})
 
 

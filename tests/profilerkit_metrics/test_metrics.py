@@ -189,7 +189,12 @@ def test_a_table_that_nobody_reads_is_not_drawn(
     monkeypatch: pytest.MonkeyPatch, model: FakeModel, make_profiler: MakeProfiler
 ) -> None:
     drawn: list[Any] = []
-    monkeypatch.setattr("profilerkit_metrics.layerwise.layer_text", lambda table: ("drawn", drawn.append(table))[0])
+
+    def draw(table: Any) -> str:
+        drawn.append(table)
+        return "drawn"
+
+    monkeypatch.setattr("profilerkit_metrics.layerwise.layer_text", draw)
     values = make_profiler(model, ComputeLayerwiseSummary()).compute_network_status()
     assert (len(drawn), "layerwise_summary" in values) == (0, True)
     assert [values["layerwise_summary"] for _ in range(2)] == ["drawn", "drawn"]

@@ -36,9 +36,9 @@ def structure_of(model: Any) -> list[Any]:
         _add_all(slots.values(), contents)
     for _, keys, values in held.dicts:
         _add_all((*keys, *values), contents)
-    for _, items in (*held.sequences, *held.sets):
-        _add_all(() if isinstance(items, frozenset) else items, contents)
-        written.append(len(items))
+    for _, items in held.sequences:
+        _add_all(items, contents)
+    written.append([len(members) for _, members in held.sets])
     _add_all((content for _, content in held.cells), contents)
     return written
 

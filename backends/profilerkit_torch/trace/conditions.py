@@ -20,7 +20,7 @@ def conditions(model: nn.Module) -> Iterator[str]:
     for device in _DEVICES:
         if torch.is_autocast_enabled(device):
             yield f"autocast of {device} to {torch.get_autocast_dtype(device)}"
-    hooks = torch._C._autograd._top_saved_tensors_default_hooks(False)  # type: ignore[attr-defined]
+    hooks = torch._C._autograd._top_saved_tensors_default_hooks(False)
     if hooks is not None:
         names = " and ".join(getattr(hook, "__qualname__", type(hook).__name__) for hook in hooks[:2])
         yield f"hooks of saved tensors ({names})"

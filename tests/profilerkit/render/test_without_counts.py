@@ -92,5 +92,5 @@ def test_no_form_shows_a_zero(form: str, made: str) -> None:
         rows = [line for line in text.splitlines() if "Linear" in line and form in ("console", "markdown", "latex")]
         assert all(re.search(r"72\D+-\W+-", line) or "same" in line for line in rows), rows
     if form == "layers-csv":
-        header, *rows = [line.split(",") for line in shown[0].splitlines()]
-        assert {row[header.index(column)] for row in rows for column in ("calls", "macs", "flops", "own_macs")} == {""}
+        header, *cells = [line.split(",") for line in shown[0].splitlines()]
+        assert {row[header.index(column)] for row in cells for column in ("calls", "macs", "flops", "own_macs")} == {""}

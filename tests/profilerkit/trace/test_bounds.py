@@ -144,7 +144,8 @@ def test_a_file_holds_both_ends_and_null_for_one_that_is_not_known() -> None:
     for bounds, ends in ((LOWER, (1000, None)), (UPPER, (250, 1000)), (BETWEEN, (500, 2000)), (Bounds(), (None, None))):
         (written,) = to_dict(report(bounds))["statuses"]
         assert (written["low"], written["high"]) == ends
-        assert parse(to_json(report(bounds)).encode(), "it").statuses["macs"].bounds == bounds
+        (read,) = parse(to_json(report(bounds)).encode(), "it").reports
+        assert read.statuses["macs"].bounds == bounds
     (written,) = to_dict(EXACT)["statuses"]
     assert (written["low"], written["high"]) == (500, 500)
 

@@ -134,7 +134,7 @@ class Net(nn.Module):
 
 
 def _patched(net: Net) -> None:
-    net.body.forward = lambda x: x @ x.mT @ x  # type: ignore[method-assign]
+    net.body.forward = lambda input: input @ input.mT @ input  # type: ignore[method-assign]
 
 
 def _hooked(net: Net) -> None:
@@ -143,7 +143,7 @@ def _hooked(net: Net) -> None:
 
 def _frozen_class(net: Net) -> None:
     net.act.__class__ = nn.Softmax  # type: ignore[assignment]
-    net.act.dim = -1  # type: ignore[assignment]
+    net.act.dim = -1
 
 
 def _widened(net: Net) -> None:

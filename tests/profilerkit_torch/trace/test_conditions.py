@@ -60,7 +60,8 @@ def test_a_report_says_what_it_was_made_under(name: str) -> None:
     assert conditions_of(plain.notes) == ()
     (condition,) = conditions_of(report.notes)
     assert condition.startswith(words)
-    assert conditions_of(parse(to_json(report).encode(), "it").notes) == (condition,)
+    (read,) = parse(to_json(report).encode(), "it").reports
+    assert conditions_of(read.notes) == (condition,)
     for form in ("console", "html", "markdown"):
         assert "made under different conditions" not in render(side_by_side([plain, plain]), form)
     assert "made under different conditions" in " ".join(str(side_by_side([plain, report])).split())

@@ -185,7 +185,7 @@ def test_the_two_ends_of_each_layer_and_of_the_report() -> None:
         two=nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)),
     )
     report = profile(model, ones(2, 4), metrics=["macs", "flops", "training_macs"])
-    ends = {row["path"]: (row["macs_low"], row["macs"], row["macs_high"]) for row in report.layers}
+    ends = {row["path"]: (row["macs_low"], row["macs"], row["macs_high"]) for row in report.layers or ()}
     assert ends == {
         "": (ONE[0], 2 * ONE[0], 2 * ONE[0]),
         "one": (0, 0, ONE[0]),
