@@ -142,8 +142,8 @@ def _hooked(net: Net) -> None:
 
 
 def _frozen_class(net: Net) -> None:
-    net.act.__class__ = nn.Softmax  # type: ignore[assignment]
-    net.act.dim = -1
+    net.act.__class__ = nn.Softmax
+    net.act.dim = -1  # type: ignore[assignment]
 
 
 def _widened(net: Net) -> None:
