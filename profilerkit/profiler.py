@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from .arguments.checking import checked, status_names
@@ -16,6 +17,7 @@ from .piping.intrinsic import ComputeInputs, ComputeNonzeroTrace, ComputeTrace, 
 from .piping.options import ComputeRunOptions, ComputeSampling
 from .piping.registry import Binding, Registry, read_arguments
 from .piping.status import Comparative, Outcome, StatusKey
+from .piping.values import Values
 from .plugging import offers
 from .plugging.opening import open_model
 from .process.locks import PerThread
@@ -363,8 +365,13 @@ class Profiler:
         return zip(self.status_keys(), self.status_values(to_value), strict=True)
 
     def status_to_dict(self, to_value: bool = True) -> dict[str, Any]:
-        """Return the values by name."""
-        return dict(self.status_items(to_value))
+        """Return the values by name; a text such as ``layerwise_summary`` is written when it is first read."""
+        statuses = dict(self.status_items(to_value=False))
+        if not to_value:
+            return statuses
+        ready = {name: None if status.ON_READING else status.value for name, status in statuses.items()}
+        pending = {name: partial(getattr, status, "value") for name, status in statuses.items() if status.ON_READING}
+        return Values(ready, pending)
 
     def load_from_dict(self, status_dict: Mapping[str, Any], to_value: bool = True) -> None:
         """Take values (or, with ``to_value=False``, status instances) from a dict instead of computing them.

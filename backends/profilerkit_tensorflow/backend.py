@@ -13,6 +13,7 @@ import tensorflow as tf
 from profilerkit import Backend, ModelInputs, ModelTrace, Run, TensorSpec
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
 from profilerkit.declared_inputs import made_from
+from profilerkit.process.contents import contents_of
 from profilerkit.protocols import (
     DeclaresInputs,
     FitsInputs,
@@ -31,6 +32,7 @@ from profilerkit.times.operator_times import OperatorTimes
 
 from . import data
 from .costs import register_layer_cost, register_op_cost, scoped_costs
+from .costs.registry import COSTS
 from .data import TFDataLoader, TFForwardPass
 from .layer_timing.timer import layer_times
 from .loaders import opened
@@ -44,6 +46,7 @@ from .operator_timing.passes import times_of_operators
 from .running import devices
 from .running.runs import require_offered, require_values, running
 from .running.zeros import zero_weights
+from .trace.conditions import conditions
 from .trace.program import Program
 from .trace.tracing import trace_model
 from .training.optimizers import optimizer_state_bytes
@@ -210,7 +213,8 @@ class TFBackend(
 
     def fingerprint(self, model: Any, values: bool = True) -> object:
         """Return what changes with the layers and their attributes, and with the variables and their values."""
-        return structure_of(model), fingerprint(model, values)
+        own = contents_of(COSTS.own())
+        return structure_of(model), fingerprint(model, values), list(conditions(model)), own
 
     def environment(self) -> Mapping[str, str]:
         """Return TensorFlow's and Keras' versions and threads, and the accelerators it sees.

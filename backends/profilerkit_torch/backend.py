@@ -14,6 +14,7 @@ from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
 from profilerkit.backend_kit.keras_layers import declared_call, is_keras, is_shipped
 from profilerkit.backend_kit.optimizers import OptimizerBytes
 from profilerkit.declared_inputs import DeclaredInput, made_from
+from profilerkit.process.contents import contents_of
 from profilerkit.protocols import (
     CountsNonzero,
     DeclaresInputs,
@@ -38,6 +39,7 @@ from profilerkit.trace.records import WeightRecord
 
 from . import data
 from .costs import register_module_cost, register_op_cost, scoped_costs
+from .costs.registry import COSTS
 from .data import TorchDataLoader, TorchForwardPass
 from .layer_timing.passes import times_of_layers
 from .layer_timing.step_recorder import TorchStepRecorder
@@ -50,6 +52,7 @@ from .model.wrapped import inner_model, rank_share
 from .operator_timing.passes import times_of_operators
 from .running import runs, zeros
 from .running.measured_memory import measured_peak
+from .trace.conditions import conditions
 from .trace.tracing import trace_model
 from .training.optimizers import optimizer_bytes
 from .training.step import trace_training
@@ -228,7 +231,7 @@ class TorchBackend(
 
         See `model.structure`. Tensors count how often they are written to, so that no value is read for it.
         """
-        return structure_of(model, values)
+        return structure_of(model, values), list(conditions(model)), contents_of(COSTS.own())
 
     def environment(self) -> Mapping[str, str]:
         """Return torch's version and threads, and the accelerators it sees, with the version of what runs them."""

@@ -42,6 +42,7 @@ class LayerwiseSummary(StatusKey):
     FORMULA = "layerwise_data as text"
     OMISSIONS = "columns that layerwise_data has besides"
     SOURCE = "profilerkit's own definition"
+    ON_READING = True
     _text: str | None = None
 
     @property

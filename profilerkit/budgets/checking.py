@@ -12,9 +12,11 @@ from ..error_text import shown
 from ..errors import BudgetError, by_likeness
 from ..piping.quantity import Scale, format_number, scale_value
 from ..piping.status import Completeness, is_number
+from ..render.bounds import KINDS
 from ..results.comparison import Comparison
 from ..results.report import Report, StatusRecord
 from ..times.measurement import Measurement, Ratio
+from ..trace.bounds import Bounds
 from ..trace.records import LayerTable
 from .limits import Budget, Limit
 
@@ -26,7 +28,7 @@ class Verdict(Enum):
 
     PASSED = "passed"
     FAILED = "failed"
-    #: A ratio whose confidence interval reaches over the limit, or of too few samples: neither proven nor refuted.
+    #: A ratio whose confidence interval, or a count whose two ends, reach over the limit, or of too few samples.
     UNCERTAIN = "uncertain"
 
 
@@ -57,9 +59,10 @@ _NAMED = 3
 def check(report: Report, budget: Budget, baseline: Report | None = None) -> list[Finding]:
     """Return a finding for each limit, and for each layer that a layer limit matches.
 
-    A lower bound that keeps to an upper limit proves nothing, and a value that could not be computed nothing either:
-    such limits fail, with the reason. A ratio of measured values fails where its whole confidence interval is beyond
-    the limit, and is uncertain where the interval reaches over it, or where there are too few samples for an interval.
+    A count of which not all is known has two ends: its limit is kept or broken only where both ends say so, and
+    uncertain otherwise, with the reason. A value that could not be computed proves nothing: its limit fails. A ratio of
+    measured values fails where its whole confidence interval is beyond the limit, and is uncertain where the interval
+    reaches over it, or where there are too few samples for an interval.
     Raises `BudgetError` for a limit that cannot be checked: an unknown metric, another unit, a relative limit without a
     ``baseline``, a pattern that matches no layer.
     """
@@ -90,9 +93,11 @@ def _of_metric(report: Report, limit: Limit, baseline: Report | None) -> Finding
     if limit.relative and baseline is not None:
         verdict, detail = _relative(record, limit, baseline)
     else:
-        value = float(record.value)
-        verdict = Verdict.PASSED if limit.allows(value, bound) else Verdict.FAILED
-        detail = f"{record.shown}{_distance(value, bound)}"
+        value, ends = float(record.value), record.ends or Bounds(record.value, record.value)
+        if record.sign and record.ends is None:  # a partial measurement
+            ends = Bounds(value, None)
+        verdict = _VERDICTS[ends.verdict(lambda end: limit.allows(end, bound), value)]
+        detail = f"{record.sign}{record.shown}{_distance(value, bound)}{_why(record, verdict)}"
     named = () if verdict is Verdict.PASSED else _responsible(report, limit.key, baseline if limit.relative else None)
     return Finding(limit, limit.key, verdict, detail, named)
 
@@ -101,13 +106,20 @@ def _without_proof(record: StatusRecord, limit: Limit) -> str:
     """Return why a value can neither keep to a limit nor break it; nothing where it can."""
     if record.value is None:
         return f"{record.completeness.value}: {'; '.join(record.missing)}"
-    if not is_number(record.value):
-        return f"{record.key} is no number"
-    if record.completeness is not Completeness.PARTIAL or limit.comparison in (">=", ">"):
+    return "" if is_number(record.value) else f"{record.key} is no number"
+
+
+_VERDICTS = {True: Verdict.PASSED, False: Verdict.FAILED, None: Verdict.UNCERTAIN}
+
+
+def _why(record: StatusRecord, verdict: Verdict) -> str:
+    """Return why the ends of a value do not decide a limit; nothing where they do."""
+    if verdict is not Verdict.UNCERTAIN or record.completeness is not Completeness.PARTIAL:
         return ""
-    if not limit.relative and not limit.allows(float(record.value), limit.bound(record.base_unit)):
-        return ""  # it is broken whatever is missing
-    return f"at least {record.shown}: a lower bound proves nothing; not counted: {', '.join(record.missing)}"
+    return f": {_KINDS[record.sign]}, which does not decide this limit: {', '.join(record.missing)}"
+
+
+_KINDS = {"≥ ": "at least so much", "≤ ": "at most so much", "~ ": "more or less so much", "": "not exact"}
 
 
 def _relative(record: StatusRecord, limit: Limit, baseline: Report) -> tuple[Verdict, str]:
@@ -115,10 +127,18 @@ def _relative(record: StatusRecord, limit: Limit, baseline: Report) -> tuple[Ver
     if reference is None or not is_number(reference.value):
         raise BudgetError(f"{limit}: the baseline {baseline.name} has no value of {limit.key} to compare with")
     if reference.completeness is Completeness.PARTIAL:
-        raise BudgetError(f"{limit}: {limit.key} of the baseline {baseline.name} is a lower bound, which has no ratio")
+        kind = KINDS[reference.sign]
+        raise BudgetError(
+            f"{limit}: {limit.key} of the baseline {baseline.name} is a value of which not all is known "
+            f"({kind}), which has no ratio; give a baseline that is counted completely"
+        )
     ratio = Ratio.of(*(v if isinstance(v, Measurement) else float(v) for v in (reference.value, record.value)))
     value, low, high = map(format_number, (ratio.value, ratio.low, ratio.high))
     shown = f"({record.shown} after {reference.shown})"
+    if record.sign and not isinstance(record.value, Measurement):
+        ends = _over(record.ends or Bounds(), float(reference.value))
+        verdict = _VERDICTS[ends.verdict(lambda end: limit.allows(end, limit.number), ratio.value)]
+        return verdict, f"{record.sign}{value}x {shown}{_why(record, verdict)}"
     if ratio.low == ratio.high:
         return (Verdict.PASSED if limit.allows(ratio.value, limit.number) else Verdict.FAILED), f"{value}x {shown}"
     named = f"; {ratio.interval_name}" if ratio.is_range else ""
@@ -127,6 +147,13 @@ def _relative(record: StatusRecord, limit: Limit, baseline: Report) -> tuple[Ver
         return Verdict.UNCERTAIN, detail
     allowed = [limit.allows(end, limit.number) for end in (ratio.low, ratio.high)]
     return (Verdict.PASSED if all(allowed) else Verdict.UNCERTAIN if any(allowed) else Verdict.FAILED), detail
+
+
+def _over(ends: Bounds, reference: float) -> Bounds:
+    """Return the two ends of a ratio to an exact number; nothing is known of one to nothing."""
+    if not reference:
+        return Bounds()
+    return Bounds(*(None if end is None else end / reference for end in (ends.low, ends.high)))
 
 
 def _distance(value: float, bound: float) -> str:
@@ -154,23 +181,35 @@ def _of_layers(report: Report, limit: Limit, baseline: Report | None) -> Iterato
 
 def _of_layer(row: Mapping[str, Any], limit: Limit, column: str, partial: str, before: Mapping[str, float]) -> Finding:
     unit, scale = _LAYER_VALUES[column]
-    value, bound, path = float(row[column]), limit.bound(unit), row["path"]
+    bound, path = limit.bound(unit), row["path"]
+    if row[column] is None:
+        return Finding(limit, path, Verdict.FAILED, f"its {column} are not counted")
+    value, ends = float(row[column]), _ends_of_layer(row, column, partial)
     detail = str(scale_value(value, unit, scale))
     if limit.relative:
         if path not in before:
             return Finding(limit, path, Verdict.FAILED, f"{detail}, and the baseline has no such layer")
         shown = f"({detail} after {scale_value(before[path], unit, scale)})"
         value = Ratio.of(before[path], value).value if value or before[path] else 1.0  # nothing stays nothing
+        ends = _over(ends, before[path]) if partial else Bounds(value, value)
         detail = f"{format_number(value)}x {shown}"
-    if partial and limit.comparison not in (">=", ">"):
-        return Finding(limit, path, Verdict.FAILED, f"at least {detail}: a lower bound proves nothing; {partial}")
-    return Finding(limit, path, Verdict.PASSED if limit.allows(value, bound) else Verdict.FAILED, detail)
+    verdict = _VERDICTS[ends.verdict(lambda end: limit.allows(end, bound), value)]
+    detail = f"{ends.sign(value)}{detail}"
+    if verdict is Verdict.UNCERTAIN:
+        detail = f"{detail}: {_KINDS[ends.sign(value)]}, which does not decide this limit: {partial}"
+    return Finding(limit, path, verdict, detail)
+
+
+def _ends_of_layer(row: Mapping[str, Any], column: str, partial: str) -> Bounds:
+    if f"{column}_low" in row:
+        return Bounds(row[f"{column}_low"], row[f"{column}_high"])
+    return Bounds(row[column], None if partial else row[column])
 
 
 def _uncounted(report: Report, column: str) -> str:
     record = report.statuses.get(column)
     missing = record.missing if record is not None and record.completeness is Completeness.PARTIAL else ()
-    return f"not counted: {', '.join(missing)}" if missing else ""
+    return ", ".join(missing)
 
 
 def _before(report: Report, baseline: Report | None, column: str) -> dict[str, float]:

@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from functools import partial
 from typing import Any, NamedTuple
 
 from ..arguments.checking import checked
@@ -158,6 +159,12 @@ class CostRegistry:
                     return formula
         return None
 
+    def own(self) -> dict[Any, Formula]:
+        """Return the formulas in force that did not come with profilerkit: the caller's, and those of plugins."""
+        tables = (self._formulas, *(scope.formulas for scope in self._scopes.get()))
+        joined = {key: formula for table in tables for key, formula in table.items()}
+        return {key: formula for key, formula in joined.items() if not _is_profilerkits(formula)}
+
     def __iter__(self) -> Iterator[Any]:
         """Iterate over the keys that have a formula outside of any scope."""
         return iter(tuple(self._formulas))
@@ -201,6 +208,15 @@ class CostRegistry:
         finally:
             self._scopes.reset(token)
             self._changes += 1
+
+
+def _is_profilerkits(formula: Any) -> bool:
+    while isinstance(formula, partial):
+        formula = formula.func
+    return str(getattr(formula, "__module__", "")).partition(".")[0] in _PACKAGES
+
+
+_PACKAGES = ("profilerkit", "profilerkit_torch", "profilerkit_tensorflow", "profilerkit_onnx")
 
 
 def add_whole(

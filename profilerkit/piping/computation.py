@@ -35,7 +35,7 @@ from ..trace.records import ModelTrace
 from .function import ProfilerFunction, describe
 from .intrinsic import Trace
 from .registry import PROVIDED, Binding, Registry
-from .status import Completeness, Failure, Metric, Outcome, StatusKey, Unavailable, is_number, lacking
+from .status import Completeness, Failure, Metric, Outcome, StatusKey, Unavailable, inherited_bounds, is_number, lacking
 
 __all__ = ["Computation", "Remembered", "compute_in_order"]
 
@@ -283,7 +283,8 @@ class Computation:
             if current is None or current.function is not binding.function:
                 continue
             if missing and outcome.completeness is Completeness.COMPLETE:
-                outcome = replace(outcome, completeness=Completeness.PARTIAL, missing=missing)
+                bounds = inherited_bounds(resolved.statuses.values(), outcome.value)
+                outcome = replace(outcome, completeness=Completeness.PARTIAL, missing=missing, bounds=bounds)
             status = current.key.computed(outcome, tuple(resolved.statuses.values()))
             self.memory[name] = Remembered(status, binding.function, resolved.sources, group, fingerprint, held)
         return self.memory[binding.key.NAME].status

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import inspect
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, TypeVar
@@ -33,6 +34,7 @@ __all__ = [
     "Partial",
     "StatusKey",
     "Unavailable",
+    "inherited_bounds",
     "is_number",
     "lacking",
 ]
@@ -89,7 +91,7 @@ class Completeness(Enum):
     """How much of the truth a value holds."""
 
     COMPLETE = "complete"
-    #: Not all of it is known: a lower bound, an upper one, or something between two ends. The reason is named beside it.
+    #: Not all of it is known: a lower bound, an upper one, or between two ends. The reason stands beside it.
     PARTIAL = "partial"
     #: There is no value, and a reason why.
     UNAVAILABLE = "unavailable"
@@ -190,6 +192,18 @@ def lacking(outcome: Outcome, key: StatusKey, trace: ModelTrace | None) -> Outco
     )
 
 
+def inherited_bounds(sources: Iterable[StatusKey], value: Any) -> Bounds | None:
+    """Return the ends of a value made of partial ones: it is a bound of the kind that all of these are.
+
+    None stands for a lower bound. Nothing is known of a value that is made of bounds of several kinds.
+    """
+    partial = [source.outcome for source in sources if source.outcome.completeness is Completeness.PARTIAL]
+    signs = {"≥ " if each.ends is None else each.ends.sign(each.value) for each in partial}
+    if signs == {"≥ "} or not is_number(value):
+        return None
+    return Bounds(None, value) if signs == {"≤ "} else Bounds()
+
+
 def _joined(outcome: Outcome, bounds: Bounds | None, missing: tuple[str, ...]) -> Bounds | None:
     """Return the ends of a value that was partial before, and lacks what its trace lacks too."""
     if outcome.completeness is not Completeness.PARTIAL or not missing:
@@ -218,6 +232,8 @@ class StatusKey:
     DERIVED_FROM: TracePart | None = None
     #: Which count of the operators it is the sum of, "macs" or "flops", where it is one: so its two ends are known.
     COUNTS: str = ""
+    #: Whether ``value`` is written when it is first read, as text is that takes a while.
+    ON_READING: bool = False
     #: For the documentation: how it is computed, what it leaves out, and where the definition is from.
     FORMULA: str = ""
     OMISSIONS: str = ""

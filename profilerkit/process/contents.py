@@ -185,7 +185,7 @@ def contents_of(value: Any, special: Callable[[Any, Contents], bool] | None = No
 
 def _is_value(kind: type) -> bool:
     """Return whether objects of a class say themselves which of them are equal."""
-    return kind.__eq__ is not object.__eq__
+    return getattr(kind, "__eq__", None) is not object.__eq__
 
 
 def _slots(kind: type) -> tuple[str, ...]:

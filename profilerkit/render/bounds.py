@@ -12,7 +12,7 @@ from ..trace.bounds import Bounds
 if TYPE_CHECKING:
     from ..results.report import StatusRecord
 
-__all__ = ["KINDS", "in_words", "interval_of", "sign_of_enhancement", "sign_of_row"]
+__all__ = ["KINDS", "in_words", "interval_of", "shown_of_row", "sign_of_enhancement"]
 
 #: What a value is called by the sign before it.
 KINDS = {"≥ ": "lower bound", "≤ ": "upper bound", "~ ": "estimate", "": "lower bound"}
@@ -30,21 +30,27 @@ def in_words(kind: str, number: int) -> str:
 
 def interval_of(record: StatusRecord) -> str:
     """Return the two ends behind a value that is neither of them: " [0.4 G, 2 G]", with "?" for one not known."""
-    if record.sign != "~ " or record.ends is None:
+    ends = record.ends
+    if record.sign != "~ " or ends is None or ends == Bounds():
         return ""
     low, high = (
-        "?" if end is None else str(scale_value(end, record.base_unit, record.scale))
-        for end in (record.ends.low, record.ends.high)
+        "?" if end is None else str(scale_value(end, record.base_unit, record.scale)) for end in (ends.low, ends.high)
     )
     return f" [{low}, {high}]"
 
 
-def sign_of_row(row: Mapping[str, Any], column: str) -> str:
-    """Return the sign before a count of a layer; nothing where there is no count."""
+def shown_of_row(row: Mapping[str, Any], column: str) -> tuple[str, float | None]:
+    """Return the sign before a count of a layer, and the number behind it.
+
+    Of a layer that only a branch runs which is not counted this is its upper end.
+    """
     value = row.get(column)
-    if not value or f"{column}_low" not in row:
-        return ""
-    return Bounds(row[f"{column}_low"], row[f"{column}_high"]).sign(value)
+    if value is None or f"{column}_low" not in row:
+        return "", value
+    low, high = row[f"{column}_low"], row[f"{column}_high"]
+    if not value:
+        return ("≤ ", high) if high else ("", value)
+    return Bounds(low, high).sign(value), value
 
 
 def sign_of_enhancement(reference: StatusRecord, other: StatusRecord) -> str:

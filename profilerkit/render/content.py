@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 from ..piping.quantity import PREFIXES, Scale, format_number, scale_value
 from ..piping.status import Comparative, Completeness
 from ..times.measurement import Measurement, Ratio
+from ..trace.conditions import conditions_of
 from ..trace.records import LayerTable
 from ..trace.table import Table
-from .bounds import KINDS, in_words, interval_of, sign_of_enhancement, sign_of_row
+from .bounds import KINDS, in_words, interval_of, shown_of_row, sign_of_enhancement
 from .columns import Column
 from .grids import Grid, Notes, Part, visible
 from .operator_grids import operator_grids
@@ -126,7 +127,7 @@ def _comparison_parts(comparison: Comparison, details: bool, layers: _Layers) ->
     notes += dict.fromkeys(note for report in reports for note in _batch(report, named=not alike))
     if not alike:
         notes.append("The columns are not for the same batch size; what grows with the batch does not compare.")
-    yield Notes((*notes, *legend(comparison)))
+    yield Notes((*notes, *_made_differently(reports), *legend(comparison)))
     yield from sweep_grids(reports)
     if details:
         yield _descriptions(firsts)
@@ -147,7 +148,9 @@ def layer_grid(layers: LayerTable, title: str = "Layers", *, nested: bool = True
     for row in layers:
         label = row["path"].rpartition(".")[2] if nested else row["path"]
         shapes = ", ".join(str(list(shape)) for shape in row.get("output_shapes") or ())
-        counts = [sign_of_row(row, column) + _count(row.get(column)) for column in ("params", "macs", "flops")]
+        counts = [
+            sign + _count(value) for sign, value in (shown_of_row(row, each) for each in ("params", "macs", "flops"))
+        ]
         counts += [Column.of(name).show(row[name]) or "-" for name in timed]
         rows.append((label or "(model)", row["type"], shapes, str(row["calls"]) if row["calls"] else "-", *counts))
     titles = ("Layer", "Type", "Output shape", "Calls", "Params", "MACs", "FLOPs", *(_TIMED[name] for name in timed))
@@ -220,7 +223,7 @@ def _descriptions(records: Iterable[StatusRecord]) -> Grid:
     return Grid("Metrics", ("Metric", "Description"), rows, kind="descriptions")
 
 
-def _count(value: int | None) -> str:
+def _count(value: float | None) -> str:
     return str(scale_value(value, scale=Scale.SI)) if value else "-"
 
 
@@ -279,6 +282,16 @@ def _notes_of_all(reports: Sequence[Report]) -> list[str]:
         if note not in common
     ]
     return [*map(_sentence, common), *named]
+
+
+def _made_differently(reports: Sequence[Report]) -> Iterator[str]:
+    """Say that reports were made under different conditions, as autocast around one of them, if they were."""
+    conditions = [conditions_of(report.notes) for report in reports]
+    if len(set(conditions)) > 1:
+        each = "; ".join(
+            f"{report.name}: {', '.join(of_one) or 'none'}" for report, of_one in zip(reports, conditions, strict=True)
+        )
+        yield f"The reports were made under different conditions, which make a difference of their own: {each}."
 
 
 def _sentence(note: str) -> str:

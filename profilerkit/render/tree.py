@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..trace.layer_view import children_of
 from ..trace.records import LayerTable
 from ..trace.rows import parent_path
-from .bounds import sign_of_row
+from .bounds import shown_of_row
 from .columns import Column
 from .grids import visible
 
@@ -55,6 +55,8 @@ def _lines(report: Report, depth: int | None, top: int | None, by: str) -> Itera
     width = min(max(len(label) for label, _ in shown), _WIDEST)
     for label, row in shown:
         yield f"{label:<{width}}  {_values(row)}".rstrip()
+    if rows[0]["calls"] is None:
+        yield "the model did not run to its end: which layers it called, and what they cost, is not known"
 
 
 def _around(layers: LayerTable) -> set[str]:
@@ -87,12 +89,15 @@ def _branches(
 def _values(row: Mapping[str, Any]) -> str:
     parts = [", ".join(str(list(shape)) for shape in row.get("output_shapes") or ())]
     for column, word in _VALUES.items():
-        if row.get(column):
+        sign, value = shown_of_row(row, column)
+        if value:
             share = row.get(f"{column}_share")
-            shown = f"{sign_of_row(row, column)}{Column.of(column).show(row[column])} {word}".rstrip()
+            shown = f"{sign}{Column.of(column).show(value)} {word}".rstrip()
             parts.append(shown if share is None else f"{shown} ({_percent(share)})")
     parts.append(Column.of("achieved_flops_per_second").show(row.get("achieved_flops_per_second")))
-    if not row["calls"]:
+    if row["calls"] is None:
+        parts.append("not counted")
+    elif not row["calls"]:
         parts.append("not called")
     return ", ".join(filter(None, parts))
 

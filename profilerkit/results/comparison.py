@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ from ..errors import ArgumentError, UnknownStatusError
 from ..piping.status import Comparative, StatusKey, is_number
 from ..times.measurement import Measurement, Ratio
 from ..trace.alignment import aligned
+from ..trace.bounds import Bounds
 from ..trace.table import Table
 from .report import Report
 from .result import Result
@@ -43,10 +45,17 @@ class Comparison(Result):
         Args:
             key: The metric; both must have a value for it that is a number.
             other: Which of several models, by name or by index; not needed if there is only one.
+
+        Where not all of the two values is known, ``low`` and ``high`` are the least and the most that the ratio can be.
         """
         key, report = status_name("key", key), self.other(other)
         reference, value = (self._number(which, key) for which in (self.reference, report))
-        return Ratio.of(reference, value)
+        ends = [which.status(key).ends if key in which.statuses else None for which in (self.reference, report)]
+        ratio = Ratio.of(reference, value)
+        if any(which.status(key).sign for which in (self.reference, report) if key in which.statuses):
+            low, high = _ends_of_ratio(*ends)
+            return replace(ratio, low=low, high=high)
+        return ratio
 
     def enhancement(self, key: str | type[StatusKey], other: str | int | None = None) -> float | None:
         """Return how far a model's metric is better than the reference's, by the metric's own comparative.
@@ -104,6 +113,14 @@ class Comparison(Result):
         Raises `ValueError` where one of the two reports holds no layers.
         """
         return aligned(self.reference, self.other(other))
+
+
+def _ends_of_ratio(reference: Bounds | None, other: Bounds | None) -> tuple[float, float]:
+    """Return the ends of a ratio of values of which not all is known: from 0 to infinity where they bound nothing."""
+    reference, other = reference or Bounds(), other or Bounds()
+    low = other.low / reference.high if other.low is not None and reference.high else 0.0
+    high = other.high / reference.low if other.high is not None and reference.low else math.inf
+    return low, high
 
 
 def side_by_side(reports: Sequence[Report], names: Sequence[str] | None = None) -> Comparison:

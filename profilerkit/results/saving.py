@@ -54,8 +54,8 @@ class _Status(msgspec.Struct, forbid_unknown_fields=True):
     completeness: Completeness
     missing: list[str]
     note: str
-    low: float | int | msgspec.UnsetType | None = msgspec.UNSET
-    high: float | int | msgspec.UnsetType | None = msgspec.UNSET
+    low: Any = msgspec.UNSET
+    high: Any = msgspec.UNSET
 
 
 class _Memory(msgspec.Struct, forbid_unknown_fields=True):
@@ -315,15 +315,22 @@ def _record(status: _Status, where: str) -> StatusRecord:
     if has_value == (value is None):
         raise ValueError(f"{where}.value is {value!r:.60} where completeness is {status.completeness.value}")
     fields = msgspec.structs.asdict(status)
-    ends = [None if end is msgspec.UNSET else from_plain(end) for end in (fields.pop("low"), fields.pop("high"))]
+    ends = [_end(fields.pop(name), f"{where}.{name}") for name in ("low", "high")]
     bounds = None
     if status.completeness is Completeness.PARTIAL and status.low is not msgspec.UNSET and is_number(value):
-        bounds = _bounds(value, *ends, where)
+        bounds = _bounds(value, ends[0], ends[1], where)
     return StatusRecord(**{**fields, "value": value, "missing": tuple(status.missing), "bounds": bounds})
 
 
+def _end(plain: Any, where: str) -> float | None:
+    end = None if plain is msgspec.UNSET else from_plain(plain, where)
+    if end is not None and type(end) not in (int, float):
+        raise ValueError(f"{where} is {short(end)}, no number")
+    return end
+
+
 def _bounds(value: Any, low: float | None, high: float | None, where: str) -> Bounds | None:
-    """Return the two ends of a partial number; None where they are those of a plain lower bound, or of a measurement."""
+    """Return the two ends of a partial number; None for a plain lower bound, and for a measurement."""
     if isinstance(value, Measurement) or (low == value and high is None):
         return None
     if (low is not None and low > value) or (high is not None and high < value):

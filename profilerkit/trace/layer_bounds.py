@@ -33,7 +33,7 @@ def bounds_inside(trace: ModelTrace, column: str, path: str = "") -> Bounds:
 
 
 def layer_bounds(trace: ModelTrace, totals: dict[str, dict[str, int]]) -> dict[str, dict[str, float | None]]:
-    """Return the columns ``macs_low``, ``macs_high`` and so on by path; ``totals`` are what is counted in each layer."""
+    """Return the columns ``macs_low``, ``macs_high`` and so on by path; ``totals`` are the counts of each layer."""
     gaps = _layers_with_gaps(trace)
     rows: dict[str, dict[str, float | None]] = {}
     for path, counted in totals.items():

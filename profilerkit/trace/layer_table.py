@@ -19,7 +19,8 @@ class LayerTable(Table):
     """The per-layer table: rows with equal keys, in the order of the model.
 
     ``macs``, ``flops`` and ``params`` include the layers inside; ``own_macs``, ``own_flops`` and ``own_params`` do not.
-    A row is found by its place, or by the path of its layer: ``table["encoder.0"]``.
+    Calls and work are None where the model did not run to its end. A row is found by its place, or by the path of its
+    layer: ``table["encoder.0"]``.
     """
 
     def __getitem__(self, index: Any) -> Any:
@@ -74,7 +75,7 @@ class LayerTable(Table):
             {
                 "type": kind,
                 "layers": len(rows),
-                "calls": sum(row.get("calls", 1) for row in rows),
+                "calls": _total(({"calls": row.get("calls", 1)} for row in rows), "calls"),
                 **{name: _total(rows, name if depth is not None else f"own_{name}") for name in columns},
             }
             for kind, rows in groups.items()

@@ -60,9 +60,12 @@ def nearest_around(paths: Iterable[str]) -> dict[str, str | None]:
 
 
 def of_layers(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
-    """Yield a row for each layer, with the work and the weights inside it and its own."""
+    """Yield a row for each layer, with the work and the weights inside it and its own.
+
+    Of a model that did not run, or raised while it did, the weights are known: its calls and its work are None.
+    """
     columns, work_of = _columns(trace)
-    nothing = (0,) * len(columns)
+    nothing, unknown = (0,) * len(columns), (None,) * len(columns)
     own = {layer.path: nothing for layer in trace.layers}
     for op in trace.operators:
         own[op.layer] = _added(own[op.layer], work_of(op))
@@ -80,22 +83,24 @@ def of_layers(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
         weights[parent].add(weights[layer.path])
     wholes = (("params", trace.total_params), ("macs", trace.macs), ("flops", trace.flops))
     totals = [(name, f"{name}_share", total) for name, total in wholes]
+    did_run = trace.failure is None
     own_columns = [f"own_{name}" for name in columns]
     bounded = bool(trace.choices or trace.uncounted)
     counted = {path: dict(zip(_WORK, work, strict=False)) for path, work in whole.items()} if bounded else {}
     bounds = layer_bounds(trace, counted)
     for layer in trace.layers:
         inside = weights[layer.path].totals()
-        counts = {"params": inside.pop("params"), **dict(zip(columns, whole[layer.path], strict=True))}
+        work, own_work = (whole[layer.path], own[layer.path]) if did_run else (unknown, unknown)
+        counts = {"params": inside.pop("params"), **dict(zip(columns, work, strict=True))}
         yield {
             "path": layer.path,
             "type": layer.type,
             "depth": layer.depth,
             "is_leaf": layer.path not in parents,
-            "calls": len(layer.calls),
+            "calls": len(layer.calls) if did_run else None,
             **counts,
             "own_params": own_params[layer.path],
-            **dict(zip(own_columns, own[layer.path], strict=True)),
+            **dict(zip(own_columns, own_work, strict=True)),
             **{share: counts[name] / total if total else None for name, share, total in totals},
             **inside,
             **bounds.get(layer.path, {}),

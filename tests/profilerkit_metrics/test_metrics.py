@@ -183,3 +183,19 @@ def test_an_evaluation_that_fails_costs_its_own_keys_alone(model: FakeModel, mak
     status = profiler.compute_network_status()
     assert status == {"eval_metric": None, "inference_time": None, "total_params": 30, "trainable_params": 10}
     assert "failed" in str(profiler.report())
+
+
+def test_a_table_that_nobody_reads_is_not_drawn(
+    monkeypatch: pytest.MonkeyPatch, model: FakeModel, make_profiler: MakeProfiler
+) -> None:
+    drawn: list[Any] = []
+
+    def draw(table: Any) -> str:
+        drawn.append(table)
+        return "drawn"
+
+    monkeypatch.setattr("profilerkit_metrics.layerwise.layer_text", draw)
+    values = make_profiler(model, ComputeLayerwiseSummary()).compute_network_status()
+    assert (len(drawn), "layerwise_summary" in values) == (0, True)
+    assert [values["layerwise_summary"] for _ in range(2)] == ["drawn", "drawn"]
+    assert len(drawn) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import tensorflow as tf
@@ -13,8 +14,6 @@ from ..untouched.held_state import HeldState
 
 __all__ = ["structure_of"]
 
-#: What is written down by its identity alone: its content is another object of the walk, or never changes.
-_WHOLE = (tf.Variable, tf.Graph, tf.Operation, tf.DType, core.Tensor, core.PolymorphicFunction, core.ConcreteFunction)
 #: Values that are compared by what they are.
 _PLAIN = (int, float, complex, bool, str, bytes, type(None), tf.DType, tf.TensorShape)
 
@@ -30,27 +29,17 @@ def structure_of(model: Any) -> list[Any]:
     contents = Contents()
     written = contents.written
     for value, kind, names, values in held.objects:
-        written += (Identity(value), kind)
-        for name, each in zip(names, values, strict=True):
-            written.append(name)
-            _add(each, contents)
+        written += (Identity(value), kind, names)
+        _add_all(values, contents)
     for value, slots in held.slotted:
-        written.append(Identity(value))
-        for name, each in slots.items():
-            written.append(name)
-            _add(each, contents)
-    for container, keys, values in held.dicts:
-        written.append(len(container))
-        for each in (*keys, *values):
-            _add(each, contents)
+        written += (Identity(value), tuple(slots))
+        _add_all(slots.values(), contents)
+    for _, keys, values in held.dicts:
+        _add_all((*keys, *values), contents)
     for _, items in held.sequences:
-        written.append(len(items))
-        for each in items:
-            _add(each, contents)
-    for _, items in held.sets:
-        written.append(len(items))
-    for _, content in held.cells:
-        _add(content, contents)
+        _add_all(items, contents)
+    written.append([len(members) for _, members in held.sets])
+    _add_all((content for _, content in held.cells), contents)
     return written
 
 
@@ -61,6 +50,13 @@ class _Structure(HeldState):
         if issubclass(kind, (core.PolymorphicFunction, core.ConcreteFunction, tf.Variable)):
             return None
         return super().visit_of(kind)
+
+
+def _add_all(values: Iterable[Any], contents: Contents) -> None:
+    start = len(contents.written)
+    for each in values:
+        _add(each, contents)
+    contents.written.append(len(contents.written) - start)
 
 
 def _add(value: Any, contents: Contents) -> None:

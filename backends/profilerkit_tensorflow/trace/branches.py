@@ -15,10 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from profilerkit.trace.bounds import Branch, Choice
+
 from .folding import Folding
 from .values import Executed, Value
 
-__all__ = ["Tried", "agreed", "agreed_constant", "branch_names", "most_expensive"]
+__all__ = ["Tried", "agreed", "agreed_constant", "branch_names", "choice_of", "may_stop_choice", "most_expensive"]
 
 _SIDES = ("then", "else")
 
@@ -31,6 +33,12 @@ class Tried:
     executed: list[Executed]
     spans: list[tuple[int, int]]
     uncounted: Counter[str]
+    choices: Sequence[Choice] = ()
+
+    @property
+    def work(self) -> Branch:
+        """What it does in each layer, as one side of a choice."""
+        return _branch(self.executed, self.choices)
 
     @property
     def price(self) -> tuple[int, int, int]:
@@ -53,6 +61,31 @@ def most_expensive(tried: Sequence[Tried]) -> Tried:
     """Return the most expensive branch; operators that are uncounted in any of the branches are uncounted."""
     uncounted = reduce(or_, (branch.uncounted for branch in tried))
     return replace(max(tried, key=lambda branch: branch.price), uncounted=uncounted)
+
+
+def choice_of(tried: Sequence[Tried], taken: Tried) -> tuple[Choice, ...]:
+    """Return the choice between branches one of which is counted; nothing where all of them do the same work."""
+    branches = tuple(each.work for each in tried)
+    if all(branch == branches[0] for branch in branches):
+        return ()
+    counted = next(index for index, each in enumerate(tried) if each.executed is taken.executed)
+    reason = "a condition depends on values that the graph does not tell: the most expensive of its branches is counted"
+    return (Choice(branches, counted, reason),)
+
+
+def may_stop_choice(executed: Sequence[Executed], choices: Sequence[Choice]) -> tuple[Choice, ...]:
+    """Return the choice between all runs of a loop and none, for one that may stop before its limit."""
+    every, none = _branch(executed, choices), Branch({})
+    reason = "a loop may stop before it reaches its limit; it is counted up to that"
+    return (Choice((every, none), 0, reason),) if every.work else ()
+
+
+def _branch(executed: Sequence[Executed], choices: Sequence[Choice]) -> Branch:
+    work: dict[str, tuple[int, int]] = {}
+    for each in executed:
+        macs, flops = work.get(each.owner.path, (0, 0))
+        work[each.owner.path] = macs + each.macs, flops + each.flops
+    return Branch({path: done for path, done in work.items() if any(done)}, tuple(choices))
 
 
 def agreed(folding: Folding, value: Value, others: Sequence[Value]) -> Value:

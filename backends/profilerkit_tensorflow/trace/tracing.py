@@ -10,14 +10,17 @@ from profilerkit import BackendFailedError, CostFormulaError, ModelFailedError, 
 from profilerkit.backend_kit.live_bytes import live_bytes
 from profilerkit.errors import error_summary
 from profilerkit.process.collector import collector_paused
+from profilerkit.trace.conditions import formulas_used, noted
 from profilerkit.trace.records import MemoryTimeline, ModelTrace, OpRecord, TensorInfo, distinct
 
+from ..costs.registry import COSTS
 from ..model.kinds import is_saved_model, is_unbuilt, is_variable, named_layers
 from ..model.replicas import note_of_replicas, strategy_of
 from ..model.unmade_weights import unmade_weights
 from ..model.variables import packed_elements
 from ..model.weights import bytes_of, identity_of, trainable_variables_of
 from ..untouched.preservation import preserved
+from .conditions import conditions
 from .eager_run import EagerRun
 from .layers import layer_records
 from .live_bytes import constant_bytes, steps_of, tensor_bytes, unsized_tensors
@@ -45,7 +48,18 @@ _AS_A_GRAPH = "of the model run as a graph; run eagerly, more stays alive"
 
 
 def trace_model(model: Any, inputs: ModelInputs | None, *, training: bool = False) -> ModelTrace:
-    """Return the trace of one forward pass, or of one training step; of a model that raises it has the layers alone."""
+    """Return the trace of one forward pass, or of one training step; of a model that raises it has the layers alone.
+
+    Its notes tell what the caller has switched on that changes the numbers.
+    """
+    trace = _trace(model, inputs, training)
+    if trace.failure is not None or inputs is None:
+        return trace
+    made_under = noted((*conditions(model), *formulas_used(trace, COSTS.own())))
+    return replace(trace, notes=(*trace.notes, *made_under)) if made_under else trace
+
+
+def _trace(model: Any, inputs: ModelInputs | None, training: bool) -> ModelTrace:
     if inputs is None:
         return _layers_alone(model)
     # A collector's pause costs more than the walk, and what only it would free is small: graphs hold no data.
@@ -187,6 +201,7 @@ def trace_of_program(program: Program) -> ModelTrace:
         method="a traced graph",
         notes=(*_notes(walk, program), *_packed(program)),
         program=program,
+        choices=tuple(walk.choices),
     )
 
 

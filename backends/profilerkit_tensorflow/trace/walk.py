@@ -12,10 +12,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+from profilerkit.trace.bounds import Choice
+
 from ..costs import OpCall, Shapes
-from .branches import Tried, agreed, agreed_constant, branch_names, most_expensive
+from .branches import Tried, agreed, agreed_constant, branch_names, choice_of, may_stop_choice, most_expensive
 from .dilation import cropped_share, spread_share
 from .folding import Folding
 from .graph_access import attribute_of, body_named, forward_function
@@ -47,6 +50,8 @@ class Walk:
         #: Ranges of `executed` that a loop runs more than once.
         self.spans: list[tuple[int, int]] = []
         self.uncounted: Counter[str] = Counter()
+        #: Where one of several branches is taken, and nobody knows which.
+        self.choices: list[Choice] = []
         self.notes: set[str] = set()
         self._specialized: dict[int, Specialized] = {}
         self._formulas_used: set[tuple[int, int]] = set()
@@ -197,20 +202,20 @@ class Walk:
             tests.values[tensor.name] = value
         steps = counter_steps(self.folding, body, first)
         runs, may_stop = trip_count(self.folding, tests, steps)
-        if runs and may_stop:
-            self.notes.add("a loop may stop before it reaches its limit; it is counted up to that")
         if runs is None:
             self.uncounted[f"{operator.type} (how often it runs is not known; counted once)"] += 1
         if runs == 0:
             self._bind(operator, first, scope)
             return
-        start = len(self.executed)
+        start, choices = len(self.executed), len(self.choices)
         needed = needed_variables(condition, body, scope.used_outputs(operator))
         results = self._iterated(body, first, steps, Scope(body, [], scope, owner, scope.times * (runs or 1), needed))
         self._condition(
             Scope(condition, [], scope, owner, scope.times * (1 if runs is None else runs + 1)), first, results
         )
         self.spans.append((start, len(self.executed)))
+        if runs and may_stop:
+            self.choices[choices:] = may_stop_choice(self.executed[start:], self.choices[choices:])
         runs_of = [None if may_stop and not counts_runs(tensor) else runs for tensor in body.inputs]
         self._bind(operator, self._after(first, steps, results, runs_of, owner), scope)
 
@@ -283,15 +288,13 @@ class Walk:
         arguments = [self.folding.value_of(tensor, scope) for tensor in list(operator.inputs)[1:]]
         owner = self.ownership.of(scope.graph, operator.name, scope.owner)
         names = branch_names(operator, self.folding.constant(self.folding.value_of(operator.inputs[0], scope)))
-        if len(names) > 1:
-            self.notes.add("of the branches of a condition the most expensive is counted")
         used = scope.used_outputs(operator)
         tried = [
             self._tried(Scope(body_named(scope.graph, name), arguments, scope, owner, scope.times, used))
             for name in names
         ]
         taken = most_expensive(tried)
-        self._take(taken)
+        self._take(replace(taken, choices=choice_of(tried, taken)))
         results = list(taken.results)
         for index in sorted(used) if len(tried) > 1 else ():
             common = agreed(self.folding, results[index], [branch.results[index] for branch in tried])
@@ -302,12 +305,12 @@ class Walk:
 
     def _tried(self, scope: Scope) -> Tried:
         """Walk a body and return what that adds, without adding it."""
-        kept = self.executed, self.spans, self.uncounted
-        self.executed, self.spans, self.uncounted = [], [], Counter()
+        kept = self.executed, self.spans, self.uncounted, self.choices
+        self.executed, self.spans, self.uncounted, self.choices = [], [], Counter(), []
         try:
-            return Tried(self._body(scope), self.executed, self.spans, self.uncounted)
+            return Tried(self._body(scope), self.executed, self.spans, self.uncounted, self.choices)
         finally:
-            self.executed, self.spans, self.uncounted = kept
+            self.executed, self.spans, self.uncounted, self.choices = kept
 
     def _take(self, tried: Tried) -> None:
         """Add what a walk over a body has returned."""
@@ -315,6 +318,7 @@ class Walk:
         self.executed += tried.executed
         self.spans += [(start + before, end + before) for start, end in tried.spans]
         self.uncounted += tried.uncounted
+        self.choices += tried.choices
 
 
 def _knows_more(shape: PartialShape, declared: PartialShape) -> bool:

@@ -1,7 +1,8 @@
 """Operators that take functions: conditions, loops, scans, flex attention, and wrappers of other operators.
 
 What their functions do is recorded as if the model had done it itself. Where a condition's value is not known, as on
-shapes alone, the dearer branch is counted, and of a loop one round; the trace has a note.
+shapes alone, the dearer branch is counted, which makes the counts upper bounds, and of a loop one round, which makes
+them lower bounds.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from torch._ops import HigherOrderOperator
 from torch.utils._python_dispatch import _disable_current_modes, _get_current_dispatch_mode_stack
 
 from profilerkit.costs import Cost, Shape
+from profilerkit.trace.bounds import Branch, Choice
 
 from ..costs import attention
 from ..untouched.temporary_settings import uncompiled
@@ -118,15 +120,23 @@ def _condition(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs:
     if holds is not None:
         with _recording(recorder):
             return (if_true if holds else if_false)(*operands)
-    _note(recorder, "a condition depends on values that shapes do not tell: the dearer of its two branches is counted")
     branches = []
     for branch in (if_true, if_false):
         with _apart(recorder) as excerpt, _recording(recorder):
             result = branch(*operands)
         branches.append((excerpt, result))
-    excerpt, result = max(branches, key=lambda branch: (branch[0].flops, branch[0].macs))
+    counted = max(range(2), key=lambda index: (branches[index][0].flops, branches[index][0].macs))
+    excerpt, result = branches[counted]
+    other = branches[1 - counted][0]
     excerpt.keep()
+    recorder.uncounted.update(other.missed - excerpt.missed)
+    sides = tuple(branch.work() for branch, _ in branches)
+    if sides[0] != sides[1]:
+        recorder.choices.append(Choice(sides, counted, _DEARER, recorder.DECIDED_BY_BRANCHES))
     return result
+
+
+_DEARER = "a condition depends on values that shapes do not tell: the dearer of its two branches is counted"
 
 
 def _loop(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
@@ -187,6 +197,7 @@ class _Excerpt:
         self._recorder = recorder
         self._start = len(recorder.operators)
         self._uncounted = recorder.uncounted.copy()
+        self._choices = len(recorder.choices)
         self.flops = self.macs = 0
 
     def take(self) -> None:
@@ -194,9 +205,11 @@ class _Excerpt:
         recorder, start = self._recorder, self._start
         self._operators, self._bytes = recorder.operators[start:], recorder.live_bytes[start:]
         del recorder.operators[start:], recorder.live_bytes[start:]
-        self._missed = recorder.uncounted - self._uncounted
+        self.missed = recorder.uncounted - self._uncounted
         recorder.uncounted.clear()
         recorder.uncounted.update(self._uncounted)
+        self.choices = recorder.choices[self._choices :]
+        del recorder.choices[self._choices :]
         self.flops = sum(record.flops for record in self._operators)
         self.macs = sum(record.macs for record in self._operators)
 
@@ -204,7 +217,15 @@ class _Excerpt:
         """Add what was taken away to the record again."""
         self._recorder.operators += self._operators
         self._recorder.live_bytes += self._bytes
-        self._recorder.uncounted.update(self._missed)
+        self._recorder.uncounted.update(self.missed)
+
+    def work(self) -> Branch:
+        """Return what was taken as one side of a choice, with the choices inside it."""
+        work: dict[str, tuple[int, int]] = {}
+        for record in self._operators:
+            macs, flops = work.get(record.layer, (0, 0))
+            work[record.layer] = macs + record.macs, flops + record.flops
+        return Branch({path: done for path, done in work.items() if any(done)}, tuple(self.choices))
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
@@ -19,6 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from profilerkit.costs import Cost, Formula, Shape, evaluated
+from profilerkit.trace.bounds import Choice
 from profilerkit.trace.records import LayerCall, MemoryTimeline, OpRecord, TensorInfo
 
 from ..costs import Kind, classify, has_nested_kernel, module_cost
@@ -50,6 +51,8 @@ class Recorder(TorchDispatchMode):
     """A dispatch mode that records the operators of one forward pass."""
 
     supports_higher_order_operators = True
+    #: Whether work outside a branch depends on which one was taken, as gradients do.
+    DECIDED_BY_BRANCHES: ClassVar[bool] = False
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -66,6 +69,8 @@ class Recorder(TorchDispatchMode):
         self.live = LiveBytes()
         self.live_bytes: list[int] = []
         self.uncounted: Counter[str] = Counter()
+        #: Where one of several branches is taken, and nobody knows which.
+        self.choices: list[Choice] = []
         #: Notes on how something was counted.
         self.notes: list[str] = []
         self._plans: dict[Any, Plan] = {}

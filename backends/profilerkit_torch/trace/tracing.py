@@ -19,15 +19,18 @@ from torch.nn.parameter import is_lazy as is_unsized
 
 from profilerkit import BackendFailedError, CostFormulaError, ModelInputs
 from profilerkit.process.collector import collector_paused
+from profilerkit.trace.conditions import formulas_used, noted
 from profilerkit.trace.records import ModelTrace
 
 from ..costs import require_plain
+from ..costs.registry import COSTS
 from ..model.inventory import is_lazy
 from ..model.keras_layers import called_as_keras_does, holds_keras
 from ..model.modules import device_of, modules_of
 from ..model.scripted import frozen_weights, notes_on_scripts
 from ..model.wrapped import rank_share, with_wrapper
 from ..untouched.mutable_inputs import on_device
+from .conditions import conditions
 from .passes import InferencePass, needs_autograd
 from .recorder import AutocastError
 from .records import layer_records
@@ -51,7 +54,9 @@ def trace_model(
     share, frozen = rank_share(modules), frozen_weights(modules)
     with traceable(model, modules) as inside:
         trace = _traced_model(inside, None if inputs is None else with_wrapper(inputs, model), kinds)
-    remarks = (*(notes_on_scripts(modules) if trace.operators else ()), *([str(share)] if share else ()))
+    made_under = noted((*conditions(model), *formulas_used(trace, COSTS.own()))) if trace.failure is None else ()
+    scripts = notes_on_scripts(modules) if trace.operators else ()
+    remarks = (*scripts, *([str(share)] if share else ()), *made_under)
     if not (remarks or frozen):
         return trace
     notes = (*trace.notes, *remarks)

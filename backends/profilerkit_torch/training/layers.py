@@ -76,6 +76,8 @@ class TrainedLayers(LayerStack):
 class TrainingRecorder(Recorder):
     """Records both passes; an operator of the backward pass belongs to the layer that made its node."""
 
+    #: Which branch is taken decides what its gradients cost.
+    DECIDED_BY_BRANCHES = True
     layers: TrainedLayers
 
     def __init__(self, layers: Any, *, on_meta: bool) -> None:

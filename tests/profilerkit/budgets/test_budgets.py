@@ -153,13 +153,16 @@ def test_a_lower_bound_proves_nothing_but_may_break_a_limit() -> None:
     partial = record("macs", 192, "192 MACs", base_unit="MACs", completeness=Completeness.PARTIAL, missing=("my::op",))
     report = replace(TEACHER, statuses={"macs": partial})
     (finding,) = checked({"macs": "<= 1 k"}, report)
-    assert finding.verdict is Verdict.FAILED
-    assert finding.detail == "at least 192 MACs: a lower bound proves nothing; not counted: my::op"
-    assert checked({"macs": "<= 100"}, report)[0].detail.startswith("192 MACs, 192 %")
+    assert finding.verdict is Verdict.UNCERTAIN
+    why = "at least so much, which does not decide this limit: my::op"
+    assert finding.detail == f"≥ 192 MACs, 19.2 % of the limit: {why}"
+    (broken,) = checked({"macs": "<= 100"}, report)
+    assert (broken.verdict, broken.detail[:17]) == (Verdict.FAILED, "≥ 192 MACs, 192 %")
     assert verdict({"macs": ">= 100"}, report) == "passed"
     (finding,) = checked({"layers": {"first": {"macs": "<= 1 k"}}}, report)
-    assert finding.detail == "at least 128 MACs: a lower bound proves nothing; not counted: my::op"
-    assert checked({"macs": "<= 1x"}, report, TEACHER)[0].verdict is Verdict.FAILED
+    assert (finding.verdict, finding.detail) == (Verdict.UNCERTAIN, f"≥ 128 MACs: {why}")
+    assert checked({"macs": "<= 1x"}, report, TEACHER)[0].verdict is Verdict.UNCERTAIN
+    assert checked({"macs": "<= 0.9x"}, report, TEACHER)[0].verdict is Verdict.FAILED
 
 
 def test_a_value_that_is_not_there_fails_with_its_reason() -> None:
@@ -253,7 +256,7 @@ def test_a_baseline_without_the_value_is_an_error() -> None:
     partial = replace(
         TEACHER, statuses={"macs": record("macs", 1, "1", completeness=Completeness.PARTIAL, missing=("op",))}
     )
-    with pytest.raises(BudgetError, match="macs of the baseline Teacher is a lower bound, which has no ratio"):
+    with pytest.raises(BudgetError, match=r"not all is known \(lower bound\), which has no ratio; give a baseline"):
         checked({"macs": "<= 1x"}, TEACHER, partial)
     with pytest.raises(BudgetError, match="the report of Teacher holds no layers"):
         checked({"layers": {"*": {"macs": "<= 1"}}}, replace(TEACHER, layers=None))

@@ -102,7 +102,7 @@ def test_the_attributes_above_change_counts(name: str) -> None:
     assert CHANGED[name]
 
 
-class Net(keras.Model):
+class Net(keras.Model):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.body = layers.Dense(8)
@@ -116,7 +116,7 @@ class Net(keras.Model):
         return x
 
 
-class Plain(tf.Module):
+class Plain(tf.Module):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.weight = tf.Variable(tf.zeros((8, 8)))

@@ -12,6 +12,8 @@ tf = pytest.importorskip("tensorflow")
 from one_product import ONE, Function, W, X  # noqa: E402 - TensorFlow comes first
 from small import ones, trace, traced  # noqa: E402
 
+from profilerkit.trace.bounds import Bounds  # noqa: E402
+
 MAY_STOP = "a loop may stop before it reaches its limit; it is counted up to that"
 
 
@@ -183,7 +185,8 @@ def test_a_loop_with_a_break_counts_up_to_its_limit() -> None:
     for function, runs in ((before, 10), (after, 5)):
         found = traced(function, X)
         assert found.macs == runs * ONE
-        assert MAY_STOP in found.notes
+        assert [choice.reason for choice in found.choices] == [MAY_STOP]
+        assert found.bounds("macs") == Bounds(0, runs * ONE)
 
 
 def test_the_gradient_of_a_loop_with_a_break_counts_up_to_its_limit_too() -> None:
@@ -214,7 +217,7 @@ def test_both_sides_of_an_and_limit_a_loop() -> None:
 
     found = traced(function, X)
     assert found.macs == 4 * ONE, "j goes 10, 9, 8, 7 and stops at 6"
-    assert MAY_STOP not in found.notes
+    assert found.choices == ()
 
 
 def test_what_stops_a_loop_may_stand_before_its_limit() -> None:
@@ -223,7 +226,8 @@ def test_what_stops_a_loop_may_stand_before_its_limit() -> None:
 
     found = traced(lambda x: tf.while_loop(condition, lambda i, y: (i + 1, y @ W), (0, x))[1], X)
     assert found.macs == 6 * ONE
-    assert MAY_STOP in found.notes
+    assert MAY_STOP in [choice.reason for choice in found.choices]
+    assert found.bounds("macs") == Bounds(0, 6 * ONE)
 
 
 def test_a_condition_that_holds_on_either_side_does_not_limit_a_loop() -> None:
@@ -288,3 +292,24 @@ def test_a_loaded_model_is_the_same_after_its_gradient_was_taken(tmp_path: Path)
 
     learn(X)
     assert traced(loaded, X).macs == 5 * ONE
+
+
+def test_a_loop_until_a_value_is_a_lower_bound_and_with_a_branch_in_it_an_estimate() -> None:
+    def branched(y: Any) -> Any:
+        return tf.cond(tf.reduce_max(y) > 1, lambda: y @ W, lambda: y @ W @ W)
+
+    once = trace(lambda x: tf.while_loop(lambda y: tf.reduce_sum(y) < 9, lambda y: (y @ W,), (x,))[0], X)
+    assert (once.macs, once.bounds("macs")) == (ONE, Bounds(ONE, None))
+    both = trace(lambda x: tf.while_loop(lambda y: tf.reduce_sum(y) < 9, lambda y: (branched(y),), (x,))[0], X)
+    assert (both.macs, both.bounds("macs")) == (2 * ONE, Bounds(ONE, None))
+
+
+def test_branches_inside_branches_have_the_ends_of_all() -> None:
+    def inner(x: Any) -> Any:
+        return tf.cond(tf.reduce_max(x) > 1, lambda: x, lambda: x @ W @ W)
+
+    def function(x: Any) -> Any:
+        return tf.cond(tf.reduce_sum(x) > 0, lambda: inner(x) @ W, lambda: x @ W @ W)
+
+    found = traced(function, X)
+    assert (found.macs, found.bounds("macs")) == (3 * ONE, Bounds(ONE, 3 * ONE))

@@ -113,7 +113,6 @@ def test_every_plain_attribute_of_every_layer(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["Conv2d", "ConvTranspose1d", "MaxPool2d", "AdaptiveAvgPool2d", "Upsample", "Unfold"])
 def test_the_attributes_above_change_counts(name: str) -> None:
-    make, shape = LAYERS[name]
     if name not in CHANGED:  # the test above was not run before
         test_every_plain_attribute_of_every_layer(name)
     assert CHANGED[name]
@@ -135,7 +134,7 @@ class Net(nn.Module):
 
 
 def _patched(net: Net) -> None:
-    net.body.forward = lambda x: x @ x.mT @ x  # type: ignore[method-assign]
+    net.body.forward = lambda input: input @ input.mT @ input  # type: ignore[method-assign]
 
 
 def _hooked(net: Net) -> None:
@@ -143,7 +142,7 @@ def _hooked(net: Net) -> None:
 
 
 def _frozen_class(net: Net) -> None:
-    net.act.__class__ = nn.Softmax  # type: ignore[assignment]
+    net.act.__class__ = nn.Softmax
     net.act.dim = -1  # type: ignore[assignment]
 
 

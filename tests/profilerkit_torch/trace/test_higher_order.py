@@ -14,6 +14,7 @@ from torch._higher_order_ops import associative_scan, map, scan, while_loop
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 from profilerkit import ModelTrace, profile
+from profilerkit.trace.bounds import Bounds
 
 #: Two rows of four through a linear layer to four: MACs, and FLOPs with its bias.
 ONE = (2 * 4 * 4, 2 * 2 * 4 * 4 + 2 * 4)
@@ -38,18 +39,22 @@ def test_the_branch_that_is_taken_is_counted_where_that_is_known(predicate: bool
 def test_the_dearer_branch_is_counted_where_shapes_do_not_tell_and_the_report_says_so() -> None:
     found = run(lambda self, x: branches(self, x.sum() > 0, x), ones(2, 4))
     assert (found.macs, found.flops) == (2 * ONE[0], 2 * ONE[1] + 8)  # and the sum of eight elements
-    assert found.notes == (
-        "a condition depends on values that shapes do not tell: the dearer of its two branches is counted",
-    )
+    assert [choice.reason for choice in found.choices] == [
+        "a condition depends on values that shapes do not tell: the dearer of its two branches is counted"
+    ]
+    assert found.bounds("macs") == Bounds(ONE[0], 2 * ONE[0])
+    assert found.bounds("flops") == Bounds(ONE[1] + 8, 2 * ONE[1] + 8)
     assert sum(record.macs for record in found.operators if record.layer.startswith("two")) == 2 * ONE[0]
 
 
-def test_what_the_cheaper_branch_leaves_uncounted_is_not_missing() -> None:
+def test_what_any_branch_leaves_uncounted_is_missing() -> None:
     def odd(self: Any, x: torch.Tensor) -> Any:
         rare = lambda x: F.multilabel_margin_loss(x, torch.zeros_like(x, dtype=torch.int64)) * x  # noqa: E731
         return torch.cond(x.sum() > 0, self.one, rare, (x,))
 
-    assert run(odd, ones(2, 4)).uncounted == {}
+    found = trace(Call(odd, one=nn.Linear(4, 4)), ones(2, 4))
+    assert list(found.uncounted.values()) == [1]
+    assert found.bounds("macs") == Bounds(0, None)
 
 
 def test_a_loop_is_counted_as_often_as_it_goes_round() -> None:
@@ -171,3 +176,38 @@ def test_gradients_flow_through_what_the_functions_do(case: str) -> None:
     model = Call(CONTROL[case], one=nn.Linear(4, 4), two=nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)))
     report = profile(model, ones(2, 4), metrics=["macs", "training_macs"])
     assert (report["macs"], report["training_macs"]) == (2 * ONE[0], 5 * ONE[0])
+
+
+def test_the_two_ends_of_each_layer_and_of_the_report() -> None:
+    model = Call(
+        lambda self, x: branches(self, x.sum() > 0, x),
+        one=nn.Linear(4, 4),
+        two=nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)),
+    )
+    report = profile(model, ones(2, 4), metrics=["macs", "flops", "training_macs"])
+    ends = {row["path"]: (row["macs_low"], row["macs"], row["macs_high"]) for row in report.layers or ()}
+    assert ends == {
+        "": (ONE[0], 2 * ONE[0], 2 * ONE[0]),
+        "one": (0, 0, ONE[0]),
+        "two": (0, 2 * ONE[0], 2 * ONE[0]),
+        "two.0": (0, ONE[0], ONE[0]),
+        "two.1": (0, ONE[0], ONE[0]),
+    }
+    record = report.statuses["macs"]
+    assert (record.sign, record.bounds) == ("≤ ", Bounds(ONE[0], 2 * ONE[0]))
+    assert report.statuses["training_macs"].bounds == Bounds(None, None), "gradients follow the branch that is taken"
+
+
+def test_a_branch_and_a_loop_have_an_estimate_between_two_ends() -> None:
+    def both(self: Any, x: torch.Tensor) -> Any:
+        x = branches(self, x.sum() > 0, x)
+        return while_loop(lambda x: x.sum() > 0, lambda x: (self.one(x),), (x,))
+
+    model = Call(both, one=nn.Linear(4, 4), two=nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)))
+    found = trace(model, ones(2, 4))
+    assert (found.macs, found.bounds("macs")) == (3 * ONE[0], Bounds(2 * ONE[0], None))
+
+
+def test_branches_of_equal_work_leave_a_count_complete() -> None:
+    same = run(lambda self, x: torch.cond(x.sum() > 0, self.one, self.one, (x,)), ones(2, 4))
+    assert (same.choices, same.bounds("macs")) == ((), Bounds(ONE[0], ONE[0]))

@@ -1,0 +1,47 @@
+"""What the caller has switched on around a profile of TensorFlow that changes its numbers."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import tensorflow as tf
+
+__all__ = ["conditions"]
+
+
+def conditions(model: Any) -> Iterator[str]:
+    """Yield what is switched on, in words: a policy of mixed precision, XLA, and functions that run eagerly."""
+    for name in ("keras", "tf_keras"):
+        if name in sys.modules:
+            policy = _policy(sys.modules[name])
+            if "mixed" in policy:
+                yield f"the policy {policy} of {name} for new layers"
+    policies = {str(getattr(getattr(each, "dtype_policy", None), "name", "")) for each in _layers(model)}
+    for policy in sorted(each for each in policies if "mixed" in each):
+        yield f"layers of the policy {policy}"
+    if tf.config.optimizer.get_jit():
+        yield "XLA for all functions (tf.config.optimizer.set_jit)"
+    if getattr(model, "jit_compile", False) is True:
+        yield "jit_compile of the model"
+    if tf.config.functions_run_eagerly():
+        yield "functions that run eagerly (tf.config.run_functions_eagerly)"
+    if getattr(model, "run_eagerly", False) is True:
+        yield "run_eagerly of the model"
+
+
+def _policy(keras: Any) -> str:
+    try:
+        return str(keras.mixed_precision.global_policy().name)
+    except AttributeError:  # a Keras that has no such policies, or keeps them elsewhere
+        find = getattr(getattr(keras, "config", None), "dtype_policy", None)
+        return str(find().name) if find is not None else ""
+
+
+def _layers(model: Any) -> list[Any]:
+    flatten = getattr(model, "_flatten_layers", None)
+    try:
+        return list(flatten()) if flatten is not None else []
+    except Exception:  # a model that is not built
+        return []

@@ -1,0 +1,28 @@
+"""What the caller has switched on around a profile of torch that changes its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import nn
+
+__all__ = ["conditions"]
+
+_DEVICES = ("cpu", "cuda", "xpu", "mps")
+
+
+def conditions(model: nn.Module) -> Iterator[str]:
+    """Yield what is switched on, in words: autocast, hooks of saved tensors, and a compiled model.
+
+    The grad mode is none of them: passes are made in one of their own.
+    """
+    for device in _DEVICES:
+        if torch.is_autocast_enabled(device):
+            yield f"autocast of {device} to {torch.get_autocast_dtype(device)}"
+    hooks = torch._C._autograd._top_saved_tensors_default_hooks(False)
+    if hooks is not None:
+        names = " and ".join(getattr(hook, "__qualname__", type(hook).__name__) for hook in hooks[:2])
+        yield f"hooks of saved tensors ({names})"
+    if isinstance(model, torch._dynamo.OptimizedModule) or getattr(model, "_compiled_call_impl", None) is not None:
+        yield "torch.compile: the operators are counted as the model calls them, before they are fused"

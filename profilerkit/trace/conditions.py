@@ -1,0 +1,43 @@
+"""What the caller switched on around a profile, as notes: so two reports that differ by it can be told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .layer_bounds import is_call_of
+from .records import ModelTrace
+
+__all__ = ["conditions_of", "formulas_used", "noted"]
+
+_PREFIX = "made under "
+
+
+def noted(conditions: Iterable[str]) -> tuple[str, ...]:
+    """Return the notes of conditions, each a few words: "autocast of cpu to torch.bfloat16"."""
+    return tuple(f"{_PREFIX}{condition}" for condition in conditions)
+
+
+def conditions_of(notes: Iterable[str]) -> tuple[str, ...]:
+    """Return the conditions among the notes of a report."""
+    return tuple(note.removeprefix(_PREFIX) for note in notes if note.startswith(_PREFIX))
+
+
+def formulas_used(trace: ModelTrace, own: Mapping[Any, Any]) -> tuple[str, ...]:
+    """Return as a condition which formulas of the caller's a trace was counted by; nothing if by none.
+
+    ``own`` has the formulas by the name of the operator, or by the class of layers or its name.
+    """
+    if not own:
+        return ()
+    counted = {op.operator for op in trace.operators}
+    layers = {name.partition("::")[2] for name in counted if name.startswith(("module::", "layer::"))}
+    used = sorted(
+        name for name in map(_name, own) if name in layers or any(is_call_of(operator, name) for operator in counted)
+    )
+    return (f"cost formulas of the caller's own for {', '.join(used)}",) if used else ()
+
+
+def _name(key: Any) -> str:
+    key = getattr(key, "layer", key)  # a backend may keep layers and operators of one name apart
+    return key.__name__ if isinstance(key, type) else str(key)

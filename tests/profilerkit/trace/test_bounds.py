@@ -1,0 +1,211 @@
+"""The two ends of a count, by hand: of values, of choices, and of the layers of a trace."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from profilerkit import ModelTrace, Report, StatusKey
+from profilerkit.budgets import Budget, Verdict, check
+from profilerkit.piping.status import Comparative, Completeness, Outcome, inherited_bounds
+from profilerkit.plugging.renderers import render
+from profilerkit.results.comparison import Comparison
+from profilerkit.results.report import StatusRecord
+from profilerkit.results.saving import parse, to_dict, to_json
+from profilerkit.trace.bounds import Bounds, Branch, Choice, spread, without
+from profilerkit.trace.completeness import Gaps, TracePart, gaps_of
+from profilerkit.trace.records import LayerRecord, MemoryTimeline, OpRecord
+
+
+def everywhere(path: str) -> bool:
+    return True
+
+
+#: Two MACs in "a", or five in "b" and one more that is chosen for itself.
+INNER = Choice((Branch({"b": (1, 2)}), Branch({})), 0, "inner")
+OUTER = Choice((Branch({"a": (2, 4)}), Branch({"b": (6, 12)}, (INNER,))), 1, "outer")
+
+
+def test_a_choice_has_the_ends_of_its_branches() -> None:
+    assert spread([OUTER], "macs", everywhere) == (4, 0), "six are counted, and two are the least"
+    assert spread([OUTER], "flops", everywhere) == (8, 0)
+    assert spread([OUTER], "macs", lambda path: path == "a") == (0, 2)
+    assert spread([OUTER], "macs", lambda path: path == "b") == (6, 0)
+    assert spread([OUTER, OUTER], "macs", everywhere) == (8, 0), "two choices are independent"
+
+
+def test_a_choice_that_decides_more_has_no_ends_unless_it_does_nothing() -> None:
+    assert spread([replace(OUTER, decides_more=True)], "macs", everywhere) == (None, None)
+    assert spread([replace(OUTER, decides_more=True)], "macs", lambda path: path == "c") == (0, 0)
+
+
+def test_layers_that_are_left_out_leave_their_part_of_a_choice() -> None:
+    assert spread(without([OUTER], {"b"}), "macs", everywhere) == (0, 2)
+
+
+def made(uncounted: dict[str, int] | None = None, choices: tuple[Choice, ...] = (OUTER,)) -> ModelTrace:
+    layers = tuple(LayerRecord(path, "L", bool(path)) for path in ("", "a", "b", "c"))
+    operators = (OpRecord("op::b", "b", 0, 6, 12, 0, 0, ()), OpRecord("op::c", "c", 0, 10, 20, 0, 0, ()))
+    return ModelTrace(layers, operators, MemoryTimeline(live_bytes=(0, 0)), uncounted or {}, choices=choices)
+
+
+def test_the_ends_of_layers_and_totals() -> None:
+    rows = {row["path"]: (row["macs_low"], row["macs"], row["macs_high"]) for row in made().table}
+    assert rows == {"": (12, 16, 16), "a": (0, 0, 2), "b": (0, 6, 6), "c": (10, 10, 10)}
+    assert made().bounds("flops") == Bounds(24, 32)
+
+
+def test_what_is_not_counted_opens_the_layers_where_it_is() -> None:
+    rows = {row["path"]: (row["macs_low"], row["macs_high"]) for row in made({"op::c": 1}, ()).table}
+    assert rows == {"": (16, None), "a": (0, 0), "b": (6, 6), "c": (10, None)}
+    everywhere_open = {row["path"]: row["macs_high"] for row in made({"no record of it": 1}, ()).table}
+    assert set(everywhere_open.values()) == {None}
+    assert "macs_low" not in made(choices=()).table.columns
+
+
+def test_an_unknown_column_is_an_error() -> None:
+    with pytest.raises(ValueError, match="bounds are known of 'macs' and 'flops'"):
+        made().bounds("params")
+
+
+def test_what_a_value_lacks_by_its_column() -> None:
+    assert gaps_of(made(), TracePart.OPERATORS, "macs") == Gaps(("outer",), bounds=Bounds(12, 16))
+    assert gaps_of(made(), TracePart.OPERATORS) == Gaps(("outer",), bounds=Bounds())
+    equal = Choice((Branch({"a": (2, 4)}), Branch({"b": (2, 9)})), 1, "flops differ")
+    assert gaps_of(made(choices=(equal,)), TracePart.OPERATORS, "macs") == Gaps(), "its MACs are known"
+
+
+def status(value: float, bounds: Bounds | None, completeness: Completeness = Completeness.PARTIAL) -> StatusKey:
+    return StatusKey().computed(Outcome(value, completeness, ("it",), bounds=bounds))
+
+
+@pytest.mark.parametrize(
+    ("sources", "expected"),
+    [
+        ([None], None),
+        ([Bounds(0, 4)], Bounds(None, 9)),
+        ([Bounds(0, 4), None], Bounds()),
+        ([Bounds(1, 8)], Bounds()),
+    ],
+)
+def test_a_value_made_of_bounds_is_one_of_the_same_kind(sources: list[Bounds | None], expected: Bounds | None) -> None:
+    assert inherited_bounds([status(4, bounds) for bounds in sources], 9) == expected
+
+
+# Reports ------------------------------------------------------------------------------------------------------------
+
+LOWER, UPPER, BETWEEN = None, Bounds(250, 1000), Bounds(500, 2000)
+
+
+def record(bounds: Bounds | None, value: int = 1000, completeness: Completeness = Completeness.PARTIAL) -> StatusRecord:
+    return StatusRecord(
+        "macs", "MACs", "", value, f"{value} MACs", "MACs", Comparative.RECIPROCAL, completeness, ("why",), "MACs",
+        bounds=bounds,
+    )  # fmt: skip
+
+
+def report(bounds: Bounds | None, **options: Any) -> Report:
+    return Report("M", "fake", "m.M", {"macs": record(bounds, **options)})
+
+
+EXACT = report(None, completeness=Completeness.COMPLETE, value=500)
+#: Every renderer of text that shows values, with what it makes of a sign.
+TEXTS: dict[str, Callable[[str], str]] = {
+    "console": str,
+    "markdown": lambda text: text.replace("~", r"\~").replace("[", r"\[").replace("]", r"\]"),
+    "latex": lambda text: (
+        text.replace("~", r"\textasciitilde{}")
+        .replace("[", "{[}")
+        .replace("]", "{]}")
+        .replace("≥", r"\ensuremath{\ge}")
+        .replace("≤", r"\ensuremath{\le}")
+    ),
+    "html": str,
+}
+
+
+@pytest.mark.parametrize("form", TEXTS)
+@pytest.mark.parametrize(
+    ("bounds", "sign", "kind"),
+    [(LOWER, "≥ ", "lower bound"), (UPPER, "≤ ", "upper bound"), (BETWEEN, "~ ", "two ends")],
+)
+def test_every_form_shows_the_same_sign(form: str, bounds: Bounds | None, sign: str, kind: str) -> None:
+    shown = render(report(bounds), form)
+    assert TEXTS[form](f"{sign}1000") in shown
+    assert kind in shown
+    assert (TEXTS[form]("[500 MACs, 2000 MACs]") in shown) is (bounds is BETWEEN)
+
+
+def test_a_file_holds_both_ends_and_null_for_one_that_is_not_known() -> None:
+    for bounds, ends in ((LOWER, (1000, None)), (UPPER, (250, 1000)), (BETWEEN, (500, 2000)), (Bounds(), (None, None))):
+        (written,) = to_dict(report(bounds))["statuses"]
+        assert (written["low"], written["high"]) == ends
+        (read,) = parse(to_json(report(bounds)).encode(), "it").reports
+        assert read.statuses["macs"].bounds == bounds
+    (written,) = to_dict(EXACT)["statuses"]
+    assert (written["low"], written["high"]) == (500, 500)
+
+
+def test_csv_has_the_ends_that_are_known() -> None:
+    line = render(report(UPPER), "csv").splitlines()[1]
+    assert ",1000,MACs,250,1000," in line
+
+
+@pytest.mark.parametrize(
+    ("bounds", "limit", "verdict"),
+    [
+        (LOWER, "<= 2 k", Verdict.UNCERTAIN),
+        (LOWER, "<= 900", Verdict.FAILED),
+        (LOWER, ">= 900", Verdict.PASSED),
+        (LOWER, ">= 2 k", Verdict.UNCERTAIN),
+        (UPPER, "<= 1 k", Verdict.PASSED),
+        (UPPER, "<= 900", Verdict.UNCERTAIN),
+        (UPPER, "<= 200", Verdict.FAILED),
+        (UPPER, ">= 1.1 k", Verdict.FAILED),
+        (BETWEEN, "<= 2 k", Verdict.PASSED),
+        (BETWEEN, "<= 1.5 k", Verdict.UNCERTAIN),
+        (BETWEEN, "<= 400", Verdict.FAILED),
+        (BETWEEN, "== 1 k", Verdict.UNCERTAIN),
+        (LOWER, "<= 1.5x", Verdict.FAILED),
+        (LOWER, "<= 3x", Verdict.UNCERTAIN),
+        (UPPER, "<= 2x", Verdict.PASSED),
+        (BETWEEN, "<= 1x", Verdict.UNCERTAIN),
+    ],
+)
+def test_a_limit_is_decided_by_the_end_that_proves_it(bounds: Bounds | None, limit: str, verdict: Verdict) -> None:
+    (finding,) = check(report(bounds), Budget.of({"macs": limit}), EXACT)
+    assert finding.verdict is verdict, finding.detail
+    assert ("does not decide this limit: why" in finding.detail) is (verdict is Verdict.UNCERTAIN)
+
+
+@pytest.mark.parametrize(
+    ("reference", "other", "low", "high"),
+    [
+        (EXACT, report(LOWER), 2.0, math.inf),
+        (EXACT, report(UPPER), 0.5, 2.0),
+        (report(UPPER), report(UPPER), 0.25, 4.0),
+        (report(LOWER), EXACT, 0.0, 0.5),
+        (report(LOWER), report(LOWER), 0.0, math.inf),
+    ],
+)
+def test_a_ratio_has_the_ends_of_its_values(reference: Report, other: Report, low: float, high: float) -> None:
+    ratio = Comparison(reference, (other,)).ratio("macs")
+    assert (ratio.low, ratio.high) == (low, high)
+
+
+@pytest.mark.parametrize(
+    ("reference", "other", "shown"),
+    [
+        (EXACT, report(LOWER), "≤ 0.5x"),
+        (EXACT, report(UPPER), "≥ 0.5x"),
+        (report(LOWER), EXACT, "≥ 2x"),
+        (report(UPPER), report(UPPER), "~ 1x"),
+        (report(UPPER), report(LOWER), "≤ 1x"),
+    ],
+)
+def test_an_enhancement_says_on_which_side_of_the_truth_it_is(reference: Report, other: Report, shown: str) -> None:
+    assert shown in str(Comparison(reference, (other,)))

@@ -1,0 +1,91 @@
+"""What the caller switched on around a profile stands in its report, and is noticed by a profiler that remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from profilerkit import Report, profile
+from profilerkit.plugging.renderers import render
+from profilerkit.results.comparison import side_by_side
+from profilerkit.results.saving import parse, to_json
+from profilerkit.trace.conditions import conditions_of
+from profilerkit_torch import ComputeComplexity, TorchProfiler
+from profilerkit_torch.costs import Cost, override, register_module_cost, scoped_costs
+
+
+class Own(nn.Linear):
+    pass
+
+
+def model() -> nn.Module:
+    return nn.Sequential(Own(8, 8), nn.ReLU())
+
+
+@contextmanager
+def formula_of_a_module() -> Iterator[None]:
+    with scoped_costs():
+        register_module_cost(Own, lambda module, inputs, outputs: Cost(7, 14))
+        yield
+
+
+CONDITIONS: dict[str, tuple[Callable[[], AbstractContextManager[Any]], str]] = {
+    "autocast": (lambda: torch.autocast("cpu", torch.bfloat16), "autocast of cpu to torch.bfloat16"),
+    "save_on_cpu": (torch.autograd.graph.save_on_cpu, "hooks of saved tensors ("),
+    "a formula of a module": (formula_of_a_module, "cost formulas of the caller's own for Own"),
+    "a formula of an operator": (
+        lambda: override({"aten::linear": lambda *args, out, **options: Cost(7, 14)}),
+        "cost formulas of the caller's own for aten::linear",
+    ),
+}
+METRICS = ["macs", "flops"]
+
+
+def report_of(context: Callable[[], AbstractContextManager[Any]] | None) -> Report:
+    if context is None:
+        return profile(model(), torch.zeros(2, 8), metrics=METRICS)
+    with context():
+        return profile(model(), torch.zeros(2, 8), metrics=METRICS)
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_a_report_says_what_it_was_made_under(name: str) -> None:
+    context, words = CONDITIONS[name]
+    plain, report = report_of(None), report_of(context)
+    assert conditions_of(plain.notes) == ()
+    (condition,) = conditions_of(report.notes)
+    assert condition.startswith(words)
+    (read,) = parse(to_json(report).encode(), "it").reports
+    assert conditions_of(read.notes) == (condition,)
+    for form in ("console", "html", "markdown"):
+        assert "made under different conditions" not in render(side_by_side([plain, plain]), form)
+    assert "made under different conditions" in " ".join(str(side_by_side([plain, report])).split())
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_a_profiler_does_not_remember_what_was_made_under_another_one(name: str) -> None:
+    context, _ = CONDITIONS[name]
+    profiler = TorchProfiler(model(), inputs=torch.zeros(2, 8))
+    profiler.register_profiler_function(ComputeComplexity())
+    outside = profiler.compute_status("trace")
+    with context():
+        inside = profiler.compute_status("trace")
+        assert profiler.compute_status("trace") is inside
+    assert inside is not outside
+    assert conditions_of(profiler.compute_status("trace").notes) == ()
+
+
+def test_a_formula_that_nothing_was_counted_by_is_not_told() -> None:
+    with override({"aten::bmm": lambda *args, out: Cost(7, 14)}):
+        assert conditions_of(profile(model(), torch.zeros(2, 8), metrics=METRICS).notes) == ()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_compiled_model_says_so() -> None:
+    (condition,) = conditions_of(profile(torch.compile(model()), torch.zeros(2, 8), metrics=METRICS).notes)
+    assert condition.startswith("torch.compile: ")
