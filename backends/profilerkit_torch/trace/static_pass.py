@@ -182,6 +182,7 @@ def _trace_of(
         uncounted={**recorder.uncounted, **recorder.layers.elsewhere},
         method=method,
         notes=notes,
+        operator_macs=recorder.operator_macs,
     )
 
 
