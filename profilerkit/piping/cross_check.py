@@ -80,7 +80,7 @@ def _renewed(remembered: Remembered, instead: dict[int, StatusKey], trace: Model
     return replace(remembered, status=instead[id(status)], arguments=arguments)
 
 
-def _lacking(status: StatusKey, sources: Iterable[StatusKey], trace: ModelTrace) -> Outcome:
+def _lacking(status: StatusKey, sources: tuple[StatusKey, ...], trace: ModelTrace) -> Outcome:
     outcome = status.outcome
     if outcome.value is None:
         return outcome

@@ -125,9 +125,10 @@ def test_layers_that_only_later_passes_call_are_noticed(metric: str) -> None:
 def test_architectures_agree(name: str) -> None:
     model = torch_architectures.build(name)
     shapes = ARCHITECTURES[name].input_shape("channels_first")
-    named = shapes if isinstance(shapes, dict) else dict(enumerate(shapes))
-    made = {key: BACKEND.random_tensor(spec, 3) for key, spec in named.items()}
-    inputs = ModelInputs(**made) if isinstance(shapes, dict) else ModelInputs(*made.values())
+    if isinstance(shapes, dict):
+        inputs = ModelInputs(**{key: BACKEND.random_tensor(spec, 3) for key, spec in shapes.items()})
+    else:
+        inputs = ModelInputs(*(BACKEND.random_tensor(spec, 3) for spec in shapes))
     trace = BACKEND.trace(model, inputs)
     runs = runs_of(model, *inputs.args, **inputs.kwargs)
     assert contradiction(trace, runs) == ""
@@ -154,7 +155,7 @@ def with_gradients(model: Any, x: torch.Tensor) -> torch.Tensor:
 
 
 #: Composite operators, which the static pass sees whole or taken apart, and a run taken apart or fused.
-HONEST: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
+HONEST: dict[str, tuple[Callable[[], Any], tuple[int, ...]]] = {
     "lstm": (lambda: nn.LSTM(8, 16, 2, batch_first=True), (2, 5, 8)),
     "bidirectional gru": (lambda: nn.GRU(8, 16, bidirectional=True), (5, 2, 8)),
     "projected lstm": (lambda: nn.LSTM(8, 16, proj_size=4), (5, 2, 8)),
@@ -179,7 +180,7 @@ HONEST: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "autocast inside": (lambda: Call(under_autocast), (2, 8)),
     "gradients inside": (lambda: Call(with_gradients), (2, 8)),
     "script": (lambda: torch.jit.script(nn.Sequential(nn.Linear(8, 8), nn.ReLU())), (2, 8)),
-    "compiled": (lambda: torch.compile(nn.Sequential(nn.Linear(8, 8), nn.ReLU()), backend="eager"), (2, 8)),  # type: ignore[return-value]
+    "compiled": (lambda: torch.compile(nn.Sequential(nn.Linear(8, 8), nn.ReLU()), backend="eager"), (2, 8)),
 }
 
 
