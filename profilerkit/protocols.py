@@ -154,8 +154,9 @@ class MeasuresMemory(Protocol):
     def measured_memory(self, model: Any, inputs: ModelInputs, device: DeviceLike = None) -> int:
         """Return the peak of the bytes that the device's allocator had allocated during one forward pass.
 
-        It includes inputs, activations and whatever else the framework allocates, but not the weights. Raises
-        `NotOfferedError` if the device does not report its memory, `WithoutValuesError` for a model without values.
+        It includes inputs, activations and whatever else the framework allocates, but not the weights. A
+        `profilerkit.trace.cross_check.MeasuredPeak` holds what was seen of the pass besides. Raises `NotOfferedError`
+        if the device does not report its memory, `WithoutValuesError` for a model without values.
         """
 
 

@@ -128,7 +128,7 @@ def _rows_at(size: int, calls: Sequence[Mapping[str, Any]]) -> Iterator[dict[str
         ModelInputs.of(twin.compute_status("inputs", batch_size=size, **how))
         for twin, how in zip(twins, reading, strict=True)
     ]
-    times = measured_in_turn(calls, inputs)
+    times = [time for time, _ in measured_in_turn(calls, inputs)]
     for twin, call, time, how in zip(twins, calls, times, reading, strict=True):
         yield {
             "batch_size": size,

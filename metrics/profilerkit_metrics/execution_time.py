@@ -15,6 +15,7 @@ from profilerkit import (
     Metric,
     Noted,
     ProfilerFunction,
+    Run,
     Unavailable,
 )
 from profilerkit.backend import Backend, RunOptions
@@ -22,6 +23,7 @@ from profilerkit.inputs import ModelInputs
 from profilerkit.piping.intrinsic import batch_size_of
 from profilerkit.protocols import RunsInRanks, implements
 from profilerkit.times.sampling import Sampling, measure_interleaved
+from profilerkit.trace.cross_check import ObservedRun, Witnessed
 
 from .kinds import Seconds
 
@@ -147,12 +149,12 @@ class ComputeExecutionTime(JointFunction):
         measured = measured_in_turn(calls, inputs)
         return [
             {
-                ExecutionTime.NAME: _noted(time, call["run_options"]),
+                ExecutionTime.NAME: Witnessed(_noted(time, call["run_options"]), runs),
                 Throughput.NAME: _noted(
                     _throughput(time, batch_size_of(call_inputs, call["backend"])), call["run_options"]
                 ),
             }
-            for call, call_inputs, time in zip(calls, inputs, measured, strict=True)
+            for call, call_inputs, (time, runs) in zip(calls, inputs, measured, strict=True)
         ]
 
 
@@ -186,20 +188,26 @@ class ComputeTrainingTime(JointFunction):
         measured = measured_in_turn(steps, [ModelInputs.of(call["inputs"]) for call in calls])
         return [
             _noted(time, replace(call["run_options"], training=False))
-            for time, call in zip(measured, calls, strict=True)
+            for (time, _), call in zip(measured, calls, strict=True)
         ]
 
 
-def measured_in_turn(calls: Sequence[Mapping[str, Any]], inputs: Sequence[ModelInputs]) -> list[Measurement]:
-    """Return the time of each model, taken in turn; the arguments are those of `ComputeExecutionTime`."""
+def measured_in_turn(
+    calls: Sequence[Mapping[str, Any]], inputs: Sequence[ModelInputs]
+) -> list[tuple[Measurement, tuple[ObservedRun, ...]]]:
+    """Return the time of each model, taken in turn, and what was seen of its runs.
+
+    The arguments are those of `ComputeExecutionTime`.
+    """
     sampling: Sampling = calls[0]["sampling"]
     _require_equal_calls(sampling, max(_ranks(call["backend"], call["model"]) for call in calls))
     with ExitStack() as running:
         passes = [
-            running.enter_context(call["backend"].run(call["model"], call_inputs, call["run_options"]))
+            Run.of(running.enter_context(call["backend"].run(call["model"], call_inputs, call["run_options"])))
             for call, call_inputs in zip(calls, inputs, strict=True)
         ]
-        return measure_interleaved(passes, sampling)
+        measured = measure_interleaved(passes, sampling)
+        return [(time, tuple(run.runs)) for time, run in zip(measured, passes, strict=True)]
 
 
 def _noted(value: Any, options: RunOptions) -> Any:

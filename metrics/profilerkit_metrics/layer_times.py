@@ -10,6 +10,7 @@ from profilerkit.inputs import ModelInputs
 from profilerkit.protocols import TimesLayers, offered
 from profilerkit.times.layer_times import layer_time_table
 from profilerkit.times.steps import WatchedSteps
+from profilerkit.trace.cross_check import ObservedRun, Witnessed
 
 from .kinds import LayerRows
 
@@ -72,4 +73,7 @@ class ComputeLayerTimes(ProfilerFunction):
         times = offered(backend, TimesLayers).layer_times(model, ModelInputs.of(inputs), device, passes, backward)
         table = layer_time_table(times)
         missing = tuple(time.missing for time in times if time.missing and not time.path)
-        return Partial(table, missing) if missing else table
+        calls = {time.path: time.calls for time in times}
+        is_seen = any(time.each_call for time in times)  # else the backend has the calls from its own static pass
+        runs = (ObservedRun("the last timed pass", calls=calls),) if is_seen else ()
+        return Witnessed(Partial(table, missing) if missing else table, runs)

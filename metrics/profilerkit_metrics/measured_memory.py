@@ -8,6 +8,7 @@ from profilerkit import Noted, Partial, ProfilerFunction
 from profilerkit.backend import Backend, DeviceLike
 from profilerkit.inputs import ModelInputs
 from profilerkit.protocols import MeasuresMemory, offered
+from profilerkit.trace.cross_check import Witnessed
 from profilerkit.trace.records import ModelTrace
 
 from .kinds import Bytes
@@ -57,9 +58,10 @@ class ComputeMeasuredMemory(ProfilerFunction):
             device: Where to run; where the model is unless given.
             include_weights: Whether the weights count into the peak.
         """
-        measured = offered(backend, MeasuresMemory).measured_memory(model, ModelInputs.of(inputs), device)
+        peak = offered(backend, MeasuresMemory).measured_memory(model, ModelInputs.of(inputs), device)
         if trace.failure is not None:
-            return measured if not include_weights else Partial(measured, ("the weights, for the trace failed",))
-        measured += trace.memory.weight_bytes if include_weights else 0
+            return int(peak) if not include_weights else Partial(int(peak), ("the weights, for the trace failed",))
+        measured = int(peak) + (trace.memory.weight_bytes if include_weights else 0)
         predicted = trace.memory.peak_bytes(include_weights)
-        return Noted(measured, f"memory_footprint predicts {predicted:,} B, {predicted / max(measured, 1):.0%} of it")
+        note = f"memory_footprint predicts {predicted:,} B, {predicted / max(measured, 1):.0%} of it"
+        return Witnessed(Noted(measured, note), getattr(peak, "runs", ()))

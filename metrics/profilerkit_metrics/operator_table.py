@@ -18,6 +18,7 @@ from profilerkit.backend_kit.operator_join import operator_table
 from profilerkit.inputs import ModelInputs
 from profilerkit.piping.quantity import scale_value
 from profilerkit.protocols import TimesOperators, Trains, offered
+from profilerkit.trace.cross_check import Witnessed, contradiction
 from profilerkit.trace.records import ModelTrace
 
 __all__ = ["ComputeOperatorTable", "OperatorTable"]
@@ -97,4 +98,6 @@ class ComputeOperatorTable(ProfilerFunction):
         note = "; ".join(
             (f"outside operators, a pass under the profiler takes {' and '.join(outside)}", *times.remarks)
         )
-        return Noted(Partial(table, times.notes) if times.notes else table, note)
+        difference = contradiction(trace, times.runs)
+        missing = (*times.notes, *([difference] if difference else ()))
+        return Witnessed(Noted(Partial(table, missing) if missing else table, note), times.runs)

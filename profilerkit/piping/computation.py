@@ -11,7 +11,7 @@ from is said on it too: made of a lower bound, it is a lower bound.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from inspect import Parameter
 from typing import Any
 
@@ -27,68 +27,21 @@ from ..errors import (
 )
 from ..process.cached import cached_property
 from ..process.containment import contained, offering_plugin, origin_of
-from ..process.contents import contents_of
 from ..protocols import fingerprint_of, inapplicable_to
 from ..times.measurement import Measurement
 from ..trace.completeness import gaps_of
 from ..trace.records import ModelTrace
+from .cross_check import contradiction_of, with_trace
 from .function import ProfilerFunction, describe
 from .intrinsic import Trace
 from .registry import PROVIDED, Binding, Registry
-from .status import Completeness, Failure, Metric, Outcome, StatusKey, Unavailable, inherited_bounds, is_number, lacking
+from .remembered import Remembered, Resolved
+from .status import Completeness, Failure, Metric, Outcome, StatusKey, Unavailable, inherited, is_number, lacking
 
 __all__ = ["Computation", "Remembered", "compute_in_order"]
 
 #: The outcome of a function that is not called; each of its keys gets the backend's reason when it is stored.
 _INAPPLICABLE = Outcome(None, Completeness.UNAVAILABLE, ("does not apply to this model",))
-
-
-@dataclass(frozen=True)
-class Remembered:
-    """A computed status, the function that computed it, and the arguments it was computed from.
-
-    ``arguments`` is None for a value that was loaded: what it was computed from is not known. Values that were
-    measured together share their ``group``. ``fingerprint`` is the backend's, of the model at that time, and ``held``
-    what the arguments and the function itself held then: both may be changed in place.
-    """
-
-    status: StatusKey
-    function: ProfilerFunction
-    arguments: Mapping[str, Any] | None
-    group: object | None = None
-    fingerprint: object = None
-    held: object = None
-
-
-@dataclass(frozen=True)
-class Resolved:
-    """The arguments of a function, with the statuses some of them come from."""
-
-    values: Mapping[str, Any]
-    statuses: Mapping[str, StatusKey]
-
-    @cached_property
-    def sources(self) -> dict[str, Any]:
-        """What a remembered value is compared by: the status itself where an argument comes from one."""
-        return {name: self.statuses.get(name, value) for name, value in self.values.items()}
-
-    def held(self, function: ProfilerFunction) -> object:
-        """Return what the arguments of a function, and its own attributes, hold right now.
-
-        Statuses never change, and of what every profiler has only the data may: the model has its fingerprint.
-        """
-        changeable = {
-            name: value
-            for name, value in self.values.items()
-            if name not in self.statuses and (name not in PROVIDED or name == "data_splits")
-        }
-        return contents_of((changeable, getattr(function, "__dict__", None)))
-
-    @cached_property
-    def trace(self) -> ModelTrace | None:
-        """The trace among the arguments, of several the one by that name; None where there is none."""
-        traces = {name: value for name, value in self.values.items() if isinstance(value, ModelTrace)}
-        return traces.get("trace", next(iter(traces.values()), None))
 
 
 class Computation:
@@ -115,6 +68,10 @@ class Computation:
         #: The functions whose arguments and model were found to be what they were.
         self._unchanged: set[int] = set()
         self._failed: dict[int, Exception] = {}
+        #: What a run has done that the trace has otherwise, in words; see `profilerkit.trace.cross_check`.
+        self.contradiction = ""
+        #: Statuses that a contradiction has made incomplete, by their ``id``, each with the one in its place.
+        self._superseded: dict[int, tuple[StatusKey, StatusKey]] = {}
 
     def status(self, name: str) -> StatusKey:
         """Return the computed status of that name, computing it and what it needs where need be."""
@@ -275,19 +232,42 @@ class Computation:
     ) -> StatusKey:
         """Remember the outcomes of a binding's function for all the keys it still holds."""
         self._fresh.add(id(binding.function))
-        missing = tuple(dict.fromkeys(m for status in resolved.statuses.values() for m in status.outcome.missing))
+        resolved = self._renewed(resolved)
         fingerprint, held = self._fingerprint(binding.function), resolved.held(binding.function)
         for name, outcome in outcomes.items():
             outcome = self._applicable(name, outcome)
             current = self.registry[name] if name in self.registry else None
             if current is None or current.function is not binding.function:
                 continue
-            if missing and outcome.completeness is Completeness.COMPLETE:
-                bounds = inherited_bounds(resolved.statuses.values(), outcome.value)
-                outcome = replace(outcome, completeness=Completeness.PARTIAL, missing=missing, bounds=bounds)
-            status = current.key.computed(outcome, tuple(resolved.statuses.values()))
+            status = current.key.computed(
+                inherited(outcome, resolved.statuses.values()), tuple(resolved.statuses.values())
+            )
             self.memory[name] = Remembered(status, binding.function, resolved.sources, group, fingerprint, held)
+        self._cross_check(outcomes)
         return self.memory[binding.key.NAME].status
+
+    def _cross_check(self, outcomes: Mapping[str, Outcome]) -> None:
+        """Compare what was seen of runs with the trace, where one of the two is new."""
+        if Trace.NAME not in outcomes and not any(outcome.runs for outcome in outcomes.values()):
+            return
+        before = {id(each.status): each.status for each in self.memory.values()}
+        difference = contradiction_of(self.memory, [name for name in outcomes if name in self.memory])
+        if difference:
+            self.contradiction = difference
+            instead = with_trace(self.memory, difference)
+            self._superseded.update({number: (before[number], status) for number, status in instead.items()})
+
+    def _renewed(self, resolved: Resolved) -> Resolved:
+        """Return the arguments with the statuses that were made incomplete since they were found."""
+        if not self._superseded:
+            return resolved
+        statuses = dict(resolved.statuses)
+        for name, status in resolved.statuses.items():
+            while id(status) in self._superseded:
+                status = self._superseded[id(status)][1]
+            statuses[name] = status
+        values = {name: statuses[name].value if name in statuses else value for name, value in resolved.values.items()}
+        return Resolved(values, statuses)
 
     def fail(self, binding: Binding, error: Exception) -> None:
         """Keep an error as the outcome of every key that the failing function holds."""
@@ -351,6 +331,8 @@ def compute_in_order(
             status = computation.status(name)
             if strict and status.outcome.error is not None:
                 raise status.outcome.error
+            if strict and computation.contradiction:
+                raise IncompleteStatusError(f"{name} of {model_name}: {computation.contradiction}")
         except Exception as error:
             if strict:
                 raise

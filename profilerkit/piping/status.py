@@ -21,6 +21,7 @@ from ..process.cached import once_for_each
 from ..times.measurement import Measurement
 from ..trace.bounds import Bounds
 from ..trace.completeness import TracePart, gaps_of
+from ..trace.cross_check import ObservedRun, Witnessed
 from ..trace.records import ModelTrace
 from .quantity import Quantity, Scale, format_number, scale_value
 
@@ -34,7 +35,7 @@ __all__ = [
     "Partial",
     "StatusKey",
     "Unavailable",
-    "inherited_bounds",
+    "inherited",
     "is_number",
     "lacking",
 ]
@@ -146,6 +147,8 @@ class Outcome:
     error: Exception | None = None
     note: str = ""
     bounds: Bounds | None = None
+    #: What was seen of the runs that the value took.
+    runs: tuple[ObservedRun, ...] = ()
 
     @property
     def ends(self) -> Bounds | None:
@@ -166,6 +169,8 @@ class Outcome:
             return cls(returned.value, Completeness.PARTIAL, missing, bounds=returned.bounds)
         if isinstance(returned, Noted):
             return replace(cls.of(returned.value), note=returned.note)
+        if isinstance(returned, Witnessed):
+            return replace(cls.of(returned.value), runs=tuple(returned.runs))
         if isinstance(returned, Unavailable):
             return cls(None, Completeness.UNAVAILABLE, (returned.reason,))
         if isinstance(returned, Failure):
@@ -190,6 +195,16 @@ def lacking(outcome: Outcome, key: StatusKey, trace: ModelTrace | None) -> Outco
     return replace(
         outcome, completeness=Completeness.PARTIAL, missing=missing, bounds=_joined(outcome, gaps.bounds, gaps.missing)
     )
+
+
+def inherited(outcome: Outcome, sources: Iterable[StatusKey]) -> Outcome:
+    """Return the outcome of a status that was computed from others: without what they lack it is not complete."""
+    sources = tuple(sources)
+    missing = tuple(dict.fromkeys(words for source in sources for words in source.outcome.missing))
+    if not missing or outcome.completeness is not Completeness.COMPLETE:
+        return outcome
+    bounds = inherited_bounds(sources, outcome.value)
+    return replace(outcome, completeness=Completeness.PARTIAL, missing=missing, bounds=bounds)
 
 
 def inherited_bounds(sources: Iterable[StatusKey], value: Any) -> Bounds | None:

@@ -74,7 +74,7 @@ def _notes(
     batches: Mapping[str, int],
 ) -> Iterator[str]:
     """Yield the notes on the report as a whole, then those on single values."""
-    yield from trace.notes if trace else ()
+    yield from (*trace.notes, *trace.contradictions) if trace else ()
     yield from (f"{key} {reason}" for key, status in data.items() for reason in _without_value(status))
     if len(set(batches.values())) > 1:
         listing = ", ".join(f"{key} of {size}" for key, size in batches.items())

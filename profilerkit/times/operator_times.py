@@ -12,6 +12,7 @@ from statistics import median
 from typing import Any
 
 from ..errors import by_likeness
+from ..trace.cross_check import ObservedRun
 from ..trace.table import Table
 from .measurement import Measurement
 
@@ -77,7 +78,7 @@ class OperatorTimes:
 
     ``layers`` are the paths of the layers that ran, by phase. ``notes`` say what the times leave out, in words.
     ``name_of`` returns what the profiler calls an operator of the backend's static traces. ``remarks`` say how to read
-    the times, which miss nothing by them.
+    the times, which miss nothing by them. ``runs`` are what was seen of forward passes, to be compared with the trace.
     """
 
     operators: tuple[OperatorTime, ...]
@@ -86,6 +87,7 @@ class OperatorTimes:
     notes: tuple[str, ...] = ()
     name_of: Callable[[str], str] = field(default=str, compare=False)
     remarks: tuple[str, ...] = ()
+    runs: tuple[ObservedRun, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from ..trace.cross_check import ObservedRun
 
 __all__ = ["Run", "several"]
 
@@ -15,7 +19,7 @@ class Run:
 
     A call returns when the device is done. A backend whose device has a clock of its own overrides `seconds`; one that
     takes several samples cheaper than one after the other overrides `samples` and sets `TAKES_SEVERAL`; one that can
-    time the parts of a pass overrides `parts`.
+    time the parts of a pass overrides `parts`; one that can see what a pass does overrides `observed`.
 
     Args:
         call: Runs one pass, and returns when every device is done.
@@ -34,6 +38,8 @@ class Run:
     def __init__(self, call: Callable[[], Any], first_call_seconds: float | None = None) -> None:
         self.call = call
         self.first_call_seconds = first_call_seconds
+        #: What was seen of the passes so far, to be compared with the static trace.
+        self.runs: list[ObservedRun] = []
 
     @classmethod
     def of(cls, call: Callable[[], Any]) -> Run:
@@ -49,6 +55,13 @@ class Run:
         start = clock()
         self()
         return clock() - start
+
+    def observed(self) -> AbstractContextManager[object]:
+        """Return a context in which one pass is run that is no sample, and whose operators may be looked at.
+
+        What is seen is added to ``runs`` at its end. Nothing is seen unless a backend overrides it.
+        """
+        return nullcontext()
 
     def samples(self, number: int, clock: Callable[[], float] = time.perf_counter) -> Sequence[float]:
         """Run that many passes and return the seconds of each."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .cross_check import ObservedRun
 from .layer_table import LayerTable
 from .records import (
     LayerCall,
@@ -21,6 +22,7 @@ __all__ = [
     "LayerTable",
     "MemoryTimeline",
     "ModelTrace",
+    "ObservedRun",
     "OpRecord",
     "RankShare",
     "Table",

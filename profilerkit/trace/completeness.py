@@ -17,7 +17,7 @@ class TracePart(Enum):
 
     #: The weights: they are known also where the model cannot be run, unless its first call makes them.
     WEIGHTS = "weights"
-    #: The layers and their calls.
+    #: The layers and their calls: not complete where a run of the model calls others.
     LAYERS = "layers"
     #: The work of the operators: a lower bound where the cost of one is not known, an upper one where the dearer of two
     #: branches is counted.
@@ -51,9 +51,14 @@ def gaps_of(trace: ModelTrace, part: TracePart, column: str = "") -> Gaps:
         return Gaps((trace.unmade_weights,), error_of_zero=error)
     if trace.failure is not None:
         return Gaps(error=trace.failure)
+    gaps = Gaps()
     if part is TracePart.OPERATORS:
-        return _of_operators(trace, column)
-    return Gaps(trace.memory.missing) if part is TracePart.MEMORY else Gaps()
+        gaps = _of_operators(trace, column)
+    elif part is TracePart.MEMORY:
+        gaps = Gaps(trace.memory.missing)
+    if not trace.contradictions:
+        return gaps
+    return Gaps((*gaps.missing, *trace.contradictions), bounds=Bounds())  # neither end is known
 
 
 def _of_operators(trace: ModelTrace, column: str) -> Gaps:

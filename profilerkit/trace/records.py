@@ -217,6 +217,10 @@ class ModelTrace:
         rank: What this process holds of a model that is spread over several; the other numbers are the whole model's.
         program: What the backend keeps of the pass to run the model by, for as long as the trace is kept.
         choices: Where the model does one of several things, and which one is not known: the counts have two ends then.
+        operator_macs: The multiply-accumulates of all operators, each by its own formula, whatever formulas layers have
+            and whichever layers are left out: what a run is compared with. None where a backend does not tell.
+        contradictions: What a run of the model did that this pass has otherwise, in words; where there is any, what
+            follows from the operators and layers is not complete.
     """
 
     layers: tuple[LayerRecord, ...]
@@ -230,6 +234,8 @@ class ModelTrace:
     rank: RankShare | None = None
     program: Any = field(default=None, compare=False, repr=False)
     choices: tuple[Choice, ...] = ()
+    operator_macs: int | None = None
+    contradictions: tuple[str, ...] = ()
 
     @cached_property
     def macs(self) -> int:

@@ -51,6 +51,8 @@ def _broken(trace: ModelTrace) -> Iterator[Broken]:
     yield from _broken_calls(trace.layers, layers)
     yield from _broken_operators(trace.operators, layers)
     yield from _broken_memory(trace.memory, trace.operators)
+    if trace.operator_macs is not None and not _is_count(trace.operator_macs):
+        yield "", f"operator_macs is {shown(trace.operator_macs)}: give a whole number from 0, or None"
     for field, calls in (("uncounted", trace.uncounted), ("unsized", trace.memory.unsized)):
         for name, number in calls.items():
             if not (_is_count(number) and number):

@@ -8,6 +8,7 @@ from importlib import import_module
 from .classification import Kind, classify, has_nested_kernel
 from .pricing import op_cost
 from .registry import (
+    COSTS,
     UNCOUNTED,
     Cost,
     Formula,
@@ -30,6 +31,25 @@ FAMILIES = tuple(
     if module.name not in _NO_FAMILIES
 )
 
+#: The formulas for torch's own operators as they come with this package.
+_SHIPPED = {key: COSTS.get(key) for key in COSTS if isinstance(key, str) and key.startswith("aten::")}
+_is_shipped: dict[int, bool] = {}
+
+
+def are_as_shipped() -> bool:
+    """Return whether torch's own operators have the formulas that come with this package, and no others.
+
+    Without, an operator and those that torch takes it apart into need not cost the same.
+    """
+    version = COSTS.version
+    if not isinstance(version, int):  # others hold for a time
+        return False
+    if version not in _is_shipped:
+        own = {key: COSTS.get(key) for key in COSTS if isinstance(key, str) and key.startswith("aten::")}
+        _is_shipped[version] = own == _SHIPPED
+    return _is_shipped[version]
+
+
 __all__ = [
     "FAMILIES",
     "UNCOUNTED",
@@ -38,6 +58,7 @@ __all__ = [
     "Kind",
     "Shape",
     "SparseShape",
+    "are_as_shipped",
     "classify",
     "has_nested_kernel",
     "module_cost",

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
@@ -85,7 +85,7 @@ class OperatorLedger:
         self.phase, self._on_device, self._is_free = phase, on_device, is_free
         self._rows: dict[tuple[str, str], _Row] = {}
         self._whole: list[float] = []
-        self._layers: set[str] = set()
+        self._layers: Counter[str] = Counter()
 
     def add(self, events: Sequence[Event]) -> None:
         """Take the events of passes, each marked by an event around it; what lies outside of them is left out."""
@@ -117,6 +117,11 @@ class OperatorLedger:
         )
         return OperatorTimes(rows, {self.phase: tuple(self._whole)}, {self.phase: frozenset(self._layers)})
 
+    @property
+    def calls(self) -> Mapping[str, int]:
+        """How often the last pass called each layer that it called, by its path."""
+        return dict(self._layers)
+
     def _add_pass(self, window: Event, events: Sequence[Event]) -> None:
         index = len(self._whole)
         for row in self._rows.values():
@@ -126,7 +131,7 @@ class OperatorLedger:
         for opened in _Walk(window.thread, self._row).closed(events):
             self._charge(opened, index)
             if opened.event.kind is EventKind.LAYER:
-                self._layers.add(opened.event.name)
+                self._layers[opened.event.name] += 1
         if self.phase == "backward":  # from the first node to the last: the rest of the pass is the way forward
             nodes = [event for event in events if event.kind is EventKind.NODE] or [window._replace(end=window.start)]
             self._whole.append(max(node.end for node in nodes) - min(node.start for node in nodes))

@@ -21,6 +21,7 @@ from profilerkit.errors import training_step_failed
 from profilerkit.process.collector import collector_paused
 from profilerkit.process.files import obstacle, written_elsewhere
 from profilerkit.times.operator_times import OperatorTimes
+from profilerkit.trace.cross_check import ObservedRun
 
 from ..costs import Kind, classify
 from ..layer_timing.unseen import unseen_layers
@@ -128,8 +129,11 @@ def _timed(
     notes = [f"{name}, whose operators have no layer" for name in layers.elsewhere]
     if is_compiled:
         notes.append("which layers the operators are of: torch.compile has compiled the model, or a part of it")
-    times = ledger.times()
-    return replace(times, notes=tuple(notes), name_of=_profiled_name)
+    runs = list(call.runs)
+    if phase == "forward" and not is_compiled:
+        calls = {path: ledger.calls.get(path, 0) for paths in layers.paths.values() for path in paths}
+        runs.append(ObservedRun("the last profiled pass", calls=calls))
+    return replace(ledger.times(), notes=tuple(notes), name_of=_profiled_name, runs=tuple(runs))
 
 
 def _session(

@@ -12,6 +12,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from profilerkit import ModelInputs, NotOfferedError
 from profilerkit.backend import DeviceLike, RunOptions
+from profilerkit.trace.cross_check import MeasuredPeak
 
 from ..untouched.caller_context import apart
 from ..untouched.mutable_inputs import InputObjects
@@ -20,7 +21,7 @@ from .runs import resolve_device, running
 __all__ = ["measured_peak", "on_accelerator"]
 
 
-def measured_peak(model: nn.Module, inputs: ModelInputs, device: DeviceLike) -> int:
+def measured_peak(model: nn.Module, inputs: ModelInputs, device: DeviceLike) -> MeasuredPeak:
     """Return the most bytes given out at once in one pass, the inputs included, beyond what was there before it.
 
     The pass is the model's third, so that what is kept from those before is there already: chosen kernels, and what is
@@ -31,14 +32,14 @@ def measured_peak(model: nn.Module, inputs: ModelInputs, device: DeviceLike) -> 
         return _measured_peak(model, inputs, device)
 
 
-def _measured_peak(model: nn.Module, inputs: ModelInputs, device: DeviceLike) -> int:
+def _measured_peak(model: nn.Module, inputs: ModelInputs, device: DeviceLike) -> MeasuredPeak:
     target = resolve_device(model, device)
     leaves = [*inputs.leaves(), *InputObjects(inputs).tensors]
     input_bytes = {id(leaf): leaf.numel() * leaf.element_size() for leaf in leaves if isinstance(leaf, torch.Tensor)}
     with running(model, inputs, RunOptions(device=device)) as call:
         call()
         measure = _on_cpu if target.type == "cpu" else on_accelerator
-        return sum(input_bytes.values()) + measure(call, target)
+        return MeasuredPeak(sum(input_bytes.values()) + measure(call, target), call.runs)
 
 
 def _on_cpu(call: Callable[[], Any], _: torch.device) -> int:

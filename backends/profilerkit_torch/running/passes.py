@@ -15,6 +15,8 @@ from profilerkit import InputError, ModelInputs, Run
 from profilerkit.process.locks import undone_in_child
 
 from ..model.modules import modules_of, parameters_of, reachable
+from ..untouched.temporary_settings import uncompiled
+from .observation import Observation, without_fused_layers
 
 __all__ = [
     "EventTimedPass",
@@ -48,6 +50,19 @@ class Pass(Run):
         self.devices = devices
         #: Runs one training step, and makes a call between its two parts; None for a forward pass, which has one.
         self.in_parts = in_parts
+        #: What looks at the operators of a pass; None where nothing does.
+        self.observation: Observation | None = None
+
+    @contextmanager
+    def observed(self) -> Iterator[None]:
+        """Add up what the operators of one pass multiply and add, as they were written."""
+        if self.observation is None:
+            yield
+            return
+        self.observation.begin()
+        with uncompiled(), without_fused_layers(), self.observation:
+            yield
+        self.runs.append(self.observation.run("a later run"))
 
     def __call__(self) -> Any:
         """Run one pass."""

@@ -25,8 +25,8 @@ from ..untouched.caller_context import apart, as_caller, has_function_modes, mod
 from ..untouched.mutable_inputs import InputObjects, on_device
 from ..untouched.preservation import preserved, substitute, unchanged_parameters
 from ..untouched.temporary_settings import deeper_recursion, uncompiled
-from ..untouched.write_guard import WriteGuard
 from .compiling import compiled
+from .observation import ObservingGuard, without_fused_layers
 from .passes import (
     EventTimedPass,
     Pass,
@@ -164,7 +164,7 @@ def _running(model: nn.Module, inputs: ModelInputs, options: RunOptions) -> Iter
         gradients = [parameter.grad for parameter in parameters_of(model) if parameter.grad is not None]
         tensors = [leaf for leaf in fed.leaves() if isinstance(leaf, torch.Tensor)]
         objects = InputObjects(fed)
-        guard = WriteGuard([*tensors_of(model), *gradients, *tensors, *objects.tensors])
+        guard = ObservingGuard([*tensors_of(model), *gradients, *tensors, *objects.tensors])
         devices = {target, *(tensor.device for tensor in tensors_of(model))}
         with (
             guard.restoring(),
@@ -188,6 +188,9 @@ def _running(model: nn.Module, inputs: ModelInputs, options: RunOptions) -> Iter
                         return step(called, fed, autocast, *between)
 
                 run = kind(run_once, tuple(devices), run_once if options.training else None)
+                if not options.training:
+                    run.runs.append(guard.observation.run("its first run"))
+                    run.observation = None if options.compile else guard.observation
                 if options.compile:
                     _compile(run, options)
                 with modes_as_they_are():
@@ -216,7 +219,7 @@ def _compile(run: Pass, options: RunOptions) -> None:
     run.first_call_seconds = time.perf_counter() - start
 
 
-def _first_that_runs(steps: Sequence[T], run: Callable[[T], Any], inputs: ModelInputs, guard: WriteGuard) -> T:
+def _first_that_runs(steps: Sequence[T], run: Callable[[T], Any], inputs: ModelInputs, guard: ObservingGuard) -> T:
     """Run once by one of these; return it. The second is for a model that needs gradients while it runs."""
     try:
         _first_pass(lambda: run(steps[0]), inputs, guard)
@@ -231,13 +234,14 @@ def _first_that_runs(steps: Sequence[T], run: Callable[[T], Any], inputs: ModelI
     return steps[0]
 
 
-def _first_pass(run: Callable[[], Any], inputs: ModelInputs, guard: WriteGuard) -> None:
+def _first_pass(run: Callable[[], Any], inputs: ModelInputs, guard: ObservingGuard) -> None:
     """Run once under the guard; raise `ModelFailedError` where the model does, `BackendFailedError` for its own errors.
 
     Compiled code runs as it was written: under a mode torch would refuse to compile it, and remember that for ever.
     """
+    guard.observation.begin()
     try:
-        with uncompiled(), guard, as_caller():
+        with uncompiled(), without_fused_layers(), guard, as_caller():
             run()
     except InputError:
         raise

@@ -73,6 +73,8 @@ class Recorder(TorchDispatchMode):
         self.choices: list[Choice] = []
         #: Notes on how something was counted.
         self.notes: list[str] = []
+        #: Of all operators, each by its own formula: those in layers with a formula of their own too.
+        self.operator_macs = 0
         self._plans: dict[Any, Plan] = {}
         #: Operators that return views of their only tensor.
         self._views: set[int] = set()
@@ -161,6 +163,7 @@ class Recorder(TorchDispatchMode):
         else:
             for tensor in tensors_in(result):
                 self.live.add(tensor, None, plan.fresh)
+        self.operator_macs += plan.cost.macs
         if not plan.counted and not self._covered:
             self.uncounted[plan.schema] += 1
         self._record(plan.name, plan.cost, plan.bytes_read, plan.bytes_written, plan.outputs)

@@ -183,6 +183,7 @@ def _trace_of(
         method=method,
         notes=notes,
         choices=tuple(recorder.choices),
+        operator_macs=recorder.operator_macs,
     )
 
 

@@ -51,6 +51,11 @@ BROKEN: dict[str, tuple[Any, str, str]] = {
         "",
         "there are no layers: the first layer is the model itself, with the path ''",
     ),
+    "negative work of the operators": (
+        replace(GOOD, operator_macs=-1),
+        "",
+        "operator_macs is -1: give a whole number from 0, or None",
+    ),
     "no root": (replace(GOOD, layers=(BLOCK, LINEAR)), "", "the first layer has the path 'block': the"),
     "a root that is not the first": (replace(GOOD, layers=(BLOCK, ROOT, LINEAR)), "", "the first layer has the path"),
     "a layer that is none": (replace(GOOD, layers=(ROOT, ANY)), "", "layers has None at index 1, which is no Layer"),

@@ -1,0 +1,149 @@
+"""What the operators of a pass on real tensors multiply and add: it is compared with the static trace.
+
+A pass without gradients shows torch's operators after it has taken composite ones apart, the static pass mostly before:
+so the multiply-accumulates are compared, which by the formulas are the same either way, and not the operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch._ops import HigherOrderOperator
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from profilerkit.process.locks import undone_in_child
+from profilerkit.trace.cross_check import ObservedRun
+
+from ..costs import Kind, are_as_shipped, classify, has_nested_kernel, op_cost
+from ..costs.registry import COSTS
+from ..trace.replay import signature, tensors_in
+from ..untouched.write_guard import WriteGuard
+
+__all__ = ["Observation", "ObservingGuard", "without_fused_layers"]
+
+#: Operators of these kinds multiply and add nothing.
+_WITHOUT_MACS = frozenset((Kind.VIEW, Kind.FREE, Kind.POINTWISE, Kind.REDUCTION))
+
+
+#: What may be remembered for as long as the process lives: it refers to nothing of the user's.
+_PLAIN = frozenset((int, float, bool, str, type(None), tuple, torch.Size, torch.dtype, type))
+#: What operators of torch's own cost, by their signatures; several profiles of a process meet the same ones.
+_known: dict[Any, tuple[Any, int | None]] = {}
+_version: list[object] = [None]
+_MOST_KNOWN = 4096
+
+
+def _known_costs() -> dict[Any, tuple[Any, int | None]]:
+    version = COSTS.version
+    if not isinstance(version, int):  # formulas for a time: nothing of them is remembered
+        return {}
+    if version != _version[0] or len(_known) > _MOST_KNOWN:
+        _known.clear()
+        _version[0] = version
+    return _known
+
+
+@contextmanager
+def without_fused_layers() -> Iterator[None]:
+    """Have attention and encoder layers call their operators one by one, as in the static pass."""
+    is_enabled = torch.backends.mha.get_fastpath_enabled()
+    if not is_enabled:
+        yield
+        return
+
+    def hand_back() -> None:
+        torch.backends.mha.set_fastpath_enabled(is_enabled)
+
+    try:
+        with undone_in_child(hand_back):
+            torch.backends.mha.set_fastpath_enabled(False)
+            yield
+    finally:
+        hand_back()
+
+
+class Observation(TorchDispatchMode):
+    """While it is active, adds up the multiply-accumulates of each operator by its formula.
+
+    An operator that takes functions, one without a formula, and one whose formula fails leave the sum unknown. So do
+    formulas of the user's for torch's own operators: they need not fit what torch takes these apart into.
+    """
+
+    supports_higher_order_operators = True
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Keep torch from wrapping each dispatch once more: nothing is compiled while it is active."""
+        return False
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.macs: int | None = 0
+        self._is_comparable = are_as_shipped()
+        self._kinds: dict[int, Kind] = {}
+        self._known = _known_costs()
+
+    def begin(self) -> None:
+        """Forget what was added up; what an operator costs for which shapes stays known."""
+        self.macs = 0
+
+    def run(self, name: str) -> ObservedRun:
+        """Return what was seen since the beginning, as the run of that name."""
+        return ObservedRun(name, self.macs if self._is_comparable else None)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run the operator and add what it costs."""
+        return self.observe(self, func, args, kwargs or {})
+
+    def observe(self, mode: TorchDispatchMode, func: Any, args: Any, kwargs: Any) -> Any:
+        """Run an operator that a mode, this one or another, has been given, and add what it costs."""
+        kind = self._kinds.get(id(func))
+        if kind is None:
+            is_hidden = isinstance(func, HigherOrderOperator)
+            kind = self._kinds[id(func)] = Kind.UNKNOWN if is_hidden else classify(func)
+        if kind in _WITHOUT_MACS:
+            return func(*args, **kwargs)
+        if kind is Kind.COMPOSITE:
+            if not (has_nested_kernel(func) and any(tensor.is_nested for tensor in tensors_in(args))):
+                with mode:
+                    result = func.decompose(*args, **kwargs)
+                if result is not NotImplemented:
+                    return result
+            kind = Kind.UNKNOWN
+        result = func(*args, **kwargs)
+        if self.macs is not None:
+            macs = None if kind is Kind.UNKNOWN else self._macs_of(func, kind, args, kwargs, result)
+            self.macs = None if macs is None else self.macs + macs
+        return result
+
+    def _macs_of(self, func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> int | None:
+        try:
+            key = signature(func, args, kwargs)
+            known = self._known.get(key)
+            if known is not None and known[0] is func:
+                return known[1]
+            cost = op_cost(func, kind, args, kwargs, result)
+        except Exception:  # whatever a formula or a subclass of tensors raises here: the trace has said it, or will
+            return None
+        macs = None if cost is None else int(cost.macs)
+        if key is not None and func.namespace == "aten" and all(type(facet) in _PLAIN for facet in key):
+            self._known[key] = func, macs
+        return macs
+
+
+class ObservingGuard(WriteGuard):
+    """A guard that adds up what the operators cost, besides noticing what they write to."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.observation = Observation()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run the operator, keeping what it is about to overwrite, and add what it costs."""
+        kwargs = kwargs or {}
+        if not isinstance(func, HigherOrderOperator):
+            self.watch(func, args, kwargs)
+        return self.observation.observe(self, func, args, kwargs)

@@ -1,0 +1,89 @@
+"""A run that contradicts the static trace makes what follows from the trace incomplete, also what came before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from ..inputs import NoInputs
+from ..trace.completeness import TracePart
+from ..trace.cross_check import ObservedRun, contradicted, contradiction
+from ..trace.records import ModelTrace
+from .intrinsic import Inputs, Trace
+from .remembered import Remembered
+from .status import Outcome, StatusKey, inherited, lacking
+
+__all__ = ["contradiction_of", "with_trace"]
+
+
+def contradiction_of(memory: Mapping[str, Remembered], names: Iterable[str]) -> str:
+    """Return what is remembered of runs that contradicts the remembered trace, in words; nothing where they agree.
+
+    Args:
+        memory: What a profiler remembers, by status key.
+        names: The status keys that are new: what was compared before is not compared again.
+    """
+    remembered = memory.get(Trace.NAME)
+    trace = remembered.status.value if remembered is not None else None
+    if remembered is None or not isinstance(trace, ModelTrace):
+        return ""
+    asked = tuple(memory) if Trace.NAME in names else tuple(names)
+    return contradiction(trace, (run for name in asked for run in _comparable(memory[name], remembered)))
+
+
+def _comparable(timed: Remembered, traced: Remembered) -> tuple[ObservedRun, ...]:
+    """Return the runs of a value if they were of the same inputs, and of the same model, as the trace is."""
+    runs = timed.status.outcome.runs
+    if not runs or timed.arguments is None or traced.arguments is None or timed.fingerprint != traced.fingerprint:
+        return ()
+    inputs = timed.arguments.get(Inputs.NAME)
+    is_same = inputs is traced.arguments.get(Inputs.NAME) and not isinstance(inputs, NoInputs)
+    return runs if is_same else ()
+
+
+def with_trace(memory: dict[str, Remembered], difference: str) -> dict[int, StatusKey]:
+    """Have the remembered trace contradicted, and what was computed from it; return the statuses in place of others.
+
+    The keys are the ``id`` of those that were there before, which the caller has to keep alive. Nothing is computed
+    again: a value stays what it is, and is not complete any more.
+    """
+    old = memory[Trace.NAME].status
+    trace = contradicted(old.value, difference)
+    instead: dict[int, StatusKey] = {
+        id(old): old.computed(replace(old.outcome, value=trace), old.sources),
+    }
+    waiting = dict(memory)
+    while True:
+        changed = [name for name, each in waiting.items() if _depends(each, instead)]
+        if not changed:
+            return instead
+        for name in changed:
+            remembered = waiting.pop(name)
+            memory[name] = _renewed(remembered, instead, trace)
+
+
+def _depends(remembered: Remembered, instead: Mapping[int, StatusKey]) -> bool:
+    status = remembered.status
+    return id(status) in instead or any(id(source) in instead for source in status.sources)
+
+
+def _renewed(remembered: Remembered, instead: dict[int, StatusKey], trace: ModelTrace) -> Remembered:
+    """Return what is remembered with the statuses that are new in place of the old ones, and lacking what they lack."""
+    status = remembered.status
+    if id(status) not in instead:
+        sources = tuple(instead.get(id(source), source) for source in status.sources)
+        outcome = _lacking(status, sources, trace)
+        instead[id(status)] = status.computed(outcome, sources)
+    arguments = remembered.arguments
+    if arguments is not None:
+        arguments = {name: instead.get(id(value), value) for name, value in arguments.items()}
+    return replace(remembered, status=instead[id(status)], arguments=arguments)
+
+
+def _lacking(status: StatusKey, sources: tuple[StatusKey, ...], trace: ModelTrace) -> Outcome:
+    outcome = status.outcome
+    if outcome.value is None:
+        return outcome
+    if any(source.value is trace for source in sources) and status.DERIVED_FROM is not TracePart.WEIGHTS:
+        outcome = lacking(outcome, status, trace)
+    return inherited(outcome, sources)

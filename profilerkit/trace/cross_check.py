@@ -1,0 +1,109 @@
+"""What a run of the model did, compared with the trace: a model that takes another path when it is run is noticed.
+
+A backend supplies an `ObservedRun` wherever a run happens anyway; whoever has the trace asks `contradiction`. None is
+no observation, and nothing is guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .records import ModelTrace
+from .rows import parent_path
+
+__all__ = ["MeasuredPeak", "ObservedRun", "Witnessed", "contradicted", "contradiction"]
+
+#: Of the layers that were called another number of times, so many are named.
+_NAMED = 3
+
+
+@dataclass(frozen=True)
+class ObservedRun:
+    """What was seen of one forward pass on real tensors.
+
+    Attributes:
+        name: Which run it was, in words: "the first run".
+        macs: The multiply-accumulates of all its operators, each by its own formula; None where some were not seen.
+        calls: How often each layer was called, by its path; None where that was not seen.
+    """
+
+    name: str
+    macs: int | None = None
+    calls: Mapping[str, int] | None = None
+
+
+@dataclass(frozen=True)
+class Witnessed:
+    """What a function returns for a value that took runs of the model: the value, and what was seen of the runs.
+
+    They are compared with the static trace.
+    """
+
+    value: Any
+    runs: tuple[ObservedRun, ...]
+
+
+class MeasuredPeak(int):
+    """The bytes of a measured peak, with what was seen of the runs that it took: ``runs``."""
+
+    runs: tuple[ObservedRun, ...]
+
+    def __new__(cls, peak: int, runs: Iterable[ObservedRun] = ()) -> MeasuredPeak:
+        """Return the number with its runs."""
+        measured = super().__new__(cls, peak)
+        measured.runs = tuple(runs)
+        return measured
+
+
+def contradiction(trace: ModelTrace, runs: Iterable[ObservedRun]) -> str:
+    """Return in words what a run did that the trace has otherwise; nothing where they agree, or cannot be compared."""
+    if trace.failure is not None:
+        return ""
+    for run in runs:
+        difference = _other_macs(trace, run) or _other_calls(trace, run)
+        if difference:
+            return (
+                f"the model does other work when it is run than in the static pass, which is counted here: {difference}"
+            )
+    return ""
+
+
+def contradicted(trace: ModelTrace, difference: str) -> ModelTrace:
+    """Return the trace with a contradiction, and a note of it; its tables, where they were made, are the same objects.
+
+    A table is told by its identity where a report shows it with the times of the layers.
+    """
+    contradictions = tuple(dict.fromkeys((*trace.contradictions, difference)))
+    changed = object.__new__(type(trace))
+    vars(changed).update(vars(trace), contradictions=contradictions)
+    return changed
+
+
+def _other_macs(trace: ModelTrace, run: ObservedRun) -> str:
+    if run.macs is None or trace.operator_macs is None or trace.choices or run.macs == trace.operator_macs:
+        return ""
+    return f"{run.name} has {run.macs:,} MACs in its operators, the static pass {trace.operator_macs:,}"
+
+
+def _other_calls(trace: ModelTrace, run: ObservedRun) -> str:
+    """Compare the calls of layers; those inside a layer that called none of them may be in a fused kernel or script."""
+    if run.calls is None or trace.choices or trace.uncounted:  # the trace says itself what it does not know
+        return ""
+    traced = {layer.path: len(layer.calls) for layer in trace.layers}
+    called_inside = {parent_path(path) for path, calls in run.calls.items() if calls}
+    others = [
+        path
+        for path, calls in run.calls.items()
+        if traced.get(path, calls) != calls and (calls or parent_path(path) in called_inside)
+    ]
+    if not others:
+        return ""
+    named = ", ".join(f"{path!r} {_times(run.calls[path])} (static pass: {traced[path]})" for path in others[:_NAMED])
+    further = f", and {len(others) - _NAMED} more layers another number of times" if len(others) > _NAMED else ""
+    return f"{run.name} calls layer {named}{further}"
+
+
+def _times(calls: int) -> str:
+    return "once" if calls == 1 else f"{calls} times"
