@@ -1,7 +1,7 @@
 """Values in the shape pass: what depends on no weight and on no floating-point input keeps its values.
 
 Positions, masks and lengths decide which way a model takes. Each such tensor on the meta device has a small *twin* on
-the CPU, which the same operators act on: a view of the tensor has a view of the twin, and an operator in place writes to
+the CPU, which the same operators act on: a view of the tensor has a view of the twin, an operator in place writes to
 the twin. Random numbers have no twin, nor has anything above a mebibyte.
 """
 
@@ -29,6 +29,7 @@ _MOST_BYTES = 2**20
 _WITHOUT_VALUES = ("empty", "resize", "aten::set_", "aten::rand", "_quantize")
 _INDEX = torch.ops.aten.index.Tensor
 _MASKED_SELECT = torch.ops.aten.masked_select.default
+_REPEAT = torch.ops.aten.repeat_interleave.self_Tensor
 _TO_COPY = torch.ops.aten._to_copy.default
 
 
@@ -113,6 +114,14 @@ class KnownValues:
             return None
         values = self.of(args[0])
         return None if values is None else func(values, **kwargs)
+
+    def with_size(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Return the keyword arguments, with the size that ``repeat_interleave`` of meta tensors needs, if known."""
+        if func is not _REPEAT or kwargs.get("output_size") is not None or (repeats := self.of(args[1])) is None:
+            return kwargs
+        repeated, dim = args[0], args[2] if len(args) > 2 else kwargs.get("dim")
+        length = repeated.numel() if dim is None else repeated.shape[dim]
+        return {**kwargs, "output_size": int(repeats.expand(length).sum())}
 
     def _without_masks(self, indices: Iterable[Any]) -> Iterator[Any]:
         """Yield the indices on the meta device; for a known mask the positions that it chooses."""

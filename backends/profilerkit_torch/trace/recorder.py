@@ -132,8 +132,9 @@ class Recorder(TorchDispatchMode):
             if func is _DROPOUT and not (args[1] and args[2]):
                 return args[0]  # as its kernel does, where torch's decomposition makes a copy
             if not (has_nested_kernel(func) and any(tensor.is_nested for tensor in tensors_in(args))):
+                named = self.values.with_size(func, args, kwargs) if self.on_meta else kwargs
                 with self:
-                    result = func.decompose(*args, **kwargs)
+                    result = func.decompose(*args, **named)
                 if result is not NotImplemented:
                     return result
             kind = Kind.UNKNOWN
@@ -333,9 +334,9 @@ class Recorder(TorchDispatchMode):
 
 def _is_of_stand_ins(func: Any, error: Exception) -> bool:
     """Return whether a stand-in is what made an operator fail, and not the model."""
-    return isinstance(error, NotImplementedError) or (
-        not isinstance(func, HigherOrderOperator) and depends_on_values(func)
-    )
+    if isinstance(error, NotImplementedError) or " meta " in str(error):
+        return True
+    return not isinstance(func, HigherOrderOperator) and depends_on_values(func)
 
 
 def _tensors_among(args: Any, kwargs: Any) -> Iterable[torch.Tensor]:

@@ -20,8 +20,8 @@ __all__ = ["FROM_SHAPES", "Plan", "depends_on_values", "plan_of", "signature", "
 _META = torch.device("meta")
 #: What `torch.tensor` makes of values; its schema declares a view.
 _LIFT = torch.ops.aten.lift_fresh.default
-#: Reads a value, though its tags do not say so.
-_IS_NONZERO = torch.ops.aten.is_nonzero.default
+#: They read values, though their tags do not say so.
+_READERS = (torch.ops.aten.is_nonzero.default, torch.ops.aten.repeat_interleave.self_Tensor)
 #: Operators whose results depend on the shape of their tensor alone, not on its values.
 FROM_SHAPES = frozenset(
     f"aten::{name}" for name in ("ones_like", "zeros_like", "full_like", "new_ones", "new_zeros", "new_full")
