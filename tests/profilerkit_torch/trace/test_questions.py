@@ -1,4 +1,4 @@
-"""A model that asks its tensors where they are, at which address, or for values, takes the way of a run in the trace."""
+"""A model that asks its tensors where they are, for an address or for values takes the way of a run in the trace."""
 
 from __future__ import annotations
 
