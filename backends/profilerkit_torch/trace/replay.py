@@ -138,9 +138,7 @@ def _add_facets(values: Iterable[Any], facets: list[Any]) -> None:
 def depends_on_values(func: Any) -> bool:
     """Return whether the shapes of an operator's outputs depend on the values of its arguments."""
     return (
-        func in _READERS
-        or torch.Tag.dynamic_output_shape in func.tags
-        or torch.Tag.data_dependent_output in func.tags
+        func in _READERS or torch.Tag.dynamic_output_shape in func.tags or torch.Tag.data_dependent_output in func.tags
     )
 
 
