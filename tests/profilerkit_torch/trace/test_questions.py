@@ -56,7 +56,7 @@ OF_KNOWN_VALUES: dict[str, Question] = {
 OF_A_RUN: dict[str, Question] = {
     "data_ptr": lambda x: x.data_ptr() != 0,
     "untyped_storage": lambda x: x.untyped_storage().data_ptr() != 0,
-    "storage": lambda x: x._typed_storage().data_ptr() != 0,
+    "storage": lambda x: x._typed_storage()._data_ptr() != 0,
     "item": lambda x: x.abs().sum().item() >= 0,
     "bool": lambda x: bool(x.abs().sum() >= 0),
     "int": lambda x: int(x.abs().sum()) >= 0,
@@ -160,7 +160,7 @@ def test_a_question_is_answered_as_in_a_run(name: str, way: str) -> None:
 def test_the_operator_table_agrees(question: str) -> None:
     report = profile(Branching(OF_DEVICE[question]), torch.randn(4, 8), metrics=["macs", "operator_table"])
     assert report["macs"] == 512
-    assert sum(row["macs"] or 0 for row in report["operator_table"]) == 512
+    assert sum(row["macs"] or 0 for row in report["operator_table"] if row["phase"] == "forward") == 512
 
 
 @pytest.mark.parametrize("way", ["plain", "try", "helper"])
