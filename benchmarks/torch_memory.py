@@ -16,6 +16,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -147,6 +148,18 @@ def two_texts() -> dict[str, torch.Tensor]:
     return {"input_ids": words(4, 128)[""], "decoder_input_ids": words(4, 64)[""]}
 
 
+def padded(length: int) -> dict[str, torch.Tensor]:
+    """Return a text in a batch whose first quarter is padding."""
+    mask = torch.ones(1, length, dtype=torch.long)
+    mask[:, : length // 4] = 0
+    return {"input_ids": words(1, length)[""], "attention_mask": mask}
+
+
+def long_llama(**settings: Any) -> nn.Module:
+    small = {"hidden_size": 128, "intermediate_size": 344, "num_hidden_layers": 2, "num_attention_heads": 4}
+    return of_transformers("LlamaForCausalLM", "LlamaConfig", vocab_size=1000, **small, **settings)
+
+
 LLAMA = {"hidden_size": 512, "intermediate_size": 1376, "num_hidden_layers": 8, "num_attention_heads": 8}
 #: The model, and its inputs: named ones, or a positional one under the empty name.
 CASES: dict[str, tuple[Callable[[], nn.Module], Callable[[], dict[str, torch.Tensor]]]] = {
@@ -168,9 +181,19 @@ CASES: dict[str, tuple[Callable[[], nn.Module], Callable[[], dict[str, torch.Ten
         lambda: of_transformers("LlamaForCausalLM", "LlamaConfig", num_key_value_heads=2, **LLAMA),
         lambda: words(4, 256),
     ),
+    **{
+        f"Llama {length}{name}": (partial(long_llama, use_cache=use_cache), partial(inputs, length))
+        for length in (2048, 8192)
+        for name, use_cache, inputs in (
+            ("", False, partial(words, 1)),
+            (" cache", True, partial(words, 1)),
+            (" mask", False, padded),
+        )
+    },
     "T5-small": (lambda: of_transformers("T5ForConditionalGeneration", "T5Config"), two_texts),
     "ConvNeXt-T": (lambda: of_transformers("ConvNextForImageClassification", "ConvNextConfig"), lambda: images(4)),
 }
+#: How the names of models of transformers begin.
 NEEDS_TRANSFORMERS = ("BERT-base", "GPT-2", "Llama", "T5-small", "ConvNeXt-T")
 
 
@@ -189,7 +212,7 @@ def main() -> None:
     for name in CASES:
         if chosen.models and name not in chosen.models:
             continue
-        if name in NEEDS_TRANSFORMERS and not find_spec("transformers"):
+        if name.startswith(NEEDS_TRANSFORMERS) and not find_spec("transformers"):
             continue
         show(name, in_a_process(name, chosen.device))
 

@@ -116,7 +116,7 @@ def _steps_for_shapes() -> int:
 
 def _condition(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
     predicate, if_true, if_false, operands = args
-    holds = _value(predicate)
+    holds = _value(recorder, predicate)
     if holds is not None:
         with _recording(recorder):
             return (if_true if holds else if_false)(*operands)
@@ -145,7 +145,7 @@ def _loop(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any)
     carried = tuple(carried)
     with _recording(recorder):
         while True:
-            holds = _value(condition(*carried, *additional))
+            holds = _value(recorder, condition(*carried, *additional))
             if holds is False:
                 return tuple(value.clone() if isinstance(value, torch.Tensor) else value for value in carried)
             carried = tuple(body(*carried, *additional))
@@ -156,9 +156,11 @@ def _loop(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any)
     return carried
 
 
-def _value(predicate: Any) -> bool | None:
+def _value(recorder: Recorder, predicate: Any) -> bool | None:
     """Return whether a predicate holds, or None where its value is unknown."""
     if isinstance(predicate, torch.Tensor):
+        if recorder.on_meta:
+            predicate = recorder.values.of(predicate)
         predicate = getattr(predicate, "constant", predicate)  # what a fake tensor knows
         if predicate is None or predicate.is_meta or hasattr(predicate, "fake_mode"):
             return None

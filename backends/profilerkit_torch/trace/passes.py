@@ -40,7 +40,7 @@ class InferencePass:
 
     def run(self, model: nn.Module, inputs: ModelInputs, recorder: Any) -> None:
         """Run what is to be recorded; errors of the model pass through."""
-        with as_caller():
+        with as_caller(), recorder.questions:
             copy_context().run(inputs.run, model)  # what it sets in context variables goes with the copy
 
     def notes(self) -> Iterable[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -28,6 +28,7 @@ from ..untouched.write_guard import WriteGuard
 from .higher_order import run_higher_order
 from .keras_attention import without_masks
 from .keras_trial_steps import TrialSteps
+from .known_values import KnownValues
 from .layers import LayerStack, tensor_info
 from .live_bytes import LiveBytes
 from .meta_outputs import grouped_product, without_running
@@ -59,10 +60,18 @@ class Recorder(TorchDispatchMode):
         """Keep torch from wrapping each dispatch once more: nothing is compiled while a mode like this is active."""
         return False
 
-    def __init__(self, layers: LayerStack, *, on_meta: bool) -> None:
+    def __init__(self, layers: LayerStack, *, on_meta: bool, stands_in: bool = False) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.layers = layers
         self.on_meta = on_meta
+        #: Whether something without values stands in for the model's tensors.
+        self._stands_in = stands_in or on_meta
+        #: What was asked of stand-ins that they do not know: a model that goes on has taken a way of its own.
+        self.unanswered: list[str] = []
+        self.values = KnownValues()
+        self._twins = self.values.twins
+        #: Is active while code of the model's runs: answers what it asks of its stand-ins.
+        self.questions: AbstractContextManager[Any] = nullcontext()
         #: Which part of a step runs: see `OpRecord`.
         self.phase = "forward"
         self.operators: list[OpRecord] = []
@@ -101,14 +110,26 @@ class Recorder(TorchDispatchMode):
             if id(func) in self._views:
                 return self._view(func, args, kwargs)
         elif self.on_meta and kwargs.get("device") is not None:
-            return self._at_the_beginning(self._not_remembered(func, args, kwargs))
+            return self._at_the_beginning(self._noticed(func, args, kwargs))
         try:
             plan = self._plans.get(signature(func, args, kwargs))
         except TypeError:  # something among the arguments has no hash
             plan = None
         if plan is not None and plan.rebuild is not None and self.on_meta:
-            return self._ran(plan, plan.replayed(args))
-        return self._not_remembered(func, args, kwargs)
+            result = plan.replayed(args)
+            if plan.has_values or (plan.in_place and self.values.storages) or id(args[0]) in self._twins:
+                self.values.follow(func, args, kwargs, result)
+            return self._ran(plan, result)
+        return self._noticed(func, args, kwargs)
+
+    def _noticed(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Run an operator that is not remembered; note an error that is none of the model's, which may catch it."""
+        try:
+            return self._not_remembered(func, args, kwargs)
+        except Exception as error:
+            if self._stands_in and _is_of_stand_ins(func, error):
+                self.unanswered.append(str(func))
+            raise
 
     def _not_remembered(self, func: Any, args: Any, kwargs: Any) -> Any:
         if isinstance(func, HigherOrderOperator):
@@ -118,39 +139,57 @@ class Recorder(TorchDispatchMode):
             if func is _DROPOUT and not (args[1] and args[2]):
                 return args[0]  # as its kernel does, where torch's decomposition makes a copy
             if not (has_nested_kernel(func) and any(tensor.is_nested for tensor in tensors_in(args))):
+                named = self.values.with_size(func, args, kwargs) if self.on_meta else kwargs
                 with self:
-                    result = func.decompose(*args, **kwargs)
+                    result = func.decompose(*args, **named)
                 if result is not NotImplemented:
                     return result
             kind = Kind.UNKNOWN
-        if self.on_meta:
-            args, kwargs = self._all_on_meta(args, kwargs)
-        if kind is not Kind.VIEW:
-            return self._operator(func, kind, args, kwargs)
-        if len(list(_tensors_among(args, kwargs))) < 2:
-            self._views.add(id(func))
-        return self._view(func, args, kwargs)
+        if not self.on_meta:
+            return self._view(func, args, kwargs) if kind is Kind.VIEW else self._operator(func, kind, args, kwargs)
+        on_meta, named = self._all_on_meta(args, kwargs)
+        if kind is Kind.VIEW:
+            if len(list(_tensors_among(args, kwargs))) < 2:
+                self._views.add(id(func))
+            return self._view(func, on_meta, named)
+        return self._operator(func, kind, on_meta, named, (args, kwargs))
 
-    def _operator(self, func: Any, kind: Kind, args: Any, kwargs: Any) -> Any:
+    def _operator(self, func: Any, kind: Kind, args: Any, kwargs: Any, model_args: Any = None) -> Any:
+        """Run an operator; ``model_args`` are its arguments as the model has them, real tensors among them."""
         key = signature(func, args, kwargs)
-        if depends_on_values(func) and not all(tensor.is_meta for tensor in _tensors_among(args, kwargs)):
+        result = None
+        if depends_on_values(func) and not (all(tensor.is_meta for tensor in _tensors_among(args, kwargs))):
             key = None
+        elif model_args is not None:
+            result = self._by_values(func, *model_args)
+            key = key if result is None else None
         try:
             plan = self._plans.get(key)
         except TypeError:
             plan = key = None
-        result = (without_running if self.on_meta else grouped_product)(func, args, kwargs)
+        known = result is not None
+        if not known:
+            result = (without_running if self.on_meta else grouped_product)(func, args, kwargs)
         if result is None:
-            self._watch_writes(func, args, kwargs)
+            self._watch_writes(func, *(model_args or (args, kwargs)))
             result = func(*args, **kwargs)
         if plan is None:
             plan = plan_of(func, kind, args, kwargs, result)
             if key is not None:
                 self._plans[key] = plan
+        if model_args is not None and not known and any(tensor.is_meta for tensor in tensors_in((args, result))):
+            self.values.follow(func, model_args[0], model_args[1], result)
         self._ran(plan, result)
         if not plan.fresh:
             self.live.made_anew(tensors_in(result), _tensors_among(args, kwargs))
         return result
+
+    def _by_values(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Return what an operator makes on the meta device by the values of its tensors, or None."""
+        if not depends_on_values(func):
+            return self.values.on_cpu(func, args, kwargs)
+        result = self.values.answer(func, args, kwargs)
+        return None if result is NotImplemented else result
 
     def _watch_writes(self, func: Any, args: Any, kwargs: Any) -> None:
         if self.guard is not None:
@@ -172,6 +211,8 @@ class Recorder(TorchDispatchMode):
     def _view(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Run an operator that returns a view, or a copy where it cannot: only the copy is work."""
         result = func(*args, **kwargs)
+        if self._twins and args and id(args[0]) in self._twins:
+            self.values.follow(func, args, kwargs, result)
         before = self.live.total
         for tensor in tensors_in(result):
             self.live.add(tensor)
@@ -237,7 +278,7 @@ class Recorder(TorchDispatchMode):
     def _all_on_meta(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
         """Let real tensors meet meta ones: a model may make tensors, or get integers, that keep their values."""
         meta = [tensor.is_meta for tensor in _tensors_among(args, kwargs)]
-        if not any(meta):
+        if not any(meta) and not any(map(self.values.is_overwritten, _tensors_among(args, kwargs))):
             return args, kwargs
         if kwargs.get("device") is not None:
             kwargs = {**kwargs, "device": torch.device("meta")}
@@ -262,6 +303,7 @@ class Recorder(TorchDispatchMode):
 
     def _layer_begins(self, module: nn.Module, path: str, call: int) -> None:
         if torch._C._is_any_autocast_enabled() and (self.on_meta or torch.is_inference_mode_enabled()):
+            self.unanswered.append("autocast")
             raise AutocastError
         if self._trials is not None:
             self._trials.begins(module)
@@ -296,6 +338,13 @@ class Recorder(TorchDispatchMode):
             lambda: f"inputs={inputs!r} and outputs={outputs!r}",
         )
         self._record(f"module::{name}", cost, 0, 0, call.outputs)
+
+
+def _is_of_stand_ins(func: Any, error: Exception) -> bool:
+    """Return whether a stand-in is what made an operator fail, and not the model."""
+    if isinstance(error, NotImplementedError) or " meta " in str(error):
+        return True
+    return not isinstance(func, HigherOrderOperator) and depends_on_values(func)
 
 
 def _tensors_among(args: Any, kwargs: Any) -> Iterable[torch.Tensor]:

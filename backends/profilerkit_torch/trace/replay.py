@@ -15,11 +15,17 @@ from ..costs import Cost, Kind, op_cost
 from ..model.weights import size_of
 from .layers import tensor_info
 
-__all__ = ["Plan", "depends_on_values", "plan_of", "signature", "tensors_in"]
+__all__ = ["FROM_SHAPES", "Plan", "depends_on_values", "plan_of", "signature", "tensors_in"]
 
 _META = torch.device("meta")
 #: What `torch.tensor` makes of values; its schema declares a view.
 _LIFT = torch.ops.aten.lift_fresh.default
+#: They read values, though their tags do not say so.
+_READERS = (torch.ops.aten.is_nonzero.default, torch.ops.aten.repeat_interleave.self_Tensor)
+#: Operators whose results depend on the shape of their tensor alone, not on its values.
+FROM_SHAPES = frozenset(
+    f"aten::{name}" for name in ("ones_like", "zeros_like", "full_like", "new_ones", "new_zeros", "new_full")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +47,8 @@ class Plan:
     single: bool
     in_place: bool
     fresh: bool
+    #: Whether the values of the outputs may be known although the first argument is no meta tensor that has any.
+    has_values: bool
 
     def replayed(self, args: Any) -> Any:
         """Return the outputs on the meta device without running the operator."""
@@ -73,7 +81,14 @@ def plan_of(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> Plan:
         single=single,
         in_place=in_place,
         fresh=not _aliases(func) or func is _LIFT,
+        has_values=_may_have_values(func, args, in_place),
     )
+
+
+def _may_have_values(func: Any, args: Any, in_place: bool) -> bool:
+    if not (args and isinstance(args[0], torch.Tensor)):
+        return True
+    return func._schema.name in FROM_SHAPES or (in_place and not args[0].is_floating_point())
 
 
 def _rebuild(func: Any, result: Any, outputs: list[torch.Tensor], in_place: bool) -> Any:
@@ -122,7 +137,9 @@ def _add_facets(values: Iterable[Any], facets: list[Any]) -> None:
 @cache
 def depends_on_values(func: Any) -> bool:
     """Return whether the shapes of an operator's outputs depend on the values of its arguments."""
-    return torch.Tag.dynamic_output_shape in func.tags or torch.Tag.data_dependent_output in func.tags
+    return (
+        func in _READERS or torch.Tag.dynamic_output_shape in func.tags or torch.Tag.data_dependent_output in func.tags
+    )
 
 
 def tensors_in(value: Any) -> Iterable[torch.Tensor]:

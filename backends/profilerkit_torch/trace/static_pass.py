@@ -32,6 +32,7 @@ from .higher_order import called_directly
 from .layers import LayerStack
 from .live_bytes import LiveBytes
 from .passes import InferencePass
+from .questions import Questions, UnansweredError, can_ask
 from .recorder import Recorder
 from .records import layer_records
 
@@ -144,12 +145,14 @@ def _traced(
             lives.append(_sized_by_a_call(model, standing_in, stand_ins, guard))
         made = Inventory(model) if lazy else inventory
         layers = kind.layer_stack(model, made)
-        recorder = kind.recorder(layers, on_meta=on_meta)
+        recorder = kind.recorder(layers, on_meta=on_meta, stands_in=stand_ins.weight is not None)
         lives.append(recorder.live)
         if on_meta:  # one mode less: what is written to there is no tensor of the model's, but for a few
             recorder.guard = guard
         users = set(map(id, (*inputs.leaves(), *objects.tensors)))
         held_bytes, input_bytes = _alive_before(recorder, made, substitutes, standing_in, users)
+        if stand_ins.weight is not None:
+            _watch_questions(recorder, inventory, inputs, substitutes)
         active.enter_context(warnings.catch_warnings())
         warnings.filterwarnings("ignore", message=r"Using `torch\.compile\(module\)` when there are global hooks")
         watching = nullcontext() if on_meta else guard
@@ -157,6 +160,8 @@ def _traced(
             active.enter_context(context)
         kind.run(model, standing_in, recorder)
         active.close()
+        if recorder.unanswered and stand_ins.weight is not None:
+            raise UnansweredError(recorder.unanswered)
         if stand_ins.weight is not None:
             layers.warn_of_intruders()
         if lazy:
@@ -185,6 +190,23 @@ def _trace_of(
         choices=tuple(recorder.choices),
         operator_macs=recorder.operator_macs,
     )
+
+
+def _watch_questions(
+    recorder: Recorder, inventory: Inventory, inputs: ModelInputs, substitutes: dict[int, torch.Tensor]
+) -> None:
+    """Let the integers of the model's buffers be known, and answer where its tensors are as a run would."""
+    if recorder.on_meta:
+        for buffer in inventory.buffers:
+            if id(buffer) in substitutes:
+                recorder.values.read_from(substitutes[id(buffer)], buffer)
+    if inputs.function is None and not can_ask(inventory.modules):
+        return
+    tensors = (leaf for leaf in (*inventory.tensors, *inputs.leaves()) if isinstance(leaf, torch.Tensor))
+    devices = {tensor.device for tensor in tensors if not tensor.is_meta} or {torch.device("cpu")}
+    device = devices.pop() if len(devices) == 1 and recorder.on_meta else None
+    values = recorder.values.of if recorder.on_meta else lambda tensor: None
+    recorder.questions = Questions(device, recorder.unanswered, values, on_meta=recorder.on_meta)
 
 
 def _fill_variables(inventory: Inventory, stand_ins: StandIns) -> None:

@@ -80,8 +80,8 @@ class TrainingRecorder(Recorder):
     DECIDED_BY_BRANCHES = True
     layers: TrainedLayers
 
-    def __init__(self, layers: Any, *, on_meta: bool) -> None:
-        super().__init__(layers, on_meta=on_meta)
+    def __init__(self, layers: Any, *, on_meta: bool, stands_in: bool = False) -> None:
+        super().__init__(layers, on_meta=on_meta, stands_in=stands_in)
         self._owners: dict[int, str] = {}
         self._most = -1
         self._parts: dict[str, int] = {}

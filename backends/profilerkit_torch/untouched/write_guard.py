@@ -15,7 +15,7 @@ from profilerkit.process.locks import undone_in_child
 
 from ..model.tensors import has_storage, has_values, storage_key
 
-__all__ = ["WriteGuard", "restore_versions", "versions_of", "write_back"]
+__all__ = ["WriteGuard", "restore_versions", "versions_of", "write_back", "written_by"]
 
 
 def write_back(values: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> None:
@@ -83,7 +83,7 @@ class WriteGuard(TorchDispatchMode):
 
     def watch(self, func: Any, args: Any, kwargs: Any) -> None:
         """Keep what an operator that is about to run will overwrite."""
-        for tensor in _written(func, args, kwargs):
+        for tensor in written_by(func, args, kwargs):
             self._keep(tensor)
 
     def keep(self, tensors: Iterable[torch.Tensor]) -> None:
@@ -130,7 +130,8 @@ def _write_back_alone(values: list[tuple[torch.Tensor, torch.Tensor]]) -> None:
     torch.set_num_threads(threads)
 
 
-def _written(func: Any, args: Any, kwargs: Any) -> Iterator[torch.Tensor]:
+def written_by(func: Any, args: Any, kwargs: Any) -> Iterator[torch.Tensor]:
+    """Yield the tensors that an operator writes to."""
     if "batch_norm" in func._schema.name:  # updates its running statistics without saying so in the schema
         yield from (tensor for tensor in args[3:5] if isinstance(tensor, torch.Tensor))
     if not func._schema.is_mutable:

@@ -1,0 +1,189 @@
+"""Questions that a model asks of its tensors, and that stand-ins for them would answer wrongly: device and address.
+
+The shape pass runs on the meta device. A model that asks where a tensor is gets the answer of a run, and what it then
+makes "there" is made on the meta device. Nobody knows an address: a pass in which a model asks for one is void, and so
+is one in which it asks for values that are unknown and goes on, in a ``try``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.nn.modules import module as torch_module
+from torch.overrides import TorchFunctionMode
+
+__all__ = ["Questions", "UnansweredError", "can_ask"]
+
+_CPU = torch.device("cpu")
+_META = torch.device("meta")
+
+
+class UnansweredError(RuntimeError):
+    """Raised for a pass in which a model asked what its stand-ins do not know, and went on without the answer."""
+
+    def __init__(self, questions: Iterable[str]) -> None:
+        asked = ", ".join(dict.fromkeys(questions))
+        super().__init__(
+            f"the model asks its tensors for what only a run can tell ({asked}), and goes on by the answer, or by the "
+            "error; give it weights with values, or take the question out of its forward pass"
+        )
+
+
+def can_ask(modules: Iterable[nn.Module]) -> bool:
+    """Return whether code that is not torch's runs in a call of these modules: classes of others, or hooks."""
+    if torch_module._global_forward_hooks or torch_module._global_forward_pre_hooks:
+        return True
+    return any(
+        not type(module).__module__.startswith("torch.nn.")
+        or module._forward_hooks
+        or module._forward_pre_hooks
+        or "forward" in module.__dict__
+        for module in modules
+    )
+
+
+class Questions(TorchFunctionMode):
+    """While it is active, the model's questions get the answers of a run on ``device``, or are noted in ``unanswered``.
+
+    ``device`` is None where the stand-ins know their device themselves, or where there are several; ``values`` returns
+    the known values of a tensor, or None. A mode is off while it handles a function: what torch's own functions ask
+    their tensors is not seen.
+    """
+
+    def __init__(
+        self,
+        device: torch.device | None,
+        unanswered: list[str],
+        values: Callable[[torch.Tensor], torch.Tensor | None],
+        *,
+        on_meta: bool,
+    ) -> None:
+        super().__init__()
+        self._device = device
+        self._unanswered = unanswered
+        self._values = values
+        self._handlers = {**_NOT_ANSWERED, **_OF_VALUES}
+        #: Whether the model has moved a tensor elsewhere: the meta device does not tell which.
+        self._moved = False
+        if on_meta:
+            self._handlers |= dict.fromkeys(_OF_DEVICE, Questions._unknown) if device is None else _WHERE_ALL_ARE
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Answer a question; call any other function, with the meta device for that of the answers."""
+        handler = self._handlers.get(func)
+        if handler is not None:
+            return handler(self, func, args, kwargs or {})
+        if not kwargs:
+            return func(*args)
+        return func(*args, **self._placed(kwargs))
+
+    def _placed(self, kwargs: Any) -> Any:
+        if self._device is None or kwargs.get("device") is None:
+            return kwargs
+        return {**kwargs, "device": self._place(kwargs["device"])}
+
+    def _place(self, value: Any) -> Any:
+        """Return the meta device for that of the answers; another one, and what is no device, as it is."""
+        here = self._device
+        if here is None or not isinstance(value, (str, torch.device)):
+            return value
+        device = torch.device(value)
+        if device.type == here.type and (device == here or None in (device.index, here.index)):
+            return _META
+        self._moved |= device.type != "meta"
+        return value
+
+    def _on_device(self, func: Any, args: Any, kwargs: Any) -> Any:
+        tensor = args[0]
+        if not tensor.is_meta:
+            return func(*args, **kwargs)
+        if self._moved or self._device is None:
+            return self._unknown(func, args, kwargs)
+        return _OF_DEVICE[func](func(*args, **kwargs), self._device)
+
+    def _unknown(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Note a question that only the tensors of a run can answer, unless it is asked of one."""
+        if args[0].is_meta or isinstance(args[0], FakeTensor):
+            self._unanswered.append(_name(func))
+        return func(*args, **kwargs)
+
+    def _move(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Move a tensor: one on the meta device stays there, where it would stay in a run."""
+        if isinstance(args[0], torch.Tensor) and args[0].is_meta:
+            args = (args[0], *map(self._place, args[1:]))
+            kwargs = self._placed(kwargs)
+        return func(*args, **kwargs)
+
+    def _move_to_kind(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Move a tensor to the CPU or a GPU: one that is there in a run stays as it is."""
+        here = self._device
+        if here is None or not args[0].is_meta or len(args) > 1 or kwargs:
+            return func(*args, **kwargs)
+        if here.type == func.__name__:
+            return args[0]
+        self._moved = True
+        return func(*args)
+
+    def _make_of_values(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Make a tensor of given values: a real one, which keeps them."""
+        of_tensor = func is torch.Tensor.new_tensor and kwargs.get("device") is None and args[0].is_meta
+        if of_tensor or self._placed(kwargs).get("device") == _META:
+            kwargs = {**kwargs, "device": _CPU}
+        return func(*args, **kwargs)
+
+    def _read(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Give values to Python or numpy: those of the tensor on the CPU that has them."""
+        values = self._values(args[0])
+        if values is not None:
+            return func(values, *args[1:], **kwargs)
+        try:
+            return func(*args, **kwargs)
+        except Exception:
+            self._unanswered.append(_name(func))
+            raise
+
+
+def _name(func: Any) -> str:
+    asked = func.__self__.__name__ if func.__name__ == "__get__" else func.__name__
+    return f"Tensor.{asked}"
+
+
+def _is_kind(kind: str) -> Callable[..., bool]:
+    return lambda answer, device: device.type == kind
+
+
+def _type_name(answer: Any, device: torch.device) -> Any:
+    kind = "torch." if device.type == "cpu" else f"torch.{device.type}."
+    return answer.replace("torch.meta.", kind) if isinstance(answer, str) else answer
+
+
+_TENSOR: Any = torch.Tensor
+_KINDS = ("cpu", "cuda", "meta", "mps", "xpu", "xla", "ipu", "maia", "mtia", "vulkan")
+Handler = Callable[[Questions, Any, Any, Any], Any]
+#: By question: the answer, from that of the meta device and the device of a run.
+_OF_DEVICE: dict[Any, Callable[[Any, torch.device], Any]] = {
+    _TENSOR.device.__get__: lambda answer, device: device,
+    **{getattr(_TENSOR, f"is_{kind}").__get__: _is_kind(kind) for kind in _KINDS if hasattr(_TENSOR, f"is_{kind}")},
+    **dict.fromkeys(
+        (_TENSOR.get_device, torch.get_device),
+        lambda answer, device: -1 if device.type == "cpu" else device.index or 0,
+    ),
+    _TENSOR.type: _type_name,
+}
+_WHERE_ALL_ARE: dict[Any, Handler] = {
+    **dict.fromkeys(_OF_DEVICE, Questions._on_device),
+    _TENSOR.to: Questions._move,
+    **dict.fromkeys((_TENSOR.cpu, _TENSOR.cuda), Questions._move_to_kind),
+    **dict.fromkeys((torch.tensor, torch.as_tensor, torch.asarray, _TENSOR.new_tensor), Questions._make_of_values),
+}
+_OF_VALUES: dict[Any, Handler] = dict.fromkeys(
+    (_TENSOR.numpy, _TENSOR.tolist, _TENSOR.__array__, _TENSOR.__dlpack__), Questions._read
+)
+#: Of addresses.
+_NOT_ANSWERED: dict[Any, Handler] = dict.fromkeys(
+    (_TENSOR.data_ptr, _TENSOR.untyped_storage, _TENSOR.storage, _TENSOR._typed_storage), Questions._unknown
+)

@@ -1,0 +1,85 @@
+"""Language models of transformers build the masks of a run in the trace: none where each token sees those before it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from profilerkit import ModelInputs
+from profilerkit_torch import TorchBackend
+
+pytestmark = pytest.mark.slow
+
+tf = pytest.importorskip("transformers")
+
+WIDTH, HEADS, LAYERS = 32, 4, 2
+SHARED = {"vocab_size": 99, "num_hidden_layers": LAYERS, "num_attention_heads": HEADS, "hidden_size": WIDTH}
+
+
+def _gpt2(use_cache: bool) -> Any:
+    config = tf.GPT2Config(n_embd=WIDTH, n_head=HEADS, n_layer=LAYERS, n_positions=512, vocab_size=99)
+    config.use_cache = use_cache
+    return tf.GPT2Model(config)
+
+
+def _llama(use_cache: bool) -> Any:
+    return tf.LlamaModel(tf.LlamaConfig(**SHARED, intermediate_size=48, use_cache=use_cache))
+
+
+def _bert(use_cache: bool) -> Any:
+    return tf.BertModel(tf.BertConfig(**SHARED, intermediate_size=48, use_cache=use_cache))
+
+
+@pytest.mark.parametrize("length", [16, 48, 300])
+@pytest.mark.parametrize("use_cache", [False, True])
+@pytest.mark.parametrize("masked", ["no mask", "ones", "padded"])
+@pytest.mark.parametrize("build", [_gpt2, _llama, _bert])
+def test_attention_costs_what_it_does_in_a_run(build: Any, masked: str, use_cache: bool, length: int) -> None:
+    """A score costs 2 FLOPs a multiply-accumulate, 1 for its scale, 5 for the softmax; an added mask costs 1 more."""
+    x = torch.ones(1, length, dtype=torch.long)
+    mask = torch.ones_like(x)
+    if masked == "padded":
+        mask[:, :2] = 0
+    inputs = ModelInputs(x) if masked == "no mask" else ModelInputs(input_ids=x, attention_mask=mask)
+    trace = TorchBackend().trace(build(use_cache).eval(), inputs)
+    assert (trace.method, trace.notes, trace.uncounted) == ("meta tensors", (), {})
+    attention = [each for each in trace.operators if "scaled_dot_product_attention" in each.operator]
+    assert len(attention) == LAYERS
+    scores = HEADS * length * length
+    macs = 2 * scores * (WIDTH // HEADS)
+    for operator in attention:
+        assert operator.macs == macs
+        assert operator.flops == 2 * macs + scores * (7 if masked == "padded" else 6)
+
+
+def test_memory_of_a_long_text_is_what_the_allocator_gives_out() -> None:
+    sizes = {"hidden_size": 128, "intermediate_size": 344, "num_hidden_layers": 2, "num_attention_heads": 4}
+    config = tf.LlamaConfig(vocab_size=1000, **sizes, use_cache=False)
+    model, inputs = tf.LlamaForCausalLM(config).eval(), ModelInputs(torch.ones(1, 2048, dtype=torch.long))
+    predicted = TorchBackend().trace(model, inputs).memory.peak_bytes(include_weights=False)
+    measured = TorchBackend().measured_memory(model, inputs)
+    assert predicted == pytest.approx(measured, rel=0.05)
+
+
+def test_a_large_llama_without_weights_has_the_macs_of_the_closed_form() -> None:
+    hidden, inner, layers, heads, groups, words, length = 8192, 28672, 80, 64, 8, 32000, 128
+    with torch.device("meta"):
+        model = tf.LlamaForCausalLM(
+            tf.LlamaConfig(
+                hidden_size=hidden,
+                intermediate_size=inner,
+                num_hidden_layers=layers,
+                num_attention_heads=heads,
+                num_key_value_heads=groups,
+                vocab_size=words,
+                use_cache=False,
+            )
+        )
+    trace = TorchBackend().trace(model, ModelInputs(torch.ones(1, length, dtype=torch.long)))
+    projections = 2 * hidden * hidden + 2 * hidden * (hidden // heads * groups) + 3 * hidden * inner
+    attention = 2 * length * length * hidden
+    macs = layers * (length * projections + attention) + length * hidden * words
+    assert trace.method == "meta tensors"
+    assert sum(each.macs for each in trace.operators if "rotary" not in each.layer) == macs

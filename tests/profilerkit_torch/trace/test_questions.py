@@ -1,0 +1,231 @@
+"""A model that asks its tensors where they are, for an address or for values takes the way of a run in the trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from fuzz_oracle import counted_run
+from torch import nn
+
+from profilerkit import ModelFailedError, ModelInputs, ModelTrace, profile
+from profilerkit_torch import TorchBackend
+
+Question = Callable[[torch.Tensor], Any]
+
+#: Of the device: each is true of a tensor on the CPU, and the trace can answer it on shapes alone.
+OF_DEVICE: dict[str, Question] = {
+    "device": lambda x: x.device == torch.device("cpu"),
+    "device.type": lambda x: x.device.type == "cpu",
+    "is_cpu": lambda x: x.is_cpu,
+    "is_cuda": lambda x: not x.is_cuda,
+    "is_meta": lambda x: not x.is_meta,
+    "is_mps": lambda x: not x.is_mps,
+    "is_xpu": lambda x: not x.is_xpu,
+    "get_device": lambda x: x.get_device() == -1,
+    "torch.get_device": lambda x: torch.get_device(x) == -1,
+    "type": lambda x: x.type() == "torch.FloatTensor",
+    "cpu": lambda x: x.cpu() is x,
+    "to": lambda x: x.to("cpu") is x,
+    "to device": lambda x: x.to(device=x.device) is x,
+    "zeros there": lambda x: torch.zeros(2, device=x.device).is_cpu,
+    "like": lambda x: torch.zeros_like(x, device=x.device).device.type == "cpu",
+}
+#: Of values that depend neither on weights nor on floating-point inputs.
+OF_KNOWN_VALUES: dict[str, Question] = {
+    "item": lambda x: torch.arange(5, device=x.device).sum().item() == 10,
+    "bool": lambda x: bool((torch.ones(x.shape[0], device=x.device) == 1).all()),
+    "int": lambda x: int(torch.full((2,), 3, device=x.device)[1]) == 3,
+    "nonzero": lambda x: len(torch.eye(3, device=x.device).nonzero()) == 3,
+    "mask": lambda x: x[torch.arange(len(x), device=x.device) > 0].shape[0] == len(x) - 1,
+    "masked_select": lambda x: x.masked_select(torch.eye(4, 8, device=x.device) > 0).numel() == 4,
+    "unique": lambda x: len(torch.zeros(9, device=x.device).unique()) == 1,
+    "equal": lambda x: torch.equal(x.new_zeros(3), torch.zeros(3, device=x.device)),
+    "repeat": lambda x: (
+        torch.arange(3, device=x.device).repeat_interleave(torch.arange(3, device=x.device)).numel() == 3
+    ),
+    "tolist": lambda x: torch.tensor([1, 2], device=x.device).tolist() == [1, 2],
+    "new_tensor": lambda x: x.new_tensor([1, 2]).tolist() == [1, 2],
+    "numpy": lambda x: int(torch.arange(4, device=x.device).numpy().sum()) == 6,
+    "view": lambda x: int(_written_through_a_view(x, 7).sum()) == 14,
+    "triu": lambda x: bool(torch.ones(3, 3, device=x.device).triu(1)[0, 1] == 1),
+}
+#: What stand-ins cannot answer: a real run is counted.
+OF_A_RUN: dict[str, Question] = {
+    "data_ptr": lambda x: x.data_ptr() != 0,
+    "untyped_storage": lambda x: x.untyped_storage().data_ptr() != 0,
+    "storage": lambda x: x._typed_storage()._data_ptr() != 0,
+    "item": lambda x: x.abs().sum().item() >= 0,
+    "bool": lambda x: bool(x.abs().sum() >= 0),
+    "int": lambda x: int(x.abs().sum()) >= 0,
+    "nonzero": lambda x: len((x.abs() >= 0).nonzero()) > 0,
+    "mask": lambda x: len(x[x.abs() >= 0]) > 0,
+    "masked_select": lambda x: x.masked_select(x.abs() >= 0).numel() > 0,
+    "unique": lambda x: len(x.unique()) > 0,
+    "equal": lambda x: torch.equal(x, x),
+    "allclose": lambda x: torch.allclose(x, x),
+    "tolist": lambda x: x.abs().sum().tolist() >= 0,
+    "numpy": lambda x: x.abs().sum().numpy() >= 0,
+    "written with what is unknown": lambda x: float(_written_through_a_view(x, x[0, 0].abs() + 1).sum()) > 0,
+    "a real tensor written with what is unknown": lambda x: float(_written(torch.zeros(4), x[0, 0].abs() + 1)) > 0,
+}
+
+
+def _written_through_a_view(x: torch.Tensor, value: Any) -> torch.Tensor:
+    made = torch.zeros(4, device=x.device)
+    made[:2] = value
+    return made
+
+
+def _written(made: torch.Tensor, value: Any) -> torch.Tensor:
+    made[:2] = value
+    return made.sum()
+
+
+class Branching(nn.Module):
+    """Goes through a layer twice as wide where the answer is true."""
+
+    def __init__(self, question: Question) -> None:
+        super().__init__()
+        self.narrow, self.wide = nn.Linear(8, 8), nn.Linear(8, 16)
+        self.question = question
+
+    def answer(self, x: torch.Tensor) -> Any:
+        return self.question(x)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = (self.wide if self.answer(x) else self.narrow)(x)
+        return result
+
+
+class Trying(Branching):
+    def answer(self, x: torch.Tensor) -> Any:
+        try:
+            return self.question(x)
+        except Exception:
+            return False
+
+
+def _helper(question: Question, *tensors: torch.Tensor) -> list[Any]:
+    return [question(tensor) for tensor in tensors]
+
+
+class Helped(Branching):
+    def answer(self, x: torch.Tensor) -> Any:
+        return all(_helper(self.question, x * 2, x))
+
+
+def hooked(question: Question) -> nn.Module:
+    """A model of torch's own modules alone: the question is asked in a hook."""
+    model, wide = nn.Sequential(nn.Linear(8, 8)), nn.Linear(8, 16)
+    model[0].wide = wide
+    model[0].register_forward_hook(lambda module, args, output: wide(args[0]) if question(args[0]) else output)
+    return model
+
+
+WAYS: dict[str, Callable[[Question], nn.Module]] = {
+    "plain": Branching,
+    "try": Trying,
+    "helper": Helped,
+    "hook": hooked,
+}
+QUESTIONS = {
+    **{f"device: {name}": (question, "meta tensors") for name, question in OF_DEVICE.items()},
+    **{f"known: {name}": (question, "meta tensors") for name, question in OF_KNOWN_VALUES.items()},
+    **{f"run: {name}": (question, "a real run") for name, question in OF_A_RUN.items()},
+}
+
+
+def _macs(trace: ModelTrace) -> int:
+    assert trace.failure is None
+    return sum(operator.macs for operator in trace.operators if operator.phase == "forward")
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_a_question_is_answered_as_in_a_run(name: str, way: str) -> None:
+    question, method = QUESTIONS[name]
+    model, x = WAYS[way](question).eval(), torch.randn(4, 8)
+    real = counted_run(model, (x,)).macs
+    assert real in (512, 768)  # 4 rows of 8 by 16, with the 4 of 8 by 8 before a hook: the answer is yes
+    trace = TorchBackend().trace(model, ModelInputs(x))
+    assert (_macs(trace), trace.method, trace.uncounted) == (real, method, {})
+    assert bool(trace.notes) == (method == "a real run")
+    assert _macs(TorchBackend().trace_training(model, ModelInputs(x))) == real
+
+
+@pytest.mark.parametrize("question", ["is_cpu", "device.type"])
+def test_the_operator_table_agrees(question: str) -> None:
+    report = profile(Branching(OF_DEVICE[question]), torch.randn(4, 8), metrics=["macs", "operator_table"])
+    assert report["macs"] == 512
+    assert sum(row["macs"] or 0 for row in report["operator_table"] if row["phase"] == "forward") == 512
+
+
+@pytest.mark.parametrize("way", ["plain", "try", "helper"])
+@pytest.mark.parametrize("name", OF_A_RUN)
+def test_a_model_without_values_that_asks_for_them_is_not_counted(name: str, way: str) -> None:
+    with torch.device("meta"):
+        model = WAYS[way](OF_A_RUN[name])
+    trace = TorchBackend().trace(model, ModelInputs(torch.randn(4, 8)))
+    assert isinstance(trace.failure, ModelFailedError)
+    assert not trace.operators
+
+
+def test_the_message_says_what_was_asked_and_what_to_do() -> None:
+    with torch.device("meta"):
+        model = Branching(OF_A_RUN["data_ptr"])
+    message = str(TorchBackend().trace(model, ModelInputs(torch.randn(4, 8))).failure)
+    assert "Tensor.data_ptr" in message
+    assert "give it weights with values" in message
+
+
+@pytest.mark.parametrize("name", [*OF_DEVICE, *OF_KNOWN_VALUES])
+def test_a_model_on_the_meta_device_answers_as_one_on_the_cpu(name: str) -> None:
+    question = {**OF_DEVICE, **OF_KNOWN_VALUES}[name]
+    with torch.device("meta"):
+        model = Branching(question)
+    assert _macs(TorchBackend().trace(model, ModelInputs(torch.randn(4, 8)))) == 512
+
+
+def test_integer_buffers_keep_their_values_and_the_users_are_not_written_to() -> None:
+    class Counting(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(8, 8)
+            self.register_buffer("rounds", torch.tensor(2))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.rounds += 1
+            for _ in range(int(self.rounds)):
+                x = self.layer(x)
+            return x
+
+    model = Counting()
+    trace = TorchBackend().trace(model, ModelInputs(torch.randn(4, 8)))
+    assert (_macs(trace), trace.method) == (3 * 4 * 8 * 8, "meta tensors")
+    assert int(model.rounds) == 2
+
+
+def test_random_numbers_are_not_known() -> None:
+    model = Branching(lambda x: bool(torch.rand(3, device=x.device).sum() >= 0))
+    trace = TorchBackend().trace(model, ModelInputs(torch.randn(4, 8)))
+    assert (_macs(trace), trace.method) == (512, "a real run")
+
+
+def test_values_above_a_mebibyte_are_not_kept() -> None:
+    model = Branching(lambda x: bool((torch.ones(2**18 + 1, device=x.device) == 1).all()))
+    trace = TorchBackend().trace(model, ModelInputs(torch.randn(4, 8)))
+    assert (_macs(trace), trace.method) == (512, "a real run")
+
+
+def test_layers_of_torch_stay_on_shapes_alone() -> None:
+    transformer = nn.Transformer(16, 2, 1, 1, 32, batch_first=True)
+    source = torch.randn(2, 5, 16)
+    for model, inputs in (
+        (transformer, ModelInputs(source, source)),
+        (nn.LSTM(16, 8, batch_first=True), ModelInputs(source)),
+        (nn.MultiheadAttention(16, 2, batch_first=True), ModelInputs(source, source, source)),
+    ):
+        assert TorchBackend().trace(model, inputs).method == "meta tensors"
