@@ -62,8 +62,7 @@ def times_of_operators(
             forward.time(owners, program, fed, passes, synchronized, export)
         unseen = list(_unseen(owners, "forward"))
         if not backward or not has_gradient(program):
-            if backward:
-                unseen.append("there is no backward pass: none of the outputs is of a floating-point type")
+            unseen += ["there is no backward pass: none of the outputs is of a floating-point type"] * backward
             return OperatorTimes(
                 tuple(forward.times()), {"forward": tuple(forward.whole)}, forward.layers, tuple(unseen)
             )
@@ -71,12 +70,11 @@ def times_of_operators(
             step, owners = training_program(model, fed, program)
             gradients = _Ledger("backward")
             gradients.time(owners, step, fed, passes, synchronized, export)
-            unseen += _unseen(owners, "backward")
     return OperatorTimes(
         (*forward.times(), *gradients.times()),
         {"forward": tuple(forward.whole), "backward": tuple(gradients.whole)},
         {**forward.layers, **gradients.layers},
-        tuple(unseen),
+        (*unseen, *_unseen(owners, "backward")),
     )
 
 
