@@ -50,7 +50,7 @@ def test_what_xla_cannot_compile_raises_where_it_is_compiled(how: dict[str, Any]
     def of_python(x: Any) -> Any:
         return tf.ensure_shape(tf.py_function(lambda value: value, [x], tf.float32), x.shape)
 
-    class Part(L.Layer):  # type: ignore[misc,name-defined]
+    class Part(L.Layer):  # type: ignore[misc]
         inner = tf.function(of_python, **how)
 
         def call(self, x: Any) -> Any:

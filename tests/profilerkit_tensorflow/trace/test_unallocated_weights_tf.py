@@ -20,7 +20,7 @@ from small import BACKEND, ones, traced, trained  # noqa: E402
 from profilerkit import ModelInputs  # noqa: E402
 
 
-class Checkpointed(L.Layer):  # type: ignore[misc,name-defined]
+class Checkpointed(L.Layer):  # type: ignore[misc]
     """A dense layer of eight outputs whose forward pass the backward pass computes again."""
 
     def __init__(self, again: Callable[[Any], Any]) -> None:

@@ -66,7 +66,7 @@ OF_A_RUN: dict[str, Question] = {
     "unique": lambda x: len(x.unique()) > 0,
     "equal": lambda x: torch.equal(x, x),
     "allclose": lambda x: torch.allclose(x, x),
-    "tolist": lambda x: x.abs().sum().tolist() >= 0,
+    "tolist": lambda x: float(x.abs().sum().tolist()) >= 0,  # type: ignore[arg-type]
     "numpy": lambda x: x.abs().sum().numpy() >= 0,
     "written with what is unknown": lambda x: float(_written_through_a_view(x, x[0, 0].abs() + 1).sum()) > 0,
     "a real tensor written with what is unknown": lambda x: float(_written(torch.zeros(4), x[0, 0].abs() + 1)) > 0,
@@ -191,6 +191,8 @@ def test_a_model_on_the_meta_device_answers_as_one_on_the_cpu(name: str) -> None
 
 def test_integer_buffers_keep_their_values_and_the_users_are_not_written_to() -> None:
     class Counting(nn.Module):
+        rounds: torch.Tensor
+
         def __init__(self) -> None:
             super().__init__()
             self.layer = nn.Linear(8, 8)
