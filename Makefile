@@ -6,6 +6,8 @@ VENV ?= .venv
 QUIET ?= --quiet --quiet
 # The versions to install; constraints-oldest.txt has the oldest frameworks. For other versions, use another VENV.
 CONSTRAINTS ?= constraints.txt
+# What to install with it; the environment of the oldest frameworks has no ONNX.
+EXTRAS ?= torch,tensorflow,onnx,test,test-onnx,lint
 
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install $(QUIET) -c $(CONSTRAINTS)
@@ -68,7 +70,7 @@ clean: ## remove the environment and everything that was built
 $(VENV)/.installed: setup.cfg pyproject.toml examples/profilerkit-numpy/setup.cfg $(CONSTRAINTS)
 	@echo "Installing profilerkit and its development tools into $(VENV); the first time takes some minutes"
 	@$(PYTHON) -m venv $(VENV)
-	@$(PIP_INSTALL) -e '.[torch,tensorflow,onnx,test,lint]' -e examples/profilerkit-numpy
+	@$(PIP_INSTALL) -e '.[$(EXTRAS)]' -e examples/profilerkit-numpy
 	@touch $@
 
 $(VENV)/.installed-docs: $(VENV)/.installed

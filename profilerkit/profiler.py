@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from .arguments.checking import checked, status_names
@@ -17,7 +16,7 @@ from .piping.intrinsic import ComputeInputs, ComputeNonzeroTrace, ComputeTrace, 
 from .piping.options import ComputeRunOptions, ComputeSampling
 from .piping.registry import Binding, Registry, read_arguments
 from .piping.status import Comparative, Outcome, StatusKey
-from .piping.values import Values
+from .piping.values import values_of
 from .plugging import offers
 from .plugging.opening import open_model
 from .process.locks import PerThread
@@ -241,8 +240,7 @@ class Profiler:
 
     def _computation(self, kwargs: Mapping[str, Any], recompute: bool = False) -> Computation:
         provided = {"model": self.model, "data_splits": self.data_splits, "backend": self.backend, "profiler": self}
-        path = self._computing.mine()
-        return Computation(self._registry, provided, self._memory, kwargs, recompute, path)
+        return Computation(self._registry, provided, self._memory, kwargs, recompute, self._computing.mine())
 
     # Comparing and showing --------------------------------------------------------------------------------------
 
@@ -345,8 +343,8 @@ class Profiler:
         return status.value if to_value else status
 
     def _status_of(self, binding: Binding) -> StatusKey:
-        remembered = self._memory.get(binding.key.NAME)
-        return remembered.status if remembered and remembered.function is binding.function else binding.key
+        entry = self._memory.get(binding.key.NAME)
+        return entry.status if entry and entry.function is binding.function else binding.key
 
     def status_contains(self, name: str) -> bool:
         """Say whether a function is registered for a status key."""
@@ -367,11 +365,7 @@ class Profiler:
     def status_to_dict(self, to_value: bool = True) -> dict[str, Any]:
         """Return the values by name; a text such as ``layerwise_summary`` is written when it is first read."""
         statuses = dict(self.status_items(to_value=False))
-        if not to_value:
-            return statuses
-        ready = {name: None if status.ON_READING else status.value for name, status in statuses.items()}
-        pending = {name: partial(getattr, status, "value") for name, status in statuses.items() if status.ON_READING}
-        return Values(ready, pending)
+        return values_of(statuses) if to_value else statuses
 
     def load_from_dict(self, status_dict: Mapping[str, Any], to_value: bool = True) -> None:
         """Take values (or, with ``to_value=False``, status instances) from a dict instead of computing them.

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, ItemsView, Iterator, Mapping, ValuesView
+from functools import partial
 from typing import Any
 
-__all__ = ["Values"]
+from .status import StatusKey
+
+__all__ = ["Values", "values_of"]
 
 
 class Values(dict[str, Any]):
@@ -97,3 +100,10 @@ class Values(dict[str, Any]):
         """Return all values, made."""
         self._make_all()
         return super().values()
+
+
+def values_of(statuses: Mapping[str, StatusKey]) -> Values:
+    """Return the values of statuses by name; a text is written when it is first read."""
+    ready = {name: None if status.ON_READING else status.value for name, status in statuses.items()}
+    pending = {name: partial(getattr, status, "value") for name, status in statuses.items() if status.ON_READING}
+    return Values(ready, pending)

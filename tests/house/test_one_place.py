@@ -173,7 +173,9 @@ def test_the_root_is_that_of_the_project() -> None:
 
 #: What is remembered for good, and why it does not grow with what a user profiles.
 REMEMBERED = {
-    "profilerkit/results/json_values.py": {"_process"},  # takes nothing
+    "profilerkit/times/conditions.py": {"_name_of", "_resource"},  # the number of this process; takes nothing
+    "profilerkit/times/median.py": {"median_interval"},  # samples, 32 of them
+    "profilerkit_torch/trace/known_values.py": {"_nature"},  # operators, which torch itself keeps
     "profilerkit_metrics/discovery.py": {"_default_members", "_status_keys"},  # the folders of the package
     "profilerkit/piping/quantity.py": {"_factor"},  # numbers, at most 1024
     "profilerkit/process/environment.py": {"_cpu_model"},  # takes nothing

@@ -23,7 +23,8 @@ def conditions(model: Any) -> Iterator[str]:
         yield f"layers of the policy {policy}"
     if tf.config.optimizer.get_jit():
         yield "XLA for all functions (tf.config.optimizer.set_jit)"
-    if getattr(model, "jit_compile", False) is True:
+    # Not the property: reading it settles what "auto" means, and writes that to the model.
+    if getattr(model, "_jit_compile", False) is True:
         yield "jit_compile of the model"
     if tf.config.functions_run_eagerly():
         yield "functions that run eagerly (tf.config.run_functions_eagerly)"

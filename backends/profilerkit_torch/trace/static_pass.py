@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -153,22 +153,34 @@ def _traced(
         held_bytes, input_bytes = _alive_before(recorder, made, substitutes, standing_in, users)
         if stand_ins.weight is not None:
             _watch_questions(recorder, inventory, inputs, substitutes)
-        active.enter_context(warnings.catch_warnings())
-        warnings.filterwarnings("ignore", message=r"Using `torch\.compile\(module\)` when there are global hooks")
+        active.enter_context(_without_warning_of_hooks())
         watching = nullcontext() if on_meta else guard
         for context in (kind.grad_mode(), called_directly(), watching, layers.following(), stand_ins.mode, recorder):
             active.enter_context(context)
         kind.run(model, standing_in, recorder)
         active.close()
-        if recorder.unanswered and stand_ins.weight is not None:
-            raise UnansweredError(recorder.unanswered)
         if stand_ins.weight is not None:
-            layers.warn_of_intruders()
+            _require_answers(recorder)
         if lazy:
             records = layer_records(model, layers.calls)
     records = records or layer_records(model, layers.calls, inventory)
     notes = (*_notes(lazy, layers.strangers), *kind.notes(), *recorder.notes)
     return _trace_of(records, recorder, held_bytes, input_bytes, stand_ins.method, notes)
+
+
+@contextmanager
+def _without_warning_of_hooks() -> Iterator[None]:
+    """Silence what torch says of models that are compiled while modules have global hooks: this pass has some."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r"Using `torch\.compile\(module\)` when there are global hooks")
+        yield
+
+
+def _require_answers(recorder: Recorder) -> None:
+    """Raise `UnansweredError` if the model asked what stand-ins cannot answer; warn of other threads in the model."""
+    if recorder.unanswered:
+        raise UnansweredError(recorder.unanswered)
+    recorder.layers.warn_of_intruders()
 
 
 def _trace_of(
