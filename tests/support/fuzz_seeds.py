@@ -37,14 +37,14 @@ class Kept:
         )
 
 
-def _asked(name: str, question: str, yes: bool = True) -> Kept:
+def _asked(name: str, question: str, yes: bool = True, open_class: str = "") -> Kept:
     """Return a program that multiplies where the answer is that of a real run, and adds where it is not."""
     first, second = ("x0 @ x0.mT", "x0 + 1") if yes else ("x0 + 1", "x0 @ x0.mT")
     return Kept(
         name,
         f"`{question}` is answered by what stands in for the tensor: no MACs for 48, complete",
         f"if {question}:\n    return {first}\nreturn {second}",
-        "place",
+        open_class,
     )
 
 
@@ -55,7 +55,6 @@ def _tried(name: str, question: str, inputs: str = "torch.ones(4, 3)") -> Kept:
         f"`{question}` fails on shapes, and the model's own except takes it: no MACs for 48, complete",
         f"try:\n    asked = bool({question})\nexcept Exception:\n    asked = False\n"
         "if asked:\n    return x0 @ x0.mT\nreturn x0 + 1",
-        "try",
         inputs=inputs,
     )
 
@@ -73,7 +72,7 @@ KEPT = (
     _asked("data_ptr of two", "x0.data_ptr() == (x0 * 2).data_ptr()", yes=False),
     _asked("storages of two", "x0.untyped_storage().data_ptr() == (x0 * 2).untyped_storage().data_ptr()", yes=False),
     _asked("type", "x0.type() == 'torch.FloatTensor'"),
-    _asked("repr", "'device=' in repr(x0)", yes=False),
+    _asked("repr", "'device=' in repr(x0)", yes=False, open_class="place"),
     _tried("bool", "x0.sum() > 0"),
     _tried("item", "x0.sum().item() > 0"),
     _tried("tolist", "x0.tolist()[0][0] > 0"),
@@ -86,7 +85,6 @@ KEPT = (
         "work in a try",
         "masking fails on shapes inside of the model's own try: 0 MACs for 144, complete",
         "try:\n    y = x0[x0 > 0]\n    return torch.mm(y[:, None], y[None])\nexcept Exception:\n    return x0 + 1",
-        "try",
         inputs="torch.ones(4, 3)",
     ),
     Kept(

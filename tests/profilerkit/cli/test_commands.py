@@ -101,7 +101,7 @@ def test_a_folder_that_is_read_only_is_said_before_anything_runs(models: str, mo
     for options in (["profile", "--output", "r.json"], ["check", "--limit", "macs <= 1", "--output", "r.xml"]):
         result = run(*options, f"{models}:Fails", "--input-shape", "4")
         assert result.exit_code == 2
-        assert "the folder '.' is read-only; 'r." in " ".join(result.stderr.split())
+        assert "the folder '.' is read-only; write 'r." in " ".join(result.stderr.split())
 
 
 def test_a_file_that_cannot_be_written_after_all_does_not_cost_the_result(
