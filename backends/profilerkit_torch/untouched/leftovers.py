@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from opcode import opmap
+from traceback import clear_frames
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -27,7 +28,7 @@ from ..model.tensors import storage_key
 from .leftover_holders import forget_in_caches
 from .snapshots import SlotsSnapshot, copied, own_classes, refill
 
-__all__ = ["Surroundings", "remove_leftovers", "without_frames"]
+__all__ = ["Surroundings", "clear_locals", "remove_leftovers", "without_frames"]
 
 #: Namespaces of these packages are not looked at: they keep nothing of a model's.
 _NOT_NOTED = ("torch", "numpy", "builtins", "functools", "typing", "contextlib", "keras", "profilerkit_torch")
@@ -208,15 +209,27 @@ def _fill(cell: CellType, content: Any) -> None:
 
 def without_frames(error: Exception) -> Exception:
     """Return an error that has let go of its frames: they hold tensors of the pass that failed."""
+    for link in _chain(error):
+        link.__traceback__ = None
+    return error
+
+
+def clear_locals(error: Exception) -> None:
+    """Empty the frames of an error, which keeps its traceback: they hold tensors of the pass that failed."""
+    for link in _chain(error):
+        clear_frames(link.__traceback__)
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and those that it comes from."""
     visited: set[int] = set()
     waiting: list[BaseException | None] = [error]
     while waiting:
         link = waiting.pop()
         if link is not None and id(link) not in visited:
             visited.add(id(link))
-            link.__traceback__ = None
+            yield link
             waiting += [link.__cause__, link.__context__]
-    return error
 
 
 def _alive_after_collection(alive: Callable[[], set[int]]) -> set[int]:
