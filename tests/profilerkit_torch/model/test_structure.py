@@ -93,7 +93,9 @@ CHANGED: dict[str, int] = {}
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in ("LSTM", "GRU") else []) for name in LAYERS]
+)
 def test_every_plain_attribute_of_every_layer(name: str) -> None:
     make, shape = LAYERS[name]
     attributes = [attribute for attribute in vars(make()) if not attribute.startswith("_")]

@@ -163,7 +163,9 @@ def test_the_operator_table_agrees(question: str) -> None:
     assert sum(row["macs"] or 0 for row in report["operator_table"] if row["phase"] == "forward") == 512
 
 
-@pytest.mark.parametrize("way", ["plain", "try", "helper"])
+@pytest.mark.parametrize(
+    "way", ["try", pytest.param("plain", marks=pytest.mark.slow), pytest.param("helper", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("name", OF_A_RUN)
 def test_a_model_without_values_that_asks_for_them_is_not_counted(name: str, way: str) -> None:
     with torch.device("meta"):
