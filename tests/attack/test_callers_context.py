@@ -216,19 +216,23 @@ def test_a_mode_of_the_callers_sees_nothing_of_a_profile() -> None:
     assert mode.seen == 0
 
 
+class PassingToo(Passing):
+    """Another one of the caller's, inside the first."""
+
+
 def test_the_users_code_runs_under_the_users_function_modes() -> None:
-    """A default device is such a mode, and a model on an accelerator may need it."""
-    seen: list[Any] = []
+    """A default device is such a mode, and a model on an accelerator may need it. That of a static pass comes after."""
+    seen: set[tuple[str, ...]] = set()
 
     class Model(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            seen.append([type(mode).__name__ for mode in _get_current_function_mode_stack()])
+            seen.add(tuple(type(mode).__name__ for mode in _get_current_function_mode_stack()))
             return x
 
-    with Passing():
+    with Passing() as outer, PassingToo() as inner:
         profile(Model(), X, metrics=["macs", "execution_time"], num_iters=2, warmup=0)
-    assert seen
-    assert set(map(tuple, seen)) == {("Passing",)}
+        assert _get_current_function_mode_stack() == [outer, inner]
+    assert seen == {("Passing", "PassingToo", "Questions"), ("Passing", "PassingToo")}  # counted, and timed
 
 
 def test_the_report_is_that_from_outside_under_autocast_too() -> None:

@@ -44,7 +44,7 @@ def structure_of(model: nn.Module, flags: bool = True) -> list[Any]:
     training: list[Any] = []
     for module in modules_of(model):
         kind = type(module)
-        contents.written += (Identity(module), kind, kind.forward)
+        contents.written += (Identity(module), kind, _forward_of(kind))
         ignored = keras_bookkeeping(module)
         attributes = module.__dict__
         training.append(attributes.get("training"))
@@ -53,6 +53,11 @@ def structure_of(model: nn.Module, flags: bool = True) -> list[Any]:
     if flags or len(set(training)) > 1:
         contents.written.append(training)
     return contents.written
+
+
+def _forward_of(kind: type) -> Any:
+    """Return the ``forward`` of a class as it was written: that of scripts, asked for through the class, raises."""
+    return next((vars(base)["forward"] for base in kind.__mro__ if "forward" in vars(base)), None)
 
 
 def _special(value: Any, contents: Contents) -> bool:

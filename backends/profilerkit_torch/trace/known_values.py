@@ -53,6 +53,12 @@ class KnownValues:
             self.twins[id(tensor)] = source
             self._sources.append(tensor)
 
+    def forget(self) -> None:
+        """Let go of all tensors after the pass: its recorder is part of a cycle, and they would outlive it."""
+        for kept in (self.twins, self.storages, self._sources):
+            kept.clear()
+        self._by_storage = None
+
     def of(self, tensor: torch.Tensor) -> torch.Tensor | None:
         """Return the tensor's values, on the CPU; None where they are unknown."""
         if not tensor.is_meta:

@@ -149,6 +149,7 @@ def _traced(
         layers = kind.layer_stack(model, made)
         recorder = kind.recorder(layers, on_meta=on_meta, stands_in=stand_ins.weight is not None)
         lives.append(recorder.live)
+        active.callback(recorder.values.forget)
         if on_meta:  # one mode less: what is written to there is no tensor of the model's, but for a few
             recorder.guard = guard
         users = set(map(id, (*inputs.leaves(), *objects.tensors)))

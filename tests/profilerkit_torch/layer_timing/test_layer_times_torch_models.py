@@ -15,6 +15,7 @@ from tiny import Call
 from torch import nn
 
 from profilerkit import InputError, ModelFailedError, ModelInputs, Profiler, WithoutValuesError, profile
+from profilerkit.piping.status import Outcome
 from profilerkit.times.layer_times import LayerTime, LayerTimeTable, layer_time_table
 from profilerkit_metrics import ComputeLayerTimes
 from profilerkit_torch import TorchBackend, TorchProfiler, layer_times
@@ -284,5 +285,5 @@ def test_the_conventions_are_those_of_tensorflow() -> None:
     assert times["unused"].own_forward == times["unused"].own_backward == (0.0, 0.0)
     assert times["unused"].calls == 0
     assert all(isinstance(time, LayerTime) for time in times.values())
-    alone = ComputeLayerTimes()(unused, BACKEND, X, passes=1, backward=False)
+    alone = Outcome.of(ComputeLayerTimes()(unused, BACKEND, X, passes=1, backward=False)).value
     assert alone["used"]["backward_seconds"] is None

@@ -197,12 +197,20 @@ def test_frozen_weights_count_but_are_not_trainable() -> None:
 
 
 @pytest.mark.parametrize(
-    ("dtype", "size"),
-    [(torch.float16, 2), (torch.bfloat16, 2), (torch.float32, 4), (torch.float64, 8), (torch.complex64, 8)],
+    ("dtype", "size", "products"),
+    [
+        (torch.float16, 2, 1),
+        (torch.bfloat16, 2, 1),
+        (torch.float32, 4, 1),
+        (torch.float64, 8, 1),
+        (torch.complex64, 8, 4),  # (a + bi)(c + di) takes the real products ac, bd, ad and bc
+    ],
 )
-def test_size_goes_by_the_real_dtype_and_counts_do_not(dtype: torch.dtype, size: int) -> None:
+def test_size_goes_by_the_real_dtype_and_counts_go_by_real_products(
+    dtype: torch.dtype, size: int, products: int
+) -> None:
     found = traced(nn.Linear(8, 8, bias=False, dtype=dtype), x().to(dtype))
-    assert (found.macs, found.flops, found.total_params) == (LINEAR, 2 * LINEAR, 64)
+    assert (found.macs, found.flops, found.total_params) == (products * LINEAR, products * 2 * LINEAR, 64)
     assert found.size_bytes == 64 * size
     assert found.memory.peak_bytes(include_weights=False) == 2 * (2 * 8 * size)
 

@@ -18,15 +18,16 @@ from profilerkit import ModelInputs, profile
 
 
 class ByValue(torch.autograd.Function):
-    """Its gradient depends on values, so that only a real run can make it."""
+    """Its gradient depends on values that come of the weights, so that only a real run can make it."""
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(x)
         return x.clone()
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> torch.Tensor:
-        return gradients[0] * float(gradients[0].mean().item())
+        return gradients[0] * float(ctx.saved_tensors[0].mean().item())
 
 
 class Refusing(ByValue):
@@ -37,13 +38,18 @@ class Refusing(ByValue):
         raise ValueError("no")
 
 
+def refusing_meta(y: torch.Tensor) -> torch.Tensor:
+    """Do as a kernel of an extension does, which asks for the device beneath torch's functions."""
+    with torch._C.DisableTorchFunction():
+        if y.is_meta:
+            raise NotImplementedError("only on the CPU")
+    return y
+
+
 #: What the model does with its output, and how it is traced then.
 ENDS: dict[str, tuple[Callable[[torch.Tensor], Any], str]] = {
     "on meta tensors": (lambda y: y, "meta tensors"),
-    "on fake tensors": (
-        lambda y: y * torch.ones(y.shape, device=y.device).sum().item() if y.is_meta else y,
-        "fake tensors",
-    ),
+    "on fake tensors": (refusing_meta, "fake tensors"),
     "for real": (ByValue.apply, "a real run"),
     "failing": (Refusing.apply, ""),
 }
