@@ -45,7 +45,7 @@ def einsum(terms: Sequence[Mapping[str, int]], result: Collection[str]) -> Cost:
     ``ij,jk->ik``. If not, it takes a multiplication, which is no multiply-accumulate: ``i,j->ij``, the angles of rotary
     embeddings. A label of size 1 sums nothing. This is how torch's ``einsum`` goes about it.
     """
-    sizes = {label: size for term in terms for label, size in term.items() if size > 1}
+    sizes = {label: size for term in terms for label, size in term.items() if size != 1}
     alone = {label for label in sizes if label not in result and sum(label in term for term in terms) == 1}
     summed = [term for term in terms if alone & term.keys()]
     added = sum(math.prod(term.values()) for term in summed) * c.ADD
@@ -55,6 +55,19 @@ def einsum(terms: Sequence[Mapping[str, int]], result: Collection[str]) -> Cost:
     if sizes.keys() - alone - set(result):
         return Cost.of_macs(combinations, added)
     return Cost(0, (len(terms) - 1) * combinations * c.MULTIPLY + added)
+
+
+def einsum_gradient(terms: Sequence[Mapping[str, int]], result: Mapping[str, int]) -> Cost:
+    """Return the cost of the gradient of an einsum by one of its two terms, which is an einsum as well.
+
+    Its terms are the gradient of the einsum's result, and the other term. It takes as many multiply-accumulates as the
+    einsum, also where it sums nothing itself: ``i,j->ij`` is the gradient of the product ``ij,j->i`` by its matrix. If
+    the einsum sums nothing, its gradient takes as many multiplications, and additions where it sums: none of these are
+    multiply-accumulates.
+    """
+    of_result, other = terms
+    product = einsum((result, other), of_result)
+    return product if product.macs else Cost(0, product.flops + einsum(terms, result).macs * c.ADD)
 
 
 def distances(pairs: int, coordinates: int) -> Cost:

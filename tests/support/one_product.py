@@ -7,7 +7,12 @@ from typing import Any
 
 from small import cost, ones
 
-__all__ = ["ONE", "Function", "W", "X", "macs"]
+from profilerkit import ModelInputs, ModelTrace
+from profilerkit_tensorflow.trace.program import traced_program
+from profilerkit_tensorflow.trace.tracing import trace_of_program
+from profilerkit_tensorflow.untouched.preservation import preserved
+
+__all__ = ["ONE", "Function", "W", "X", "macs", "walked"]
 
 Function = Callable[..., Any]
 
@@ -18,3 +23,9 @@ ONE = 2 * 3 * 3
 
 def macs(function: Function, *args: Any) -> int:
     return cost(function, *(args or (X,)))[0]
+
+
+def walked(function: Function, *args: Any) -> ModelTrace:
+    """Return the trace of the graph alone, which no eager run completes."""
+    with preserved(function):
+        return trace_of_program(traced_program(function, ModelInputs(*args)))

@@ -34,11 +34,12 @@ def _broadcast(a: Shape, b: Shape) -> Shape:
 def einsum(call: OpCall) -> Cost:
     """By `profilerkit.costs.matmul.einsum`. An operand that is transposed, or whose diagonal is taken, costs nothing.
 
-    Dimensions under an ellipsis are labels, and broadcast.
+    Dimensions under an ellipsis are labels, and broadcast. A gradient is by `profilerkit.costs.matmul.einsum_gradient`.
     """
     operands, _, result = call.attribute("equation").replace(" ", "").partition("->")
     terms = [_sized(term, shape) for term, shape in zip(operands.split(","), call.inputs, strict=True)]
-    return matmul.einsum(terms, _sized(result, call.outputs[0]))
+    formula = matmul.einsum_gradient if call.is_gradient_of_einsum else matmul.einsum
+    return formula(terms, _sized(result, call.outputs[0]))
 
 
 def _sized(term: str, shape: Shape) -> dict[str, int]:

@@ -108,6 +108,7 @@ class OpCall:
             ``str``, never ``bytes``); ``None`` for an attribute that the operator lacks.
         value: Returns the value of an input by its index, as a numpy array, if it is known before the model runs, else
             ``None``.
+        is_gradient_of_einsum: Whether it is an einsum that is the gradient of another one by one of its two terms.
     """
 
     type: str
@@ -117,6 +118,7 @@ class OpCall:
     output_dtypes: tuple[str, ...] = ()
     attribute: Callable[[str], Any] = field(default=lambda name: None, compare=False)
     value: Callable[[int], Any] = field(default=lambda index: None, compare=False)
+    is_gradient_of_einsum: bool = False
 
     @property
     def has_floats(self) -> bool:

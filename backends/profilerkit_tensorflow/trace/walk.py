@@ -20,6 +20,7 @@ from profilerkit.trace.bounds import Choice
 from ..costs import OpCall, Shapes
 from .branches import Tried, agreed, agreed_constant, branch_names, choice_of, may_stop_choice, most_expensive
 from .dilation import cropped_share, spread_share
+from .einsum_gradients import EinsumGradients
 from .folding import Folding
 from .graph_access import attribute_of, body_named, forward_function
 from .lists import note_elements, read_shape
@@ -55,6 +56,7 @@ class Walk:
         self.notes: set[str] = set()
         self._specialized: dict[int, Specialized] = {}
         self._formulas_used: set[tuple[int, int]] = set()
+        self._einsums = EinsumGradients()
 
     def run(self, graph: Any, arguments: Sequence[Value]) -> list[Value]:
         """Walk a function's graph with these arguments and return its outputs."""
@@ -135,6 +137,7 @@ class Walk:
             output_dtypes=tuple(value.dtype for value in made),
             attribute=lambda name: attribute_of(operator, name),
             value=lambda index: self.folding.constant(inputs[index]),
+            is_gradient_of_einsum=bool(done.equation) and self._einsums.is_gradient(operator, done.equation),
         )
         price(done, call, self.uncounted)
 

@@ -8,7 +8,7 @@ import pytest
 
 tf = pytest.importorskip("tensorflow")
 
-from one_product import ONE, Function, W, X, macs  # noqa: E402 - TensorFlow comes first
+from one_product import ONE, Function, W, X, macs, walked  # noqa: E402 - TensorFlow comes first
 from small import ones, trace, traced  # noqa: E402
 
 from profilerkit.trace.bounds import Bounds  # noqa: E402
@@ -170,7 +170,7 @@ def test_of_a_loop_runs_what_its_caller_uses() -> None:
     assert macs(function) == 4 * ONE  # z needs y, nothing needs the last
 
 
-def test_a_loop_whose_variable_grows_is_not_counted() -> None:
+def test_a_loop_whose_variable_grows_is_not_counted_in_the_graph_and_is_in_an_eager_run() -> None:
     def function(x: Any) -> Any:
         def body(i: Any, y: Any) -> Any:
             return i + 1, tf.concat([y, y @ W], 0)
@@ -178,9 +178,12 @@ def test_a_loop_whose_variable_grows_is_not_counted() -> None:
         shapes = (tf.TensorShape([]), tf.TensorShape([None, 3]))
         return tf.while_loop(lambda i, y: i < 3, body, (0, x), shape_invariants=shapes)[1]
 
-    found = trace(function, X)
+    found = walked(function, X)
     assert found.missing == ("MatMul of unknown shape (3 calls)",)
     assert found.macs == 0
+    completed = trace(function, X)
+    assert (completed.macs, completed.missing) == (ONE + 2 * ONE + 4 * ONE, ())  # of 2, 4 and 8 rows
+    assert completed.method == "an eager run"
 
 
 def test_a_loop_whose_variable_might_grow_but_does_not() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 tf = pytest.importorskip("tensorflow")
 
-from one_product import ONE, Function, W, X  # noqa: E402 - TensorFlow comes first
+from one_product import ONE, Function, W, X, walked  # noqa: E402 - TensorFlow comes first
 from small import ones, trace, traced  # noqa: E402
 
 from profilerkit.trace.bounds import Bounds  # noqa: E402
@@ -72,9 +72,16 @@ def test_a_limit_from_a_shape_that_only_one_branch_has_is_not_known() -> None:
 
 
 def test_a_size_that_only_one_branch_has_costs_what_is_not_known() -> None:
-    found = trace(lambda x: either(lambda: x @ W, lambda: ones(1, 3), x) @ W, X)
+    found = walked(lambda x: either(lambda: x @ W, lambda: ones(1, 3), x) @ W, X)
     assert found.macs == ONE
     assert list(found.uncounted) == ["MatMul of unknown shape"]
+
+
+@pytest.mark.parametrize(("sign", "expected"), [(1, 2 * ONE), (-1, 1 * 3 * 3)])
+def test_an_eager_run_counts_the_branch_that_is_taken_and_its_sizes(sign: int, expected: int) -> None:
+    """Of positive numbers a product of two rows and another of it; of negative ones a product of one row alone."""
+    found = trace(lambda x: either(lambda: x @ W, lambda: ones(1, 3), x) @ W, sign * X)
+    assert (found.method, found.macs, found.missing) == ("an eager run", expected, ())
 
 
 def test_the_sizes_that_all_branches_have_are_known() -> None:
@@ -102,7 +109,7 @@ def test_the_elements_of_a_list_are_known_where_all_branches_put_in_the_same(
         )
         return tf.ensure_shape(stacked, (None, None)) @ W
 
-    found = trace(lambda x: any_shape(x, ones(2, sizes[1])), X)
+    found = walked(lambda x: any_shape(x, ones(2, sizes[1])), X)
     assert found.macs == counted
     assert bool(found.uncounted) is (counted == ONE)
 

@@ -133,3 +133,46 @@ class TwoCalls(tf.Module):  # type: ignore[misc, name-defined]
 def test_layers_inside_called_layers_own_their_gradients() -> None:
     found = own_macs(trained(TwoCalls(), X))
     assert found == {"a.a": 30 * ONE, "a.b": 24 * ONE, "b.a": 60 * ONE, "b.b": 48 * ONE}
+
+
+class Einsum(tf.Module):  # type: ignore[misc, name-defined]
+    """The tangent of an einsum of two weights, whose gradient needs the einsum; ``again`` wraps it."""
+
+    def __init__(self, equation: str, *shapes: tuple[int, ...], again: Any = lambda function: function) -> None:
+        super().__init__()
+        self.factors = [tf.Variable(tf.ones(shape)) for shape in shapes]
+        self.product = again(lambda x, a, b: x * tf.tanh(tf.einsum(equation, a, b)))
+
+    def __call__(self, x: Any) -> Any:
+        return self.product(x, *(tf.convert_to_tensor(factor) for factor in self.factors))
+
+
+@pytest.mark.parametrize(
+    ("equation", "shapes", "macs"),
+    [
+        ("ij,jk->ik", ((5, 8), (8, 3)), 5 * 8 * 3),
+        ("ij,j->i", ((5, 8), (8,)), 5 * 8),  # whose gradient by the matrix is i,j->ij
+        ("i,i->", ((5,), (5,)), 5),
+        ("ij,jk->ik", ((1, 8), (8, 3)), 8 * 3),  # of one row: the gradient by the second factor sums one product
+        ("...ab,abc->...c", ((2, 6, 3), (6, 3, 4)), 2 * 6 * 3 * 4),
+        ("aij,jk->ik", ((7, 5, 8), (8, 3)), 5 * 8 * 3),  # a is summed first
+        ("i,j->ij", ((5,), (8,)), 0),  # sums nothing, and so its gradients are no products
+        ("ij,ij->ij", ((5, 8), (5, 8)), 0),
+    ],
+)
+def test_gradients_of_an_einsum_take_as_many_macs_by_both_factors(
+    equation: str, shapes: tuple[tuple[int, ...], ...], macs: int
+) -> None:
+    model, x = Einsum(equation, *shapes), tf.ones(())
+    assert traced(model, x).macs == macs
+    assert trained(model, x).macs == 3 * macs
+
+
+@pytest.mark.parametrize(
+    ("equation", "shapes", "macs"), [("i,j->ij", ((5,), (8,)), 0), ("ij,j->i", ((5, 8), (8,)), 40)]
+)
+def test_an_einsum_that_a_gradient_computes_again_is_no_gradient(
+    equation: str, shapes: tuple[tuple[int, ...], ...], macs: int
+) -> None:
+    model = Einsum(equation, *shapes, again=tf.recompute_grad)
+    assert trained(model, tf.ones(())).macs == 4 * macs

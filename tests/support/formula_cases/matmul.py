@@ -24,6 +24,10 @@ def cases() -> Iterator[Case]:
     yield case(lambda: matmul.einsum([{"i": 2, "j": 1}, {"j": 1, "k": 4}], "ik"), MULTIPLY=8)
     yield case(lambda: matmul.einsum([{"i": 2, "j": 3}, {"k": 4}], "ik"), MULTIPLY=8, ADD=6)
     yield case(lambda: matmul.einsum([{"i": 2, "j": 3}, {"j": 3}], ""), 3, ADD=6)
+    yield case(lambda: matmul.einsum([{"i": 0, "j": 3}, {"j": 3}], {"i": 0}))  # of nothing
+    yield case(lambda: matmul.einsum_gradient([{"i": 2}, {"j": 3}], {"i": 2, "j": 3}), 6)  # of ij,j->i by its matrix
+    yield case(lambda: matmul.einsum_gradient([{"i": 2, "k": 4}, {"j": 3, "k": 4}], {"i": 2, "j": 3}), 24)
+    yield case(lambda: matmul.einsum_gradient([{"i": 2, "j": 3}, {"j": 3}], {"i": 2}), MULTIPLY=6, ADD=6)  # of i,j->ij
     yield case(lambda: matmul.distances(6, 3), SUBTRACT=18, POWER=18, ADD=18)
     yield case(lambda: matmul.distances_gradient(6, 3), SUBTRACT=18, MULTIPLY=18, ADD=18, DIVIDE=6)
     yield case(lambda: matmul.distances_gradient(6, 3, True), SUBTRACT=36, MULTIPLY=18, ADD=18, DIVIDE=6)
