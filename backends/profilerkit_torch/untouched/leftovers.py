@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from functools import partial
 from opcode import opmap
@@ -27,7 +28,7 @@ from ..model.tensors import storage_key
 from .leftover_holders import forget_in_caches
 from .snapshots import SlotsSnapshot, copied, own_classes, refill
 
-__all__ = ["Surroundings", "remove_leftovers", "without_frames"]
+__all__ = ["Surroundings", "clear_frames", "remove_leftovers", "without_frames"]
 
 #: Namespaces of these packages are not looked at: they keep nothing of a model's.
 _NOT_NOTED = ("torch", "numpy", "builtins", "functools", "typing", "contextlib", "keras", "profilerkit_torch")
@@ -208,15 +209,30 @@ def _fill(cell: CellType, content: Any) -> None:
 
 def without_frames(error: Exception) -> Exception:
     """Return an error that has let go of its frames: they hold tensors of the pass that failed."""
-    visited: set[int] = set()
+    for link in _chain(error):
+        link.__traceback__ = None
+    return error
+
+
+def clear_frames(error: Exception) -> None:
+    """Clear the local variables of an error's frames, which hold tensors of the pass; its traceback stays to be read.
+
+    Else all of them would be searched for as leftovers, and be alive for as long as somebody keeps the error.
+    """
+    for link in _chain(error):
+        traceback.clear_frames(link.__traceback__)
+
+
+def _chain(error: Exception) -> list[BaseException]:
+    """Return an error, its causes and those in whose handling they were raised."""
+    visited: dict[int, BaseException] = {}
     waiting: list[BaseException | None] = [error]
     while waiting:
         link = waiting.pop()
         if link is not None and id(link) not in visited:
-            visited.add(id(link))
-            link.__traceback__ = None
+            visited[id(link)] = link
             waiting += [link.__cause__, link.__context__]
-    return error
+    return list(visited.values())
 
 
 def _alive_after_collection(alive: Callable[[], set[int]]) -> set[int]:
