@@ -24,7 +24,7 @@ from ..model.inventory import Inventory, is_lazy
 from ..model.keras_layers import build_without_values, fill_variables, is_unbuilt
 from ..model.modules import parameters_of
 from ..untouched.caller_context import as_caller
-from ..untouched.leftovers import Surroundings, clear_locals, remove_leftovers, without_frames
+from ..untouched.leftovers import Surroundings, clear_frames, remove_leftovers, without_frames
 from ..untouched.mutable_inputs import InputObjects
 from ..untouched.preservation import preserved, substitute
 from ..untouched.write_guard import WriteGuard
@@ -75,8 +75,7 @@ def traced(model: nn.Module, inputs: ModelInputs, stand_ins: StandIns, kind: Inf
         outcome = _traced(model, inputs, stand_ins, kind, inventory, lives)
     except Exception as error:
         if stand_ins.weight is None or not can_run(model):
-            if stand_ins.weight is not None:
-                clear_locals(error)  # tensors without values, which would be looked for everywhere
+            clear_frames(error)
             remove_leftovers(lambda: _alive(lives), surroundings)
             raise
         location = raised_by_backend(error, __package__)

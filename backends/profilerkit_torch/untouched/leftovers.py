@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from functools import partial
 from opcode import opmap
@@ -28,7 +29,7 @@ from ..model.tensors import storage_key
 from .leftover_holders import forget_in_caches
 from .snapshots import SlotsSnapshot, copied, own_classes, refill
 
-__all__ = ["Surroundings", "clear_locals", "remove_leftovers", "without_frames"]
+__all__ = ["Surroundings", "clear_frames", "remove_leftovers", "without_frames"]
 
 #: Namespaces of these packages are not looked at: they keep nothing of a model's.
 _NOT_NOTED = ("torch", "numpy", "builtins", "functools", "typing", "contextlib", "keras", "profilerkit_torch")
@@ -214,22 +215,25 @@ def without_frames(error: Exception) -> Exception:
     return error
 
 
-def clear_locals(error: Exception) -> None:
-    """Empty the frames of an error, which keeps its traceback: they hold tensors of the pass that failed."""
+def clear_frames(error: Exception) -> None:
+    """Clear the local variables of an error's frames, which hold tensors of the pass; its traceback stays to be read.
+
+    Else all of them would be searched for as leftovers, and be alive for as long as somebody keeps the error.
+    """
     for link in _chain(error):
-        clear_frames(link.__traceback__)
+        traceback.clear_frames(link.__traceback__)
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and those that it comes from."""
-    visited: set[int] = set()
+def _chain(error: Exception) -> list[BaseException]:
+    """Return an error, its causes and those in whose handling they were raised."""
+    visited: dict[int, BaseException] = {}
     waiting: list[BaseException | None] = [error]
     while waiting:
         link = waiting.pop()
         if link is not None and id(link) not in visited:
-            visited.add(id(link))
-            yield link
+            visited[id(link)] = link
             waiting += [link.__cause__, link.__context__]
+    return list(visited.values())
 
 
 def _alive_after_collection(alive: Callable[[], set[int]]) -> set[int]:

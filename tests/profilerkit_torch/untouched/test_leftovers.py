@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import gc
 import threading
+import traceback
 import types
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -331,6 +333,25 @@ def test_where_nothing_is_left_nothing_is_looked_for(monkeypatch: pytest.MonkeyP
     for name in ("collect", "get_objects", "get_referrers"):
         monkeypatch.setattr(gc, name, never)
     assert traced(model).method == "meta tensors"
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_an_error_that_is_kept_keeps_no_tensor_of_its_pass(device: str) -> None:
+    """Its traceback leads to the line in the model all the same."""
+    made: list[Any] = []
+
+    def refusing(model: nn.Module, y: torch.Tensor) -> torch.Tensor:
+        local = y * 2
+        made.append(weakref.ref(local))
+        raise ValueError("half-way")
+
+    failure = traced(Keeping(refusing).to(device)).failure
+    assert failure is not None
+    assert isinstance(failure.__cause__, ValueError)
+    assert "refusing" in [frame.name for frame in traceback.extract_tb(failure.__cause__.__traceback__)]
+    gc.collect()
+    assert made
+    assert [alive for alive in made if alive() is not None] == []
 
 
 def settings() -> Any:
