@@ -13,7 +13,6 @@ import traceback
 from collections.abc import Callable, Iterator
 from functools import partial
 from opcode import opmap
-from traceback import clear_frames
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
