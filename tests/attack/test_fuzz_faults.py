@@ -127,7 +127,7 @@ FAULTS: dict[str, tuple[str, Patch]] = {
     ),
     "attributes are not handed back": (
         "state",
-        lambda monkeypatch: monkeypatch.setattr(static_pass, "preserved", lambda model, held: nullcontext()),
+        lambda monkeypatch: monkeypatch.setattr(static_pass, "preserved", lambda model, inventory: nullcontext()),
     ),
     "convolutions have no gradients": ("training", _counting(convolution_backward=_nothing)),
 }

@@ -37,7 +37,7 @@ def _bert(use_cache: bool) -> Any:
 @pytest.mark.parametrize("masked", ["no mask", "ones", "padded"])
 @pytest.mark.parametrize("build", [_gpt2, _llama, _bert])
 def test_attention_costs_what_it_does_in_a_run(build: Any, masked: str, use_cache: bool, length: int) -> None:
-    """A score costs 2 FLOPs a multiply-accumulate, 1 for its scale, 5 for the softmax; an added mask costs 1 more."""
+    """A score costs 2 FLOPs a multiply-accumulate, 1 for its scale, 5 for the softmax; a boolean mask only chooses."""
     x = torch.ones(1, length, dtype=torch.long)
     mask = torch.ones_like(x)
     if masked == "padded":
@@ -51,7 +51,7 @@ def test_attention_costs_what_it_does_in_a_run(build: Any, masked: str, use_cach
     macs = 2 * scores * (WIDTH // HEADS)
     for operator in attention:
         assert operator.macs == macs
-        assert operator.flops == 2 * macs + scores * (7 if masked == "padded" else 6)
+        assert operator.flops == 2 * macs + scores * 6
 
 
 def test_memory_of_a_long_text_is_what_the_allocator_gives_out() -> None:

@@ -97,7 +97,9 @@ def found_by_profiling(model: nn.Module) -> dict[str, Any]:
         if dist.get_world_size() > 1
         else ()
     )
-    timed = profile(model, x, metrics=["execution_time"], num_iters=6, warmup=0)["execution_time"].median > 0
+    status = profile(model, x, metrics=["execution_time"], num_iters=6, warmup=0).status("execution_time")
+    assert status.value is not None, status.missing
+    timed = status.value.median > 0
     return {
         "numbers": [report[name] for name in ("macs", "total_params", "trainable_params", "model_size")],
         "again": [again["macs"], again["total_params"]],

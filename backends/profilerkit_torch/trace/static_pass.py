@@ -161,8 +161,7 @@ def _traced(
             active.enter_context(context)
         kind.run(model, standing_in, recorder)
         active.close()
-        if stand_ins.weight is not None:
-            _require_answers(recorder)
+        _require_answers(recorder, stand_ins)
         if lazy:
             records = layer_records(model, layers.calls)
     records = records or layer_records(model, layers.calls, inventory)
@@ -178,8 +177,10 @@ def _without_warning_of_hooks() -> Iterator[None]:
         yield
 
 
-def _require_answers(recorder: Recorder) -> None:
+def _require_answers(recorder: Recorder, stand_ins: StandIns) -> None:
     """Raise `UnansweredError` if the model asked what stand-ins cannot answer; warn of other threads in the model."""
+    if stand_ins.weight is None:
+        return
     if recorder.unanswered:
         raise UnansweredError(recorder.unanswered)
     recorder.layers.warn_of_intruders()

@@ -41,8 +41,8 @@ def _with_inner_tensors(tensors: Iterable[torch.Tensor]) -> Iterator[torch.Tenso
     for tensor in tensors:
         yield tensor
         if type(tensor) not in _PLAIN and hasattr(tensor, "__tensor_flatten__"):
-            names = tensor.__tensor_flatten__()[0]
-            yield from _with_inner_tensors([getattr(tensor, name) for name in names])
+            inner = [getattr(tensor, name) for name in tensor.__tensor_flatten__()[0]]
+            yield from _with_inner_tensors(each for each in inner if isinstance(each, torch.Tensor))
 
 
 def _has_marks(tensor: Any) -> bool:
