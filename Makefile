@@ -7,7 +7,7 @@ QUIET ?= --quiet --quiet
 # The versions to install; constraints-oldest.txt has the oldest frameworks. For other versions, use another VENV.
 CONSTRAINTS ?= constraints.txt
 # What to install with it; the environment of the oldest frameworks has no ONNX.
-EXTRAS ?= torch,tensorflow,onnx,test,test-onnx,lint
+EXTRAS ?= torch,tensorflow,onnx,jax,ray,test,test-onnx,test-jax,lint
 
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install $(QUIET) -c $(CONSTRAINTS)
@@ -46,8 +46,8 @@ gpu: $(VENV)/.installed ## run the tests and measurements that need a GPU; resul
 	@$(BIN)/python -m pytest -m gpu --junitxml gpu-results/tests.xml tests
 	@$(BIN)/python benchmarks/gpu.py gpu-results
 
-attack: $(VENV)/.installed ## run all of tests/attack, of which the other targets run a sample: hours
-	@PROFILERKIT_ATTACK=whole $(BIN)/python -m pytest tests/attack
+attack: $(VENV)/.installed ## run all of tests/attack, of which the other targets run a sample: an hour; prints go to attack-results/
+	@$(BIN)/python tests/support/attack_in_parts.py
 
 lint: $(VENV)/.installed ## check style and format (ruff) and types (mypy)
 	$(BIN)/ruff check

@@ -4,6 +4,9 @@
 in a process of its own, with the threads that users have, and they take turns: a profile of one, then of the other, on
 the same model. Printed is the median of the ratios, this version's wall time over the earlier one's, with its 95 %
 interval. Garbage is collected between profiles; the first two pairs are left out.
+
+Each model is profiled in three ways: by default; by default with as many samples of the time in both versions, since
+how many there are by default depends on the machine and on when a version trusts them; and for its counts alone.
 """
 
 from __future__ import annotations
@@ -84,8 +87,12 @@ MODELS: dict[str, Callable[[], tuple[Any, Any]]] = {
     "LSTM of 3 layers": _recurrent,
     "BERT of 6 layers": _bert,
 }
-#: What is asked for, and whether it is all that a default profile computes.
-ASKED = {"default profile": None, "counts alone": ["total_params", "macs", "flops", "model_size", "memory_footprint"]}
+#: The arguments of each way to profile.
+WAYS: dict[str, dict[str, Any]] = {
+    "default profile": {},
+    "the same samples": {"num_iters": 20, "warmup": 3},
+    "counts alone": {"metrics": ["total_params", "macs", "flops", "model_size", "memory_footprint"]},
+}
 
 
 def serve() -> None:
@@ -99,9 +106,8 @@ def serve() -> None:
     warnings.simplefilter("ignore")
     models = {name: build() for name, build in MODELS.items()}
     for line in sys.stdin:
-        name, metrics = json.loads(line)
+        name, arguments = json.loads(line)
         model, x = models[name]
-        arguments = {"metrics": metrics} if metrics else {}
         gc.collect()
         began = time.perf_counter()
         profile(model, x, **arguments)
@@ -135,9 +141,9 @@ def _started(checkout: Path, scratch: Path) -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, "-c", code], text=True, env=environment, cwd=checkout, **pipes)  # type: ignore[call-overload,no-any-return]
 
 
-def _seconds(process: subprocess.Popen[str], name: str, metrics: list[str] | None) -> float:
+def _seconds(process: subprocess.Popen[str], name: str, arguments: dict[str, Any]) -> float:
     stdin, stdout = _pipes(process)
-    stdin.write(f"{json.dumps([name, metrics])}\n")
+    stdin.write(f"{json.dumps([name, arguments])}\n")
     stdin.flush()
     return float(stdout.readline())
 
@@ -157,15 +163,15 @@ def rows(earlier: Path, pairs: int, names: list[str]) -> Iterator[str]:
         checkouts = {"here": ROOT, "earlier": earlier.resolve()}
         here, other = (stack.enter_context(_started(path, scratch / name)) for name, path in checkouts.items())
         for name in names:
-            for what, metrics in ASKED.items():
+            for way, arguments in WAYS.items():
                 seconds: tuple[list[float], list[float]] = ([], [])
                 for pair in range(WARMUP + pairs):
                     for side in (0, 1) if pair % 2 else (1, 0):
-                        seconds[side].append(_seconds((here, other)[side], name, metrics))
+                        seconds[side].append(_seconds((here, other)[side], name, arguments))
                 new, old = (Measurement(tuple(each[WARMUP:]), session=1) for each in seconds)
                 ratio = Ratio.of(old, new)
                 interval = f"{ratio.value:6.3f} [{ratio.low:.3f}, {ratio.high:.3f}]"
-                yield f"{name:<22} {what:<16} {interval}  {old.median:.4f} s"
+                yield f"{name:<22} {way:<16} {interval}  {old.median:.4f} s"
         for process in (here, other):
             _pipes(process)[0].close()
 

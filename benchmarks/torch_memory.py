@@ -284,11 +284,14 @@ def returned_bytes(model: nn.Module, inputs: Any) -> int:
 
 
 def allocations(event: Any, outermost: Any) -> Iterator[tuple[int, int, int, int]]:
-    """Yield moment, address, bytes (negative where they are given back) and outermost operator of each allocation."""
+    """Yield moment, address, bytes (negative where they are given back) and outermost operator of each allocation.
+
+    Attention is taken for its parts: the mask of numbers that it makes of booleans is in the trace.
+    """
     if event.tag == torch._C._profiler._EventType.Allocation:
         yield event.start_time_ns, event.extra_fields.ptr, event.extra_fields.alloc_size, id(outermost)
     for child in event.children:
-        yield from allocations(child, outermost)
+        yield from allocations(child, child if event.name == "aten::scaled_dot_product_attention" else outermost)
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ PACKAGES = {
     "profilerkit": ROOT / "profilerkit",
     "profilerkit_torch": ROOT / "backends" / "profilerkit_torch",
     "profilerkit_tensorflow": ROOT / "backends" / "profilerkit_tensorflow",
+    "profilerkit_jax": ROOT / "backends" / "profilerkit_jax",
     "profilerkit_onnx": ROOT / "backends" / "profilerkit_onnx",
 }
 

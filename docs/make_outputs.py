@@ -4,7 +4,7 @@ All python blocks of a file run in order, in one namespace and in a folder of th
 more about it: ``.. output`` is what the python block above it prints, ``.. file: NAME`` is written to that file instead
 of run. In a console block every line ``$ profilerkit ...`` runs; what follows it is what it prints.
 
-``.. needs: PACKAGE`` below the title of a section, or of a page, leaves its blocks out where the package is missing.
+``.. needs: PACKAGE ...`` below the title of a section, or of a page, leaves its blocks out where a package is missing.
 
 An output that differs only in measured times is left as it is. A test runs the pages too, and fails where one differs.
 """
@@ -35,7 +35,8 @@ COLUMNS = "100"
 
 #: A line with one of these differs from run to run; only the words before its first number are compared.
 VARYING = re.compile(
-    r"\d ?(ns|µs|ms|s|samples/s)\b|Time  |Throughput|samples/s|MACs/s|0\.\d+ of the|torch \d|profilerkit \d"
+    r"\d ?(ns|µs|ms|s|samples/s)\b|Time  |Throughput|samples/s|MACs/s|0\.\d+ of the|"
+    r"torch \d|transformers \d|profilerkit \d"
 )
 
 
@@ -79,19 +80,26 @@ def blocks_of(text: str) -> Iterator[Block]:
         before = next((each.strip() for each in reversed(lines[:number]) if each.strip()), "")
         comment = before.removeprefix(".. ") if re.match(r"\.\. (output|file: \S+)$", before) else ""
         code = textwrap.dedent("\n".join(lines[first:end])).strip("\n") + "\n"
-        yield Block(found[2], comment, first + 1, code, frozenset(filter(None, needs)))
+        yield Block(found[2], comment, first + 1, code, frozenset(" ".join(needs).split()))
 
 
 #: Parts of notes that are there or not as the times of one run are; long ones are wrapped.
 OF_THIS_RUN = ("noisy", "busy machine", "was requested", "marks a ratio whose interval holds 1")
 
 
+#: What the rest of a sentence begins with.
+_GOES_ON = frozenset("abcdefghijklmnopqrstuvwxyz0123456789±")
+
+
 def essence(output: str) -> list[str]:
     """Return the lines of an output without what may differ from run to run: times, widths of columns."""
-    kept = []
+    kept, goes_on = [], False
     for line in output.splitlines():
-        if any(words in line for words in OF_THIS_RUN):
+        of_this_run = any(words in line for words in OF_THIS_RUN)
+        if of_this_run or (goes_on and line.lstrip()[:1] in _GOES_ON):
+            goes_on = of_this_run and len(line) > 80  # the rest of the sentence is in the next line
             continue
+        goes_on = False
         words = re.split(r"[\d≥-]", line)[0] if VARYING.search(line) else line
         if words.strip() and not re.fullmatch(r"[\s─-]+", words):
             kept.append(" ".join(words.split()))

@@ -1,4 +1,4 @@
-"""Draws the pictures of docs/html.rst again: profiles models of examples/, and photographs their pages in a browser.
+"""Draws the pictures of pages again: profiles models of examples/, and photographs their reports in a browser.
 
 Run it as ``python docs/make_pictures.py`` where PyTorch, playwright and a Chromium are installed.
 PROFILERKIT_BROWSER names the browser where it is not found by itself.
@@ -10,7 +10,9 @@ import os
 import shutil
 import sys
 import tempfile
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
@@ -42,6 +44,11 @@ def compared() -> Comparison:
     return compare(resnet50().eval(), resnet18().eval(), inputs=inputs, metrics=KEYS, names=("ResNet-50", "ResNet-18"))
 
 
+def four_formats() -> Any:
+    """Return the example of one network in four formats."""
+    return import_module("four_formats")
+
+
 def opened(browser: Browser, path: Path, scheme: str, width: int = 1200, height: int = 900) -> Page:
     """Open a page; what moves stands still."""
     size = {"width": width, "height": height}
@@ -67,16 +74,27 @@ def photograph(browser: Browser, report: Path, comparison: Path) -> None:
     page.screenshot(path=HERE / "pictures" / "page-phone.png")
 
 
+def photograph_formats(browser: Browser, comparison: Path) -> None:
+    """Save the picture of docs/four-formats.rst: the cards, and the layers beside those of a graph as it is run."""
+    page = opened(browser, comparison, "light", width=1200, height=1750)
+    page.get_by_label("Beside the reference").select_option(label="Dynamo as run")
+    page.evaluate("document.querySelectorAll('.identity, .notes').forEach((each) => each.remove())")
+    page.screenshot(path=HERE / "pictures" / "page-four-formats.png")
+
+
 def main() -> None:
     """Profile, write the pages to a folder of their own, and photograph them."""
     names = ("chromium", "chromium-browser", "google-chrome")
     path = os.environ.get("PROFILERKIT_BROWSER") or next(filter(None, map(shutil.which, names)), None)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        formats = Path(folder, "formats.html")
+        four_formats().main(["--page", str(formats)])
         pages = [Path(folder, name) for name in ("report.html", "comparison.html")]
         pages[0].write_text(render(timed_report(), "html"), encoding="utf-8")
         pages[1].write_text(render(compared(), "html"), encoding="utf-8")
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
         photograph(browser, *pages)
+        photograph_formats(browser, formats)
         browser.close()
 
 

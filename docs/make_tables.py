@@ -178,13 +178,13 @@ def quantized() -> str:
 def tensorflow_elementwise() -> str:
     from profilerkit_tensorflow.costs import registry
 
-    return of_operators(_not_one(registry._elementwise.items()))
+    return of_operators(_not_one(registry.OPERATORS.elementwise.items()))
 
 
 def tensorflow_reductions() -> str:
     from profilerkit_tensorflow.costs import registry
 
-    return of_operators(_not_one(registry._reductions.items()))
+    return of_operators(_not_one(registry.OPERATORS.reductions.items()))
 
 
 def _not_one(formulas: Iterable[tuple[str, PerElements]]) -> Iterator[tuple[str, PerElements]]:

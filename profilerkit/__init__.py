@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .process.lazy import lazy_names
+from .process.lazy import lazy_names, module_of_each
 
 if TYPE_CHECKING:
     from .api import compare, profile
+    from .audits import audit
     from .backend import Backend, BackendInfo, Device, RunOptions
+    from .devices.info import DeviceInfo
     from .errors import (
         ArgumentError,
         ArgumentWarning,
@@ -23,7 +25,9 @@ if TYPE_CHECKING:
         BudgetError,
         CostFormulaError,
         DependencyCycleError,
+        DeviceFileError,
         DeviceNotAvailableError,
+        DeviceNotKnownError,
         IncompleteStatusError,
         InputError,
         InvalidTraceError,
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
         ModelChangedWarning,
         ModelFailedError,
         NotOfferedError,
+        PlanError,
         PluginFailedError,
         PluginWarning,
         ProfilerBusyError,
@@ -39,6 +44,7 @@ if TYPE_CHECKING:
         RegistrationConflictError,
         RegistrationWarning,
         ReportFileError,
+        StoreError,
         TracingError,
         UnknownStatusError,
         WithoutValuesError,
@@ -46,11 +52,14 @@ if TYPE_CHECKING:
     from .hookspecs import hookimpl
     from .inputs import DataLoader, ForwardPass, ModelInputPattern, ModelInputs, TensorSpec
     from .isolation import isolated
+    from .language_models import kv_bytes, kv_bytes_per_token, llm
     from .piping.function import ExternalProfilerFunction, JointFunction, ProfilerFunction
     from .piping.plain_metric import metric
     from .piping.quantity import Scale
     from .piping.status import Comparative, Completeness, Failure, Metric, Noted, Partial, StatusKey, Unavailable
     from .plugging.extension import LoadedModel, LoaderInfo, RendererInfo
+    from .prediction.api import predict
+    from .prediction.predicting import Prediction
     from .profiler import Profiler
     from .results.comparison import Comparison
     from .results.report import Report
@@ -75,7 +84,10 @@ __all__ = [
     "DataLoader",
     "DependencyCycleError",
     "Device",
+    "DeviceFileError",
+    "DeviceInfo",
     "DeviceNotAvailableError",
+    "DeviceNotKnownError",
     "ExternalProfilerFunction",
     "Failure",
     "ForwardPass",
@@ -96,8 +108,10 @@ __all__ = [
     "NotOfferedError",
     "Noted",
     "Partial",
+    "PlanError",
     "PluginFailedError",
     "PluginWarning",
+    "Prediction",
     "Profiler",
     "ProfilerBusyError",
     "ProfilerFunction",
@@ -113,85 +127,60 @@ __all__ = [
     "RunOptions",
     "Scale",
     "StatusKey",
+    "StoreError",
     "TensorSpec",
     "TracingError",
     "Unavailable",
     "UnknownStatusError",
     "WithoutValuesError",
+    "audit",
     "compare",
     "hookimpl",
     "isolated",
+    "kv_bytes",
+    "kv_bytes_per_token",
+    "llm",
     "load",
     "metric",
+    "predict",
     "profile",
 ]
 
 #: Where each name comes from. A test holds this, the imports above and `__all__` together.
-_MODULES = {
-    "ArgumentError": ".errors",
-    "ArgumentWarning": ".errors",
-    "Backend": ".backend",
-    "BackendFailedError": ".errors",
-    "BackendInfo": ".backend",
-    "BackendNotFoundError": ".errors",
-    "BackendNotInstalledError": ".errors",
-    "BudgetError": ".errors",
-    "Comparative": ".piping.status",
-    "Comparison": ".results.comparison",
-    "Completeness": ".piping.status",
-    "CostFormulaError": ".errors",
-    "DataLoader": ".inputs",
-    "DependencyCycleError": ".errors",
-    "Device": ".backend",
-    "DeviceNotAvailableError": ".errors",
-    "ExternalProfilerFunction": ".piping.function",
-    "Failure": ".piping.status",
-    "ForwardPass": ".inputs",
-    "IncompleteStatusError": ".errors",
-    "InputError": ".errors",
-    "InvalidTraceError": ".errors",
-    "JointFunction": ".piping.function",
-    "LoadedModel": ".plugging.extension",
-    "LoaderInfo": ".plugging.extension",
-    "Measurement": ".times.measurement",
-    "Metric": ".piping.status",
-    "MissingArgumentError": ".errors",
-    "ModelChangedWarning": ".errors",
-    "ModelFailedError": ".errors",
-    "ModelInputPattern": ".inputs",
-    "ModelInputs": ".inputs",
-    "ModelTrace": ".trace.records",
-    "NotOfferedError": ".errors",
-    "Noted": ".piping.status",
-    "Partial": ".piping.status",
-    "PluginFailedError": ".errors",
-    "PluginWarning": ".errors",
-    "Profiler": ".profiler",
-    "ProfilerBusyError": ".errors",
-    "ProfilerFunction": ".piping.function",
-    "ProfilerKitError": ".errors",
-    "ProfilerKitWarning": ".errors",
-    "Ratio": ".times.measurement",
-    "RegistrationConflictError": ".errors",
-    "RegistrationWarning": ".errors",
-    "RendererInfo": ".plugging.extension",
-    "Report": ".results.report",
-    "ReportFileError": ".errors",
-    "Run": ".times.run",
-    "RunOptions": ".backend",
-    "Scale": ".piping.quantity",
-    "StatusKey": ".piping.status",
-    "TensorSpec": ".inputs",
-    "TracingError": ".errors",
-    "Unavailable": ".piping.status",
-    "UnknownStatusError": ".errors",
-    "WithoutValuesError": ".errors",
-    "compare": ".api",
-    "hookimpl": ".hookspecs",
-    "isolated": ".isolation",
-    "load": ".results.saving",
-    "metric": ".piping.plain_metric",
-    "profile": ".api",
-}
+_MODULES = module_of_each(
+    {
+        ".api": "compare profile",
+        ".audits": "audit",
+        ".backend": "Backend BackendInfo Device RunOptions",
+        ".devices.info": "DeviceInfo",
+        ".errors": """
+            ArgumentError ArgumentWarning BackendFailedError BackendNotFoundError
+            BackendNotInstalledError BudgetError CostFormulaError DependencyCycleError
+            DeviceFileError DeviceNotAvailableError DeviceNotKnownError IncompleteStatusError
+            InputError InvalidTraceError MissingArgumentError ModelChangedWarning ModelFailedError
+            NotOfferedError PlanError PluginFailedError PluginWarning ProfilerBusyError ProfilerKitError
+            ProfilerKitWarning RegistrationConflictError RegistrationWarning ReportFileError
+            StoreError TracingError UnknownStatusError WithoutValuesError
+        """,
+        ".hookspecs": "hookimpl",
+        ".inputs": "DataLoader ForwardPass ModelInputPattern ModelInputs TensorSpec",
+        ".isolation": "isolated",
+        ".language_models": "kv_bytes kv_bytes_per_token llm",
+        ".piping.function": "ExternalProfilerFunction JointFunction ProfilerFunction",
+        ".piping.plain_metric": "metric",
+        ".piping.quantity": "Scale",
+        ".piping.status": "Comparative Completeness Failure Metric Noted Partial StatusKey Unavailable",
+        ".plugging.extension": "LoadedModel LoaderInfo RendererInfo",
+        ".prediction.api": "predict",
+        ".prediction.predicting": "Prediction",
+        ".profiler": "Profiler",
+        ".results.comparison": "Comparison",
+        ".results.report": "Report",
+        ".results.saving": "load",
+        ".times.measurement": "Measurement Ratio",
+        ".times.run": "Run",
+        ".trace.records": "ModelTrace",
+    }
+)
 
 __getattr__, __dir__ = lazy_names(__name__, _MODULES)

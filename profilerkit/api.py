@@ -69,17 +69,29 @@ def profile(
     options, strict = arguments_given(batch_size=batch_size, device=device), checked("strict", strict)
     names_requested = status_names("metrics", metrics)
     profiler = profiler_of(model, functions=functions, leave_out=leave_out, name=name, **made_with)
-    return compute(profiler, names_requested, strict=strict, own=parameters_of(profile), **{**kwargs, **options})
+    own = parameters_of(profile)
+    return compute(profiler, names_requested, strict=strict, own=own, once=True, **{**kwargs, **options})
 
 
 def compute(
-    profiler: Profiler, metrics: Names = None, *, strict: bool = False, own: Iterable[str] = (), **arguments: Any
+    profiler: Profiler,
+    metrics: Names = None,
+    *,
+    strict: bool = False,
+    own: Iterable[str] = (),
+    once: bool = False,
+    **arguments: Any,
 ) -> Report:
     """Compute the named status keys of a profiler, all of them unless there are names, and return its report.
 
-    ``own`` are the names of the caller's arguments, one of which may be meant by an unknown one.
+    ``own`` are the names of the caller's arguments, one of which may be meant by an unknown one. ``once`` says that the
+    profiler is asked for nothing afterwards.
     """
-    return profiler._computed_report(status_names("metrics", metrics), arguments, strict, own)
+    profiler._once = once
+    try:
+        return profiler._computed_report(status_names("metrics", metrics), arguments, strict, own)
+    finally:
+        profiler._once = False
 
 
 def compare(

@@ -234,6 +234,8 @@ class BackendInfo:
             that is newer than the library is refused, with a message that says what to upgrade.
         suffixes: The file name suffixes that only this backend opens, such as ``(".onnx",)``: a path with one of them
             needs no ``backend=``. The backend implements `profilerkit.protocols.OpensModels`.
+        preload: The modules that an audit imports once for many models of this backend, in an interpreter that is
+            forked for each; empty for a framework that does not survive a fork, and if it is fast to import.
 
     Raises `ArgumentError` if ``frameworks`` or ``suffixes`` is not a tuple of texts, and if ``api_version`` is not a
     positive integer.
@@ -247,6 +249,7 @@ class BackendInfo:
     installed: Callable[[], Mapping[str, str]] | None = None
     api_version: int = API_VERSION
     suffixes: tuple[str, ...] = ()
+    preload: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         number = self.api_version

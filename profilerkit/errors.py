@@ -19,7 +19,9 @@ __all__ = [
     "BudgetError",
     "CostFormulaError",
     "DependencyCycleError",
+    "DeviceFileError",
     "DeviceNotAvailableError",
+    "DeviceNotKnownError",
     "IncompleteStatusError",
     "InputError",
     "InvalidTraceError",
@@ -27,6 +29,7 @@ __all__ = [
     "ModelChangedWarning",
     "ModelFailedError",
     "NotOfferedError",
+    "PlanError",
     "PluginFailedError",
     "PluginWarning",
     "ProfilerBusyError",
@@ -35,6 +38,7 @@ __all__ = [
     "RegistrationConflictError",
     "RegistrationWarning",
     "ReportFileError",
+    "StoreError",
     "TracingError",
     "UnknownStatusError",
     "WithoutValuesError",
@@ -89,6 +93,14 @@ class BackendNotInstalledError(ProfilerKitError, ImportError):
 
 class DeviceNotAvailableError(ProfilerKitError, RuntimeError):
     """The requested device does not exist on this machine."""
+
+
+class DeviceNotKnownError(ProfilerKitError, LookupError):
+    """No device of that name is described; the message has the nearest names."""
+
+
+class DeviceFileError(ProfilerKitError, ValueError):
+    """A file that should describe a device, or hold its calibration, cannot be read."""
 
 
 class InputError(ProfilerKitError, ValueError):
@@ -158,6 +170,14 @@ class ReportFileError(ProfilerKitError, ValueError):
 
 class BudgetError(ProfilerKitError, ValueError):
     """A limit cannot be read, or cannot be checked against the report."""
+
+
+class PlanError(ProfilerKitError, ValueError):
+    """The plan of an audit cannot be read: an unknown key, an invalid value, a pattern that matches no model."""
+
+
+class StoreError(ProfilerKitError, RuntimeError):
+    """The store of an audit cannot be opened, read or written."""
 
 
 class IncompleteStatusError(ProfilerKitError, RuntimeError):

@@ -13,9 +13,10 @@ import pluggy
 
 if TYPE_CHECKING:
     from .backend import Backend, BackendInfo
+    from .devices.info import DeviceInfo
     from .piping.function import ProfilerFunction
     from .piping.status import StatusKey
-    from .plugging.extension import LoaderInfo, RendererInfo
+    from .plugging.extension import EngineInfo, LoaderInfo, RendererInfo
     from .results.comparison import Comparison
     from .results.report import Report
 
@@ -56,6 +57,18 @@ def profilerkit_renderers() -> Iterable[RendererInfo]:
 @hookspec
 def profilerkit_model_loaders() -> Iterable[LoaderInfo]:
     """Return the ways in which this plugin can load a model that a text on the command line names."""
+    raise NotImplementedError
+
+
+@hookspec
+def profilerkit_devices() -> Iterable[DeviceInfo]:
+    """Return the devices that this plugin describes, for predictions and shares of a peak."""
+    raise NotImplementedError
+
+
+@hookspec
+def profilerkit_engines() -> Iterable[EngineInfo]:
+    """Return the engines that this plugin offers for audits, without importing what they need."""
     raise NotImplementedError
 
 

@@ -74,6 +74,7 @@ class Profiler:
         self._arguments: dict[str, Any] = {}
         #: By thread: the status keys being computed, in requests that functions make of this profiler too.
         self._computing = PerThread()
+        self._once = False
         self._take_inputs(inputs, input_shape)
 
     def _take_inputs(self, inputs: Any, input_shape: Any = None) -> None:
@@ -240,7 +241,8 @@ class Profiler:
 
     def _computation(self, kwargs: Mapping[str, Any], recompute: bool = False) -> Computation:
         provided = {"model": self.model, "data_splits": self.data_splits, "backend": self.backend, "profiler": self}
-        return Computation(self._registry, provided, self._memory, kwargs, recompute, self._computing.mine())
+        path = self._computing.mine()
+        return Computation(self._registry, provided, self._memory, kwargs, recompute, path, self._once)
 
     # Comparing and showing --------------------------------------------------------------------------------------
 
@@ -296,10 +298,7 @@ class Profiler:
     def _computed_report(
         self, names: Iterable[str] | None, arguments: Mapping[str, Any], strict: bool, own: Iterable[str] = ()
     ) -> Report:
-        """Compute the named status keys, all unless there are names, and return their report; plugins are told of it.
-
-        ``own`` are the names of the caller's own arguments, one of which may be meant by an unknown one.
-        """
+        """Return the report of the named status keys, or of all; ``own`` are names that an unknown one may mean."""
         used = read_arguments(arguments, [self._registry], own, strict=strict, stacklevel=5)
         requested = self._registry.requested(names, used)
         self._compute_all(requested, used, strict=strict)

@@ -15,8 +15,10 @@ from typing import Any, NamedTuple, Protocol, TypeGuard, TypeVar, runtime_checka
 
 from .backend import Backend, DeviceLike
 from .backend_kit.optimizers import OptimizerBytes
+from .device_protocols import Calibrates, NamesDevices
 from .errors import NotOfferedError
 from .inputs import ModelInputs
+from .language_model_protocol import FollowsLanguageModels
 from .times.layer_times import LayerTime, LayerTimer
 from .times.operator_times import OperatorTimes
 from .times.steps import StepRecorder
@@ -24,14 +26,18 @@ from .trace.records import ModelTrace, WeightRecord
 
 __all__ = [
     "CAPABILITIES",
+    "Calibrates",
     "Capability",
+    "CastsModels",
     "CountsNonzero",
     "DeclaresInputs",
     "FitsInputs",
+    "FollowsLanguageModels",
     "HoldsOptimizer",
     "KeepsApart",
     "LimitsMetrics",
     "MeasuresMemory",
+    "NamesDevices",
     "NoticesTraining",
     "OpensModels",
     "ReadsOptimizers",
@@ -62,6 +68,15 @@ class OpensModels(Protocol):
     @abstractmethod
     def opened(self, model: Any) -> Any:
         """Return the model in the file at a path; any other object unchanged."""
+
+
+@runtime_checkable
+class CastsModels(Protocol):
+    """Converts the weights of a model to another dtype, for the plans of audits."""
+
+    @abstractmethod
+    def cast(self, model: Any, dtype: str) -> Any:
+        """Return the model with its floating-point weights in a dtype; raises `InputError` for an unknown name."""
 
 
 @runtime_checkable
@@ -168,7 +183,10 @@ class TimesLayers(Protocol):
     def layer_times(
         self, model: Any, inputs: ModelInputs, device: DeviceLike = None, passes: int = 10, backward: bool = True
     ) -> Sequence[LayerTime]:
-        """Return the time of each layer's own work in each of several passes, forward and (if requested) backward."""
+        """Return the time of each layer's own work in each of several passes, forward and (if requested) backward.
+
+        A `profilerkit.trace.cross_check.TimedLayers` holds what was seen of the passes besides.
+        """
 
 
 @runtime_checkable
@@ -266,14 +284,15 @@ class LimitsMetrics(Protocol):
 
 @runtime_checkable
 class NoticesTraining(Protocol):
-    """Detects that a model was trained, so that values that were computed before are computed again."""
+    """Detects that a model was trained or changed, so that values that were computed before are computed again."""
 
     @abstractmethod
     def fingerprint(self, model: Any, values: bool = True) -> object:
-        """Return an object that changes when the model's parameters change; it is compared with ``==``.
+        """Return an object that changes when the model does; it is compared with ``==``.
 
-        Without ``values``, it changes only if parameters are added, removed, replaced, frozen or unfrozen: that is
-        enough for counts, and reading every value takes time. None if changes cannot be detected.
+        It covers the parameters (added, removed, replaced, written to, frozen), and the layers and attributes that can
+        be changed in place. Without ``values`` it need not change with the values of parameters: that is enough for
+        counts, and reading every value takes time. None if changes cannot be detected.
         """
 
 
@@ -305,10 +324,14 @@ CAPABILITIES = (
     Capability(ReadsOptimizers, "the framework's own optimizers", "reads no optimizers"),
     Capability(HoldsOptimizer, "the optimizer that a model is compiled with", "compiles no models with an optimizer"),
     Capability(OpensModels, "models in files", "opens no files"),
+    Capability(CastsModels, "models in another dtype", "does not convert a model to another dtype"),
     Capability(TakesCosts, "cost formulas of plugins", "takes no cost formulas"),
     Capability(NoticesTraining, "notices that a model was trained", "does not notice that a model was trained"),
     Capability(RunsInRanks, "models that run in several processes", "profiles models of one process"),
     Capability(DeclaresInputs, "inputs that a model declares itself", "reads no inputs from models"),
+    Capability(Calibrates, "calibration of a device", "provides nothing to calibrate a device with"),
+    Capability(NamesDevices, "devices of this machine, by name", "does not name the devices of this machine"),
+    Capability(FollowsLanguageModels, "language models, through their own cache", "does not follow language models"),
     Capability(FitsInputs, "", "takes inputs in one layout"),
     Capability(LimitsMetrics, "", "takes every metric to apply"),
     Capability(KeepsApart, "", "does not keep the caller's modes apart"),

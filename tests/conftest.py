@@ -58,7 +58,9 @@ def settings() -> dict[str, Any]:
 
 #: Set while a test runs, by pytest and by torch.compile when it is used for the first time.
 _ANY_TEST_SETS = frozenset({"PYTEST_CURRENT_TEST", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"})
-_FRAMEWORKS = frozenset({"torch", "tensorflow", "keras", "tf_keras", "transformers", "sklearn", "matplotlib", "h5py"})
+_FRAMEWORKS = frozenset(
+    {"torch", "tensorflow", "keras", "tf_keras", "jax", "transformers", "sklearn", "matplotlib", "h5py"}
+)
 #: Where tests run in several processes, each is told how wide the terminal is: tests that ask for a width set one.
 os.environ.pop("COLUMNS", None)
 os.environ.pop("LINES", None)

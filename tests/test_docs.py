@@ -34,7 +34,14 @@ sys.path.remove(str(DOCS))
 PAGES = make_outputs.PAGES
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+#: Pages that start several frameworks.
+SLOW = ("four-formats.rst",)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, marks=pytest.mark.slow if path.name in SLOW else (), id=path.name) for path in PAGES],
+)
 def test_examples_run_and_print_what_the_page_says(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", make_outputs.COLUMNS)
@@ -95,12 +102,20 @@ def documented_names() -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "package", ["profilerkit", "profilerkit_metrics", "profilerkit_onnx", "profilerkit_tensorflow", "profilerkit_torch"]
+    "package",
+    [
+        "profilerkit",
+        "profilerkit_jax",
+        "profilerkit_metrics",
+        "profilerkit_onnx",
+        "profilerkit_tensorflow",
+        "profilerkit_torch",
+    ],
 )
 def test_every_public_name_is_in_the_reference(package: str) -> None:
     documented = documented_names()
     elsewhere = {name.rpartition(".")[2] for name in documented if not name.startswith(f"{package}.")}
-    if package in ("profilerkit_onnx", "profilerkit_tensorflow"):
+    if package in ("profilerkit_jax", "profilerkit_onnx", "profilerkit_tensorflow"):
         pytest.importorskip(package.removeprefix("profilerkit_"))
     module = import_module(package)
     for name in module.__all__:

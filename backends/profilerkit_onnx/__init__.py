@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from profilerkit.process.lazy import lazy_names
+from profilerkit.process.lazy import lazy_names, module_of_each
 
 if TYPE_CHECKING:
     from profilerkit.costs import Cost, Shape
@@ -49,25 +49,19 @@ __all__ = [
 ]
 
 #: Where each name comes from. A test holds this, the imports above and `__all__` together.
-_MODULES = {
-    "ComputeComplexity": "profilerkit_metrics",
-    "ComputeEvalMetric": "profilerkit_metrics",
-    "ComputeExecutionTime": "profilerkit_metrics",
-    "ComputeFlops": "profilerkit_metrics",
-    "ComputeLayerwiseSummary": "profilerkit_metrics",
-    "ComputeParams": "profilerkit_metrics",
-    "ComputeSize": "profilerkit_metrics",
-    "Cost": "profilerkit.costs",
-    "EvalLossFunction": ".evaluation",
-    "NodeCall": ".costs",
-    "OnnxBackend": ".backend",
-    "OnnxProfiler": ".profiler",
-    "Shape": "profilerkit.costs",
-    "get_accuracy": ".evaluation",
-    "get_missclass": ".evaluation",
-    "get_topk": ".evaluation",
-    "optimized": ".running.optimized",
-    "register_op_cost": ".costs",
-}
+_MODULES = module_of_each(
+    {
+        ".backend": "OnnxBackend",
+        ".costs": "NodeCall register_op_cost",
+        ".evaluation": "EvalLossFunction get_accuracy get_missclass get_topk",
+        ".profiler": "OnnxProfiler",
+        ".running.optimized": "optimized",
+        "profilerkit.costs": "Cost Shape",
+        "profilerkit_metrics": """
+            ComputeComplexity ComputeEvalMetric ComputeExecutionTime ComputeFlops
+            ComputeLayerwiseSummary ComputeParams ComputeSize
+        """,
+    }
+)
 
 __getattr__, __dir__ = lazy_names(__name__, _MODULES, "profilerkit[onnx]")

@@ -13,10 +13,15 @@ import onnx
 from profilerkit import Backend, ModelInputs, ModelTrace, Run, TensorSpec
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
 from profilerkit.declared_inputs import made_from
+from profilerkit.devices.here import described, processor
+from profilerkit.devices.info import DeviceInfo
+from profilerkit.process.contents import contents_of
 from profilerkit.protocols import (
     DeclaresInputs,
     LimitsMetrics,
     MeasuresMemory,
+    NamesDevices,
+    NoticesTraining,
     OpensModels,
     TakesCosts,
     TimesLayers,
@@ -26,11 +31,12 @@ from profilerkit.times.layer_times import LayerTime
 from profilerkit.times.operator_times import OperatorTimes
 
 from . import data
-from .costs import register_op_cost, scoped_costs
+from .costs.registry import COSTS, register_op_cost
 from .layer_timing import timer
 from .loaders import is_program, opened
 from .model.declared_inputs import declared_inputs
-from .model.scopes import scopes_of
+from .model.scopes import name_of
+from .model.structure import fingerprint
 from .operator_timing import passes as operator_passes
 from .running import devices, measured_memory
 from .running.runs import running
@@ -47,7 +53,16 @@ _NAMELESS = ("", "main_graph", "torch_jit")
 
 
 class OnnxBackend(
-    Backend, DeclaresInputs, LimitsMetrics, MeasuresMemory, OpensModels, TakesCosts, TimesLayers, TimesOperators
+    Backend,
+    DeclaresInputs,
+    LimitsMetrics,
+    MeasuresMemory,
+    NamesDevices,
+    NoticesTraining,
+    OpensModels,
+    TakesCosts,
+    TimesLayers,
+    TimesOperators,
 ):
     """Profiles ``onnx.ModelProto``, the paths of ``.onnx`` files, and ``torch.onnx.ONNXProgram``.
 
@@ -70,7 +85,7 @@ class OnnxBackend(
     def model_name(self, model: Any) -> str:
         """Return the class of the model that was exported, the name of the graph, or ``ModelProto``."""
         proto = opened(model)
-        root = scopes_of(proto).types[""]
+        root = name_of(proto)
         return type(proto).__name__ if root in _NAMELESS else root
 
     def resolve_device(self, model: Any, device: DeviceLike) -> str:
@@ -79,6 +94,11 @@ class OnnxBackend(
         Raises `DeviceNotAvailableError` for what the installed onnxruntime cannot run on.
         """
         return devices.resolve_device(device)
+
+    def device_info(self, device: DeviceLike = None) -> DeviceInfo:
+        """Return what is known of the CPU; of other devices onnxruntime reports only the provider that runs on them."""
+        name = devices.resolve_device(device)
+        return processor() if name == "cpu" else described(name, "gpu")
 
     def is_tensor(self, value: Any) -> bool:
         """Say whether a value is a numpy array."""
@@ -157,9 +177,11 @@ class OnnxBackend(
 
     def add_costs(self, costs: Mapping[Any, Callable[..., Any]]) -> None:
         """Take cost formulas of plugins by operator, ``"com.example::Attend"``; all of them or none."""
-        with scoped_costs():  # a rehearsal, whose errors leave no trace
-            _register(costs)
-        _register(costs)
+        COSTS.register_whole(costs, register_op_cost)
+
+    def fingerprint(self, model: Any, values: bool = True) -> object:
+        """Return a digest of the graph and its constants: a ``ModelProto`` may be changed in place."""
+        return fingerprint(opened(model), values), contents_of(COSTS.own())
 
     def environment(self) -> Mapping[str, str]:
         """Return the versions of onnx and, where it is installed, of onnxruntime, and what that can run on."""
@@ -167,8 +189,3 @@ class OnnxBackend(
         if is_installed():
             versions.update(onnxruntime=onnxruntime().__version__, providers=", ".join(devices.providers_here()))
         return versions
-
-
-def _register(costs: Mapping[Any, Callable[..., Any]]) -> None:
-    for op, formula in costs.items():
-        register_op_cost(op, formula)

@@ -6,7 +6,7 @@ scores, for every framework alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,7 +18,7 @@ from profilerkit.arguments.checking import checked
 from profilerkit.arguments.structures import map_leaves, transformed
 from profilerkit.backend import DeviceLike
 from profilerkit.error_text import shown
-from profilerkit_metrics.scoring import EvaluationFunctions, ScoredBatch, Transform, mean_loss
+from profilerkit_metrics.scoring import EvaluationFunctions, LossEvaluation, ScoredBatch, Transform, samples_of
 
 from .data import as_tensor
 from .loaders import opened
@@ -54,10 +54,10 @@ def _scored_batches(
         inputs = loader.forward_pass.extract_model_inputs(batch)
         target = map_leaves(loader.forward_pass.extract_targets(batch), as_tensor)
         if transform is not None:
-            inputs, target = transformed(transform, _alone(inputs), target)
+            inputs, target = transformed(transform, inputs, target)
         model_inputs = ModelInputs.of(inputs).map(as_tensor)
         output = call_of(session, feeds_of(model, model_inputs), device, model_inputs)()
-        samples = _first_dimension([target, *model_inputs.leaves()])
+        samples = samples_of([target, *model_inputs.leaves()], lambda value: isinstance(value, np.ndarray))
         yield ScoredBatch(
             output,
             target,
@@ -74,26 +74,18 @@ get_missclass = _functions.get_missclass
 get_topk = _functions.get_topk
 
 
-class EvalLossFunction:
+class EvalLossFunction(LossEvaluation):
     """Evaluates a loss: the mean over samples of what ``loss_fn(output, target)`` returns for each batch.
 
     Output and target are numpy arrays. A loss of several values counts as their mean, a dict of parts as their sum.
     """
 
-    def __init__(self, loss_fn: Callable[[Any, Any], Any]) -> None:
-        self.loss_fn = checked("loss_fn", loss_fn)
-        self.__name__ = f"EvalLossFunction({getattr(loss_fn, '__name__', type(loss_fn).__name__)})"
+    batches = staticmethod(scored_batches)
 
-    def __call__(
-        self, model: Any, data_loader: Iterable[Any], device: DeviceLike = None, transform: Transform | None = None
-    ) -> float:
-        """Return the mean loss."""
-        with scored_batches(model, data_loader, device, transform) as batches:
-            return mean_loss(batches, self.loss_fn, _mean)
-
-
-def _mean(value: Any) -> float:
-    return float(np.mean(np.asarray(value, np.float64)))
+    @staticmethod
+    def mean(value: Any) -> float:
+        """Return the mean of what a loss returned."""
+        return float(np.mean(np.asarray(value, np.float64)))
 
 
 def _gives_probabilities(model: ModelProto) -> bool | None:
@@ -129,12 +121,3 @@ def _has_classes_second(shape: tuple[int, ...], target_shape: tuple[int, ...]) -
     if len(shape) < 3:
         return False
     return target_shape in ((shape[0], *shape[2:]), shape) or target_shape != shape[:-1]
-
-
-def _first_dimension(candidates: Iterable[Any]) -> int:
-    """Return the length of the first array that has one: of the target, or of an input; 1 if none has."""
-    return next((int(np.shape(value)[0]) for value in candidates if np.shape(value)), 1)
-
-
-def _alone(inputs: Any) -> Any:
-    return inputs[0] if isinstance(inputs, tuple) and len(inputs) == 1 else inputs

@@ -54,7 +54,7 @@ def profilerkit_backends() -> list[BackendInfo]:
 @hookimpl
 def profilerkit_model_loaders() -> list[LoaderInfo]:
     """Offer the models in ONNX files."""
-    return [LoaderInfo("onnx", is_model_path, load_path, "path/to/model.onnx")]
+    return [LoaderInfo("onnx", is_model_path, load_path, "path/to/model.onnx", frameworks=("onnx", "onnxruntime"))]
 
 
 def is_model_path(spec: str) -> bool:

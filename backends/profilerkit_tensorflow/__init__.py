@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from profilerkit.process.lazy import lazy_names
+from profilerkit.process.lazy import lazy_names, module_of_each
 
 if TYPE_CHECKING:
     from profilerkit.costs import Cost, Shape
@@ -53,28 +53,19 @@ __all__ = [
 ]
 
 #: Where each name comes from. A test holds this, the imports above and `__all__` together.
-_MODULES = {
-    "ComputeComplexity": "profilerkit_metrics",
-    "ComputeEvalMetric": "profilerkit_metrics",
-    "ComputeExecutionTime": "profilerkit_metrics",
-    "ComputeFlops": "profilerkit_metrics",
-    "ComputeLayerwiseSummary": "profilerkit_metrics",
-    "ComputeParams": "profilerkit_metrics",
-    "ComputeSize": "profilerkit_metrics",
-    "Cost": "profilerkit.costs",
-    "DynamicEvalMetric": "profilerkit_metrics",
-    "EvalLossFunction": ".evaluation",
-    "OpCall": ".costs",
-    "Shape": "profilerkit.costs",
-    "TFBackend": ".backend",
-    "TFDataLoader": ".data",
-    "TFForwardPass": ".data",
-    "TFProfiler": ".profiler",
-    "get_accuracy": ".evaluation",
-    "get_missclass": ".evaluation",
-    "get_topk": ".evaluation",
-    "register_layer_cost": ".costs",
-    "register_op_cost": ".costs",
-}
+_MODULES = module_of_each(
+    {
+        ".backend": "TFBackend",
+        ".costs": "OpCall register_layer_cost register_op_cost",
+        ".data": "TFDataLoader TFForwardPass",
+        ".evaluation": "EvalLossFunction get_accuracy get_missclass get_topk",
+        ".profiler": "TFProfiler",
+        "profilerkit.costs": "Cost Shape",
+        "profilerkit_metrics": """
+            ComputeComplexity ComputeEvalMetric ComputeExecutionTime ComputeFlops
+            ComputeLayerwiseSummary ComputeParams ComputeSize DynamicEvalMetric
+        """,
+    }
+)
 
 __getattr__, __dir__ = lazy_names(__name__, _MODULES, "profilerkit[tensorflow]")

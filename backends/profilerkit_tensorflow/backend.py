@@ -13,12 +13,14 @@ import tensorflow as tf
 from profilerkit import Backend, ModelInputs, ModelTrace, Run, TensorSpec
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
 from profilerkit.declared_inputs import made_from
+from profilerkit.devices.info import DeviceInfo
 from profilerkit.process.contents import contents_of
 from profilerkit.protocols import (
     DeclaresInputs,
     FitsInputs,
     HoldsOptimizer,
     KeepsApart,
+    NamesDevices,
     NoticesTraining,
     OpensModels,
     ReadsWeights,
@@ -31,8 +33,7 @@ from profilerkit.times.layer_times import LayerTime
 from profilerkit.times.operator_times import OperatorTimes
 
 from . import data
-from .costs import register_layer_cost, register_op_cost, scoped_costs
-from .costs.registry import COSTS
+from .costs.registry import COSTS, register_layer_cost, register_op_cost
 from .data import TFDataLoader, TFForwardPass
 from .layer_timing.timer import layer_times
 from .loaders import opened
@@ -64,6 +65,7 @@ class TFBackend(
     FitsInputs,
     HoldsOptimizer,
     KeepsApart,
+    NamesDevices,
     NoticesTraining,
     OpensModels,
     ReadsWeights,
@@ -104,6 +106,10 @@ class TFBackend(
     def resolve_device(self, model: Any, device: DeviceLike) -> str:
         """Return TensorFlow's string for a device that exists here."""
         return devices.resolve_device(model, device)
+
+    def device_info(self, device: DeviceLike = None) -> DeviceInfo:
+        """Return what is known of a device of this machine; of the CPU for None."""
+        return devices.device_info(devices.resolve_device(None, device))
 
     def is_tensor(self, value: Any) -> bool:
         """Return whether a value is a tensor or variable of TensorFlow."""
@@ -197,8 +203,8 @@ class TFBackend(
             return call()
 
     def preserved(self, model: Any) -> AbstractContextManager[None]:
-        """Return a context at whose end the model and the process are restored."""
-        return preserved(model)
+        """Return a context at whose end the model, with the values of its variables, and the process are restored."""
+        return preserved(model, variable_values=True)
 
     def apart(self) -> AbstractContextManager[None]:
         """Raise `TracingError` while a graph is built or gradients are recorded: nothing can be profiled there."""
@@ -207,9 +213,7 @@ class TFBackend(
 
     def add_costs(self, costs: Mapping[Any, Callable[..., Any]]) -> None:
         """Register formulas for operator types and for classes of layers; all of them or none."""
-        with scoped_costs():  # a trial: an error leaves nothing registered
-            _register(costs)
-        _register(costs)
+        COSTS.register_whole(costs, _register)
 
     def fingerprint(self, model: Any, values: bool = True) -> object:
         """Return what changes with the layers and their attributes, and with the variables and their values."""
@@ -240,7 +244,5 @@ def _as_tensors(inputs: ModelInputs) -> ModelInputs:
     return inputs.map(data.as_tensor)
 
 
-def _register(costs: Mapping[Any, Callable[..., Any]]) -> None:
-    for op, formula in costs.items():
-        register = register_layer_cost if isinstance(op, type) else register_op_cost
-        register(op, formula)
+def _register(op: Any, formula: Callable[..., Any]) -> None:
+    (register_layer_cost if isinstance(op, type) else register_op_cost)(op, formula)

@@ -22,7 +22,7 @@ from profilerkit.arguments.structures import map_leaves, transformed
 from profilerkit.backend import DeviceLike
 from profilerkit.error_text import shown
 from profilerkit.errors import ProfilerKitError
-from profilerkit_metrics.scoring import EvaluationFunctions, ScoredBatch, Transform, mean_loss
+from profilerkit_metrics.scoring import EvaluationFunctions, LossEvaluation, ScoredBatch, Transform, samples_of
 
 from .data import TFDataLoader, as_tensor, is_tensor
 from .model.calls import CompiledCall
@@ -69,25 +69,23 @@ get_missclass = _functions.get_missclass
 get_topk = _functions.get_topk
 
 
-class EvalLossFunction:
+class EvalLossFunction(LossEvaluation):
     """Evaluates a loss: the mean over samples of what ``loss_fn(output, target)`` returns for each batch.
 
     A ``keras.losses.Loss``, or a function whose first parameter is ``y_true``, is called in Keras' order:
     ``loss_fn(target, output)``. A loss of several values counts as their mean, a dict of parts as their sum.
     """
 
-    def __init__(self, loss_fn: Callable[[Any, Any], Any]) -> None:
-        self.loss_fn = checked("loss_fn", loss_fn)
-        self.__name__ = f"EvalLossFunction({getattr(loss_fn, '__name__', type(loss_fn).__name__)})"
+    batches = staticmethod(scored_batches)
 
-    def __call__(
-        self, model: Any, data_loader: Iterable[Any], device: DeviceLike = None, transform: Transform | None = None
-    ) -> float:
-        """Return the mean loss."""
-        target_first = _takes_target_first(self.loss_fn)
-        loss = (lambda output, target: self.loss_fn(target, output)) if target_first else self.loss_fn
-        with scored_batches(model, data_loader, device, transform) as batches:
-            return mean_loss(batches, loss, _mean)
+    @staticmethod
+    def mean(value: Any) -> float:
+        """Return the mean of what a loss returned."""
+        return float(tf.reduce_mean(tf.cast(value, tf.float64)))
+
+    def loss(self, output: Any, target: Any) -> Any:
+        """Return the loss of one batch."""
+        return self.loss_fn(target, output) if _takes_target_first(self.loss_fn) else self.loss_fn(output, target)
 
 
 def _outputs(
@@ -106,9 +104,9 @@ def _outputs(
             inputs = loader.forward_pass.extract_model_inputs(batch)
             target = map_leaves(loader.forward_pass.extract_targets(batch), as_tensor)
             if transform is not None:
-                inputs, target = transformed(transform, _alone(inputs), target)
+                inputs, target = transformed(transform, inputs, target)
             model_inputs = fitted(run.model, ModelInputs.of(inputs).map(as_tensor))
-            samples = _first_dimension([target, *model_inputs.leaves()])
+            samples = samples_of([target, *model_inputs.leaves()], is_tensor)
             try:
                 require_values(run.model, model_inputs)
                 build_weightless(run.model, model_inputs)
@@ -148,16 +146,3 @@ def _takes_target_first(loss_fn: Callable[..., Any]) -> bool:
     except (TypeError, ValueError):  # a callable without a signature, such as one of C's
         return False
     return names[:1] == ["y_true"]
-
-
-def _mean(value: Any) -> float:
-    return float(tf.reduce_mean(tf.cast(value, tf.float64)))
-
-
-def _first_dimension(candidates: Iterable[Any]) -> int:
-    """Return the length of the first tensor that has one: of the target, or of an input; 1 if none has."""
-    return next((int(value.shape[0]) for value in candidates if is_tensor(value) and len(value.shape)), 1)
-
-
-def _alone(inputs: Any) -> Any:
-    return inputs[0] if isinstance(inputs, tuple) and len(inputs) == 1 else inputs

@@ -51,8 +51,22 @@ def profilerkit_backends() -> list[BackendInfo]:
 def profilerkit_model_loaders() -> list[LoaderInfo]:
     """Offer the models in Keras' files and in the folders of saved models, and those of ``keras.applications``."""
     return [
-        LoaderInfo("tensorflow", is_model_path, load_path, "path/to/model.keras (or .h5, or a saved model's folder)"),
-        LoaderInfo("keras", is_application, load_application, "keras:NAME"),
+        LoaderInfo(
+            "tensorflow",
+            is_model_path,
+            load_path,
+            "path/to/model.keras (or .h5, or a saved model's folder)",
+            frameworks=("tensorflow", "keras"),
+        ),
+        LoaderInfo(
+            "keras",
+            is_application,
+            load_application,
+            "keras:NAME",
+            names=lambda: [f"keras:{name}" for name in sorted(application_names("keras:*"))],
+            packages=("keras",),
+            frameworks=("tensorflow", "keras"),
+        ),
     ]
 
 
@@ -80,7 +94,17 @@ def load_application(spec: str) -> Any:
 
     Raises `InputError` for an unknown name, and if Keras cannot be imported.
     """
-    name = spec.partition(":")[2]
+    name, names = spec.partition(":")[2], application_names(spec)
+    applications = import_module("keras.applications")
+    if name not in names:
+        raise InputError(
+            f"{spec!r}: there is no model {name!r}; the nearest are: {', '.join(by_likeness(name, names)[:5])}"
+        )
+    return LoadedModel(getattr(applications, name)(weights=None), name=name)
+
+
+def application_names(spec: str) -> list[str]:
+    """Return the names of all models of ``keras.applications``; raises `InputError` if Keras cannot be imported."""
     try:
         import_module("keras")
         applications = import_module("keras.applications")
@@ -88,9 +112,4 @@ def load_application(spec: str) -> Any:
         raise InputError(
             f"{spec}: needs the package 'keras', which cannot be imported ({error}); install it"
         ) from error
-    names = [attribute for attribute in vars(applications) if attribute[:1].isupper()]
-    if name not in names:
-        raise InputError(
-            f"{spec!r}: there is no model {name!r}; the nearest are: {', '.join(by_likeness(name, names)[:5])}"
-        )
-    return LoadedModel(getattr(applications, name)(weights=None), name=name)
+    return [attribute for attribute in vars(applications) if attribute[:1].isupper()]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from profilerkit.process.lazy import lazy_names
+from profilerkit.process.lazy import lazy_names, module_of_each
 
 if TYPE_CHECKING:
     from profilerkit_metrics import (
@@ -54,29 +54,19 @@ __all__ = [
 ]
 
 #: Where each name comes from. A test holds this, the imports above and `__all__` together.
-_MODULES = {
-    "ComputeComplexity": "profilerkit_metrics",
-    "ComputeEvalMetric": "profilerkit_metrics",
-    "ComputeExecutionTime": "profilerkit_metrics",
-    "ComputeFlops": "profilerkit_metrics",
-    "ComputeLayerwiseSummary": "profilerkit_metrics",
-    "ComputeParams": "profilerkit_metrics",
-    "ComputeSize": "profilerkit_metrics",
-    "Cost": ".costs",
-    "DynamicEvalMetric": "profilerkit_metrics",
-    "EvalLossFunction": ".evaluation",
-    "Shape": ".costs",
-    "TorchBackend": ".backend",
-    "TorchDataLoader": ".data",
-    "TorchForwardPass": ".data",
-    "TorchProfiler": ".profiler",
-    "get_accuracy": ".evaluation",
-    "get_missclass": ".evaluation",
-    "get_topk": ".evaluation",
-    "layer_times": ".layer_timing.timer",
-    "register_module_cost": ".costs",
-    "register_op_cost": ".costs",
-    "watch": ".profiler",
-}
+_MODULES = module_of_each(
+    {
+        ".backend": "TorchBackend",
+        ".costs": "Cost Shape register_module_cost register_op_cost",
+        ".data": "TorchDataLoader TorchForwardPass",
+        ".evaluation": "EvalLossFunction get_accuracy get_missclass get_topk",
+        ".layer_timing.timer": "layer_times",
+        ".profiler": "TorchProfiler watch",
+        "profilerkit_metrics": """
+            ComputeComplexity ComputeEvalMetric ComputeExecutionTime ComputeFlops
+            ComputeLayerwiseSummary ComputeParams ComputeSize DynamicEvalMetric
+        """,
+    }
+)
 
 __getattr__, __dir__ = lazy_names(__name__, _MODULES, "profilerkit[torch]")

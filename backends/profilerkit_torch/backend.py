@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from os import PathLike
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import torch
 
-from profilerkit import Backend, ModelInputs, ModelTrace, Run, TensorSpec
+from profilerkit import Backend, InputError, ModelInputs, ModelTrace, Run, TensorSpec
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
 from profilerkit.backend_kit.keras_layers import declared_call, is_keras, is_shipped
 from profilerkit.backend_kit.optimizers import OptimizerBytes
 from profilerkit.declared_inputs import DeclaredInput, made_from
+from profilerkit.devices.info import DeviceInfo
+from profilerkit.prediction.cases import CalibrationCase, CalibrationNetwork
 from profilerkit.process.contents import contents_of
 from profilerkit.protocols import (
+    Calibrates,
+    CastsModels,
     CountsNonzero,
     DeclaresInputs,
+    FollowsLanguageModels,
     KeepsApart,
     MeasuresMemory,
+    NamesDevices,
     NoticesTraining,
     OpensModels,
     ReadsOptimizers,
@@ -38,19 +44,19 @@ from profilerkit.times.steps import StepRecorder
 from profilerkit.trace.records import WeightRecord
 
 from . import data
-from .costs import register_module_cost, register_op_cost, scoped_costs
-from .costs.registry import COSTS
+from .costs.registry import COSTS, register_module_cost, register_op_cost
 from .data import TorchDataLoader, TorchForwardPass
 from .layer_timing.passes import times_of_layers
 from .layer_timing.step_recorder import TorchStepRecorder
 from .layer_timing.timer import layer_times
 from .model import exported
+from .model.inventory import Inventory
 from .model.modules import modules_of, set_inference_flags
 from .model.scripted import type_name
 from .model.structure import structure_of
 from .model.wrapped import inner_model, rank_share
 from .operator_timing.passes import times_of_operators
-from .running import runs, zeros
+from .running import calibration, calibration_networks, runs, zeros
 from .running.measured_memory import measured_peak
 from .trace.conditions import conditions
 from .trace.tracing import trace_model
@@ -59,6 +65,9 @@ from .training.step import trace_training
 from .untouched.caller_context import apart, as_caller, require_no_tracing
 from .untouched.preservation import preserved
 
+if TYPE_CHECKING:
+    from profilerkit.language_models.records import CacheContents, GeneratedTokens, ModelFacts
+
 __all__ = ["TorchBackend"]
 
 T = TypeVar("T")
@@ -66,10 +75,14 @@ T = TypeVar("T")
 
 class TorchBackend(
     Backend,
+    Calibrates,
+    CastsModels,
     CountsNonzero,
     DeclaresInputs,
+    FollowsLanguageModels,
     KeepsApart,
     MeasuresMemory,
+    NamesDevices,
     NoticesTraining,
     OpensModels,
     ReadsOptimizers,
@@ -97,6 +110,15 @@ class TorchBackend(
         with apart():
             return exported.layered(model)
 
+    def cast(self, model: Any, dtype: str) -> Any:
+        """Return the module with its floating-point parameters and buffers in a dtype, which changes the module."""
+        kind = getattr(torch, dtype, None)
+        if not isinstance(kind, torch.dtype) or not (kind.is_floating_point or kind.is_complex):
+            raise InputError(
+                f"dtype={dtype!r} is no floating-point dtype of torch; give 'float32', 'bfloat16', 'float16'"
+            )
+        return model.to(kind)
+
     def accepts(self, model: Any) -> bool:
         """Return whether the model is a ``torch.nn.Module``, or a program of ``torch.export``."""
         return isinstance(model, torch.nn.Module) or exported.is_program(model)
@@ -104,6 +126,26 @@ class TorchBackend(
     def resolve_device(self, model: torch.nn.Module, device: DeviceLike) -> str:
         """Return torch's string for a device that exists here."""
         return str(runs.resolve_device(model, device))
+
+    def device_info(self, device: DeviceLike = None) -> DeviceInfo:
+        """Return what is known of a device of this machine; of the CPU for None."""
+        return runs.device_info(runs.resolve_device(torch.nn.Module(), device))
+
+    def calibration_cases(self, device: DeviceLike, dtype: str) -> Iterable[CalibrationCase]:
+        """Yield torch's operators over many shapes."""
+        return calibration.cases(runs.resolve_device(torch.nn.Module(), device), dtype)
+
+    def calibration_networks(self, device: DeviceLike) -> Iterable[CalibrationNetwork]:
+        """Yield small networks of torch's layers."""
+        return calibration_networks.networks(runs.resolve_device(torch.nn.Module(), device))
+
+    def calibrating(self, num_threads: int | None) -> AbstractContextManager[int]:
+        """Return a context with so many threads of torch."""
+        return calibration.on_threads(num_threads)
+
+    def layer_call_seconds(self) -> float:
+        """Return what the call of a module takes that does nothing."""
+        return calibration.layer_call_seconds()
 
     def is_tensor(self, value: Any) -> bool:
         """Return whether a value is a torch tensor."""
@@ -192,6 +234,40 @@ class TorchBackend(
         """Return a context manager that times the layers in what the caller's own code runs."""
         return layer_times(model)
 
+    def with_language_head(self, model: Any) -> Any:
+        """Return a model of transformers with the head for language that it lacks; any other as it is."""
+        from .language_models import models
+
+        return models.with_head(model)
+
+    def longest_context(self, model: Any) -> int | None:
+        """Return the most tokens that a model or configuration of transformers takes, if it says so."""
+        from .language_models import models
+
+        return models.longest_context(model if models.is_configuration(model) else getattr(model, "config", None))
+
+    def language_model(self, model: Any, prompt: int, dtype: str | None = None, name: str | None = None) -> ModelFacts:
+        """Return what a pass over a prompt and one token after it show of a model of transformers."""
+        from .language_models.following import facts_of
+
+        with apart():
+            return facts_of(model, prompt, dtype, name)
+
+    def language_model_cache(
+        self, model: Any, context: int, batch: int, dtype: str | None = None
+    ) -> tuple[CacheContents, CacheContents]:
+        """Return what the cache that a model returns holds after so many tokens, and after one more."""
+        from .language_models.following import cache_after
+
+        with apart():
+            return cache_after(model, context, batch, dtype)
+
+    def generate(self, model: Any, prompt: int, new: int, batch: int, repetitions: int) -> GeneratedTokens:
+        """Generate tokens with a model of transformers, where it is, and return the time of each."""
+        from .language_models.generation import generated
+
+        return generated(model, prompt, new, batch, repetitions)
+
     def ranks(self, model: torch.nn.Module) -> int:
         """Return the processes of a model that is spread by DDP or FSDP."""
         share = rank_share(modules_of(model))
@@ -205,10 +281,12 @@ class TorchBackend(
     def evaluate(self, model: torch.nn.Module, call: Callable[[], T], device: DeviceLike = None) -> T:
         """Return ``call()``, made with the model in inference mode, without gradients, on the device."""
         with apart():
-            target = runs.resolve_device(model, device)
-            runs.require_values(model, target)
-            with preserved(model, tensor_values=True), runs.placed(model, target), torch.no_grad():
-                set_inference_flags(model)
+            inventory = Inventory(model)
+            target = runs.resolve_device(inventory, device)
+            runs.require_values(inventory, target)
+            whole = preserved(model, tensor_values=True, inventory=inventory)
+            with whole, runs.placed(inventory, target), torch.no_grad():
+                set_inference_flags(inventory.modules)
                 with as_caller():
                     return call()
 
@@ -222,9 +300,7 @@ class TorchBackend(
 
     def add_costs(self, costs: Mapping[Any, Callable[..., Any]]) -> None:
         """Register formulas for operators, overloads or their names and for classes of modules; all of them or none."""
-        with scoped_costs():  # a rehearsal, whose errors leave no trace
-            _register(costs)
-        _register(costs)
+        COSTS.register_whole(costs, _register)
 
     def fingerprint(self, model: torch.nn.Module, values: bool = True) -> object:
         """Return what changes with the modules, their attributes and hooks, and with any of their tensors.
@@ -243,7 +319,5 @@ class TorchBackend(
         }
 
 
-def _register(costs: Mapping[Any, Callable[..., Any]]) -> None:
-    for op, formula in costs.items():
-        register = register_module_cost if isinstance(op, type) else register_op_cost
-        register(op, formula)
+def _register(op: Any, formula: Callable[..., Any]) -> None:
+    (register_module_cost if isinstance(op, type) else register_op_cost)(op, formula)

@@ -6,7 +6,7 @@ what is right and wrong is decided in `profilerkit_metrics.scoring`, for every f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,15 +15,15 @@ from torch import nn
 
 from profilerkit import ArgumentError, DataLoader, InputError, ModelInputs
 from profilerkit.arguments.checking import checked
-from profilerkit.arguments.structures import transformed
+from profilerkit.arguments.structures import map_leaves, transformed
 from profilerkit.backend import DeviceLike
-from profilerkit.backend_kit.keras_layers import is_keras
+from profilerkit.backend_kit.keras_layers import ends_in_sigmoid, is_keras
 from profilerkit.error_text import shown
-from profilerkit_metrics.scoring import EvaluationFunctions, ScoredBatch, Transform, mean_loss
+from profilerkit_metrics.scoring import EvaluationFunctions, LossEvaluation, ScoredBatch, Transform, samples_of
 
 from .data import TorchDataLoader, TorchForwardPass, as_tensor
 from .model.keras_layers import called_as_keras_does
-from .model.modules import set_inference_flags
+from .model.modules import modules_of, set_inference_flags
 from .running.runs import resolve_device
 from .untouched.preservation import preserved
 
@@ -41,7 +41,7 @@ def scored_batches(
     target_device = resolve_device(model, device)
     loader = data_loader if isinstance(data_loader, DataLoader) else TorchDataLoader(data_loader, _default_pass())
     with preserved(model, tensor_values=True), torch.no_grad():
-        set_inference_flags(model)
+        set_inference_flags(modules_of(model))
         yield _outputs(model, loader, target_device, transform)
 
 
@@ -51,14 +51,15 @@ def _outputs(
     probabilities, classes_last = _gives_probabilities(model), is_keras(model)
     for batch in loader:
         inputs = loader.forward_pass.extract_model_inputs(batch)
-        target = as_tensor(loader.forward_pass.extract_targets(batch))
+        target = map_leaves(loader.forward_pass.extract_targets(batch), as_tensor)
         if transform is not None:
-            inputs, target = transformed(transform, inputs[0] if _is_single(inputs) else inputs, target)
+            inputs, target = transformed(transform, inputs, target)
         placed = ModelInputs.of(inputs).map(lambda leaf: _on(leaf, device))
         called = called_as_keras_does(model, placed)
-        samples = _first_dimension([target, *placed.leaves()])
+        samples = samples_of([target, *placed.leaves()], torch.is_tensor)
         output = model(*called.args, **called.kwargs)
-        yield _scored(output, _on(target, device), samples, probabilities, classes_last)
+        target = map_leaves(target, lambda leaf: _on(leaf, device))
+        yield _scored(output, target, samples, probabilities, classes_last)
 
 
 def _scored(output: Any, target: Any, samples: int, probabilities: bool | None, classes_last: bool) -> ScoredBatch:
@@ -89,10 +90,7 @@ def _gives_probabilities(model: Any) -> bool | None:
     while isinstance(model, nn.Sequential) and len(model):
         model = model[-1]
     if is_keras(model):
-        layers = getattr(model, "layers", None)
-        last = layers[-1] if layers else model
-        activation = getattr(getattr(last, "activation", None), "__name__", None)
-        return None if activation is None else activation == "sigmoid"
+        return ends_in_sigmoid(model)
     return {nn.Sigmoid: True, nn.Linear: False}.get(type(model))
 
 
@@ -102,44 +100,22 @@ get_missclass = _functions.get_missclass
 get_topk = _functions.get_topk
 
 
-class EvalLossFunction:
+class EvalLossFunction(LossEvaluation):
     """Evaluates a loss: the mean over samples of what ``loss_fn(output, target)`` returns for each batch.
 
     A loss of several values counts as their mean, a dict of parts as their sum.
     """
 
-    def __init__(self, loss_fn: Callable[[Any, Any], Any]) -> None:
-        self.loss_fn = checked("loss_fn", loss_fn)
-        self.__name__ = f"EvalLossFunction({getattr(loss_fn, '__name__', type(loss_fn).__name__)})"
+    batches = staticmethod(scored_batches)
 
-    def __call__(
-        self,
-        model: nn.Module,
-        data_loader: Iterable[Any],
-        device: DeviceLike = None,
-        transform: Transform | None = None,
-    ) -> float:
-        """Return the mean loss."""
-        with scored_batches(model, data_loader, device, transform) as batches:
-            return mean_loss(batches, self.loss_fn, _mean)
-
-
-def _mean(value: Any) -> float:
-    return float(torch.as_tensor(value, dtype=torch.float64).mean())
-
-
-def _first_dimension(candidates: Iterable[Any]) -> int:
-    """Return the length of the first tensor that has one: of the target, or of an input; 1 where none has."""
-    tensors = (value for value in candidates if isinstance(value, torch.Tensor) and value.dim() > 0)
-    return next((tensor.shape[0] for tensor in tensors), 1)
+    @staticmethod
+    def mean(value: Any) -> float:
+        """Return the mean of what a loss returned."""
+        return float(torch.as_tensor(value, dtype=torch.float64).mean())
 
 
 def _default_pass() -> TorchForwardPass:
     return TorchForwardPass(model_input_pattern=(0, "_"))
-
-
-def _is_single(inputs: Any) -> bool:
-    return isinstance(inputs, tuple) and len(inputs) == 1
 
 
 def _on(value: Any, device: torch.device) -> Any:

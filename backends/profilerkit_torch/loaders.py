@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from contextlib import nullcontext
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,7 +20,7 @@ from profilerkit.process.archives import require_whole
 from .model.program_checks import names_in_pickle, require_harmless_program, weights_only
 from .model.script_checks import is_script, require_harmless_script
 
-__all__ = ["load_file", "load_from_timm", "load_from_torchvision", "load_hugging_face"]
+__all__ = ["load_file", "load_from_timm", "load_from_torchvision", "load_hugging_face", "names_of_library"]
 
 #: From how many parameters on a model is left on the meta device: it is counted, and not run.
 LARGE = 1_000_000_000
@@ -183,9 +184,16 @@ def _shapes(model: Any, config: Any) -> dict[str, Any] | None:
     return {**shapes, "decoder_input_ids": tokens} if getattr(config, "is_encoder_decoder", False) else shapes
 
 
-def _library(name: str) -> ModuleType:
-    from importlib import import_module
+def names_of_library(name: str) -> list[str]:
+    """Return the names of all models that a library builds; raises `InputError` if it is not installed."""
+    library = _library(name)
+    if name == "transformers":
+        return sorted(library.CONFIG_MAPPING)
+    listing = library if name == "timm" else import_module("torchvision.models")
+    return sorted(listing.list_models())
 
+
+def _library(name: str) -> ModuleType:
     try:
         return import_module(name)
     except ImportError as error:

@@ -34,7 +34,12 @@ def profilerkit_backends() -> list[BackendInfo]:
     """Offer the PyTorch backend."""
     return [
         BackendInfo(
-            name="torch", frameworks=("torch",), load=load, requirement="profilerkit[torch]", installed=installed
+            name="torch",
+            frameworks=("torch", "transformers.configuration_utils"),
+            load=load,
+            requirement="profilerkit[torch]",
+            installed=installed,
+            preload=("torch",),
         )
     ]
 
@@ -42,12 +47,29 @@ def profilerkit_backends() -> list[BackendInfo]:
 @hookimpl
 def profilerkit_model_loaders() -> list[LoaderInfo]:
     """Offer saved programs, and the models that libraries build by name."""
+    hub = "hf:TYPE (or a folder, or a name on the hub)"
     return [
-        LoaderInfo("torch", _is_file, _trusting("load_file"), "path/to/program.pt2 (or TorchScript, .pt)"),
-        LoaderInfo("timm", _named("timm"), _loading("load_from_timm"), "timm:NAME"),
-        LoaderInfo("torchvision", _named("torchvision"), _loading("load_from_torchvision"), "torchvision:NAME"),
-        LoaderInfo("hf", _named("hf"), _trusting("load_hugging_face"), "hf:TYPE (or a folder, or a name on the hub)"),
+        _loader("torch", _is_file, _trusting("load_file"), "path/to/program.pt2 (or TorchScript, .pt)"),
+        _loader("timm", _named("timm"), _loading("load_from_timm"), "timm:NAME", "timm"),
+        _loader(
+            "torchvision", _named("torchvision"), _loading("load_from_torchvision"), "torchvision:NAME", "torchvision"
+        ),
+        _loader("hf", _named("hf"), _trusting("load_hugging_face"), hub, "transformers"),
     ]
+
+
+def _loader(
+    name: str, accepts: Callable[[str], bool], load: Callable[..., Any], description: str, package: str = ""
+) -> LoaderInfo:
+    """Return a loader whose models are torch's, and which lists those of a package."""
+
+    def names() -> list[str]:
+        from . import loaders
+
+        return [f"{name}:{each}" for each in loaders.names_of_library(package)]
+
+    packages = (package,) if package else ()
+    return LoaderInfo(name, accepts, load, description, names if package else None, packages, ("torch",))
 
 
 def _is_file(spec: str) -> bool:

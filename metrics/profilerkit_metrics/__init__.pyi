@@ -1,5 +1,7 @@
 # Written by docs/make_tables.py.
 
+from .attended_macs import AttendedMacs as AttendedMacs
+from .attended_macs import ComputeAttendedMacs as ComputeAttendedMacs
 from .batch_sweep import BatchSweep as BatchSweep
 from .batch_sweep import ComputeBatchSweep as ComputeBatchSweep
 from .evaluation import ComputeEvalMetric as ComputeEvalMetric
@@ -22,6 +24,11 @@ from .measured_memory import ComputeMeasuredMemory as ComputeMeasuredMemory
 from .measured_memory import MeasuredMemory as MeasuredMemory
 from .operator_table import ComputeOperatorTable as ComputeOperatorTable
 from .operator_table import OperatorTable as OperatorTable
+from .predicted_time import ComputePredictedTime as ComputePredictedTime
+from .predicted_time import ComputePredictedTrainingTime as ComputePredictedTrainingTime
+from .predicted_time import PredictedLayers as PredictedLayers
+from .predicted_time import PredictedTime as PredictedTime
+from .predicted_time import PredictedTrainingTime as PredictedTrainingTime
 from .pruning import ComputeSparsity as ComputeSparsity
 from .pruning import Sparsity as Sparsity
 from .pruning import effective_macs as effective_macs
@@ -41,6 +48,16 @@ from .training import TrainingLayers as TrainingLayers
 from .training import TrainingMacs as TrainingMacs
 from .training import TrainingMemory as TrainingMemory
 from .training import TrainingMemoryParts as TrainingMemoryParts
+from .utilization import BitsPerParam as BitsPerParam
+from .utilization import ComputeMbu as ComputeMbu
+from .utilization import ComputeMfu as ComputeMfu
+from .utilization import ComputeNumbersByDtype as ComputeNumbersByDtype
+from .utilization import ComputeTrainingUtilization as ComputeTrainingUtilization
+from .utilization import MacsByDtype as MacsByDtype
+from .utilization import Mbu as Mbu
+from .utilization import Mfu as Mfu
+from .utilization import TrainingHfu as TrainingHfu
+from .utilization import TrainingMfu as TrainingMfu
 from .watched_steps import BackwardTime as BackwardTime
 from .watched_steps import ComputeWatchedSteps as ComputeWatchedSteps
 from .watched_steps import ForwardTime as ForwardTime
@@ -50,8 +67,11 @@ from .watched_steps import StepMemory as StepMemory
 from .watched_steps import StepTime as StepTime
 
 __all__ = [
+    "AttendedMacs",
     "BackwardTime",
     "BatchSweep",
+    "BitsPerParam",
+    "ComputeAttendedMacs",
     "ComputeBatchSweep",
     "ComputeComplexity",
     "ComputeEvalMetric",
@@ -60,13 +80,19 @@ __all__ = [
     "ComputeFlops",
     "ComputeLayerTimes",
     "ComputeLayerwiseSummary",
+    "ComputeMbu",
     "ComputeMeasuredMemory",
+    "ComputeMfu",
+    "ComputeNumbersByDtype",
     "ComputeOperatorTable",
     "ComputeParams",
+    "ComputePredictedTime",
+    "ComputePredictedTrainingTime",
     "ComputeSize",
     "ComputeSparsity",
     "ComputeTraining",
     "ComputeTrainingTime",
+    "ComputeTrainingUtilization",
     "ComputeWatchedSteps",
     "DynamicEvalMetric",
     "EvalMetric",
@@ -79,12 +105,18 @@ __all__ = [
     "LayerwiseData",
     "LayerwiseSummary",
     "Macs",
+    "MacsByDtype",
+    "Mbu",
     "MeasuredMemory",
     "MemoryFootprint",
+    "Mfu",
     "ModelSize",
     "OperatorTable",
     "OptimizerTime",
     "OtherTime",
+    "PredictedLayers",
+    "PredictedTime",
+    "PredictedTrainingTime",
     "Sparsity",
     "StepMemory",
     "StepTime",
@@ -92,10 +124,12 @@ __all__ = [
     "TotalParams",
     "TrainableParams",
     "TrainingFlops",
+    "TrainingHfu",
     "TrainingLayers",
     "TrainingMacs",
     "TrainingMemory",
     "TrainingMemoryParts",
+    "TrainingMfu",
     "TrainingTime",
     "effective_macs",
 ]

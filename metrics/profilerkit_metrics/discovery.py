@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import pkgutil
 from collections.abc import Iterator
 from functools import lru_cache
 from importlib import import_module
@@ -12,6 +11,7 @@ from typing import Any
 
 from profilerkit import ProfilerFunction, StatusKey
 from profilerkit.piping.registry import PROVIDED
+from profilerkit.process.modules import modules_of
 
 __all__ = ["default_functions", "modules", "public_names", "status_keys"]
 
@@ -22,10 +22,7 @@ _OTHERS = frozenset({"discovery", "kinds", "plugin", "scoring", "scoring_notes"}
 
 def modules() -> Iterator[ModuleType]:
     """Yield every module of the package that defines metrics."""
-    package = import_module(_PACKAGE)
-    for module in pkgutil.iter_modules(package.__path__):
-        if module.name not in _OTHERS:
-            yield import_module(f"{package.__name__}.{module.name}")
+    yield from modules_of(_PACKAGE, import_module(_PACKAGE).__path__, but=_OTHERS).values()
 
 
 def public_names() -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from profilerkit import Comparative, Metric, Scale
 
-__all__ = ["Bytes", "Count", "LayerRows", "Seconds"]
+__all__ = ["Bytes", "Count", "LayerRows", "Seconds", "Share"]
 
 
 class Count(Metric):
@@ -28,6 +28,12 @@ class Seconds(Metric):
     UNIT = "s"
     SCALE = Scale.TIME
     COMPARATIVE = Comparative.RECIPROCAL
+
+
+class Share(Metric):
+    """A share of what is possible, from 0 to 1; the more the better."""
+
+    COMPARATIVE = Comparative.DIV
 
 
 class LayerRows(Metric):

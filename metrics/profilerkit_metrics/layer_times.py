@@ -76,4 +76,4 @@ class ComputeLayerTimes(ProfilerFunction):
         calls = {time.path: time.calls for time in times}
         is_seen = any(time.each_call for time in times)  # else the backend has the calls from its own static pass
         runs = (ObservedRun("the last timed pass", calls=calls),) if is_seen else ()
-        return Witnessed(Partial(table, missing) if missing else table, runs)
+        return Witnessed(Partial(table, missing) if missing else table, (*runs, *getattr(times, "runs", ())))

@@ -23,10 +23,12 @@ from .scoring_notes import note
 __all__ = [
     "Batches",
     "EvaluationFunctions",
+    "LossEvaluation",
     "ScoredBatch",
     "accuracy",
     "mean_loss",
     "missclass",
+    "samples_of",
     "topk_hits",
 ]
 
@@ -181,6 +183,37 @@ def _counted(total: int) -> int:
     if total == 0:
         raise InputError("the data split has no samples to evaluate on; give a data_loader with at least one batch")
     return total
+
+
+def samples_of(values: Iterable[Any], is_tensor: Callable[[Any], bool]) -> int:
+    """Return the length of the first tensor that has one: of the target, or of an input; 1 if none has."""
+    return next((int(value.shape[0]) for value in values if is_tensor(value) and len(value.shape)), 1)
+
+
+class LossEvaluation:
+    """Evaluates a loss: the mean over samples of what ``loss_fn(output, target)`` returns for each batch.
+
+    The class of a backend says how it runs a model over a loader (``batches``), and how it makes one number of what a
+    loss returns (``mean``).
+    """
+
+    batches: Batches
+    mean: Callable[[Any], float]
+
+    def __init__(self, loss_fn: Callable[[Any, Any], Any]) -> None:
+        self.loss_fn = checked("loss_fn", loss_fn)
+        self.__name__ = f"EvalLossFunction({getattr(loss_fn, '__name__', type(loss_fn).__name__)})"
+
+    def __call__(
+        self, model: Any, data_loader: Iterable[Any], device: DeviceLike = None, transform: Transform | None = None
+    ) -> float:
+        """Return the mean loss."""
+        with self.batches(model, data_loader, device, transform) as batches:
+            return mean_loss(batches, self.loss, self.mean)
+
+    def loss(self, output: Any, target: Any) -> Any:
+        """Return the loss of one batch."""
+        return self.loss_fn(output, target)
 
 
 class GetTopk:

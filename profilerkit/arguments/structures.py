@@ -14,8 +14,12 @@ __all__ = ["map_leaves", "transformed"]
 
 
 def transformed(transform: Callable[[Any, Any], Any], inputs: Any, targets: Any) -> tuple[Any, Any]:
-    """Return the inputs and targets that a user's ``transform`` returns; raises `InputError` if it returns no pair."""
-    pair = transform(inputs, targets)
+    """Return the inputs and targets that a user's ``transform`` returns; raises `InputError` if it returns no pair.
+
+    Inputs that are a tuple of one are given to it without the tuple.
+    """
+    alone = isinstance(inputs, tuple) and len(inputs) == 1
+    pair = transform(inputs[0] if alone else inputs, targets)
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
         raise InputError(f"transform returned {shown(pair)}; return the inputs and the targets: (inputs, targets)")
     return pair[0], pair[1]

@@ -19,6 +19,7 @@ __all__ = [
     "declared_call",
     "declared_shapes",
     "direct_layers",
+    "ends_in_sigmoid",
     "hides_its_cell",
     "is_keras",
     "is_keras_unbuilt",
@@ -184,6 +185,14 @@ def declared_call(model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     if isinstance(structure, Mapping) and {id(value) for value in structure.values()} == set(map(id, symbolic)):
         return (), dict(structure)
     return symbolic, {}
+
+
+def ends_in_sigmoid(model: Any) -> bool | None:
+    """Return whether a Keras model ends in a sigmoid; None where its last layer has no activation of its own."""
+    layers = getattr(model, "layers", None)
+    last = layers[-1] if layers else model
+    activation = getattr(getattr(last, "activation", None), "__name__", None)
+    return None if activation is None else activation == "sigmoid"
 
 
 def _is_input(layer: Any) -> bool:

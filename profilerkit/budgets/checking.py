@@ -255,7 +255,7 @@ def _grown(comparison: Comparison, column: str) -> tuple[str, ...]:
             grown.append((after - before, row["other_path"], row["type"], row["change"]))
     grown.sort(key=lambda one: -one[0])
     return tuple(
-        f"{path} ({kind}): +{scale_value(more, unit, scale)}{', added' if change == 'added' else ''}"
+        f"{path or '(model)'} ({kind}): +{scale_value(more, unit, scale)}{', added' if change == 'added' else ''}"
         for more, path, kind, change in grown[:_NAMED]
     )
 

@@ -25,9 +25,17 @@ NOT_KEPT, USAGE, MODEL_FAILED, INTERRUPTED = 1, 2, 3, 130
 COMMANDS = {
     "profile": "Profile a model and print its report.",
     "compare": "Profile models side by side; the first is the reference.",
+    "llm": "Predict what language models need to be served.",
     "show": "Show a saved report or comparison again, in any form.",
     "diff": "Show what changed between two reports or models, layer by layer.",
     "check": "Check a model against a budget; exit with 1 if it is exceeded.",
+    "devices": "List the devices that are described, or show one with its sources.",
+    "calibrate": "Measure this machine, so that times on it can be predicted.",
+    "audit": "Profile many models by a plan, each in its own process, into a store.",
+    "history": "Show the values of a metric over commits, versions and machines.",
+    "regressions": "Show what moved in a store: counts exactly, times by change points.",
+    "export": "Write the rows of a store to a file: Parquet, JSON lines or CSV.",
+    "dashboard": "Write the store of an audit as one page: table, Pareto front, histories.",
     "list": "List what plugins offer, and the package each comes from.",
     "doctor": "Show what is installed, and what each backend can do here.",
 }

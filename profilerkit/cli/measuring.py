@@ -48,6 +48,7 @@ class Request:
     isolate: bool = False
     timeout: float | None = None
     memory: int | None = None
+    on: str | None = None
 
     @property
     def isolated(self) -> bool:
@@ -97,7 +98,7 @@ class Request:
 
         named = self.device and self.device.lower() in ("cpu", "gpu")
         device = Device(self.device.lower()) if named and self.device else self.device
-        values = {"batch_size": self.batch_size, "device": device, "max_seconds": self.max_seconds}
+        values = {"batch_size": self.batch_size, "device": device, "max_seconds": self.max_seconds, "on": self.on}
         return {name: value for name, value in values.items() if value is not None}
 
 
@@ -142,7 +143,8 @@ def profiled(spec: str, request: Request) -> tuple[Report, Profiler | None]:
     model = loaded_model(spec, request.trust)
     with _ending_in_a_line(), progress_enabled(not request.quiet):
         profiler = request.profiler(model)
-        return compute(profiler, request.metric or None, strict=request.strict, **request.arguments), profiler
+        report = compute(profiler, request.metric or None, strict=request.strict, once=True, **request.arguments)
+        return report, profiler
 
 
 def compared(specs: Sequence[str], request: Request, renamed: bool = True) -> tuple[Comparison, list[Profiler | None]]:
@@ -193,7 +195,7 @@ def _in_this_process(specs: Mapping[int, str], request: Request) -> tuple[dict[i
             return {}, {}
         from ..api import compute
 
-        only = compute(live[0], request.metric or None, strict=request.strict, **request.arguments)
+        only = compute(live[0], request.metric or None, strict=request.strict, once=True, **request.arguments)
         return {next(iter(profilers)): only}, profilers
 
 

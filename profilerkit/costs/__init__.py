@@ -8,10 +8,9 @@ a backend keeps its formulas in.
 
 from __future__ import annotations
 
-import pkgutil
-from importlib import import_module
 from types import ModuleType
 
+from ..process.modules import modules_of
 from .cost import UNCOUNTED, Cost, Formula, PerElement, Shape, counted, evaluated
 from .numbers import Numbers, constants
 from .registry import CostRegistry
@@ -36,5 +35,4 @@ _NO_FAMILIES = ("convention", "complex_numbers", "cost", "numbers", "registry")
 
 def families() -> dict[str, ModuleType]:
     """Return the modules of formulas, by name: every module of this package that is none of its tools."""
-    names = [module.name for module in pkgutil.iter_modules(__path__) if module.name not in _NO_FAMILIES]
-    return {name: import_module(f"{__name__}.{name}") for name in sorted(names)}
+    return modules_of(__name__, __path__, but=_NO_FAMILIES)

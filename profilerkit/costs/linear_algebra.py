@@ -59,6 +59,11 @@ def solve_triangular(batch: int, n: int, right_sides: int) -> Cost:
     return Cost(0, batch * c.SOLUTION * n**2 * right_sides)
 
 
+def solve_tridiagonal(batch: int, n: int, right_sides: int) -> Cost:
+    """``3 * n`` for the elimination along three diagonals, and ``5 * n`` for each right-hand side (section 4.3)."""
+    return Cost(0, batch * c.SOLUTION * (3 * n + 5 * n * right_sides))
+
+
 def _reflections(rows: int, columns: int) -> int:
     shorter, longer = sorted((rows, columns))
     return 6 * shorter**2 * longer - 2 * shorter**3
@@ -107,6 +112,11 @@ def singular_values(batch: int, rows: int, columns: int, vectors: bool = True, f
 def symmetric_eigenvalues(batch: int, n: int, vectors: bool = True) -> Cost:
     """``4 * n ** 3 / 3`` for the values alone, ``9 * n ** 3`` with the vectors (section 8.3)."""
     return _thirds(batch, (27 if vectors else 4) * n**3)
+
+
+def hessenberg(batch: int, n: int) -> Cost:
+    """``10 * n ** 3 / 3``, by Householder's reflections (section 7.4)."""
+    return _thirds(batch, 10 * n**3)
 
 
 def eigenvalues(batch: int, n: int, vectors: bool = True) -> Cost:

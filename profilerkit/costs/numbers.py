@@ -12,10 +12,15 @@ from enum import Enum
 
 from . import complex_numbers, convention
 
-__all__ = ["Numbers", "complex_is_counted", "constants"]
+__all__ = ["Numbers", "complex_is_counted", "constants", "is_float"]
 
 #: Whether the formulas that this context calls are of an operator on complex numbers.
 complex_is_counted: ContextVar[bool] = ContextVar("complex_is_counted", default=False)
+
+
+def is_float(dtype: str) -> bool:
+    """Return whether a dtype of that name is a floating-point or complex one; quantized integers are not."""
+    return dtype.startswith(("float", "bfloat", "half", "double", "complex"))
 
 
 class Numbers(Enum):
@@ -44,8 +49,7 @@ class Numbers(Enum):
         names = tuple(arguments)
         if any(name.startswith("complex") for name in names):
             return cls.COMPLEX
-        floats = ("float", "bfloat", "half", "double", "complex")
-        return cls.REAL if any(name.startswith(floats) for name in (*names, *results)) else cls.INTEGER
+        return cls.REAL if any(map(is_float, (*names, *results))) else cls.INTEGER
 
 
 class _Constants:

@@ -8,6 +8,7 @@ that runs there: another thread, or another task, does not see it.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -43,6 +44,7 @@ class CostRegistry:
             because it replaces the counts of the operators inside.
         called_with: How formulas are called, by kind: names for the arguments by position, none where these differ from
             formula to formula, and the names of those by keyword.
+        package: The backend's package, whose formulas are no user's own; the one that makes the registry unless given.
 
     >>> registry = CostRegistry("example")
     >>> @registry.register("mul")
@@ -57,14 +59,20 @@ class CostRegistry:
         framework: str,
         shipped: Callable[[Any], bool] = _never,
         called_with: Mapping[str, tuple[Sequence[str], Sequence[str]]] | None = None,
+        package: str | None = None,
     ) -> None:
         self.framework = framework
+        name = str(sys._getframe(1).f_globals.get("__name__", "")) if package is None else package
+        #: The packages whose formulas come with the backend.
+        self._packages = ("profilerkit", name.partition(".")[0])
         self._shipped = shipped
         self._called_with = called_with or {}
         self._formulas: dict[Any, Formula] = {}
         self._replaced: dict[Any, list[Formula]] = {}
         self._scopes: ContextVar[tuple[_Scope, ...]] = ContextVar(f"{framework}_cost_scopes", default=())
         self._changes = 0
+        #: What `own` returned last, and the version that it was for.
+        self._own: tuple[object, dict[Any, Formula]] = None, {}
 
     def register(
         self, key: Any, formula: Any = None, *, override: bool = False, kind: str = "operator", name: str | None = None
@@ -120,6 +128,14 @@ class CostRegistry:
                 f"formula={shown(formula)} for {kind} {name} cannot be called as formulas are, with {example}: {error}"
             ) from None
 
+    def register_whole(self, formulas: Mapping[Any, Formula], register: Callable[[Any, Formula], object]) -> None:
+        """Register the formulas of a plugin by a function that registers one; if one is refused, none is registered."""
+        with self.scoped():  # a trial: an error leaves nothing registered
+            for key, formula in formulas.items():
+                register(key, formula)
+        for key, formula in formulas.items():
+            register(key, formula)
+
     def _put(self, key: Any, formula: Formula) -> None:
         scope = self._taking()
         if scope is not None:
@@ -160,10 +176,18 @@ class CostRegistry:
         return None
 
     def own(self) -> dict[Any, Formula]:
-        """Return the formulas in force that did not come with profilerkit: the caller's, and those of plugins."""
-        tables = (self._formulas, *(scope.formulas for scope in self._scopes.get()))
-        joined = {key: formula for table in tables for key, formula in table.items()}
-        return {key: formula for key, formula in joined.items() if not _is_profilerkits(formula)}
+        """Return the formulas in force that did not come with the backend: the caller's, and those of plugins."""
+        version = self.version
+        if self._own[0] != version:
+            tables = (self._formulas, *(scope.formulas for scope in self._scopes.get()))
+            joined = {key: formula for table in tables for key, formula in table.items()}
+            self._own = version, {key: each for key, each in joined.items() if not self._comes_with_backend(each)}
+        return dict(self._own[1])
+
+    def _comes_with_backend(self, formula: Any) -> bool:
+        while isinstance(formula, partial):
+            formula = formula.func
+        return str(getattr(formula, "__module__", "")).partition(".")[0] in self._packages
 
     def __iter__(self) -> Iterator[Any]:
         """Iterate over the keys that have a formula outside of any scope."""
@@ -208,15 +232,6 @@ class CostRegistry:
         finally:
             self._scopes.reset(token)
             self._changes += 1
-
-
-def _is_profilerkits(formula: Any) -> bool:
-    while isinstance(formula, partial):
-        formula = formula.func
-    return str(getattr(formula, "__module__", "")).partition(".")[0] in _PACKAGES
-
-
-_PACKAGES = ("profilerkit", "profilerkit_torch", "profilerkit_tensorflow", "profilerkit_onnx")
 
 
 def add_whole(

@@ -43,9 +43,15 @@ KINDS: dict[str, Callable[..., Any]] = {
 
 
 def draw(result: Report | Comparison, kind: str, **options: Any) -> Any:
-    """Return a figure of one of the `KINDS`; the options are those of its function.
+    """Return a figure of one of the `KINDS`, a ``matplotlib.figure.Figure``.
 
-    Raises `ArgumentError` for another kind, and for options that it does not take.
+    Args:
+        result: A report, or a comparison for the kinds that take one.
+        kind: The name of the kind: "layer_bars", "icicle", "latency", "batch_sweep", "memory_timeline" or "roofline".
+        **options: The options of the function of that name.
+
+    Raises `ArgumentError` for an unknown kind or option, `ValueError` if the report lacks what the figure shows, and
+    `ImportError` if matplotlib is missing.
     """
     if checked("kind", kind) not in KINDS:
         raise ArgumentError(f"no figure {kind!r}; there are, nearest first: {', '.join(by_likeness(kind, KINDS))}")

@@ -1,4 +1,4 @@
-"""Throughput and time against the batch size, with the knee."""
+"""Throughput and execution time against the batch size, with the knee."""
 
 from __future__ import annotations
 
@@ -20,10 +20,13 @@ _Rows = Sequence[Mapping[str, Any]]
 
 @checks_arguments
 def batch_sweep(result: Report | Comparison) -> Any:
-    """Return the throughput and the execution time at each batch size, models of a comparison in one figure.
+    """Return a figure of the throughput and the execution time at each batch size; each model has a line.
 
-    The knee is the batch size from which more samples at once bring little more throughput. The bars at the times are
-    the confidence intervals of the medians.
+    The knee is the smallest batch size with at least 90 % of the best throughput. Error bars show the confidence
+    intervals of the median times.
+
+    Args:
+        result: A report or a comparison, with a value of ``batch_sweep``: profile with several batch sizes.
 
     Raises:
         ValueError: a report has no value of ``batch_sweep``.
@@ -75,7 +78,7 @@ def _sweep(report: Report) -> _Rows:
 
 
 def _bars(measured: Sequence[Any], factor: float) -> list[list[float]]:
-    """Return how far the intervals reach below and above the medians; nothing for times without samples."""
+    """Return the distances from the medians to the ends of their intervals; nothing for times without samples."""
     intervals = [getattr(value, "interval", (float(value), float(value))) for value in measured]
     below = [(float(value) - low) / factor for value, (low, _) in zip(measured, intervals, strict=True)]
     above = [(high - float(value)) / factor for value, (_, high) in zip(measured, intervals, strict=True)]

@@ -1,4 +1,4 @@
-"""What all figures share: an empty figure, colours, text that is drawn as it stands, axes in readable units."""
+"""What all figures share: an empty figure, colors, text that is drawn literally, axes in readable units."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ GREY = "#999999"
 
 
 def new_figure(width: float, height: float) -> Any:
-    """Return an empty figure, in inches, that pyplot knows nothing of."""
+    """Return an empty figure that is not registered with pyplot; ``width`` and ``height`` are in inches."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -51,9 +51,9 @@ def new_figure(width: float, height: float) -> Any:
 
 
 def finished(figure: Any, reports: Sequence[Report], what: str, notes: Iterable[str] = ()) -> Any:
-    """Return a figure with a title above it and notes below it, no text of which is given to TeX.
+    """Return a figure with a title above it and notes below it, all drawn literally: no text goes to TeX.
 
-    The title has the name of the model where there is one; several are named inside the figure.
+    If there is one report, the title has the name of its model; several models are named inside the figure.
     """
     from matplotlib.text import Text
 
@@ -70,13 +70,15 @@ def finished(figure: Any, reports: Sequence[Report], what: str, notes: Iterable[
 
 
 def legend_above(axis: Any) -> None:
-    """Put the legend where it hides nothing, in one line."""
+    """Put the legend in one line above the axes, where it covers nothing."""
     position = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2}
     axis.legend(ncols=8, fontsize="small", frameon=False, **position)
 
 
 def plain(text: str, longest: int = 44) -> str:
-    r"""Return a text as matplotlib is to draw it: in one line, its middle left out where it is long, no formula.
+    r"""Return a text so that matplotlib draws it literally: in one line, without formulas.
+
+    If it is longer than ``longest`` characters, its middle is left out.
 
     >>> plain("a $x$\n")
     'a \\$x\\$\\n'
@@ -91,7 +93,7 @@ def plain(text: str, longest: int = 44) -> str:
 
 
 def label_of(row: Mapping[str, Any]) -> str:
-    """Return the path of a layer, or what stands for that of the root."""
+    """Return the path of a layer; "(model)" for the root, whose path is empty."""
     return row["path"] or "(model)"
 
 
@@ -101,7 +103,7 @@ def counted(number: int, what: str) -> str:
 
 
 def one_report(result: Report | Comparison, kind: str) -> Report:
-    """Return the one report that a figure is of; raises `ValueError` for a comparison."""
+    """Return the report that a figure is of; raises `ValueError` for a comparison."""
     if isinstance(result, Comparison):
         raise ValueError(
             f"{kind} draws one model, not a comparison of {len(result.reports)}; "
@@ -111,23 +113,23 @@ def one_report(result: Report | Comparison, kind: str) -> Report:
 
 
 def reports_of(result: Report | Comparison) -> tuple[Report, ...]:
-    """Return the reports that are drawn side by side."""
+    """Return the reports that a figure shows: one, or all of a comparison."""
     return require_result(result).reports
 
 
 def unit_for(largest: float, unit: str, scale: Scale) -> tuple[float, str]:
-    """Return what one shown unit is worth on an axis, and that unit."""
+    """Return the value of one displayed unit in base units, and that unit, for an axis up to ``largest``."""
     quantity = scale_value(largest, unit, scale)
     return quantity.factor, quantity.unit
 
 
 def titled(title: str, unit: str) -> str:
-    """Return the title of an axis with the unit it is shown in."""
+    """Return the title of an axis, with its unit in parentheses."""
     return f"{title} ({unit})" if unit else title
 
 
 def layers_of(report: Report) -> LayerTable:
-    """Return the layers of a report; raises `ValueError` where it holds none."""
+    """Return the layers of a report; raises `ValueError` if it has none."""
     layers = report.layerwise
     if not len(layers):
         raise ValueError(f"the report of {report.name} holds no layers: the model was neither traced nor timed")
@@ -135,7 +137,7 @@ def layers_of(report: Report) -> LayerTable:
 
 
 def require_column(report: Report, layers: LayerTable, name: str) -> None:
-    """Raise `ValueError` for a column that a table of layers lacks, or in which there is no number."""
+    """Raise `ValueError` if a table of layers lacks a column, or if the column has no number."""
     if name not in layers[0]:
         raise ValueError(
             f"no column {name!r} in the layers of {report.name}: {_remedy(report, name)}; "

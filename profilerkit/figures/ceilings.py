@@ -1,4 +1,4 @@
-"""How fast a machine can be at best: the roofs that a roofline is drawn under."""
+"""The most that a machine can compute and move in a second: the lines above the dots of a roofline."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..arguments.checking import checked
+from ..devices.catalog import device as device_named
+from ..devices.info import DeviceInfo
+from ..errors import ArgumentError
 from ..times.sampling import Sampling, measure
 
 __all__ = ["Ceilings"]
@@ -14,10 +17,13 @@ __all__ = ["Ceilings"]
 
 @dataclass(frozen=True)
 class Ceilings:
-    """The most floating-point operations and the most bytes of memory that a machine does in a second.
+    """The largest number of floating-point operations, and of bytes of memory, that a machine can do in a second.
 
-    Give those of the device and dtype that the model ran with: ``Ceilings(flops_per_second=67e12,
-    bytes_per_second=3.35e12)``. Raises `ArgumentError` for one that is not above zero.
+    Give the values of the device and the dtype that the model ran with. Both must be above zero; `ArgumentError` is
+    raised otherwise.
+
+    >>> Ceilings(flops_per_second=60e12, bytes_per_second=3e12).ridge
+    20.0
     """
 
     flops_per_second: float
@@ -29,8 +35,24 @@ class Ceilings:
 
     @property
     def ridge(self) -> float:
-        """The FLOPs for each byte from which arithmetic, no longer memory, is what holds a program up."""
+        """The FLOPs for each byte at which the two ceilings meet: below it memory is the limit, above it arithmetic."""
         return self.flops_per_second / self.bytes_per_second
+
+    @classmethod
+    def of_device(cls, device: DeviceInfo | str, dtype: str = "float32") -> Ceilings:
+        """Return the ceilings of a described device for a dtype: its dense peak, and the bandwidth of its memory.
+
+        >>> Ceilings.of_device("h100", "bf16").bytes_per_second
+        3350000000000.0
+
+        Raises `DeviceNotKnownError` for an unknown device, and `ArgumentError` if one of the two is not known.
+        """
+        described = device_named(device)
+        peak, bandwidth = described.peak(dtype), described.bandwidth
+        if peak is None or bandwidth is None:
+            lacks = f"dense peak for {dtype}" if peak is None else "bandwidth"
+            raise ArgumentError(f"the {lacks} of {described.name} is not known; give both as numbers: Ceilings(...)")
+        return cls(peak, bandwidth)
 
     @classmethod
     def measured(
@@ -41,19 +63,19 @@ class Ceilings:
         copied_bytes: int = 2**28,
         clock: Callable[[], float] = time.perf_counter,
     ) -> Ceilings:
-        """Measure the ceilings of this machine's CPU with numpy: a matrix product in float32, and a copy.
+        """Measure the ceilings of this machine's CPU with numpy: a matrix product in float32, and a copy of memory.
 
-        They are those of all the threads that numpy uses, the best of several runs each, and belong to models that run
-        on this CPU in float32. A product of two square matrices is 2 * side ** 3 FLOPs; a copy reads and writes. They
-        are no limits of the hardware: a framework may compute faster than numpy does, and what else runs on the machine
-        takes its share.
+        The values are for all threads that numpy uses, each the best of several runs, and apply to models that run on
+        this CPU in float32. A product of two square matrices counts 2 * side ** 3 FLOPs; a copy counts the bytes that
+        it reads and those that it writes. The hardware may be faster: a framework may compute faster than numpy, and
+        other programs on the machine make the values smaller.
 
         Args:
-            max_seconds: How long to take for the products, and again for the copy, about.
-            sides: The lengths of the sides of the matrices, of which the fastest counts: large ones use every core,
-                small ones are done before something else runs.
+            max_seconds: About how many seconds to take for the products, and again for the copy.
+            sides: The numbers of rows of the square matrices; the fastest product counts. Large matrices use every
+                core, small ones finish before other programs interrupt them.
             copied_bytes: The bytes to copy; more than the caches hold.
-            clock: What to read the time from, in seconds.
+            clock: A function that returns the time in seconds.
         """
         import numpy as np
 

@@ -1,4 +1,4 @@
-"""The model as nested boxes, from the whole on the left to the innermost layers on the right."""
+"""The model as nested boxes: the whole model on the left, the innermost layers on the right."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CONTAINER, _GROUP = "#E4E4E4", "#C8C8C8"
 
 
 class Box(NamedTuple):
-    """A layer, or several thin ones that stand together (``row`` is None): from ``start`` to ``end`` of the height."""
+    """A box from ``start`` to ``end`` of the height: a layer, or several thin neighbors (``row`` is None)."""
 
     row: Mapping[str, Any] | None
     level: int
@@ -37,19 +37,20 @@ class Box(NamedTuple):
 
 @checks_arguments
 def icicle(report: Report, by: str = "macs", depth: int | None = None) -> Any:
-    """Return the layers as nested boxes, each as high as its share of a column of `Report.layerwise`.
+    """Return a figure of the layers as nested boxes, each as high as its share of a column of `Report.layerwise`.
 
-    The column is one that has the layers inside included: ``params``, ``macs``, ``forward_seconds`` and so on. What a
-    layer does itself is the empty part right of its box. Where layers share weights, and so hold more together than the
-    layer around them, their boxes are made smaller to fit.
+    The column must include the layers inside: ``params``, ``macs``, ``forward_seconds`` and so on. The empty space to
+    the right of a box is what the layer does itself. Layers that share weights can have more in total than the layer
+    around them; their boxes are made smaller so that they fit.
 
     Args:
         report: The report of one model.
-        by: The column.
-        depth: How deep to draw, the model being 0; None for 7, as long as names can be read.
+        by: The name of the column.
+        depth: The deepest level that is drawn; the model itself is level 0. None means 7, where names can still be
+            read.
 
     Raises:
-        ValueError: the report lacks layers or such a column, or the model has none of it.
+        ValueError: the report has no layers or no such column, or the model's total in it is zero.
         ImportError: matplotlib is missing.
     """
     report = one_report(report, "icicle")
@@ -93,7 +94,7 @@ def _boxes(
 
 
 def _placed(children: Sequence[Mapping[str, Any]], heights: Sequence[float], start: float, level: int) -> Iterator[Box]:
-    """Yield the boxes of the layers inside one, thin neighbours as one; those too thin to be seen not at all."""
+    """Yield the boxes of the layers inside one: thin neighbors as one box, and none for those too thin to see."""
     thin, begun = 0, start
     for child, height in zip(children, heights, strict=True):
         if height < THINNEST:
@@ -148,7 +149,7 @@ def _type_of(row: Mapping[str, Any], inside: Mapping[str, Any]) -> str | None:
 
 
 def _colours(boxes: Sequence[Box], inside: Mapping[str, Any]) -> dict[str | None, str]:
-    """Give the types of innermost layers that take the most room a colour each, and all outer layers one."""
+    """Return a color for each type of innermost layer that takes the most space, and one for all outer layers."""
     room: Counter[str | None] = Counter()
     for box in boxes:
         if box.row is not None and box.row["path"] not in inside:
@@ -158,7 +159,7 @@ def _colours(boxes: Sequence[Box], inside: Mapping[str, Any]) -> dict[str | None
 
 
 def _text(box: Box, by: str, whole: float, room: int) -> str:
-    """Return what fits into a box: a layer's own name, its type and its share, or the name alone."""
+    """Return the text that fits into a box: a layer's own name, its type and its share, or the name alone."""
     if box.row is None:
         return plain(counted(box.layers, "layer"), room) if box.layers > 1 else ""
     name, kind = box.row["path"].rpartition(".")[2], box.row["type"]

@@ -1,4 +1,4 @@
-"""The samples of a measurement: every one of them, the median with its interval, and percentiles."""
+"""The samples of a measurement: each sample, the median with its interval, and percentiles."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ __all__ = ["latency"]
 def latency(
     result: Report | Comparison, metric: str = "execution_time", percentiles: Sequence[float] = (90, 99)
 ) -> Any:
-    """Return the samples of a metric as dots, models of a comparison below one another.
+    """Return a figure of the samples of a metric as dots, with the models of a comparison one below the other.
 
-    The thick line is the median, the box its confidence interval (of too few samples their range), the thin lines are
-    percentiles. Samples far beyond the highest percentile lie outside the figure; how many, it says.
+    The thick line is the median, the box its confidence interval (or the range, if there are too few samples for an
+    interval), and the thin lines are percentiles. Samples far above the highest percentile are outside the figure, and
+    the text above the dots says how many.
 
     Args:
         result: A report or a comparison.
-        metric: A metric whose value is a `Measurement`.
-        percentiles: Which ones to draw, each from 0 to 100.
+        metric: The key of a metric whose value is a `Measurement`.
+        percentiles: The percentiles to draw, each from 0 to 100.
 
     Raises:
         ValueError: a report has no samples of this metric.
@@ -75,9 +76,9 @@ def _measured(report: Report, metric: str) -> StatusRecord:
 
 
 def _ranges(values: Sequence[Measurement], percentiles: Sequence[float]) -> list[tuple[float, float]]:
-    """Return from where to where the axis of each goes: one for all, unless that would leave no room for the samples.
+    """Return the start and the end of each axis: the same for all, unless that left no space for the samples.
 
-    It goes over all samples of a model, unless a few of them lie far beyond the others.
+    A range includes all samples of a model, except a few that are far from the others.
     """
     each = []
     for value in values:

@@ -1,4 +1,4 @@
-"""Bars of the layers, or of the types of layers, with the most of something."""
+"""Bars of the layers, or of the types of layers, with the largest values of a column."""
 
 from __future__ import annotations
 
@@ -38,18 +38,19 @@ def layer_bars(
     depth: int | None = None,
     types: bool = False,
 ) -> Any:
-    """Return bars of the layers with the most of a column of `Report.layerwise`.
+    """Return a figure with bars of the layers that have the largest values of a column of `Report.layerwise`.
 
     Args:
         report: The report of one model.
-        by: The columns; forward and backward time where layers were timed, else MACs. The first ranks the layers. Each
-            has bars of its own, but a ``backward`` column right after its ``forward`` one is stacked on it.
-        top: How many layers are drawn.
-        depth: Only layers at this depth; the innermost ones where it is None.
-        types: Draw types of layers in place of layers, with what all of one type do together.
+        by: One or several columns. By default forward and backward time if the layers were timed, MACs otherwise. The
+            first one ranks the layers. Each column has its own bars; a ``backward`` column that directly follows its
+            ``forward`` column is stacked on it.
+        top: The number of layers that are drawn.
+        depth: Only layers at this depth; None means the innermost layers.
+        types: Draw types of layers instead of layers, each with the sum over its layers.
 
     Raises:
-        ValueError: the report lacks layers, or such a column.
+        ValueError: the report has no layers, no such column, or no layer at this depth.
         ImportError: matplotlib is missing.
     """
     report = one_report(report, "layer_bars")
@@ -74,7 +75,7 @@ def _usual(layers: LayerTable) -> Sequence[str]:
 
 
 def _panels(columns: Sequence[str]) -> list[_Bars]:
-    """Return the columns, those that are stacked together."""
+    """Return groups of columns: those that are stacked share a group."""
     panels: list[_Bars] = []
     for name in columns:
         if panels and "forward" in panels[-1][-1] and name == panels[-1][-1].replace("forward", "backward"):
@@ -127,7 +128,7 @@ def _draw_panel(axis: Any, shown: LayerTable, panel: _Bars) -> None:
 
 
 def _words(panel: _Bars) -> str:
-    """Return what a panel shows, to stand within a sentence: ``forward and backward time``."""
+    """Return what a panel shows, as part of a sentence: ``forward and backward time``."""
     titles = [Column.of(name).title for name in panel]
     title = titles[0] if len(titles) == 1 else titles[0].replace("orward", "orward and backward")
     return title if title[1:2].isupper() else f"{title[:1].lower()}{title[1:]}"

@@ -1,4 +1,4 @@
-"""The bytes alive while a model runs, with the peak and what stands there."""
+"""The bytes alive while a model runs, with the peak, and the operator and the layer that reach it."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ __all__ = ["memory_timeline"]
 
 @checks_arguments
 def memory_timeline(report: Report, include_weights: bool = True) -> Any:
-    """Return the bytes alive while each operator runs, with the operator and the layer at the peak.
+    """Return a figure of the bytes alive after each operator, with the operator and the layer at the peak.
 
-    Weights are alive throughout; inputs and activations stand on top of them. The first step is the inputs alone.
+    Weights are alive throughout; inputs and activations are drawn on top of them. The first step shows the inputs
+    alone.
 
     Args:
         report: The report of one model.
         include_weights: Whether the weights are drawn, and counted in the peak.
 
     Raises:
-        ValueError: the report holds no memory, since the model was not traced or failed to run.
+        ValueError: the report has no memory timeline: the model was not traced, or raised an error.
         ImportError: matplotlib is missing.
     """
     report = one_report(report, "memory_timeline")

@@ -1,4 +1,4 @@
-"""The FLOPs that each layer achieves in a second against its FLOPs for each byte, below the machine's ceilings.
+"""Achieved FLOPs per second of each layer against its FLOPs per byte, below the ceilings of the machine.
 
 Source: Williams, Waterman and Patterson, "Roofline: an insightful visual performance model", 2009 (Communications of
 the ACM 52, 4).
@@ -26,7 +26,7 @@ _AROUND = ((5, 4), (-12, -11), (5, -11), (-12, 4))
 
 
 class Point(NamedTuple):
-    """A layer: what it is, and what it does itself in a forward pass, without the layers inside."""
+    """The path and type of a layer, and its own work in a forward pass, without the layers inside."""
 
     path: str
     type: str
@@ -41,24 +41,25 @@ class Point(NamedTuple):
 
     @property
     def speed(self) -> float:
-        """FLOPs in a second."""
+        """FLOPs per second."""
         return self.flops / self.seconds
 
 
 @checks_arguments
 def roofline(report: Report, ceilings: Ceilings | None = None, top: int = 5) -> Any:
-    """Return a dot for each layer: the FLOPs in a second of its own forward time against its FLOPs for each byte.
+    """Return a figure with a dot for each layer: FLOPs per second of its own forward time against FLOPs per byte.
 
-    The bytes are those that its operators read and write, as the trace counts them; what stays in a cache is counted
-    too, so a layer may lie above the slope of the memory. A dot's area grows with the time of the layer.
+    The bytes are those that its operators read and write in the trace. Data that stays in a cache counts too, so a
+    layer may be above the line of the memory. The area of a dot grows with the time of the layer.
 
     Args:
         report: The report of one model, with operators and ``layer_times``.
-        ceilings: Those of the machine that it ran on, `Ceilings.measured` for this CPU; without them there is no roof.
-        top: How many layers, those that take the most time, are numbered and named.
+        ceilings: The ceilings of the machine that it ran on, such as `Ceilings.measured` for this CPU. Without them no
+            ceiling is drawn.
+        top: The number of layers that are numbered and named: those that take the most time.
 
     Raises:
-        ValueError: the report lacks the operators or the times of layers, or no layer has FLOPs, bytes and a time.
+        ValueError: the report has no operators or no times of layers, or no layer has FLOPs, bytes and a time.
         ImportError: matplotlib is missing.
     """
     report = one_report(report, "roofline")
@@ -87,7 +88,7 @@ def roofline(report: Report, ceilings: Ceilings | None = None, top: int = 5) -> 
 
 
 def _points(report: Report) -> tuple[list[Point], int]:
-    """Return the layers that can be drawn, most time first, and how many cannot."""
+    """Return the layers that can be drawn, the slowest first, and the number of those that cannot."""
     layers = layers_of(report)
     require_column(report, layers, "own_forward_seconds")
     if report.operators is None:
@@ -109,12 +110,12 @@ def _points(report: Report) -> tuple[list[Point], int]:
 
 
 def _between(value: float, _: Any) -> str:
-    """Return the label of a tick between powers of ten: twice and five times one."""
+    """Return the label of a tick between powers of ten: only twice and five times a power have one."""
     return str(scale_value(value, "", Scale.SI)) if f"{value:e}"[0] in "25" else ""
 
 
 def _above(points: Sequence[Point], ceilings: Ceilings) -> str:
-    """Say how many layers lie above the ceilings, and how that may be."""
+    """Return a sentence with the number of layers above the ceilings, and the reason; empty if there are none."""
     roofs = [min(ceilings.flops_per_second, point.intensity * ceilings.bytes_per_second) for point in points]
     above = sum(point.speed > roof for point, roof in zip(points, roofs, strict=True))
     why = "their bytes stay in a cache, or they are computed in a better way than what the ceilings were measured with"

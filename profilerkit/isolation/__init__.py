@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..process.lazy import lazy_names
+from ..process.lazy import lazy_names, module_of_each
 
 if TYPE_CHECKING:
     from .api import isolated, isolated_comparison, run_jobs
@@ -13,14 +13,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Job", "Limits", "isolated", "isolated_comparison", "parse_memory", "parse_timeout", "run_jobs"]
 
-_MODULES = {
-    "Job": ".job",
-    "Limits": ".limits",
-    "isolated": ".api",
-    "isolated_comparison": ".api",
-    "parse_memory": ".limits",
-    "parse_timeout": ".limits",
-    "run_jobs": ".api",
-}
+_MODULES = module_of_each(
+    {
+        ".api": "isolated isolated_comparison run_jobs",
+        ".job": "Job",
+        ".limits": "Limits parse_memory parse_timeout",
+    }
+)
 
 __getattr__, __dir__ = lazy_names(__name__, _MODULES)

@@ -47,35 +47,36 @@ def isolated(
 ) -> Report:
     """Profile a model in a separate process, and return its `Report`, however that process ends.
 
-    If the model hangs, crashes, exits or exceeds a limit, the report has the values that were computed before, and the
-    reason for each missing one. Wrong arguments raise the same errors as in `profile`.
+    If the model hangs, crashes, exits or exceeds a limit, the report has the values that were computed before, and a
+    reason for each missing value.
 
     Args:
-        model: Where the model is, as text for the command line (``"net.py:build"``); a class or a function that builds
-            it, called in the new process; or the model itself, of which the new process gets a copy. The last two are
-            pickled unless it is forked.
+        model: How to get the model: text for a model loader, as on the command line (``"net.py:build"``); a class or a
+            function that builds it, which is called in the new process; or the model itself, of which the new process
+            gets a copy. A class, a function and a model are pickled, except with ``start_method="fork"``.
         inputs: Example inputs, as in `profile`.
-        timeout: The most seconds that the process may take, from its start on.
+        timeout: The most seconds that the process may take, from its start. No limit by default.
         memory: The most memory of all the model's processes together: bytes, or a text such as "4 GiB". GPU memory is
-            not limited.
-        max_threads: The most threads of all its processes together; some thousand unless given.
-        start_method: "spawn" (a fresh interpreter), "forkserver" (a copy of an interpreter that has imported what
-            ``preload`` names, and is kept for the next) or "fork" (a copy of this process; nothing is pickled).
-        preload: Modules that the fork server imports once: ``["torch"]``.
-        input_shape: Shapes of one sample; this and what follows as in `profile`.
+            not limited. No limit by default.
+        max_threads: The most threads of all the model's processes together; some thousand by default.
+        start_method: "spawn" (a fresh interpreter), "forkserver" (a copy of an interpreter that has imported
+            ``preload`` and is kept for further models) or "fork" (a copy of this process; nothing is pickled).
+        preload: The names of modules that the fork server imports once: ``["torch"]``.
+        input_shape: Shapes of one sample. This and the following arguments are those of `profile`.
         data_splits: Loaders by name.
         functions: Further functions, which take precedence.
-        metrics: The names of the only metrics wanted.
-        leave_out: Names of status keys that no plugin is to compute.
+        metrics: The names of the metrics to compute, if not all.
+        leave_out: The names of status keys that are not computed.
         batch_size: Samples in one forward pass, or several such numbers.
         device: Where to run.
-        name: What the report calls the model.
+        name: The name of the model in the report.
         backend: A backend or its name.
-        strict: Raise where a value fails or is not complete, and where the process ends before it is done.
+        strict: Raise an error if a value fails or is not complete, or if the process ends early.
         trust: Load a file that may run code when it is loaded, as ``--trust`` does.
         **kwargs: Arguments for the functions, by name.
 
-    Raises `InputError` for an invalid limit, a model that cannot be pickled, and a process that must not be forked.
+    Raises `InputError` for an invalid limit, a model that cannot be pickled, and a process that must not be forked;
+    wrong arguments raise the same errors as in `profile`.
     """
     job = Job(
         model,
@@ -116,11 +117,11 @@ def isolated_comparison(
     trust: bool = False,
     **kwargs: Any,
 ) -> Comparison:
-    """Profile models side by side, each in a separate process; the first is the reference.
+    """Profile models side by side, each in a separate process; the first model is the reference.
 
-    Their times are sampled in turn, as `profilerkit.compare` does it: while one runs, the others are stopped. The
-    limits hold for each process; the time that a process waits for its turn does not count. For the arguments see
-    `isolated`.
+    The times of the models are sampled in turn, as in `profilerkit.compare`: while one process runs, the others are
+    stopped. The limits apply to each process; the time that a process waits for its turn does not count. The arguments
+    are those of `isolated`. The comparison says that processes of equal models differ by some per cent.
     """
     if len(models) < 2:
         raise TypeError("isolated_comparison() needs a reference and at least one other model")
@@ -147,9 +148,9 @@ def isolated_comparison(
 def run_jobs(
     jobs: Sequence[Job], limits: Limits, start_method: str = "spawn", preload: Sequence[str] = ()
 ) -> list[Report]:
-    """Do each job in a separate process and return their reports; the times of several jobs are sampled in turn.
+    """Run each job in a separate process and return their reports; the times of several jobs are sampled in turn.
 
-    All processes have ended, and all that they started, when this returns or raises.
+    When this returns or raises, all these processes, and all processes that they started, have ended.
     """
     require_possible(start_method, limits, tuple(preload))
     in_turn = len(jobs) > 1

@@ -1,8 +1,8 @@
 """A control group (cgroup v2) for one process, if the system lets this user create one.
 
-The group holds memory and the number of threads to a limit whatever the processes in it do, and all of them are ended
-in one go. It is made below the nearest group around this process that hands on the memory controller and may be
-written to, as under a systemd user session. Nothing is changed but that a folder is added, and taken away at the end.
+The group limits the memory and the number of threads of all its processes, and all of them can be ended at once. It is
+created below the nearest group around this process that delegates the memory controller and is writable, as in a
+systemd user session. The only change to the system is one folder, which is removed at the end.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _nearest_usable(root: Path | None, group: str | None) -> Path | None:
 
 
 def _usable(folder: Path) -> bool:
-    """Say whether groups with a memory limit can be made in a folder, and processes be moved into them."""
+    """Return whether groups with a memory limit can be created in a folder, and processes be moved into them."""
     try:
         handed_on = (folder / "cgroup.subtree_control").read_text(encoding="utf-8").split()
     except OSError:
@@ -104,7 +104,7 @@ class ControlGroup:
         return 0
 
     def join(self) -> None:
-        """Move the calling process into the group, and with it all that it starts."""
+        """Move the calling process into the group; processes that it starts later are in the group too."""
         (self.folder / "cgroup.procs").write_text(str(os.getpid()), encoding="utf-8")
 
     def members(self) -> list[int]:
@@ -116,17 +116,17 @@ class ControlGroup:
 
     @property
     def ran_out_of_memory(self) -> bool:
-        """Whether the system killed a process of the group for its memory."""
+        """Whether the system killed a process of the group because of the memory limit."""
         return self._count("memory.events", "oom_kill") > 0
 
     @property
     def ran_out_of_threads(self) -> bool:
-        """Whether the system refused the group a thread."""
+        """Whether a process of the group tried to exceed the limit of threads."""
         return self._count("pids.events", "max") > 0
 
     @property
     def peak(self) -> int:
-        """The most bytes that the group held, 0 where the system does not say."""
+        """The most bytes that the group used at once; 0 if the system does not report it."""
         try:
             return int((self.folder / "memory.peak").read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -144,7 +144,7 @@ class ControlGroup:
                     os.kill(pid, signal.SIGKILL)
 
     def remove(self, seconds: float = 1.0) -> bool:
-        """Remove the group, which takes a moment after its last process ended; say whether that worked."""
+        """Remove the group, which may take a moment after its last process ended; return whether that worked."""
         deadline = time.monotonic() + seconds
         while self.folder.exists():
             try:

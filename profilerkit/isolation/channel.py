@@ -1,7 +1,7 @@
-"""Messages between a child and its parent: frames over a socket, which stray output cannot forge.
+"""Messages between a child and its parent: frames over a socket, which stray output cannot imitate.
 
-A frame is ``pk`` and a version, the kind of message, the length and a checksum of what follows. A model that prints
-into the descriptor, closes it or floods it makes a `ChannelError` here, and no wrong number. Nothing is unpickled.
+A frame is ``pk`` and a version, the kind of the message, and the length and checksum of its content. If a model writes
+to the descriptor or closes it, the result is a `ChannelError`, never a wrong number. Nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class ChannelError(ProfilerKitError):
 
 
 def frame(kind: bytes, content: bytes) -> bytes:
-    """Return a message as it is sent; raises `ChannelError` for one that is too long."""
+    """Return a message in the form in which it is sent; raises `ChannelError` if it is too long."""
     if len(content) > LONGEST:
         raise ChannelError(f"a message of {len(content)} bytes is longer than the {LONGEST} that are allowed")
     return _HEAD.pack(_MAGIC + kind, len(content), zlib.crc32(content)) + content
 
 
 class FrameReader:
-    """Takes messages out of a stream of bytes, in whatever pieces it comes; raises `ChannelError` for anything else."""
+    """Splits a stream of bytes, which may come in any pieces, into messages; other data is a `ChannelError`."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
@@ -54,6 +54,12 @@ class FrameReader:
         self._buffer += piece
         while (message := self._next()) is not None:
             yield message
+
+    @property
+    def needed(self) -> int:
+        """How many bytes the current message still needs at the least; never a byte of the message after it."""
+        size = len(self._buffer)
+        return _HEAD.size - size if size < _HEAD.size else _HEAD.size + int(_HEAD.unpack_from(self._buffer)[1]) - size
 
     def _next(self) -> tuple[bytes, bytes] | None:
         if self._buffer and not (_MAGIC.startswith(self._buffer[:3]) or self._buffer.startswith(_MAGIC)):
@@ -73,7 +79,7 @@ class FrameReader:
 
 
 def decoded(content: bytes) -> dict[str, Any]:
-    """Return a small message; raises `ChannelError` for anything but a mapping of JSON."""
+    """Return the content of a small message; raises `ChannelError` if it is no mapping in JSON."""
     try:
         message = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -84,7 +90,7 @@ def decoded(content: bytes) -> dict[str, Any]:
 
 
 class Channel:
-    """One end of a socket: sends and receives messages, and waits until that is done."""
+    """One end of a socket: each method sends or receives one message, and returns when that is done."""
 
     def __init__(self, end: socket.socket) -> None:
         self.socket = end
@@ -106,9 +112,12 @@ class Channel:
         self.socket.sendall(frame(kind, content))
 
     def receive(self) -> dict[str, Any]:
-        """Wait for a small message and return it; raises `ChannelError` if the other end is closed."""
+        """Wait for a small message and return it; raises `ChannelError` if the other end is closed.
+
+        Nothing beyond it is read: descriptors may come with the next bytes, and they would be lost.
+        """
         while not self._waiting:
-            piece = self.socket.recv(_PIECE)
+            piece = self.socket.recv(min(_PIECE, self._reader.needed))
             if not piece:
                 raise ChannelError("the other end is closed")
             self._waiting.extend(self._reader.feed(piece))

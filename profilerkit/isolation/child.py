@@ -1,6 +1,6 @@
-"""The code of the separate process: it loads the model, profiles it, and sends each result as soon as it is computed.
+"""The code of the separate process: it loads the model, profiles it, and sends each result when it is computed.
 
-What needs no run of the model comes first: a model that hangs or crashes later has been counted by then.
+Results that need no run of the model come first, so that they are known if the model hangs or crashes later.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MOST_WARNINGS = 100
 
 
 def run_job(end: socket.socket, job: Job | int) -> None:
-    """Do a job, or the one that is written behind a descriptor, and end this process."""
+    """Run a job, or the job that is written behind a descriptor, and end this process."""
     code = 1
     try:
         faulthandler.enable(file=2)
@@ -64,7 +64,7 @@ def run_job(end: socket.socket, job: Job | int) -> None:
 
 
 def _out_of_the_way(end: socket.socket) -> socket.socket:
-    """Return the socket under a high number, which programs that close all low descriptors do not close."""
+    """Return the socket under a high number, because some programs close all low descriptors."""
     import fcntl
 
     for least in (900, 200):
@@ -76,7 +76,7 @@ def _out_of_the_way(end: socket.socket) -> socket.socket:
 
 
 def serve(channel: Channel, job: Job) -> None:
-    """Do a job and send everything over the channel, errors that `profile` would raise included."""
+    """Run a job and send all results over the channel, and the errors that `profile` would raise."""
     try:
         with ExitStack() as stack:
             stack.enter_context(_warnings_sent(channel))
@@ -129,10 +129,10 @@ def _profile(channel: Channel, job: Job) -> None:
     channel.send(stage="loading the model")
     loaded = job.loaded()
     channel.send(stage="making its profiler")
-    made_with = {"inputs": loaded.inputs, "input_shape": loaded.input_shape, "data_splits": job.data.get("data_splits")}
+    made_with = {"inputs": loaded.inputs, "input_shape": loaded.input_shape, "data_splits": job.data_splits()}
     profiler = profiler_of(
         loaded.model,
-        functions=job.functions,
+        functions=job.all_functions(),
         leave_out=job.leave_out,
         name=job.name or loaded.name,
         backend=job.backend,
@@ -149,7 +149,7 @@ def _profile(channel: Channel, job: Job) -> None:
 
 
 class Work:
-    """The status keys that one profiler is to compute, those that need no run of the model first."""
+    """The status keys that one profiler computes; those that need no run of the model come first."""
 
     def __init__(
         self, channel: Channel, profiler: Profiler, names: Sequence[str], requested: Sequence[str] | None, job: Job
@@ -158,6 +158,7 @@ class Work:
         self.profiler = profiler
         self.requested = requested
         self.job = job
+        self.waits = job.in_turn or job.gated
         bindings = [profiler._registry[name] for name in names]
         self.order = in_order(bindings, profiler._registry)
         self.groups = [
@@ -180,7 +181,7 @@ class Work:
         return f"{group[0]} by {type(function).__qualname__}" if isinstance(function, JointFunction) else None
 
     def count_without_running(self) -> None:
-        """Send what follows from the layers alone, which is known even if the model cannot be traced."""
+        """Send the results of the layers alone, which are known even if the model cannot be traced."""
         from ..inputs import NoInputs
         from ..piping.status import Completeness
 
@@ -197,7 +198,7 @@ class Work:
             self._say(replace(report, statuses=records), self._missing())
 
     def compute(self) -> None:
-        """Compute everything, and send the results of each function as soon as they are computed."""
+        """Compute all keys, and send the results of each function when they are computed."""
         names = [name for group in self.groups for name in group]
         computing = self.profiler.compute_each(names, strict=self.job.strict, **self.job.arguments)
         for group in self.groups:
@@ -221,10 +222,11 @@ class Work:
         """Send what is computed next; where models take turns, a function that runs the model waits for its turn."""
         missing = self._missing()
         self.channel.send(doing=[name for name in group if name in missing])
-        if self.job.in_turn and risk(group[0], self.profiler._registry) == 2:
+        if self.waits and risk(group[0], self.profiler._registry) == 2:
             self.channel.send(turn=self._joint(group))
             while not self.channel.receive().get("go"):
                 pass
+            self.waits = self.job.in_turn  # one that measures by itself is let once, and for good
 
     def _say(self, report: Report, pending: Sequence[str]) -> None:
         from ..results.saving import to_dict
@@ -249,10 +251,10 @@ class Work:
 
 
 def in_order(bindings: Sequence[Binding], registry: Any) -> list[Binding]:
-    """Return bindings in the order in which they are computed, those of one function together.
+    """Return bindings in the order in which they are computed; bindings of one function stay together.
 
-    First what follows from the trace and the layers alone, then what uses the model without running it, then what runs
-    it: of that what several models measure in turn first.
+    Results of the trace and the layers alone come first, then functions that use the model without running it, then
+    functions that run it; of these, measurements that several models make in turn come first.
     """
     from ..piping.function import JointFunction
 
@@ -268,7 +270,7 @@ def in_order(bindings: Sequence[Binding], registry: Any) -> list[Binding]:
 
 
 def risk(name: str, registry: Any) -> int:
-    """Return 0 for a key that needs the trace and the layers alone, 1 for one that uses the model, 2 if it runs it."""
+    """Return 0 for a key that needs only the trace and the layers, 1 if it uses the model, 2 if it runs it."""
     return _risk(name, registry, frozenset())
 
 

@@ -1,4 +1,4 @@
-"""Several models, each in a process of its own, whose times are sampled in turn: who runs when."""
+"""Several models, each in a separate process, whose times are sampled in turn: which process runs when."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ __all__ = ["conduct"]
 def conduct(runs: Sequence[IsolatedRun]) -> None:
     """Run processes until all have ended, one at a time.
 
-    First each does what needs no run of its model. Then what all measure is measured by all in turn, and the rest by
-    each alone.
+    First each process computes the results that need no run of its model. Then the measurements that all models have in
+    common are made in turn, and each process makes its other measurements alone.
     """
     Conductor(runs).conduct()
 
 
 class _MovedOn(Exception):
-    """A process that was to take a sample failed, or ended."""
+    """Raised if a process that was asked for a sample failed or ended."""
 
 
 class Conductor:
@@ -66,7 +66,7 @@ class Conductor:
         self._let_run(run)
 
     def _let_run(self, run: IsolatedRun) -> None:
-        """Let one process run until it waits for its turn, or for the request of a sample."""
+        """Let one process run until it waits for its turn, or until it is ready to take a sample."""
         self._alone(run)
         pump(self.runs, lambda: run.over or run.progress.waiting or run.progress.ready is not None)
         run.let(run=False)
@@ -109,13 +109,13 @@ class Conductor:
 
 
 class _Sampled(Run):
-    """A run in another process, which that one times by its own clock."""
+    """A run in another process, which measures its time by its own clock."""
 
     def __init__(self, conductor: Conductor, run: IsolatedRun) -> None:
         super().__init__(lambda: conductor.sample(run))
 
     def seconds(self, clock: Callable[[], float] = time.perf_counter) -> float:
-        """Return the seconds that the pass took there."""
+        """Return the seconds that the pass took in its process."""
         return float(self())
 
 

@@ -1,4 +1,4 @@
-"""A warm interpreter that copies itself for each model: it has imported the slow modules, and runs no model itself."""
+"""An interpreter that has imported slow modules and copies itself for each model; it runs no model itself."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LOOKING = 0.25
 
 
 def main() -> NoReturn:
-    """Run as a program of its own; its arguments are an inherited socket, and what to import."""
+    """Run as a program; its arguments are an inherited socket and the modules to import."""
     end = socket.socket(fileno=int(sys.argv[1]))
     channel = Channel(end)
     try:
@@ -64,7 +64,8 @@ def load_plugins() -> None:
 
     with suppress(Exception):  # whatever a plugin does wrong is said where it is used
         for info in backends():
-            if not sys.modules.keys().isdisjoint(info.frameworks):
+            own = info.load.__module__.partition(".")[0]  # of the plugin, which is loaded already
+            if not sys.modules.keys().isdisjoint({*info.frameworks} - {own}):
                 load(info)
 
 
@@ -96,7 +97,7 @@ def end_strays(supervisors: set[int]) -> None:
 
 
 def _begin(end: socket.socket, request: dict[str, Any], descriptors: list[int]) -> NoReturn:
-    """Go on as the supervisor of a new process."""
+    """Continue as the supervisor of a new process."""
     try:
         end.close()
         os.setsid()

@@ -22,9 +22,9 @@ LEAST_MEMORY = 2**20
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of one process and of all that it starts: seconds, bytes, and threads of all processes together.
+    """The limits of one process and of all processes that it starts: seconds, bytes, and threads in total.
 
-    None is no limit. `Limits.read` takes what users write.
+    None means no limit. `Limits.read` converts the values that users give.
     """
 
     timeout: float | None = None
@@ -42,12 +42,12 @@ class Limits:
 
 
 def usual_threads() -> int:
-    """Return how many threads are too many for any framework: they start several pools of one thread for each core."""
+    """Return a limit that no framework reaches: frameworks start several pools of one thread for each core."""
     return 1024 + 16 * (os.cpu_count() or 1)
 
 
 def parse_timeout(value: Any) -> float:
-    """Return a time limit in seconds; raises `InputError` for anything but a finite number above zero."""
+    """Return a time limit in seconds; raises `InputError` unless it is a finite number above zero."""
     return float(checked("timeout", value))
 
 
@@ -85,12 +85,12 @@ def _bytes_of(value: Any) -> int | None:
 
 
 def parse_threads(value: Any) -> int:
-    """Return the most threads of all processes together; raises `InputError` for anything but a whole number from 1."""
+    """Return the most threads of all processes together; raises `InputError` unless it is a positive integer."""
     return int(checked("max_threads", value))
 
 
 def shown_bytes(size: float) -> str:
-    """Write a number of bytes for people.
+    """Return a number of bytes as text for people.
 
     >>> shown_bytes(4 * 2**30), shown_bytes(700)
     ('4 GiB', '700 B')

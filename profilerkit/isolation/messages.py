@@ -31,10 +31,11 @@ _OTHER_ERRORS: dict[str, type[Exception]] = {
 class Progress:
     """The progress of a job, as its process reported it.
 
-    ``report`` is the last one, with a record for every metric that is to come; ``pending`` are those that are not there
-    yet, ``doing`` those of them that are being computed. A process that takes turns with others says in ``joint`` what
-    it will measure with them; while ``waiting`` it wants its turn for ``turn``, and with a plan in ``ready`` it waits
-    for the word to take a sample. Everything that is no such message raises `ChannelError`.
+    ``report`` is the latest report, with a record for every metric that will be computed. ``pending`` are the metrics
+    that have no result yet, and ``doing`` those of them that are being computed. ``joint`` are the measurements that a
+    process makes in turn with others. ``waiting`` says that it waits for its turn to compute ``turn``; with a plan in
+    ``ready`` it waits for the request of a sample. The process's warnings are kept in ``warned``, and issued here too
+    unless ``quiet``. Data that is no such message raises `ChannelError`.
     """
 
     report: Report | None = None
@@ -49,9 +50,11 @@ class Progress:
     sample: float | None = None
     error: Exception | None = None
     done: bool = False
+    quiet: bool = False
+    warned: list[str] = field(default_factory=list)
 
     def take(self, kind: bytes, content: bytes) -> None:
-        """Take note of a message."""
+        """Process a message."""
         if kind == REPORT:
             self._take_report(content)
             return
@@ -109,7 +112,7 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 
 def _error_of(value: Any) -> Exception:
-    """Return the error in a child's message: of the same type if that is known here, else a `ModelFailedError`."""
+    """Return the error in a child's message: of the same type if it is known here, else a `ModelFailedError`."""
     message = _mapping(value)
     name, text = _text(message.get("type")), _text(message.get("text"))
     if name == "UnknownStatusError":
@@ -126,6 +129,9 @@ def _warn(progress: Progress, value: Any) -> None:
     message = _mapping(value)
     name, text = _text(message.get("type")), _text(message.get("text"))
     kind = getattr(errors, name, None) if name in errors.__all__ else None
+    progress.warned.append(text)
+    if progress.quiet:
+        return
     is_warning = isinstance(kind, type) and issubclass(kind, ProfilerKitWarning)
     warnings.warn(text, kind if is_warning and kind is not None else ProfilerKitWarning, stacklevel=2)
 

@@ -1,4 +1,4 @@
-"""Output of a child, passed on to standard error up to a limit: the first bytes at once, the last at the end."""
+"""Output of a child, copied to standard error up to a limit: its first bytes at once, its last bytes at the end."""
 
 from __future__ import annotations
 
@@ -14,20 +14,24 @@ HEAD, TAIL = 2**16, 2**16
 
 
 class BoundedOutput:
-    """Shows the first bytes of a stream as they come; of long output it keeps the end and counts the rest."""
+    """Shows the first bytes of a stream at once; of longer output it keeps the last bytes and counts the others.
 
-    def __init__(self, name: str, head: int = HEAD, tail: int = TAIL) -> None:
+    With ``quiet`` nothing is shown.
+    """
+
+    def __init__(self, name: str, head: int = HEAD, tail: int = TAIL, quiet: bool = False) -> None:
         self.name = name
+        self.quiet = quiet
         self.received = 0
         self._head, self._tail = head, tail
         self._kept: deque[bytes] = deque()
         self._kept_bytes = 0
 
     def feed(self, piece: bytes) -> None:
-        """Take the next bytes."""
+        """Process the next bytes."""
         shown = piece[: max(0, self._head - self.received)]
         self.received += len(piece)
-        if shown:
+        if shown and not self.quiet:
             show(shown)
         self._keep(piece)
 
@@ -39,13 +43,13 @@ class BoundedOutput:
 
     @property
     def tail(self) -> bytes:
-        """The last bytes that came, at most as many as are kept."""
+        """The last bytes of the output, up to the number that is kept."""
         return b"".join(self._kept)[-self._tail :]
 
     def finish(self) -> None:
-        """Show the last bytes of what was too much, and how much lies between."""
+        """Show the last bytes of output beyond the limit, and the number of bytes that were left out."""
         beyond = self.received - self._head
-        if beyond <= 0:
+        if beyond <= 0 or self.quiet:
             return
         last = self.tail[-min(beyond, self._tail) :]
         dropped = beyond - len(last)

@@ -18,6 +18,8 @@ __all__ = [
     "MARKER",
     "adopt_orphans",
     "children_of",
+    "cpu_seconds",
+    "cpu_seconds_of_children",
     "descendants",
     "die_with_parent",
     "end_tree",
@@ -50,18 +52,18 @@ def _prctl(option: int, argument: int) -> bool:
 
 
 def adopt_orphans() -> bool:
-    """Let processes below this one that lose their parent become its children, not those of the system's first."""
+    """Make this process the parent of all processes below it that lose their own parent."""
     return _prctl(_SET_CHILD_SUBREAPER, 1)
 
 
 def die_with_parent(parent: int) -> None:
-    """Let this process be killed when its parent ends; at once where that has ended already."""
+    """Have this process killed when its parent ends; at once if the parent has ended already."""
     if _prctl(_SET_DEATH_SIGNAL, signal.SIGKILL) and os.getppid() != parent:
         os._exit(1)
 
 
 def pidfd(pid: int) -> int | None:
-    """Return a descriptor of a process, readable when it ends; None where the system has none."""
+    """Return a descriptor of a process that is readable when the process ends; None if the system has none."""
     try:
         return os.pidfd_open(pid)  # type: ignore[attr-defined,unused-ignore]
     except (AttributeError, OSError):
@@ -69,13 +71,13 @@ def pidfd(pid: int) -> int | None:
 
 
 def send_signal(descriptor: int, number: int) -> None:
-    """Send a signal through a descriptor of `pidfd`: to that process alone, whoever has its number by now."""
+    """Send a signal through a descriptor of `pidfd`: it cannot reach another process that got the same number."""
     with suppress(OSError, AttributeError):
         signal.pidfd_send_signal(descriptor, number)  # type: ignore[attr-defined,unused-ignore]
 
 
 def _read(*parts: object) -> bytes:
-    """Return the content of a file in /proc; empty where the process has gone, or is not ours to look at."""
+    """Return the content of a file in /proc; empty if the process has ended or belongs to another user."""
     try:
         file = os.open("/".join(map(str, (_PROC, *parts))), os.O_RDONLY)
     except OSError:
@@ -89,7 +91,7 @@ def _read(*parts: object) -> bytes:
 
 
 def _stat(pid: int) -> list[bytes]:
-    """Return the fields of a process from its state on; empty where it has gone. Its name may hold anything."""
+    """Return the fields of a process from its state on, whatever its name contains; empty if it has ended."""
     content = _read(pid, "stat")
     return content[content.rfind(b")") + 2 :].split()
 
@@ -106,7 +108,7 @@ def _all_pids() -> list[int]:
 
 
 def descendants(root: int) -> list[int]:
-    """Return the processes below one, the nearest first."""
+    """Return all processes below one, the nearest first."""
     children = _listed_children if _lists_children() else _children_by_scan()  # one scan for all of them
     pids: list[int] = []
     parents = [root]
@@ -136,7 +138,7 @@ def _listed_children(pid: int) -> list[int]:
 
 
 def _children_by_scan() -> Callable[[int], list[int]]:
-    """Return a function that finds children on systems that do not list them: it reads every process's parent, once."""
+    """Return a function that finds children on systems that do not list them; it reads all parents once."""
     below: dict[int, list[int]] = {}
     for pid in _all_pids():
         fields = _stat(pid)
@@ -146,26 +148,38 @@ def _children_by_scan() -> Callable[[int], list[int]]:
 
 
 def threads_of(pid: int) -> int:
-    """Return how many threads a process has; 0 where it has gone."""
+    """Return the number of threads of a process; 0 if it has ended."""
     fields = _stat(pid)
     return int(fields[17]) if len(fields) > 17 else 0
 
 
+def cpu_seconds(pid: int) -> float:
+    """Return the processor time of a process and of those of its children that have ended; 0 if it has ended."""
+    fields = _stat(pid)
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK") if len(fields) > 17 else 0.0
+
+
+def cpu_seconds_of_children() -> float:
+    """Return the processor time of all children of this process that have ended, and of theirs."""
+    times = os.times()
+    return times.children_user + times.children_system
+
+
 def resident_bytes(pid: int) -> int:
-    """Return the resident bytes of a process that no file holds; pages that forked processes share count in each."""
+    """Return the resident bytes of a process without file pages; shared pages count in each forked process."""
     fields = dict(line.split(b":", 1) for line in _read(pid, "status").splitlines() if b":" in line)
     return sum(int(fields[name].split()[0]) for name in (b"RssAnon", b"RssShmem") if name in fields) * 1024
 
 
 def proportional_bytes(pid: int) -> int:
-    """Return the same with shared pages divided among the processes that share them; slower than `resident_bytes`."""
+    """Return the same, with shared pages divided among their processes; slower than `resident_bytes`."""
     fields = dict(line.split(b":", 1) for line in _read(pid, "smaps_rollup").splitlines() if b":" in line)
     sizes = [fields[name] for name in (b"Pss_Anon", b"Pss_Shmem") if name in fields]
     return sum(int(size.split()[0]) for size in sizes) * 1024 if sizes else resident_bytes(pid)
 
 
 def marked(marker: str, session: int | None = None) -> list[int]:
-    """Return the processes that inherited a marker, or that are of a session: the rest of a tree without its root."""
+    """Return the processes that inherited a marker or belong to a session: what is left of a tree without its root."""
     entry = f"{MARKER}={marker}".encode()
     current = os.getpid()
     pids = []
@@ -179,10 +193,10 @@ def marked(marker: str, session: int | None = None) -> list[int]:
 
 
 def end_tree(find: Callable[[], Iterable[int]], seconds: float = 5.0) -> int:
-    """Kill what ``find`` returns, again and again until it returns nothing; return how many are left after all.
+    """Kill the processes that ``find`` returns until it returns none; return the number of those that are left.
 
-    A process that is stopped, or that ignores every signal that can be ignored, ends too; one that waits inside the
-    system for a device does not.
+    Stopped processes, and processes that ignore signals, end too. A process that waits for a device inside the system
+    does not.
     """
     deadline = time.monotonic() + seconds
     while True:
@@ -196,7 +210,7 @@ def end_tree(find: Callable[[], Iterable[int]], seconds: float = 5.0) -> int:
 
 
 def reap() -> dict[int, int]:
-    """Return the wait status of every child of this process that has ended, by its number."""
+    """Return the wait status of every child of this process that has ended, by its process number."""
     ended: dict[int, int] = {}
     with suppress(ChildProcessError):
         while True:

@@ -1,4 +1,4 @@
-"""The reason why a process ended early, in a sentence; and the report with what it had computed by then."""
+"""The reason why a process ended early, as a sentence; and the report with the values that it had computed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .supervisor import Ending
 if TYPE_CHECKING:
     from ..results.report import Report, StatusRecord
 
-__all__ = ["Fate", "reason_of", "report_before", "with_reason"]
+__all__ = ["Fate", "kind_of", "reason_of", "report_before", "with_reason"]
 
 _SIGNALS = {
     "SIGSEGV": "segmentation fault",
@@ -38,10 +38,10 @@ _OUT_OF_MEMORY = re.compile(r"MemoryError|bad_alloc|allocat|out of memory|cannot
 
 @dataclass(frozen=True)
 class Fate:
-    """What is known of a process that ended before it was done.
+    """The known facts about a process that ended early.
 
-    ``kind`` is "timeout" where the caller's clock ran out, "channel" where the results' descriptor was closed or
-    written to (``detail`` says how), "lost" where even the supervisor was killed, else None.
+    ``kind`` is "timeout" if the caller's time limit was reached, "channel" if the descriptor of the results was closed
+    or written to (``detail`` says how), "lost" if the supervisor itself was killed, and None otherwise.
     """
 
     ending: Ending | None
@@ -54,11 +54,26 @@ class Fate:
 
 
 def reason_of(fate: Fate) -> str:
-    """Return the reason with what was being done, where in the code, and the last lines of standard error."""
+    """Return the reason with the metric that was computed, the place in the code, and the last lines of output."""
     where, lines = _location(fate.stderr), _last_lines(fate.stderr)
     location = f", in {where}" if where else ""
     quoted = f"; its standard error ends with: {lines}" if lines else ""
     return f"{_cause(fate)} while {_work(fate)}{location}{quoted}"
+
+
+def kind_of(fate: Fate) -> str:
+    """Return the cause in a word: "timeout", "memory", "threads", "channel", "lost", "asked", "signal" or "exit".
+
+    The order is that of `reason_of`; a process that was refused memory and gave up is of "memory" too.
+    """
+    ending = fate.ending or Ending()
+    if fate.kind == "timeout" or ending.why in ("memory", "threads"):
+        return "timeout" if fate.kind == "timeout" else str(ending.why)
+    if fate.kind in ("channel", "lost", "asked"):
+        return fate.kind
+    if fate.limits.memory is not None and _OUT_OF_MEMORY.search(fate.stderr[-4000:]):
+        return "memory"
+    return "signal" if ending.signal is not None else "exit"
 
 
 def _work(fate: Fate) -> str:
@@ -119,7 +134,7 @@ def _name_of(number: int) -> str:
 
 
 def _location(stderr: str) -> str:
-    """Return where in the code a process was, by the last output of faulthandler; the user's code comes first."""
+    """Return the place in the code from the last output of faulthandler; the user's code comes first."""
     stacks = _STACK.findall(stderr)
     frames = list(_FRAME.finditer(stacks[-1])) if stacks else []
     model_frames = [frame for frame in frames if not _NOT_THE_MODEL.search(frame["file"])]
@@ -128,7 +143,7 @@ def _location(stderr: str) -> str:
 
 
 def _last_lines(stderr: str) -> str:
-    """Return the last lines that people wrote: without the frames and lists that faulthandler wrote."""
+    """Return the last lines of text, without the frames and lists of faulthandler."""
     before = re.split(
         r"^(?:Fatal Python error: |Current thread |Thread 0x|Stack \(most recent)",
         stderr,
@@ -144,9 +159,9 @@ def _last_lines(stderr: str) -> str:
 
 
 def with_reason(report: Report, pending: Sequence[str], doing: Sequence[str], reason: str) -> Report:
-    """Return a report whose missing metrics say why: what was being computed failed, and the rest was not reached.
+    """Return a report with a reason for each missing metric: those that were computed failed, others were not reached.
 
-    Where nothing was being computed yet, nothing could be: all of it failed.
+    If none was being computed yet, all of them failed.
     """
     short = reason.partition("; its standard error")[0]
     failing = set(doing) & set(pending) or set(pending)
@@ -167,9 +182,9 @@ def with_reason(report: Report, pending: Sequence[str], doing: Sequence[str], re
 
 
 def report_before(name: str, metrics: Sequence[str] | None) -> tuple[Report, list[str]]:
-    """Return a report without any value, and its keys, for a process that ended before it said what it would compute.
+    """Return a report without values for a process that ended before it named its metrics, and its keys.
 
-    Without ``metrics`` they are those that plugins offer for any backend.
+    Without ``metrics``, the keys are those that plugins offer for any backend.
     """
     from ..process.environment import machine
     from ..results.report import Report
@@ -203,7 +218,7 @@ def _unknown(name: str) -> Metric:
 
 
 def _default_names() -> list[str]:
-    """Return the metrics that a report has unless names are given: those that no plugin computes on demand alone."""
+    """Return the metrics of a report for which no names are given: those that are not computed on demand only."""
     from ..backend import Backend
     from ..plugging.offers import functions_offered
 

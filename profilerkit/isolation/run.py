@@ -1,4 +1,4 @@
-"""One model in a separate process, as seen by the caller: its progress, and how it ended."""
+"""One model in a separate process, as the caller sees it: its progress, and how it ended."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .job import Job
 from .limits import Limits, shown_bytes
 from .messages import Progress
 from .output import BoundedOutput
-from .reasons import Fate, reason_of, report_before, with_reason
+from .reasons import Fate, kind_of, reason_of, report_before, with_reason
 from .starting import start
 from .supervisor import Ending
 
@@ -40,43 +40,51 @@ _NO_THREAD = re.compile(r"can't start new thread|resource temporarily unavailabl
 
 
 class Clock:
-    """Seconds that a process ran; the clock is stopped while the process waits for its turn."""
+    """A clock for the seconds that a process runs; it is stopped while the process waits for its turn."""
 
     def __init__(self) -> None:
         self._spent = 0.0
         self._since: float | None = None
 
     def run(self) -> None:
-        """Let it run."""
+        """Start the clock."""
         if self._since is None:
             self._since = time.monotonic()
 
     def pause(self) -> None:
-        """Stop it until the next `run`."""
+        """Stop the clock until the next `run`."""
         self._spent, self._since = self.seconds, None
 
     @property
     def runs(self) -> bool:
-        """Whether it runs."""
+        """Whether the clock runs."""
         return self._since is not None
 
     @property
     def seconds(self) -> float:
-        """The seconds so far."""
+        """The seconds until now."""
         return self._spent + (0.0 if self._since is None else time.monotonic() - self._since)
 
 
 class IsolatedRun:
-    """A process that does one job: `pump` it until it is ``over``, then read its `result`.
+    """A process that runs one job: call `pump` until it is ``over``, then read its `result`.
 
-    It starts when it is made. ``progress`` holds what it has reported so far.
+    The process starts when this object is created. ``progress`` has everything that the process has reported. With
+    ``quiet`` what the model prints is not shown, and warnings are only kept in ``progress.warned``.
     """
 
-    def __init__(self, job: Job, limits: Limits, start_method: str = "spawn", preload: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        job: Job,
+        limits: Limits,
+        start_method: str = "spawn",
+        preload: Sequence[str] = (),
+        quiet: bool = False,
+    ) -> None:
         self.job = job
         self.limits = limits
         self.start_method = start_method
-        self.progress = Progress()
+        self.progress = Progress(quiet=quiet)
         self.over = False
         self.ending: Ending | None = None
         self._kind: str | None = None
@@ -88,7 +96,7 @@ class IsolatedRun:
         self._closed_until: float | None = None
         self._patience_until: float | None = None
         self._control_reader, self._channel_reader = FrameReader(), FrameReader()
-        self._outputs = [BoundedOutput("standard output"), BoundedOutput("standard error")]
+        self._outputs = [BoundedOutput(f"standard {name}", quiet=quiet) for name in ("output", "error")]
         self._clock = Clock()
         self._started = start(start_method, job, limits, tuple(preload))
         self._clock.run()  # the start of a fork server, which is kept, is not the model's
@@ -96,7 +104,7 @@ class IsolatedRun:
     # What is read -----------------------------------------------------------------------------------------------
 
     def sources(self) -> list[tuple[Any, Callable[[], bool]]]:
-        """Return what is to be waited for, with what reads it and says whether there may be more."""
+        """Return the descriptors to wait for, each with a function that reads it and returns whether more may come."""
         if self.over:
             return []
         both = [(self._started.control, self._read_control), (self._started.channel, self._read_channel)]
@@ -148,21 +156,21 @@ class IsolatedRun:
     # Sending messages -----------------------------------------------------------------------------------------------
 
     def send(self, **message: Any) -> None:
-        """Send the child a message; that it has ended is noticed elsewhere."""
+        """Send the child a message; if the child has ended, that is noticed elsewhere."""
         channel = self._started.channel
         if channel.fileno() >= 0:
             with suppress(OSError):  # such a message is short: it fits, or nobody reads any more
                 channel.send(frame(MESSAGE, json.dumps(message).encode()))
 
     def let(self, run: bool) -> None:
-        """Let the process run, or stop it: what its threads do meanwhile would show in the times of another."""
+        """Let the process run, or stop it: while another process is measured, its threads must not run."""
         (self._clock.run if run else self._clock.pause)()
         if self._pidfd is not None and run == self._stopped and not self.over:
             processes.send_signal(self._pidfd, signal.SIGCONT if run else signal.SIGSTOP)
             self._stopped = not run
 
     def _end_for(self, kind: str, detail: str = "") -> None:
-        """End the process, and keep why."""
+        """End the process, and record the reason."""
         if self._kind is None and self.ending is None:
             self._kind, self._detail = kind, detail
         if self._patience_until is None:
@@ -172,7 +180,7 @@ class IsolatedRun:
     # Time -------------------------------------------------------------------------------------------------------
 
     def seconds_left(self) -> float | None:
-        """Return the seconds until `on_time` has something to do, None where that may be never."""
+        """Return the seconds until `on_time` has work to do; None if that may be never."""
         now = time.monotonic()
         if self._patience_until is not None:
             return max(0.0, self._patience_until - now)
@@ -182,7 +190,7 @@ class IsolatedRun:
         return max(0.0, min(ends)) if ends else None
 
     def on_time(self) -> None:
-        """End a process whose time is over; finish without its supervisor if that does not end."""
+        """End a process that reached its time limit; finish without its supervisor if that does not end."""
         if self.over or self.seconds_left() != 0.0:
             return
         if self._patience_until is not None:
@@ -194,7 +202,7 @@ class IsolatedRun:
             self._end_for("timeout")
 
     def _finish(self) -> None:
-        """Take note that all is over, when what is left in the pipes is read."""
+        """Record that the process is over, after the rest of its output was read."""
         if self.over:
             return
         left = [read for source, read in self.sources() if source is not self._started.control]
@@ -217,6 +225,22 @@ class IsolatedRun:
         if not self.over:
             self._end_for("asked")
             pump([self], lambda: self.over)
+
+    @property
+    def pid(self) -> int | None:
+        """The process of the model; None before it is known."""
+        return self._session
+
+    @property
+    def seconds(self) -> float:
+        """The seconds that the process has run, waiting not included."""
+        return self._clock.seconds
+
+    @property
+    def early_end(self) -> str:
+        """What ended the process before it was done, in a word; empty if it came to its end. See `reasons.kind_of`."""
+        done = self.progress.done and not self.progress.pending and self.progress.error is None
+        return "" if done or self.progress.error is not None else kind_of(self._fate())
 
     # What came of it --------------------------------------------------------------------------------------------
 
@@ -252,7 +276,7 @@ class IsolatedRun:
         return replace(report, statuses=records, notes=tuple(notes), environment=environment)
 
     def _under_limit(self, record: StatusRecord) -> StatusRecord:
-        """Return a record that failed for want of memory or of a thread with the limits it failed under."""
+        """Return a record that failed for lack of memory or threads, with the limits in its reason."""
         if record.completeness is not Completeness.FAILED or not record.missing:
             return record
         first, *others = record.missing
@@ -275,7 +299,7 @@ class IsolatedRun:
 
 
 def _received(end: socket.socket) -> bytes | None:
-    """Return what came, nothing where the other end is closed, None where nothing came yet."""
+    """Return the bytes that arrived; empty if the other end is closed, None if nothing arrived yet."""
     if end.fileno() < 0:
         return None
     try:
@@ -303,7 +327,7 @@ def _read_output(file: Any, output: BoundedOutput) -> bool:
 
 
 def pump(runs: Iterable[IsolatedRun], until: Callable[[], bool]) -> None:
-    """Read the messages of processes and enforce their time limits, until a condition holds or all of them are over."""
+    """Read the messages of processes and enforce their time limits, until a condition is true or all are over."""
     everyone = list(runs)
     while not until():
         with selectors.DefaultSelector() as selector:

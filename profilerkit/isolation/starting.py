@@ -1,6 +1,6 @@
-"""How a model's process is started: ``spawn`` (a fresh interpreter), ``forkserver`` (a copy of a warm one), ``fork``.
+"""How the process of a model is started: ``spawn`` (a fresh interpreter), ``forkserver`` (a copy of one), ``fork``.
 
-Each begins with a supervisor (`profilerkit.isolation.supervisor`), of which the model's process is the child.
+Each way begins with a supervisor (`profilerkit.isolation.supervisor`), whose child is the process of the model.
 """
 
 from __future__ import annotations
@@ -28,15 +28,13 @@ from ..errors import ArgumentError, InputError, NotOfferedError, by_likeness
 from ..process.locks import Lock
 from . import processes
 from .channel import MESSAGE, Channel, ChannelError, frame
-from .job import Job, require_started, written
+from .job import NEVER_FORKED, Job, require_started, written
 from .limits import Limits
 from .supervisor import supervise
 
-__all__ = ["METHODS", "Started", "require_forkable", "require_possible", "start"]
+__all__ = ["METHODS", "Started", "require_forkable", "require_possible", "start", "start_server"]
 
 METHODS = ("spawn", "forkserver", "fork")
-#: What is never forked once it is imported: its threads and locks do not come along, and the copy waits for them.
-NEVER_FORKED = {"tensorflow": "TensorFlow", "jax": "JAX"}
 
 #: The ends of this process, which no forked child may keep: it would keep others from noticing that this one ended.
 _open_ends: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -49,7 +47,7 @@ _BOOT = "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); from {0} im
 
 @dataclass
 class Started:
-    """A process that was started: the sockets of its supervisor and of the model's process, and their output."""
+    """A started process: the sockets of its supervisor and of the process of the model, and their output."""
 
     control: socket.socket
     channel: socket.socket
@@ -58,13 +56,13 @@ class Started:
     wait: Callable[[], None]
 
     def send(self, **message: Any) -> None:
-        """Send the supervisor a message; it ends everything then."""
+        """Send the supervisor a message, after which it ends all processes."""
         if self.control.fileno() >= 0:
             with suppress(OSError):
                 self.control.sendall(frame(MESSAGE, json.dumps(message).encode()))
 
     def close(self) -> None:
-        """Close all ends, which ends whatever still runs, and wait until the supervisor has ended."""
+        """Close all ends, which ends all processes that still run, and wait until the supervisor has ended."""
         for end in (self.control, self.channel, *self.outputs):
             end.close()
         self.wait()
@@ -72,7 +70,7 @@ class Started:
 
 @dataclass
 class _Ends:
-    """The other ends: those that the started processes get."""
+    """The ends of the sockets and pipes that the started processes get."""
 
     control: socket.socket
     channel: socket.socket
@@ -116,7 +114,7 @@ def require_possible(method: str, limits: Limits, preload: tuple[str, ...] = ())
 
 
 def require_forkable(who: str) -> None:
-    """Raise `InputError` if a process has imported or uses something that does not survive a fork."""
+    """Raise `InputError` if this process has imported or uses a library that does not survive a fork."""
     for module, name in NEVER_FORKED.items():
         if module in sys.modules:
             raise InputError(
@@ -163,7 +161,7 @@ def start(method: str, job: Job, limits: Limits, preload: tuple[str, ...] = ()) 
 
 @contextmanager
 def _pairs() -> Iterator[tuple[tuple[socket.socket, socket.socket, tuple[IO[bytes], IO[bytes]]], _Ends]]:
-    """Make both ends of everything; ours are closed where starting raises, the others in any case."""
+    """Create both ends of all sockets and pipes; ours are closed if starting raises, the others always."""
     control, their_control = socket.socketpair()
     channel, their_channel = socket.socketpair()
     pipes = [os.pipe(), os.pipe()]
@@ -186,7 +184,7 @@ def _pairs() -> Iterator[tuple[tuple[socket.socket, socket.socket, tuple[IO[byte
 
 
 def program(main: str, *arguments: object) -> list[str]:
-    """Return the command line of an interpreter like this one that finds modules where this one does."""
+    """Return the command line of an interpreter like this one, which finds modules in the same places."""
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
     path = json.dumps([str(Path(folder).absolute()) for folder in sys.path])
     return [sys.executable, *flags, "-c", _BOOT.format(main), *map(str, arguments), path]
@@ -239,7 +237,7 @@ def _fork(job: Job, limits: Limits, child_ends: _Ends, marker: str, preload: tup
 
 
 def _become_supervisor(child_ends: _Ends, marker: str, limits: Limits, parent: int, job: Job) -> NoReturn:
-    """Go on as the supervisor of a model that is in this memory already."""
+    """Continue as the supervisor of a model that is in the memory of this process."""
     try:
         for end in list(_open_ends):
             end.close()
@@ -258,14 +256,14 @@ def _become_supervisor(child_ends: _Ends, marker: str, limits: Limits, parent: i
 
 
 def run_forked(channel: socket.socket, job: Job | int) -> None:
-    """Do a job in the process of the model."""
+    """Run a job in the process of the model."""
     from .child import run_job
 
     run_job(channel, job)
 
 
 def redirect(output: int, errors: int) -> None:
-    """Let this process, and what it starts, read nothing and print into other descriptors."""
+    """Have this process, and those that it starts, read nothing and write to other descriptors."""
     nothing = os.open(os.devnull, os.O_RDONLY)
     for number, descriptor in enumerate((nothing, output, errors)):
         os.dup2(descriptor, number)
@@ -302,13 +300,21 @@ _servers_lock = Lock()
 
 
 def _server(preload: tuple[str, ...]) -> socket.socket:
-    """Return the socket of a warm interpreter that has imported some modules; it is started when it is first needed."""
+    """Return the socket of an interpreter that has imported some modules; it is started when it is first needed."""
     with _servers_lock:
         key = (os.getpid(), preload)
         server = _servers.get(key)
         if server is None or server.fileno() < 0:
             server = _servers[key] = _started_server(preload)
         return server
+
+
+def start_server(preload: tuple[str, ...]) -> None:
+    """Start the interpreter that has imported some modules, if it does not run yet, and wait until it is ready.
+
+    Raises `InputError` if one of the modules cannot be imported, or must not be forked.
+    """
+    _server(preload)
 
 
 def _started_server(preload: tuple[str, ...]) -> socket.socket:
@@ -336,7 +342,7 @@ def _started_server(preload: tuple[str, ...]) -> socket.socket:
 
 @atexit.register
 def _end_servers() -> None:
-    """End the warm interpreters with this one: they end when their socket is closed."""
+    """End these interpreters with this process: they end when their socket is closed."""
     for server in _servers.values():
         server.close()
     for process in _server_processes:
@@ -345,7 +351,7 @@ def _end_servers() -> None:
 
 
 def _forget_servers() -> None:
-    """Leave the warm interpreters to the process that this one was forked from."""
+    """Leave these interpreters to the process that this one was forked from."""
     _servers.clear()
     for process in _server_processes:
         process.returncode = 0  # not ours to wait for

@@ -1,9 +1,8 @@
-"""The small process between the caller and the model's: it starts that one, holds it to its limits, and ends all of it.
+"""The small process between the caller and the model: it starts the process of the model, limits it, and ends it.
 
-Whatever the model starts becomes a child of this process when it loses its own parent, sessions of their own or not.
-So nothing survives: neither the model's end, nor that of the caller, not even where the caller is killed. It imports
-no framework and takes next to no time: a glance at /proc every tenth of a second, or every fiftieth where memory is
-watched.
+A process that the model started and that loses its parent becomes a child of this process, also in a session of its
+own. So no process survives the end of the model or of the caller, even if the caller is killed. This process imports no
+framework and needs little time: it reads /proc every tenth of a second, or every fiftieth if memory is limited.
 """
 
 from __future__ import annotations
@@ -36,11 +35,12 @@ LAST_WORDS = 0.1
 
 @dataclass(frozen=True)
 class Ending:
-    """How a process ended: by a signal or with an exit code, and ``why`` where the supervisor ended it.
+    """How a process ended: by a signal or with an exit code, and ``why`` if the supervisor ended it.
 
     ``why`` is "memory", "threads", "asked" (the caller ended it) or None. ``peak_bytes`` is the most memory that was
     seen, ``threads`` the number of threads at the limit. ``left_behind`` counts the processes that still ran when the
-    model's own process had ended, ``survivors`` those that could not be ended.
+    model's own process had ended, ``survivors`` those that could not be ended. ``cpu_seconds`` is the processor time
+    of all of them.
     """
 
     signal: int | None = None
@@ -51,10 +51,11 @@ class Ending:
     left_behind: int = 0
     survivors: int = 0
     memory_by: str = ""
+    cpu_seconds: float = 0.0
 
 
 def main() -> NoReturn:
-    """Run as a program of its own; its arguments are inherited descriptors, the caller's number, and the limits."""
+    """Run as a program; its arguments are inherited descriptors, the caller's process number, and the limits."""
     control, channel, job, parent = map(int, sys.argv[1:5])
     limits = Limits(**json.loads(sys.argv[5]))
 
@@ -71,7 +72,7 @@ def supervise(
 ) -> NoReturn:
     """Start a child with limits, wait until it ends, report how it ended, and end this process: it never returns.
 
-    ``for_child`` are descriptors that the child alone may hold.
+    ``for_child`` are descriptors that only the child may have.
     """
     try:
         gc.disable()  # what a forked process holds is not its own to finish
@@ -145,7 +146,7 @@ class Supervisor:
         os.close(go)
 
     def _confine(self, supervisor: int) -> None:
-        """Put the calling process, which is the child, under its limits."""
+        """Apply the limits to the calling process, which is the child."""
         processes.die_with_parent(supervisor)
         os.setsid()
         signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -173,7 +174,7 @@ class Supervisor:
             self._look()
 
     def _receive(self) -> None:
-        """Handle a message of the caller; if the caller has ended, stop too."""
+        """Process a message of the caller; stop if the caller has ended."""
         try:
             message = Channel(self.control).receive()
         except (ChannelError, OSError):
@@ -185,7 +186,7 @@ class Supervisor:
         self._why = "asked"
 
     def _look(self) -> None:
-        """See whether the child has ended, or has reached a limit."""
+        """Check whether the child has ended or has reached a limit."""
         self._status = processes.reap().get(self.child, self._status)
         start = time.monotonic()
         if start >= self._next_walk:
@@ -217,7 +218,7 @@ class Supervisor:
     # Ending -----------------------------------------------------------------------------------------------------
 
     def end(self) -> Ending:
-        """End every process that is left, and return how the child ended."""
+        """End all remaining processes, and return how the child ended."""
         has_ended = self._status is not None
         left_behind = len(self._left()) if has_ended else 0
         survivors = processes.end_tree(self._left)
@@ -235,6 +236,7 @@ class Supervisor:
             left_behind=left_behind,
             survivors=survivors,
             memory_by=self.memory_by,
+            cpu_seconds=processes.cpu_seconds_of_children(),
         )
 
     def _read_group(self, group: ControlGroup) -> None:
@@ -244,7 +246,7 @@ class Supervisor:
         group.remove()
 
     def _left(self) -> list[int]:
-        """Return the processes that are still there, the child first where it is among them."""
+        """Return the processes that still exist, the child first if it is among them."""
         if self.group is not None:
             self.group.kill()
         self._status = processes.reap().get(self.child, self._status)
@@ -257,11 +259,11 @@ class Supervisor:
 
 
 def limit_resources(limits: Limits, watched: bool) -> None:
-    """Set what the system holds each process to: no dump of memory, and data of the memory limit and a little more.
+    """Set the limits of the system for each process: no memory dump, and data up to the memory limit and some more.
 
-    The resident memory of all processes is watched, and this is the wall behind: what a process asks for beyond it is
-    refused at once. Address space is not limited, of which frameworks reserve far more than they use. A tenth, half a
-    GiB, and for each core the stacks of eight threads are for what is reserved and not used.
+    The resident memory of all processes is watched; this is a second limit, beyond which a request for memory is
+    refused at once. The address space is not limited, because frameworks reserve far more than they use. A tenth, half
+    a GiB, and the stacks of eight threads for each core are added for memory that is reserved and not used.
     """
     import resource
 

@@ -1,9 +1,8 @@
-"""Times of several models, each in a process of its own, sampled in turn: the caller requests each sample.
+"""Times of several models, each in a separate process, sampled in turn: the caller requests each sample.
 
-In a child `taking_turns` takes the place of sampling: the child gets ready, then runs its model once each time it is
-told to, and times that by its own clock. The caller goes through the samples as it does through those of its own
-models (`profilerkit.times.measurement.measure_interleaved`), so that their pairs, and the interval of their ratio, are
-the same.
+In a child, `taking_turns` replaces sampling: the child prepares the model, then runs it once for each request, and
+measures the time by its own clock. The caller treats these samples as those of models in its own process
+(`profilerkit.times.sampling.measure_interleaved`), so the pairs and the interval of the ratio are the same.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def taking_turns(channel: Channel) -> Iterator[None]:
 
 
 def _sample(run: Run, plan: Sampling, last: float) -> float:
-    """Return the seconds of a pass; a short one is run some times before, until it runs as one after another does."""
+    """Return the seconds of a pass; a short pass is run several times before, as in a series of passes."""
     spent = 0.0
     while last < WARM_SECONDS and spent < WARM_SECONDS:
         spent += max(run.seconds(plan.clock), 1e-7)

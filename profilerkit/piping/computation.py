@@ -43,6 +43,9 @@ __all__ = ["Computation", "Remembered", "compute_in_order"]
 #: The outcome of a function that is not called; each of its keys gets the backend's reason when it is stored.
 _INAPPLICABLE = Outcome(None, Completeness.UNAVAILABLE, ("does not apply to this model",))
 
+#: In place of a fingerprint, where one is asked for only once: equal to no fingerprint that a later request takes.
+_NOT_NOTED = object()
+
 
 class Computation:
     """One request to a profiler: the caller's arguments, and what was computed in it."""
@@ -55,12 +58,15 @@ class Computation:
         given: Mapping[str, Any],
         recompute: bool = False,
         path: list[str] | None = None,
+        once: bool = False,
     ) -> None:
         self.registry = registry
         self.provided = provided
         self.memory = memory
         self.given = first_of_several(given)
         self.recompute = recompute
+        #: Whether nobody asks for a value again after this request: then nothing is noted of what it was computed from.
+        self.once = once
         #: What is being computed right now, in requests that a function makes of its own profiler too.
         self._path: list[str] = [] if path is None else path
         self._fingerprints: dict[bool, object] = {}
@@ -156,7 +162,7 @@ class Computation:
         if id(function) in self._unchanged:
             return True
         try:
-            unchanged = remembered.held == resolved.held(function)
+            unchanged = remembered.held == self._held(function, resolved)
             unchanged = unchanged and remembered.fingerprint == self._fingerprint(function)
         except Exception:  # something among them cannot be compared
             return False
@@ -222,10 +228,16 @@ class Computation:
 
         One that uses the model through the backend alone counts and times, whatever the values are.
         """
+        if self.once:
+            return _NOT_NOTED
         values = not (function.ONLY_THROUGH_BACKEND or function.parameters().keys().isdisjoint(PROVIDED))
         if values not in self._fingerprints:
             self._fingerprints[values] = fingerprint_of(self.provided["backend"], self.provided["model"], values)
         return self._fingerprints[values]
+
+    def _held(self, function: ProfilerFunction, resolved: Resolved) -> object:
+        """Return what the arguments of a function, and its own attributes, hold."""
+        return _NOT_NOTED if self.once else resolved.held(function)
 
     def store(
         self, binding: Binding, outcomes: Mapping[str, Outcome], resolved: Resolved, group: object | None = None
@@ -233,7 +245,7 @@ class Computation:
         """Remember the outcomes of a binding's function for all the keys it still holds."""
         self._fresh.add(id(binding.function))
         resolved = self._renewed(resolved)
-        fingerprint, held = self._fingerprint(binding.function), resolved.held(binding.function)
+        fingerprint, held = self._fingerprint(binding.function), self._held(binding.function, resolved)
         for name, outcome in outcomes.items():
             outcome = self._applicable(name, outcome)
             current = self.registry[name] if name in self.registry else None

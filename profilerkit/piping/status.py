@@ -184,7 +184,7 @@ def lacking(outcome: Outcome, key: StatusKey, trace: ModelTrace | None) -> Outco
     """Return the outcome of a key that follows from a trace: without what the trace lacks it is not complete."""
     if trace is None or key.DERIVED_FROM is None or outcome.value is None:
         return outcome
-    gaps = gaps_of(trace, key.DERIVED_FROM, key.COUNTS)
+    gaps = gaps_of(trace, key.DERIVED_FROM, key.COUNTS, outcome.value if is_number(outcome.value) else None)
     says_nothing = gaps.error_of_zero is not None and not outcome.value
     error = gaps.error_of_zero if says_nothing else gaps.error
     if error is not None:

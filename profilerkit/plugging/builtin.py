@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from ..hookspecs import hookimpl
 from ..piping.intrinsic import Inputs, NonzeroTrace, Trace, TrainingTrace
 from ..piping.options import RunOptionsKey, SamplingKey
 from ..piping.status import StatusKey
-from .extension import LoaderInfo, Renderer, RendererInfo
+from .extension import EngineInfo, LoaderInfo, RendererInfo
 from .loaders import is_in_file, is_in_module, load_from_file, load_from_module
+
+if TYPE_CHECKING:
+    from ..devices.info import DeviceInfo
 
 
 @hookimpl
@@ -48,11 +52,27 @@ def profilerkit_model_loaders() -> list[LoaderInfo]:
     ]
 
 
-def _lazy(name: str, module: str) -> Callable[[], Renderer]:
-    """Return a function that imports a module of profilerkit and returns a renderer in it."""
+@hookimpl
+def profilerkit_devices() -> list[DeviceInfo]:
+    """Return the devices of `profilerkit.devices`, each in a TOML file."""
+    # By name: that room finds its devices through plugins, so this one imports nothing of it.
+    packaged: Callable[[], list[DeviceInfo]] = import_module("profilerkit.devices.catalog").packaged
+    return packaged()
 
-    def load() -> Renderer:
-        renderer: Renderer = getattr(import_module(f"profilerkit.{module}"), name)
-        return renderer
+
+@hookimpl
+def profilerkit_engines() -> list[EngineInfo]:
+    """Return the engines of audits: one machine, and a cluster."""
+    return [
+        EngineInfo("local", _lazy("LocalEngine", "audits.local_engine"), "processes of this machine"),
+        EngineInfo("ray", _lazy("RayEngine", "audits.ray_engine"), "a cluster of Ray", "profilerkit[ray]"),
+    ]
+
+
+def _lazy(name: str, module: str) -> Callable[[], Any]:
+    """Return a function that imports a module of profilerkit and returns a renderer or an engine in it."""
+
+    def load() -> Any:
+        return getattr(import_module(f"profilerkit.{module}"), name)
 
     return load

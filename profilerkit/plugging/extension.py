@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-__all__ = ["LoadedModel", "LoaderInfo", "Renderer", "RendererInfo"]
+__all__ = ["EngineInfo", "LoadedModel", "LoaderInfo", "Renderer", "RendererInfo"]
 
 #: Called with a `Report` or `Comparison`, and by name with the options that are in its signature, such as ``details``.
 Renderer: TypeAlias = "Callable[..., Any]"
@@ -48,9 +48,36 @@ class LoaderInfo:
     or a `LoadedModel` that also has inputs for it; it raises `InputError` if the text names no model. If ``load`` has a
     parameter ``trust``, it gets whether the user trusts the file: without trust, it must refuse a file that may run
     code when it is loaded. ``description`` is the form of such a text: ``package.module:name``.
+
+    Args:
+        names: Returns every text that the loader knows, for patterns such as ``torchvision:*`` in the plan of an audit;
+            it may import the library, and raises `InputError` if that is not installed. None if they cannot be listed.
+        packages: The packages whose versions determine the model, such as ``("torchvision",)``.
+        frameworks: The packages that are imported when a model is loaded, such as ``("torch",)``.
     """
 
     name: str
     accepts: Callable[[str], bool]
     load: Callable[..., Any]
     description: str
+    names: Callable[[], Iterable[str]] | None = None
+    packages: tuple[str, ...] = ()
+    frameworks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class EngineInfo:
+    """An engine by name: ``profilerkit audit --engine NAME``.
+
+    Args:
+        name: The name.
+        load: Imports what the engine needs and returns its class, a `profilerkit.audits.Engine`;
+            raises `ImportError` if something is missing.
+        description: What it is, in a line.
+        requirement: The package to install if loading fails.
+    """
+
+    name: str
+    load: Callable[[], type[Any]]
+    description: str = ""
+    requirement: str = "profilerkit[audit]"

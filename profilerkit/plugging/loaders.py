@@ -10,11 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..arguments.checking import checked
-from ..errors import InputError, ModelFailedError, PluginFailedError, ProfilerKitError, by_likeness
-from ..process.containment import contained, plugin_error_text
+from ..errors import (
+    BackendNotInstalledError,
+    InputError,
+    ModelFailedError,
+    PluginFailedError,
+    ProfilerKitError,
+    by_likeness,
+)
+from ..process.containment import contained
 from .extension import LoaderInfo
 from .loaded_files import in_plain_names, namespace_of, path_restored
-from .sources import warn
+from .sources import answer_of
 
 if TYPE_CHECKING:
     from .manager import Offer
@@ -28,7 +35,7 @@ def load_model(spec: str, trust: bool = False) -> Any:
     A file that may run code when it is loaded is loaded with ``trust`` only; Python files need no trust.
 
     Raises `InputError` for a text that no loader accepts or that names no model, and `ModelFailedError` if the code
-    that is loaded raises.
+    that is loaded raises, `BackendNotInstalledError` if it imports a framework that is not installed.
     """
     offer = find_loader(checked("spec", spec))
     try:
@@ -36,13 +43,31 @@ def load_model(spec: str, trust: bool = False) -> Any:
             return offer.item.load(spec, trust=trust) if _takes_trust(offer.item.load) else offer.item.load(spec)
     except PluginFailedError as error:
         raise ModelFailedError(str(error)) from error.__cause__
-    except ProfilerKitError:
+    except ProfilerKitError as error:
+        missing = _framework_missing(error.__cause__)
+        if missing is not None:
+            raise missing from error.__cause__
         raise
     except Exception as error:
+        missing = _framework_missing(error)
+        if missing is not None:
+            raise missing from error
         raise ModelFailedError(
             f"model loader {offer.item.name!r} of plugin {offer.plugin} raised {type(error).__name__} for {spec!r}: "
             f"{error}; {offer.plugin.workaround}"
         ) from error
+
+
+def _framework_missing(error: BaseException | None) -> BackendNotInstalledError | None:
+    """Return the error of a backend whose framework could not be imported; None for any other error."""
+    from .offers import backends, not_installed
+
+    if not isinstance(error, ModuleNotFoundError):
+        return None
+    for info in backends():
+        if error.name in info.frameworks:
+            return not_installed(info, error)
+    return None
 
 
 def find_loader(spec: str) -> Offer[LoaderInfo]:
@@ -79,13 +104,7 @@ def _takes_trust(load: Callable[..., Any]) -> bool:
 
 
 def _accepts(offer: Offer[LoaderInfo], spec: str) -> bool:
-    try:
-        with contained(offer.plugin, f"model loader {offer.item.name!r}"):
-            return bool(offer.item.accepts(spec))
-    except Exception as error:  # an error of a plugin must not stop the others
-        failure = f"model loader {offer.item.name!r} of plugin {offer.plugin} raised {plugin_error_text(error)}"
-        warn(f"{failure}; it is left out; {offer.plugin.workaround}")
-        return False
+    return answer_of(offer.plugin, f"model loader {offer.item.name!r}", lambda: offer.item.accepts(spec))
 
 
 def is_in_module(spec: str) -> bool:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..backend import API_VERSION, OLDEST_API_VERSION, Backend, BackendInfo
 from ..errors import BackendNotFoundError, BackendNotInstalledError, RegistrationConflictError
-from ..process.containment import contained, plugin_error_text
 from .loaded_files import in_plain_names
 from .manager import Offer, PluginInfo
-from .sources import warn
+from .sources import answer_of
 
 __all__ = ["accepts", "candidates", "claims", "equal_claims", "require_version"]
 
@@ -49,24 +48,14 @@ def equal_claims(model: Any, accepting: list[Offer[BackendInfo]]) -> Registratio
 
 def accepts(offer: Offer[BackendInfo], backend: Backend, model: Any) -> bool:
     """Return whether a loaded backend accepts a model; False, with a warning, if it raises."""
-    return _answer(offer, "accepts", lambda: backend.accepts(model))
+    what = f"accepts of the {offer.item.name} backend"
+    return answer_of(offer.plugin, what, lambda: backend.accepts(model), BackendNotFoundError)
 
 
 def claims(offer: Offer[BackendInfo], model: Any) -> bool:
     """Return whether a backend claims a model; False, with a warning, if it raises."""
-    return _answer(offer, "claims", lambda: offer.item.claims(model))
-
-
-def _answer(offer: Offer[BackendInfo], what: str, ask: Callable[[], Any]) -> bool:
-    try:
-        with contained(offer.plugin, f"{what} of the {offer.item.name} backend"):
-            return bool(ask())
-    except BackendNotFoundError:
-        raise
-    except Exception as error:  # an error of a plugin must not stop the others
-        failure = f"{what} of the {offer.item.name} backend of plugin {offer.plugin} raised {plugin_error_text(error)}"
-        warn(f"{failure}; it is left out; {offer.plugin.workaround}")
-        return False
+    what = f"claims of the {offer.item.name} backend"
+    return answer_of(offer.plugin, what, lambda: offer.item.claims(model), BackendNotFoundError)
 
 
 def require_version(info: BackendInfo, plugin: PluginInfo | None) -> None:

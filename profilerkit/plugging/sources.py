@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 import sys
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from ..errors import PluginWarning
 from ..process.cached import cached_property
+from ..process.containment import contained, plugin_error_text
 
-__all__ = ["DISABLE", "GROUP", "Offer", "PluginInfo", "normal_name", "registered_by_code", "warn"]
+__all__ = ["DISABLE", "GROUP", "Offer", "PluginInfo", "answer_of", "normal_name", "registered_by_code", "warn"]
 
 #: The group of entry points, and the project name for pluggy.
 GROUP = "profilerkit"
@@ -85,6 +87,26 @@ def registered_by_code(name: str, plugin: object) -> PluginInfo:
 def normal_name(name: str) -> str:
     """Return the normalized name of a package or plugin, as installers do: ``My_Pack`` is ``my-pack``."""
     return re.sub(r"[-_.]+", "-", name.strip()).lower()
+
+
+def answer_of(plugin: PluginInfo, what: str, ask: Callable[[], object], *passed_on: type[Exception]) -> bool:
+    """Return what a plugin answers to a question; False, with a warning, if it raises: it must not stop the others.
+
+    Args:
+        plugin: The plugin.
+        what: The part of it that answers, for messages: "model loader 'onnx'".
+        ask: Asks it.
+        passed_on: What it may raise on purpose.
+    """
+    try:
+        with contained(plugin, what):
+            return bool(ask())
+    except passed_on:
+        raise
+    except Exception as error:
+        failure = f"{what} of plugin {plugin} raised {plugin_error_text(error)}"
+        warn(f"{failure}; it is left out; {plugin.workaround}")
+        return False
 
 
 def warn(message: str) -> None:

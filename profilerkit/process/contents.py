@@ -11,11 +11,11 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import partial
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 from weakref import ref
 
-__all__ = ["Contents", "Identity", "contents_of"]
+__all__ = ["Contents", "Identity", "contents_of", "slots_of"]
 
 #: Values that never change, and are equal where they say so.
 _PLAIN = frozenset({int, float, complex, bool, str, bytes, type(None), type(Ellipsis), range, slice})
@@ -151,7 +151,7 @@ class Contents:
 
     def _add_instance(self, value: Any, kind: type, depth: int) -> None:
         attributes = _read(value, "__dict__")
-        slots = _slots(kind)
+        slots = slots_of(kind)
         if not (isinstance(attributes, dict) or slots):
             self.written.append(value if _is_value(kind) else Identity(value))
             return
@@ -161,8 +161,8 @@ class Contents:
         if isinstance(attributes, dict):
             self.add_attributes(attributes, depth - 1)
         for slot in slots:
-            self.written.append(slot)
-            self.add(_read(value, slot), depth - 1)
+            self.written.append(slot.__name__)
+            self.add(_read(value, slot.__name__), depth - 1)
 
 
 def contents_of(value: Any, special: Callable[[Any, Contents], bool] | None = None) -> list[Any]:
@@ -188,12 +188,15 @@ def _is_value(kind: type) -> bool:
     return getattr(kind, "__eq__", None) is not object.__eq__
 
 
-def _slots(kind: type) -> tuple[str, ...]:
-    names: list[str] = []
-    for base in kind.__mro__:
-        slots = base.__dict__.get("__slots__", ())
-        names.extend((slots,) if isinstance(slots, str) else slots)
-    return tuple(name for name in names if not name.startswith("__"))
+def slots_of(kind: type) -> list[MemberDescriptorType]:
+    """Return the descriptors of what a class and its bases have named in their ``__slots__``, private names too."""
+    return [
+        slot
+        for base in kind.__mro__
+        if "__slots__" in base.__dict__
+        for slot in base.__dict__.values()
+        if type(slot) is MemberDescriptorType
+    ]
 
 
 def _read(value: Any, name: str) -> Any:

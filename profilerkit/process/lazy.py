@@ -7,7 +7,16 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-__all__ = ["lazy_names"]
+__all__ = ["lazy_names", "module_of_each"]
+
+
+def module_of_each(names: Mapping[str, str]) -> dict[str, str]:
+    """Return the module of each name, from the names of each module, with blanks between them.
+
+    >>> module_of_each({".costs": "Cost Shape"})
+    {'Cost': '.costs', 'Shape': '.costs'}
+    """
+    return {name: module for module, text in names.items() for name in text.split()}
 
 
 def lazy_names(

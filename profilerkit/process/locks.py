@@ -11,8 +11,7 @@ import os
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import TracebackType
 
 __all__ = ["Lock", "PerThread", "undone_in_child"]
@@ -87,18 +86,25 @@ class PerThread:
         return PerThread, ()
 
 
-@contextmanager
-def undone_in_child(undo: Callable[[], object]) -> Iterator[None]:
-    """Call ``undo`` in the child if another thread forks the process during this block.
+class undone_in_child:
+    """Calls ``undo`` in the child if another thread forks the process during this ``with`` block.
 
     ``undo`` must be short and acquire no lock but Python's, since it runs while the fork is in progress.
     """
-    entry = (threading.get_ident(), undo)
-    _undone.append(entry)
-    try:
-        yield
-    finally:
-        _undone.remove(entry)
+
+    __slots__ = ("_entry",)
+
+    def __init__(self, undo: Callable[[], object]) -> None:
+        self._entry = (0, undo)
+
+    def __enter__(self) -> None:
+        self._entry = (threading.get_ident(), self._entry[1])
+        _undone.append(self._entry)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        _undone.remove(self._entry)
 
 
 #: All locks.

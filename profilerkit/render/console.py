@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..results.comparison import Comparison
     from ..results.report import Report
 
-__all__ = ["layer_table", "render", "result_table", "to_text"]
+__all__ = ["grid_text", "layer_table", "render", "result_table", "to_text"]
 
 NARROWEST, WIDEST = 80, 160
 LONGEST_NAME = 36
@@ -60,6 +60,11 @@ def result_table(result: Report | Comparison, details: bool = False) -> Renderab
 def layer_table(layers: LayerTable) -> RenderableType:
     """Return the per-layer table: paths indented by depth, counts with the layers inside included."""
     return _Fitted(layer_grid(layers))
+
+
+def grid_text(grid: Grid) -> str:
+    """Return one grid as text."""
+    return to_text(_part(grid))
 
 
 def _drawn(content: list[Part]) -> RenderableType:

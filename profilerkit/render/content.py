@@ -21,6 +21,7 @@ from .bounds import KINDS, in_words, interval_of, shown_of_row, sign_of_enhancem
 from .columns import Column
 from .grids import Grid, Notes, Part, visible
 from .operator_grids import operator_grids
+from .several_layers import all_layers_grids
 from .time_grids import environment_grids, legend, measurement_grids, sweep_grids
 
 if TYPE_CHECKING:
@@ -63,6 +64,11 @@ class _Layers:
     top: int | None
     changes: bool = False
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of them are, in their order."""
+        return not self.changes and self.top is None
+
     def of(self, layers: LayerTable) -> Grid:
         rows = self._shallow(layers)
         if self.top is None:
@@ -79,8 +85,7 @@ class _Layers:
         if self.top is not None:
             selected = (row for row in rows if (row["is_leaf"] if self.depth is None else row["depth"] == self.depth))
             rows = sorted(selected, key=lambda row: -abs((row["other_macs"] or 0) - (row["macs"] or 0)))[: self.top]
-        whole = not self.changes and self.top is None
-        return difference_grid(rows, title, (reference.name, other.name), nested=whole)
+        return difference_grid(rows, title, (reference.name, other.name), nested=self.is_whole)
 
     def _shallow(self, layers: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         return [row for row in layers if self.depth is None or row["depth"] <= self.depth]
@@ -133,6 +138,9 @@ def _comparison_parts(comparison: Comparison, details: bool, layers: _Layers) ->
         yield _descriptions(firsts)
         yield from measurement_grids(reports)
         yield from environment_grids(reports)
+    if layers.requested and several and layers.is_whole and all(report.layers is not None for report in reports):
+        yield from all_layers_grids(comparison, layers.depth)
+        return
     for index, other in enumerate(comparison.others):
         if layers.requested and comparison.reference.layers is not None and other.layers is not None:
             yield layers.of_both(comparison.reference, other, comparison.layers(index))
@@ -199,19 +207,21 @@ def _side(value: int | None) -> str:
 
 
 def measured_grid(title: str, layers: LayerTable) -> Grid:
-    """Return a per-layer table of measured seconds: a column for each of its own, and what rows leave out."""
+    """Return a per-layer table of seconds: a column for each of its own, what binds them, and what rows leave out."""
     columns = [name for name in (layers[0] if layers else {}) if name.endswith("_seconds")]
     titles = ["Layer", "Type", "Calls", *(_heading(name) for name in columns)]
     missing = any(row.get("missing") for row in layers)
+    binds = any(row.get("binds") for row in layers)
     rows = []
     for row in layers:
         cells = ["-" if row[name] is None else str(scale_value(row[name], "s", Scale.TIME)) for name in columns]
         label = row["path"].rpartition(".")[2] or "(model)"
-        left_out = [row["missing"]] if missing else []
-        rows.append((label, row["type"], str(row.get("calls", "-")), *cells, *left_out))
+        words = [*([row["binds"]] if binds else []), *([row["missing"]] if missing else [])]
+        rows.append((label, row["type"], str(row.get("calls", "-")), *cells, *words))
     numeric = frozenset(range(2, len(titles)))
     depths = tuple(row["depth"] for row in layers)
-    return Grid(title, (*titles, *(["Left out"] if missing else [])), tuple(rows), numeric, depths, kind="layers")
+    titles += [*(["Bound by"] if binds else []), *(["Left out"] if missing else [])]
+    return Grid(title, tuple(titles), tuple(rows), numeric, depths, kind="layers")
 
 
 def _heading(column: str) -> str:
@@ -272,16 +282,15 @@ def _enhancement(comparison: Comparison, key: str, index: int) -> str:
 
 
 def _notes_of_all(reports: Sequence[Report]) -> list[str]:
-    """Return the notes that all reports have once, and the others with the name of their report."""
+    """Return the notes that all reports have once, and each other one once with the names of its reports."""
     notes = [list(_notes(report)) for report in reports]
     common = [note for note in notes[0] if all(note in others for others in notes)]
-    named = [
-        f"{report.name}: {note}"
-        for report, of_one in zip(reports, notes, strict=True)
-        for note in of_one
-        if note not in common
-    ]
-    return [*map(_sentence, common), *named]
+    names: dict[str, list[str]] = {}
+    for report, of_one in zip(reports, notes, strict=True):
+        for note in dict.fromkeys(of_one):
+            if note not in common:
+                names.setdefault(note, []).append(report.name)
+    return [*map(_sentence, common), *(f"{', '.join(of_note)}: {note}" for note, of_note in names.items())]
 
 
 def _made_differently(reports: Sequence[Report]) -> Iterator[str]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-__all__ = ["Grid", "Notes", "Part", "visible"]
+if TYPE_CHECKING:
+    from ..results.report import Report
+
+__all__ = ["Grid", "Notes", "Part", "titled_values", "visible"]
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,15 @@ def visible(text: str) -> str:
     'a\\nb'
     """
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def titled_values(reports: Sequence[Report], fits: Callable[[Any], bool]) -> Iterator[tuple[str, Any]]:
+    """Yield each value of that kind with a title; of several reports it has the name of the report."""
+    for report in reports:
+        named = f" of {report.name}" if len(reports) > 1 else ""
+        for record in report.statuses.values():
+            if fits(record.value):
+                yield f"{record.friendly_name}{named}", record.value
 
 
 Part: TypeAlias = "Grid | Notes"

@@ -6,13 +6,10 @@ nothing (its content security policy forbids it), and what it says of values is 
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from ..times.measurement import Measurement
@@ -20,14 +17,13 @@ from .bounds import KINDS
 from .content import parts
 from .grids import Grid, Notes, visible
 from .page_data import embedded, page_data
+from .page_parts import content_hash, script_of, source, templates
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
-
     from ..results.comparison import Comparison
     from ..results.report import Report, StatusRecord
 
-__all__ = ["fragment", "render"]
+__all__ = ["assets", "fragment", "render"]
 
 #: The scripts in the order in which they build on each other.
 _SCRIPTS = ("format", "model", "table", "layout", "map", "axes", "memory", "roofline", "latency", "compare", "app")
@@ -46,10 +42,9 @@ def render(result: Report | Comparison) -> str:
     if isinstance(result, Comparison):
         result = side_by_side(result.reports)
     grid, notes = _metrics(result)
-    style = _source("page.css")
-    script = "\n".join(('(() => {\n"use strict";', *(_source(f"{name}.js") for name in _SCRIPTS), "})();"))
+    style, script = assets()
     several = isinstance(result, Comparison)
-    page = _templates().get_template("page.html")
+    page = templates().get_template("page.html")
     return page.render(
         title=" and ".join(visible(report.name) for report in result.reports),
         reports=[_about(report) for report in result.reports],
@@ -58,17 +53,23 @@ def render(result: Report | Comparison) -> str:
         notes=notes.lines,
         style=style,
         script=script,
-        style_hash=_hash(style),
-        script_hash=_hash(script),
+        style_hash=content_hash(style),
+        script_hash=content_hash(script),
         data=embedded(page_data(result)),
     )
+
+
+@cache
+def assets() -> tuple[str, str]:
+    """Return the style and the script that every page has."""
+    return source("page.css"), script_of([source(f"{name}.js") for name in _SCRIPTS])
 
 
 def fragment(result: Report | Comparison) -> str:
     """Return the metrics and the notes as a piece of HTML for a notebook, in the colours of what is around it."""
     grid, notes = _metrics(result)
     titles = [title.split("\n") for title in grid.titles]
-    return _templates().get_template("fragment.html").render(grid=grid, titles=titles, notes=notes.lines)
+    return templates().get_template("fragment.html").render(grid=grid, titles=titles, notes=notes.lines)
 
 
 def _metrics(result: Report | Comparison) -> tuple[Grid, Notes]:
@@ -77,23 +78,6 @@ def _metrics(result: Report | Comparison) -> tuple[Grid, Notes]:
     grid = next(part for part in content if isinstance(part, Grid))
     notes = next(part for part in content if isinstance(part, Notes))
     return grid, notes
-
-
-@cache
-def _templates() -> Environment:
-    from jinja2 import Environment, PackageLoader
-
-    return Environment(loader=PackageLoader(__package__, "page"), autoescape=True, trim_blocks=True, lstrip_blocks=True)
-
-
-@cache
-def _source(name: str) -> str:
-    return files(__package__).joinpath("page", name).read_text(encoding="utf-8").strip()
-
-
-def _hash(text: str) -> str:
-    """Return how a content security policy names a script or style that stands in the page itself."""
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
 def _about(report: Report) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..piping.quantity import Scale, scale_value
 from ..times.operator_times import COLUMNS
 from ..trace.table import Table
-from .grids import Grid
+from .grids import Grid, titled_values
 
 if TYPE_CHECKING:
     from ..results.report import Report
@@ -21,11 +21,8 @@ SHOWN = 20
 
 def operator_grids(reports: Sequence[Report]) -> Iterator[Grid]:
     """Yield the slowest rows of each table of operators, one that was saved and read again too."""
-    for report in reports:
-        for record in report.statuses.values():
-            if isinstance(record.value, Table) and record.value.columns == COLUMNS:
-                named = f" of {report.name}" if len(reports) > 1 else ""
-                yield _grid(f"{record.friendly_name}{named}", record.value)
+    for title, value in titled_values(reports, lambda each: isinstance(each, Table) and each.columns == COLUMNS):
+        yield _grid(title, value)
 
 
 def _grid(title: str, table: Table) -> Grid:

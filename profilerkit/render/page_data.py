@@ -17,6 +17,7 @@ from ..times.measurement import Measurement
 from ..trace.records import LayerTable
 from ..trace.rows import nearest_around
 from .grids import visible
+from .page_parts import packed
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison
@@ -151,8 +152,8 @@ def _layers(rows: Sequence[Row], indices: Mapping[str, int]) -> dict[str, Any]:
     columns.sort(key=lambda column: _AT_FIRST.index(column["key"]) if column["key"] in _AT_FIRST else len(_AT_FIRST))
     return {
         "parents": parents,
-        "names": _packed(names),
-        "types": _packed([visible(str(row["type"])) for row in rows]),
+        "names": packed(names),
+        "types": packed([visible(str(row["type"])) for row in rows]),
         "columns": columns,
     }
 
@@ -176,7 +177,7 @@ def _column(key: str, values: Sequence[Any]) -> Iterator[dict[str, Any]]:
         "numeric": numeric,
         "share": numeric and not key.startswith(_NO_SHARE),
         "shown": key in _AT_FIRST,
-        "values": _packed([_plain(value) if numeric else _text(value) for value in values]),
+        "values": packed([_plain(value) if numeric else _text(value) for value in values]),
     }
 
 
@@ -214,15 +215,6 @@ def _text(value: Any) -> str:
     return visible(str(value))
 
 
-def _packed(values: Sequence[Any]) -> Any:
-    """Return values as they are, or as the distinct ones and their positions if that is much shorter."""
-    distinct = list(dict.fromkeys(values))
-    if len(distinct) > len(values) // 2 or len(values) < 8:
-        return list(values)
-    positions = {value: index for index, value in enumerate(distinct)}
-    return {"of": distinct, "at": [positions[value] for value in values]}
-
-
 def _memory(report: Report, indices: Mapping[str, int]) -> dict[str, Any] | None:
     memory = report.memory
     if memory is None or not memory.live_bytes:
@@ -232,14 +224,14 @@ def _memory(report: Report, indices: Mapping[str, int]) -> dict[str, Any] | None
     return {
         "weights": memory.weight_bytes,
         "input": memory.input_bytes,
-        "live": _packed(list(memory.live_bytes)),
+        "live": packed(list(memory.live_bytes)),
         "peak": -1 if peak is None else peak,
         "parts": {visible(name): count for name, count in memory.parts.items() if count},
         "note": visible(memory.note),
         "missing": [visible(line) for line in memory.missing],
-        "operators": _packed([visible(str(row["operator"])) for row in rows]),
-        "layers": _packed([indices.get(row["layer"], -1) for row in rows]),
-        "phases": _packed([str(row.get("phase", "forward")) for row in rows]),
+        "operators": packed([visible(str(row["operator"])) for row in rows]),
+        "layers": packed([indices.get(row["layer"], -1) for row in rows]),
+        "phases": packed([str(row.get("phase", "forward")) for row in rows]),
     }
 
 
@@ -320,9 +312,9 @@ def _sides(comparison: Comparison, which: int) -> dict[str, Any] | None:
     return {
         "name": visible(other.name),
         "parents": parents,
-        "names": _packed(names),
-        "types": _packed([visible(str(row["type"])) for row in rows]),
-        "changes": _packed([row["change"] for row in rows]),
+        "names": packed(names),
+        "types": packed([visible(str(row["type"])) for row in rows]),
+        "changes": packed([row["change"] for row in rows]),
         "columns": columns,
     }
 

@@ -9,7 +9,7 @@ from ..piping.quantity import Scale, format_number, scale_value
 from ..times.batch_sweep import BatchSweep
 from ..times.conditions import Conditions
 from ..times.measurement import PERCENTILES, Measurement, Ratio
-from .grids import Grid
+from .grids import Grid, titled_values
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison
@@ -20,11 +20,8 @@ __all__ = ["environment_grids", "legend", "measurement_grids", "sweep_grids"]
 
 def sweep_grids(reports: Sequence[Report]) -> Iterator[Grid]:
     """Yield a grid for each sweep over batch sizes; the knee is marked."""
-    for report in reports:
-        for record in report.statuses.values():
-            if isinstance(record.value, BatchSweep):
-                named = f" of {report.name}" if len(reports) > 1 else ""
-                yield _sweep(f"{record.friendly_name}{named}", record.value)
+    for title, value in titled_values(reports, lambda each: isinstance(each, BatchSweep)):
+        yield _sweep(title, value)
 
 
 def _sweep(title: str, sweep: BatchSweep) -> Grid:

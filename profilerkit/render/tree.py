@@ -55,8 +55,9 @@ def _lines(report: Report, depth: int | None, top: int | None, by: str) -> Itera
     width = min(max(len(label) for label, _ in shown), _WIDEST)
     for label, row in shown:
         yield f"{label:<{width}}  {_values(row)}".rstrip()
-    if rows[0]["calls"] is None:
-        yield "the model did not run to its end: which layers it called, and what they cost, is not known"
+    if _is_uncounted(rows[0]):
+        unknown = "which layers it called" if rows[0]["calls"] is None else "which layers it would have called further"
+        yield f"the model did not run to its end: {unknown}, and what they cost, is not known"
 
 
 def _around(layers: LayerTable) -> set[str]:
@@ -95,11 +96,20 @@ def _values(row: Mapping[str, Any]) -> str:
             shown = f"{sign}{Column.of(column).show(value)} {word}".rstrip()
             parts.append(shown if share is None else f"{shown} ({_percent(share)})")
     parts.append(Column.of("achieved_flops_per_second").show(row.get("achieved_flops_per_second")))
-    if row["calls"] is None:
-        parts.append("not counted")
+    if _is_uncounted(row):
+        parts.append(f"called {_times(row['calls'])}, not counted" if row["calls"] else "not counted")
     elif not row["calls"]:
         parts.append("not called")
     return ", ".join(filter(None, parts))
+
+
+def _is_uncounted(row: Mapping[str, Any]) -> bool:
+    """Return whether the work of a layer is not known, since the model did not run to its end."""
+    return row["calls"] is None or row.get("macs", 0) is None
+
+
+def _times(calls: int) -> str:
+    return "once" if calls == 1 else f"{calls} times"
 
 
 def _percent(share: float) -> str:

@@ -12,8 +12,9 @@ from ..error_text import shown
 from ..errors import ArgumentError, UnknownStatusError
 from ..piping.status import Comparative, StatusKey, is_number
 from ..times.measurement import Measurement, Ratio
-from ..trace.alignment import aligned
+from ..trace.alignment import VALUES, aligned
 from ..trace.bounds import Bounds
+from ..trace.side_by_side import in_one_table
 from ..trace.table import Table
 from .report import Report
 from .result import Result
@@ -113,6 +114,22 @@ class Comparison(Result):
         Raises `ValueError` where one of the two reports holds no layers.
         """
         return aligned(self.reference, self.other(other))
+
+    def all_layers(self, *columns: str) -> Table:
+        """Return the layers of all models in one table; see `profilerkit.trace.side_by_side`.
+
+        Args:
+            *columns: The values to show, of ``params``, ``macs``, ``flops``, ``own_macs`` and ``own_flops``; the MACs
+                unless given. Each has a column for each model: ``"macs of Student"``.
+
+        Raises `ArgumentError` for another column, and `ValueError` where one of the reports holds no layers.
+        """
+        for column in columns:
+            if column not in VALUES:
+                raise ArgumentError(
+                    f"columns has {shown(column)}; the layers have {', '.join(VALUES)}: give some of these"
+                )
+        return in_one_table(self.reports, columns or ("macs",))
 
 
 def _ends_of_ratio(reference: Bounds | None, other: Bounds | None) -> tuple[float, float]:

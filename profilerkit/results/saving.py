@@ -32,7 +32,7 @@ from .json_values import from_plain, to_plain
 from .report import Report, StatusRecord
 from .result import Result
 
-__all__ = ["SCHEMA", "load", "load_as", "parse", "save", "to_dict", "to_json"]
+__all__ = ["SCHEMA", "load", "load_as", "parse", "resealed", "save", "to_dict", "to_json"]
 
 #: The formats of files, and the schema that is written.
 REPORT, COMPARISON = "profilerkit.report", "profilerkit.comparison"
@@ -166,6 +166,12 @@ def _sealed(kind: str, body: dict[str, Any]) -> dict[str, Any]:
         body = json.loads(json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"))
     head = {"format": kind, "schema": SCHEMA, "profilerkit": version("profilerkit")}
     return {**head, "checksum": _checksum({**head, **body}), **body}
+
+
+def resealed(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the content of a file, of which texts were changed on purpose, with the checksum that fits."""
+    body = {key: value for key, value in content.items() if key != "checksum"}
+    return {**content, "checksum": _checksum(body)}
 
 
 def _checksum(content: Mapping[str, Any]) -> str:

@@ -17,10 +17,10 @@ __all__ = ["ContractChecks"]
 
 
 class ContractChecks(BackendSubject):
-    """Each method does what `Backend` says of it."""
+    """Each method of the backend does what the docstring of `Backend` says."""
 
     def test_the_class_says_what_is_tested(self) -> None:
-        """A backend, builders of known architectures, kinds."""
+        """The class has a backend, builders of known architectures, and kinds."""
         absent = [name for name in ("backend", "builders", "kinds") if not hasattr(self, name)]
         expect(not absent, f"{type(self).__name__} does not say its {' and '.join(absent)}")
         expect(isinstance(self.backend, Backend), f"backend = {self.backend!r}: give an instance of a Backend")
@@ -31,7 +31,7 @@ class ContractChecks(BackendSubject):
         self.any_architecture()
 
     def test_every_architecture_is_built(self, name: str) -> None:
-        """Those without a builder are skipped, and so stand in the summary of the tests by their names."""
+        """An architecture without a builder is skipped, so that the summary of the tests names it."""
         reason = self.left_out(name)
         if reason:
             self.skip(reason)
@@ -41,29 +41,29 @@ class ContractChecks(BackendSubject):
     # Models -----------------------------------------------------------------------------------------------------
 
     def test_other_things_are_no_models(self) -> None:
-        """None, text, plain objects and lists of models are none."""
+        """The backend accepts neither None, text, plain objects nor lists of models."""
         for other in (None, "model", 3, object(), [self.built(self.any_architecture())]):
             expect_equal(self.backend.accepts(other), False, f"accepts({other!r})")
 
     def test_a_model_is_opened_as_it_is(self) -> None:
-        """What is no path goes through `opened` untouched."""
+        """`opened` returns an object that is no path unchanged."""
         model = self.built(self.any_architecture())
         expect(self.offered(OpensModels).opened(model) is model, "opened(model) returned another object than the model")
 
     def test_names_are_words(self) -> None:
-        """The backend and each model have one."""
+        """The backend and each model have a name."""
         model = self.built(self.any_architecture())
         for what, name in (("name", self.backend.name), ("model_name(model)", self.backend.model_name(model))):
             expect(isinstance(name, str) and name.strip() == name != "", f"{what} is {name!r}, not a name")
 
     def test_data_splits_have_their_classes(self) -> None:
-        """Subclasses of the core's, so that every profiler can read them."""
+        """The classes of loaders and batches are subclasses of those of the core, which every profiler can read."""
         for name, base in (("data_loader", DataLoader), ("forward_pass", ForwardPass)):
             kind = getattr(self.backend, name)
             expect(isinstance(kind, type) and issubclass(kind, base), f"{name} is {kind!r}, no {base.__name__}")
 
     def test_inputs_that_fit_stay_as_they_are(self) -> None:
-        """In the model's own layout nothing is changed."""
+        """Inputs in the model's own layout are returned unchanged."""
         architecture = self.any_architecture()
         inputs = self.inputs(architecture)
         fitted = self.offered(FitsInputs).fit_inputs(self.built(architecture), inputs)
@@ -72,7 +72,7 @@ class ContractChecks(BackendSubject):
         expect_equal(shapes, expected, "shapes after fit_inputs, of inputs in the layout of the model")
 
     def test_the_fingerprint_changes_with_a_parameter_alone(self) -> None:
-        """It stays the same while the model is traced and run."""
+        """The fingerprint stays equal while the model is traced and run."""
         architecture = self.any_architecture()
         model, inputs = self.builders[architecture.name](), self.inputs(architecture)
         fingerprint = self.offered(NoticesTraining).fingerprint
@@ -86,7 +86,7 @@ class ContractChecks(BackendSubject):
         expect(fingerprint(model) != before, "the fingerprint did not change when a parameter did")
 
     def test_the_environment_is_text(self) -> None:
-        """Names and values that a report can be read by."""
+        """The environment has names and values as text, for reports."""
         environment: Any = self.backend.environment()
         expect(isinstance(environment, Mapping), f"environment() returned {environment!r}, not a mapping")
         for name, value in environment.items():
@@ -94,7 +94,7 @@ class ContractChecks(BackendSubject):
             expect(whole, f"environment() has {name!r}: {value!r}; give names and values as text")
 
     def test_devices_have_names(self) -> None:
-        """None is where the model is; there is always a CPU, by its own name too."""
+        """None stands for the device of the model; a CPU always exists, also by its name."""
         model = self.built(self.any_architecture())
         for device in (None, Device.CPU):
             resolved = self.backend.resolve_device(model, device)
@@ -106,7 +106,7 @@ class ContractChecks(BackendSubject):
     # Tensors ----------------------------------------------------------------------------------------------------
 
     def test_random_tensors(self) -> None:
-        """Shape and dtype are those of the spec; floats vary, integers are zeros, which every embedding takes."""
+        """Tensors have the requested shape and dtype; floats vary, integers are zero, which every embedding accepts."""
         for dtype in ("float32", self.integer_dtype):
             tensor = self.backend.random_tensor(TensorSpec((4, 5), dtype), 3)
             what = f"random_tensor(TensorSpec((4, 5), {dtype!r}), 3)"
@@ -118,19 +118,19 @@ class ContractChecks(BackendSubject):
         expect_equal(set(self.to_numpy(tensor).ravel().tolist()), {0}, f"values of {what}")
 
     def test_other_things_are_no_tensors(self) -> None:
-        """Nor is what holds one."""
+        """Other objects are no tensors, and neither are containers of tensors."""
         tensor = self.backend.random_tensor(TensorSpec((4,)), 3)
         for other in (None, "text", 3, [1.0], object(), [tensor], {"x": tensor}):
             expect_equal(self.backend.is_tensor(other), False, f"is_tensor of a {type(other).__name__}")
 
     def test_what_is_no_array_stays_as_it_is(self) -> None:
-        """`as_tensor` converts arrays, and hands on all else, tensors too."""
+        """`as_tensor` converts arrays and returns other objects unchanged, tensors included."""
         tensor = self.backend.random_tensor(TensorSpec((4,)), 3)
         for value in (None, "text", 3, [1.0], object(), tensor):
             expect(self.backend.as_tensor(value) is value, f"as_tensor changed a {type(value).__name__}")
 
     def test_numpy_arrays_keep_their_values_and_dtype(self) -> None:
-        """Where the backend makes tensors of them."""
+        """This is tested if the backend makes tensors of arrays."""
         import numpy as np
 
         for dtype in ("float32", self.integer_dtype):
@@ -144,7 +144,7 @@ class ContractChecks(BackendSubject):
             )
 
     def test_batches_are_cut_and_repeated(self) -> None:
-        """From the first sample on, and round again; the dtype stays, and so does the tensor that was given."""
+        """Samples are taken from the first on, and repeated; the dtype stays, and the tensor itself is unchanged."""
         tensor = self._numbered(3)
         rows = self.to_numpy(tensor).tolist()
         for batch_size in (1, 2, 3, 7):
@@ -157,13 +157,13 @@ class ContractChecks(BackendSubject):
         expect_equal(tuple(tensor.shape), (3, 2), "shape of a tensor after with_batch_size was asked for others")
 
     def test_an_empty_batch_cannot_be_repeated(self) -> None:
-        """That is an `InputError`, not an empty batch or a division by zero."""
+        """An empty batch is an `InputError`, not an empty result or a division by zero."""
         empty = self._numbered(0)
         error = raised_by(lambda: self.backend.with_batch_size(empty, 2))
         expect(isinstance(error, InputError), f"with_batch_size(an empty batch, 2) raised {error!r}; raise InputError")
 
     def _numbered(self, batch_size: int) -> Any:
-        """Return a tensor of numbers that all differ, of an array where the backend makes tensors of arrays."""
+        """Return a tensor whose numbers all differ, made of an array if the backend makes tensors of arrays."""
         import numpy as np
 
         tensor = self.backend.as_tensor(np.arange(2.0 * batch_size, dtype="float32").reshape(batch_size, 2))

@@ -1,4 +1,4 @@
-"""Checks of what a backend counts in the shared architectures: parameters, MACs, FLOPs, layers, bytes."""
+"""Checks of the counts of a backend for the known architectures: parameters, MACs, FLOPs, layers, bytes."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ FLOAT_BYTES = 4
 
 
 class CountingChecks(BackendSubject):
-    """Every number of a trace is its closed form."""
+    """Every number of a trace equals its closed form."""
 
     def test_builders_build_what_is_described(self, architecture: Architecture) -> None:
-        """The model takes the inputs of the description, and its outputs have their shapes."""
+        """The model accepts the inputs of the description, and its outputs have the described shapes."""
         model, inputs = self.built(architecture), self.inputs(architecture)
         outputs = self.backend.evaluate(model, lambda: self.call(model, inputs))
         named = outputs if isinstance(outputs, Mapping) else {0: outputs}
@@ -34,7 +34,7 @@ class CountingChecks(BackendSubject):
         expect_equal(self.traced(architecture).missing, (), f"what the counts of {architecture.name} leave out")
 
     def test_parameters(self, architecture: Architecture) -> None:
-        """All and trainable parameters; shared ones once, a batch norm's statistics where the framework has them so."""
+        """All and trainable parameters; shared ones count once, the statistics of batch norms as configured."""
         trace = self.traced(architecture)
         every = architecture.params + (architecture.statistics if self.statistics_are_parameters else 0)
         expect_equal(trace.total_params, every, f"total_params of {architecture.name}")
@@ -49,7 +49,7 @@ class CountingChecks(BackendSubject):
         expect_equal(trace.flops, architecture.flops(batch_size), f"flops {of}")
 
     def test_layers(self, architecture: Architecture, batch_size: int) -> None:
-        """Every row of the layer table, in the order of the model: depth, kind, calls, parameters, MACs, FLOPs."""
+        """Each row of the layer table, in the order of the model: depth, kind, calls, parameters, MACs, FLOPs."""
         if not self.has_layers:
             self.skip("the models have no layers: has_layers is False")
         table = self.traced(architecture, batch_size).table
@@ -67,7 +67,7 @@ class CountingChecks(BackendSubject):
             expect(not wrong, f"{where} for a batch of {batch_size}: found {'; '.join(wrong)}")
 
     def test_the_layers_add_up_to_the_totals(self, architecture: Architecture, batch_size: int) -> None:
-        """Every operation belongs to one layer, and none to two."""
+        """Every operation belongs to exactly one layer."""
         trace = self.traced(architecture, batch_size)
         paths = [layer.path for layer in trace.layers]
         expect_equal(len(set(paths)), len(paths), f"distinct paths of the layers of {architecture.name}")
@@ -80,7 +80,7 @@ class CountingChecks(BackendSubject):
         expect_equal(trace.table[""]["weight_bytes"], trace.size_bytes, f"weight_bytes of {architecture.name}")
 
     def test_counts_are_whole_numbers(self, architecture: Architecture) -> None:
-        """Python's own integers, which every report format can write; two FLOPs or more for each MAC."""
+        """Counts are Python integers, which every form of a report can write, with at least two FLOPs for each MAC."""
         for op in self.traced(architecture).operators:
             for name in ("macs", "flops", "bytes_read", "bytes_written"):
                 value, what = getattr(op, name), f"{name} of {op.operator} in {architecture.name}"
@@ -105,7 +105,7 @@ class CountingChecks(BackendSubject):
             expect_equal(traced, sorted(shapes), f"shapes of the {what} of {architecture.name} in its trace")
 
     def test_size_of_the_weights(self, architecture: Architecture) -> None:
-        """The floating-point weights have four bytes for each element, batch norms' statistics included."""
+        """Floating-point weights have four bytes for each element, the statistics of batch norms included."""
         trace = self.traced(architecture)
         weights = [weight for weight in (*trace.parameters, *trace.buffers) if weight.persistent]
         size = sum(weight.bytes for weight in weights if weight.dtype == "float32")
@@ -113,7 +113,7 @@ class CountingChecks(BackendSubject):
         expect_equal(size, expected, f"bytes of the float32 weights of {architecture.name}")
 
     def test_shapes_of_the_weights(self, architecture: Architecture) -> None:
-        """The product of a weight's sizes is its number of elements, wherever they are known."""
+        """The product of the sizes of a weight is its number of elements, if the sizes are known."""
         for layer in self.traced(architecture).layers:
             for weight in (*layer.parameters, *layer.buffers):
                 if weight.shape:
@@ -121,7 +121,7 @@ class CountingChecks(BackendSubject):
                     expect_equal(math.prod(weight.shape), weight.count, f"elements in the shape {weight.shape} {of}")
 
     def test_every_call_has_outputs(self, architecture: Architecture) -> None:
-        """Each call of a layer hands something on, and says what."""
+        """Each call of a layer returns tensors, whose shapes are recorded."""
         layers = self.traced(architecture).layers
         empty = [layer.path for layer in layers if any(not call.outputs for call in layer.calls)]
         expect(not empty, f"calls of the layers {empty} of {architecture.name} have no outputs in the trace")
@@ -133,7 +133,7 @@ class CountingChecks(BackendSubject):
         expect(len(names) > 1, f"all operators of mlp have one name, {names}: its products and activations differ")
 
     def test_outputs_are_alive_at_the_end(self, architecture: Architecture, batch_size: int) -> None:
-        """Whoever called the model has them: they are freed after the last operator, not before."""
+        """The caller of the model keeps the outputs, so they are not freed before the last operator."""
         live = self.traced(architecture, batch_size).memory.live_bytes
         least = FLOAT_BYTES * batch_size * sum(math.prod(shape) for shape in architecture.outputs.values())
         last = live[-1] if live else 0
@@ -141,7 +141,7 @@ class CountingChecks(BackendSubject):
         expect(last >= least, f"{last} bytes are alive after the last operator of {of}, its outputs take {least}")
 
     def test_a_network_of_low_precision(self, precision: str) -> None:
-        """The same work as in float32; the weights take the bytes that they have."""
+        """The work equals that in float32; the weights have the bytes of their dtype."""
         mlp = ARCHITECTURES["mlp"]
         with self.where_offered():
             model = self.low_precision_model(precision)
@@ -167,7 +167,7 @@ class CountingChecks(BackendSubject):
         expect(trace.memory.weight_bytes >= least, f"weight_bytes {of}: {trace.memory.weight_bytes}, below {least}")
 
     def test_peak_of_memory(self, architecture: Architecture, batch_size: int) -> None:
-        """At least weights, inputs and the largest activation; at most what all operators read and write together."""
+        """The peak lies between weights, inputs and the largest activation, and all bytes read and written."""
         trace = self.traced(architecture, batch_size)
         fixed = FLOAT_BYTES * architecture.params + self._input_bytes(architecture, batch_size)
         least = fixed + FLOAT_BYTES * batch_size * architecture.largest_activation
@@ -179,7 +179,7 @@ class CountingChecks(BackendSubject):
         expect(peak <= most, f"{of}, above weights, inputs and all that the operators read and write, {most}")
 
     def test_a_second_trace_finds_the_same(self) -> None:
-        """Nothing of a trace depends on the ones before it, of other batch sizes too."""
+        """A trace does not depend on earlier traces, with other batch sizes too."""
         architecture = self.any_architecture()
         for batch_size in (1, 3, 1):
             inputs = self.inputs(architecture, batch_size)
@@ -194,7 +194,7 @@ class CountingChecks(BackendSubject):
         return list(shape.values() if isinstance(shape, dict) else shape)
 
     def _input_bytes(self, architecture: Architecture, batch_size: int) -> int:
-        """Return the bytes of a batch: four for each number, for each word what its integers take."""
+        """Return the bytes of a batch: four for each float, and the size of the integer dtype for each word."""
         words = int("".join(filter(str.isdigit, self.integer_dtype)) or 64) // 8
         return sum(
             math.prod((batch_size, *spec.shape)) * (words if spec.dtype == self.integer_dtype else FLOAT_BYTES)

@@ -1,11 +1,11 @@
-"""What a backend must find in a network that is known in advance: the layer table and its totals, in closed form.
+"""The expected results of a backend for a known network: the layer table and its totals, in closed form.
 
-`profilerkit.testing.architectures` holds the networks themselves.
+`profilerkit.testing.architectures` has the networks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -14,14 +14,14 @@ from ..cost import Cost
 from ..inputs import ModelInputs, TensorSpec
 from ..trace.records import LayerTable
 
-__all__ = ["Architecture", "DataFormat", "ExpectedLayer", "InputSpec", "LayerNumbers", "layer_numbers"]
+__all__ = ["Architecture", "DataFormat", "ExpectedLayer", "InputSpec", "LayerNumbers", "layer_numbers", "random_inputs"]
 
 DataFormat: TypeAlias = Literal["channels_last", "channels_first"]
 NOTHING = Cost(0, 0)
 
 
 class LayerNumbers(NamedTuple):
-    """One row of the layer table up to names; counts are inclusive but for ``own_macs`` and ``own_flops``."""
+    """A row of the layer table without names; counts include the layers inside, but ``own_...`` do not."""
 
     depth: int
     kind: str
@@ -33,13 +33,22 @@ class LayerNumbers(NamedTuple):
     own_flops: int
 
 
+def random_inputs(
+    backend: Backend, shape: Sequence[TensorSpec] | Mapping[str, TensorSpec], batch_size: int
+) -> ModelInputs:
+    """Return inputs of a batch size that a backend makes up, by position or by name."""
+    if isinstance(shape, Mapping):
+        return ModelInputs(**{name: backend.random_tensor(spec, batch_size) for name, spec in shape.items()})
+    return ModelInputs(*(backend.random_tensor(spec, batch_size) for spec in shape))
+
+
 def layer_numbers(table: LayerTable, kinds: Mapping[str, str]) -> tuple[LayerNumbers, ...]:
-    """Return the rows of a trace's table in the form `Architecture.layer_numbers` gives them.
+    """Return the rows of a trace's table in the form of `Architecture.layer_numbers`, for a comparison with it.
 
     Args:
         table: ``backend.trace(model, inputs).table``.
-        kinds: The kind of each layer type of the framework, ``{"Dense": "linear"}``; the root is the "model".
-            A type that is not listed keeps its name, and so differs.
+        kinds: The kind of each layer type of the framework, ``{"Dense": "linear"}``; the root is the "model". A type
+            that is not listed keeps its name, so that the rows differ.
     """
     return tuple(
         LayerNumbers(
@@ -53,29 +62,29 @@ def layer_numbers(table: LayerTable, kinds: Mapping[str, str]) -> tuple[LayerNum
 
 @dataclass(frozen=True)
 class InputSpec:
-    """One input of a model in both layouts; they are equal for what is no image."""
+    """The shape and dtype of one input in both layouts; they are equal if the input is no image."""
 
     channels_last: TensorSpec
     channels_first: TensorSpec
 
     @classmethod
     def of(cls, *shape: int, dtype: str = "float32") -> InputSpec:
-        """Return the spec of what has no layout: features, sequences, indices."""
+        """Return the spec of an input without a layout, such as features, sequences or indices."""
         return cls(TensorSpec(shape, dtype), TensorSpec(shape, dtype))
 
     @classmethod
     def image(cls, height: int, width: int, channels: int) -> InputSpec:
-        """Return the spec of an image."""
+        """Return the spec of an image, from its sizes in elements."""
         return cls(TensorSpec((height, width, channels)), TensorSpec((channels, height, width)))
 
 
 @dataclass(frozen=True)
 class ExpectedLayer:
-    """A layer and what is inside it.
+    """A layer and the layers inside it.
 
-    ``params`` are its own (weights that training changes), ``statistics`` the values it keeps that are none (batch
-    norm's mean and variance). ``cost`` is its own for one call with one sample, ``calls`` how often one forward pass
-    calls it.
+    ``params`` is the number of its own trained elements, ``statistics`` that of its other values (the mean and variance
+    of a batch norm). ``cost`` is its own cost for one call with one sample, ``calls`` the number of its calls in one
+    forward pass.
     """
 
     kind: str
@@ -87,17 +96,17 @@ class ExpectedLayer:
     statistics: int = 0
 
     def shared(self, times: int) -> ExpectedLayer:
-        """Return the layer as one that is called so many times, with its one set of parameters."""
+        """Return the layer with ``times`` as many calls, and its parameters once."""
         return replace(self, calls=self.calls * times, inside=tuple(layer.shared(times) for layer in self.inside))
 
     def walk(self, depth: int = 0) -> Iterator[tuple[int, ExpectedLayer]]:
-        """Yield this layer and those inside, with their depths, parents first."""
+        """Yield this layer and the layers inside with their depths, outer layers first."""
         yield depth, self
         for layer in self.inside:
             yield from layer.walk(depth + 1)
 
     def numbers(self, depth: int, batch_size: int, with_statistics: bool = False) -> LayerNumbers:
-        """Return the row of this layer; its statistics are among the parameters only where that is said."""
+        """Return the row of this layer; its statistics count as parameters only ``with_statistics``."""
         every = [layer for _, layer in self.walk()]
         return LayerNumbers(
             depth=depth,
@@ -116,13 +125,13 @@ class Architecture:
     """A network in words and in numbers.
 
     Attributes:
-        name: What it is asked for by.
+        name: The name in `profilerkit.testing.ARCHITECTURES`.
         description: The network in words, complete enough to build it.
-        inputs: The spec of each input: all by name, or all by their places in order.
-        outputs: The shape of each output for one sample, by its key where the model returns a dict; a model that
-            returns one tensor has output 0.
+        inputs: The spec of each input: all by name, or all by index, in order.
+        outputs: The shape of each output for one sample, by its key if the model returns a dict; a model that returns
+            one tensor has output 0.
         root: The model as a layer, with its layers inside.
-        largest_activation: Elements of the largest tensor for one sample that a layer hands on; at least so many.
+        largest_activation: A lower bound of the elements, for one sample, of the largest tensor between two layers.
     """
 
     name: str
@@ -134,44 +143,41 @@ class Architecture:
 
     @property
     def params(self) -> int:
-        """Elements of the distinct parameters."""
+        """The number of elements of the distinct parameters."""
         return self.root.numbers(0, 1).params
 
     @property
     def statistics(self) -> int:
-        """Elements of the mean and variance that batch norms keep; no parameters."""
+        """The number of elements of the means and variances of batch norms, which are no parameters."""
         return sum(layer.statistics for _, layer in self.root.walk())
 
     def macs(self, batch_size: int = 1) -> int:
-        """Return the multiply-accumulates of one forward pass."""
+        """Return the multiply-accumulates of one forward pass of a batch."""
         return self.root.numbers(0, batch_size).macs
 
     def flops(self, batch_size: int = 1) -> int:
-        """Return the floating-point operations of one forward pass."""
+        """Return the floating-point operations of one forward pass of a batch."""
         return self.root.numbers(0, batch_size).flops
 
     @property
     def layers(self) -> tuple[tuple[int, str], ...]:
-        """Depth and kind of each layer in the order of the model, the root included."""
+        """The depth and kind of each layer in the order of the model, the root included."""
         return tuple((depth, layer.kind) for depth, layer in self.root.walk())
 
     def layer_numbers(self, batch_size: int = 1, *, with_statistics: bool = False) -> tuple[LayerNumbers, ...]:
         """Return the rows of the layer table for a batch.
 
-        ``with_statistics`` is for a framework in which the statistics of a batch norm are parameters (that are not
-        trained), as in Keras.
+        ``with_statistics`` is for frameworks in which the statistics of a batch norm are parameters that are not
+        trained, such as Keras.
         """
         return tuple(layer.numbers(depth, batch_size, with_statistics) for depth, layer in self.root.walk())
 
     def input_shape(self, data_format: DataFormat) -> list[TensorSpec] | dict[str, TensorSpec]:
-        """Return the inputs' shapes in a layout, as `Profiler` and `profile` take ``input_shape``."""
+        """Return the shapes of the inputs for one sample, as ``input_shape`` of `profile` takes them."""
         specs = {key: getattr(spec, data_format) for key, spec in self.inputs.items()}
         named = {key: spec for key, spec in specs.items() if isinstance(key, str)}
         return named or list(specs.values())
 
     def model_inputs(self, backend: Backend, data_format: DataFormat, batch_size: int = 1) -> ModelInputs:
-        """Return inputs of a batch size that a backend makes up, in a layout."""
-        shape = self.input_shape(data_format)
-        if isinstance(shape, dict):
-            return ModelInputs(**{name: backend.random_tensor(spec, batch_size) for name, spec in shape.items()})
-        return ModelInputs(*(backend.random_tensor(spec, batch_size) for spec in shape))
+        """Return random inputs from a backend, for a batch in one of the layouts."""
+        return random_inputs(backend, self.input_shape(data_format), batch_size)

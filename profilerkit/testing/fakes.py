@@ -152,7 +152,7 @@ class FakeModel:
 
 
 def batch_of(inputs: ModelInputs) -> int:
-    """Return the first dimension of the first tensor, 1 where there is none."""
+    """Return the first dimension of the first tensor; 1 if there is none."""
     shapes = [leaf.shape for leaf in inputs.leaves() if hasattr(leaf, "shape")]
     return int(shapes[0][0]) if shapes and shapes[0] else 1
 
@@ -183,7 +183,7 @@ def _bytes_of(tensor: Any) -> int:
 
 
 class FakeBackend(Backend):
-    """A backend for `FakeModel`; ``traced`` counts its traces and ``preserving`` how often a model was handed back."""
+    """A backend for `FakeModel`; ``traced`` counts its traces, ``preserving`` how often it restored a model."""
 
     name: ClassVar[str] = "fake"
 
@@ -211,7 +211,7 @@ class FakeBackend(Backend):
         return FakeTensor((batch_size, *spec.shape), spec.dtype)
 
     def with_batch_size(self, tensor: Any, batch_size: int) -> Any:
-        """Return a tensor with another first dimension; of an array the same samples, over and over."""
+        """Return a tensor with another first dimension; the samples of an array are repeated."""
         length = tensor.shape[0]
         if length == 0:
             raise InputError("an input has an empty batch, which cannot be repeated to a batch size")
@@ -253,7 +253,7 @@ class FakeBackend(Backend):
 
     @contextmanager
     def preserved(self, model: FakeModel) -> Iterator[None]:
-        """Count that the model was handed back."""
+        """Count that a model was restored."""
         try:
             yield
         finally:
@@ -264,7 +264,7 @@ class FakeBackend(Backend):
         return repr(model.layers)
 
     def environment(self) -> Mapping[str, str]:
-        """Return that it is a fake."""
+        """Return one fact: that the backend is a fake."""
         return {"fake": "1.0"}
 
 
@@ -294,7 +294,7 @@ def _operator(layer: FakeLayer, batch: int) -> OpRecord:
 
 
 def _records(model: FakeModel, called: LayerCall | None = None) -> tuple[LayerRecord, ...]:
-    """Return the layers, the model itself first; with calls where it ran."""
+    """Return the layers, the model itself first; with calls if the model ran."""
     by_name = {layer.name: layer for layer in model.layers}
     model_layer = by_name.get("", FakeLayer("", type="FakeModel"))
     inside = LayerCall((TensorInfo((1,), "float32"),), (TensorInfo((1,), "float32"),))

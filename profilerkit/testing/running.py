@@ -161,7 +161,7 @@ class RunningChecks(BackendSubject):
         expect(returned is results[0], f"evaluate(model, call) returned {returned!r}, not what the call returned")
 
     def test_evaluate_lets_errors_pass(self) -> None:
-        """The caller gets the error of the call unchanged, and the model is restored."""
+        """The error of the call reaches the caller unchanged, and the model is restored."""
         model = self.built(self.any_architecture())
         raised = ArithmeticError("raised inside evaluate")
 
@@ -221,9 +221,9 @@ class RunningChecks(BackendSubject):
         expect(fits, f"the operator table of {architecture.name} has {total} macs, its trace {trace.macs}")
 
     def test_steps_of_training_are_traced(self) -> None:
-        """If it is offered: the gradients of weights and activations are products as large as the forward's.
+        """If it is offered: gradients of weights and activations are products as large as those of the forward pass.
 
-        "mlp" has one for the weight of each of its layers, and one for the input of each but the first.
+        "mlp" has one gradient for the weight of each layer, and one for the input of each layer except the first.
         """
         mlp = self.mlp_or_skip()
         model = self.built(mlp)

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Set
 from types import FunctionType, ModuleType
 from typing import Any
 
+from ..process.contents import slots_of
+
 __all__ = ["differences", "facts_of", "process_facts"]
 
 _PLAIN = (str, bytes, int, float, complex, bool, type(None))
@@ -87,11 +89,8 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, (type, ModuleType, FunctionType)):
         return  # code is not part of a model's state
     yield from ((f".{name}", part) for name, part in list(getattr(value, "__dict__", {}).items()))
-    for cls in type(value).__mro__:
-        slots = cls.__dict__.get("__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else slots:
-            if hasattr(value, name) and name not in ("__dict__", "__weakref__"):
-                yield f".{name}", getattr(value, name)
+    filled = (slot.__name__ for slot in slots_of(type(value)) if hasattr(value, slot.__name__))
+    yield from ((f".{name}", getattr(value, name)) for name in filled)
 
 
 def process_facts() -> dict[str, Any]:

@@ -14,7 +14,7 @@ from ..profiler import Profiler
 from ..protocols import inapplicable_to, offered
 from ..trace.records import ModelTrace
 from .architectures import ARCHITECTURES
-from .expected import Architecture, DataFormat
+from .expected import Architecture, DataFormat, random_inputs
 from .snapshots import differences, facts_of, process_facts
 
 __all__ = ["BATCH_SIZES", "PRECISIONS", "BackendSubject", "expect", "expect_equal", "raised_by"]
@@ -147,10 +147,7 @@ class BackendSubject:
 
     def inputs(self, architecture: Architecture, batch_size: int = 3) -> ModelInputs:
         """Return random inputs from the backend."""
-        shape = self.shapes(architecture)
-        if isinstance(shape, dict):
-            return ModelInputs(**{name: self.backend.random_tensor(spec, batch_size) for name, spec in shape.items()})
-        return ModelInputs(*(self.backend.random_tensor(spec, batch_size) for spec in shape))
+        return random_inputs(self.backend, self.shapes(architecture), batch_size)
 
     def shapes(self, architecture: Architecture) -> list[TensorSpec] | dict[str, TensorSpec]:
         """Return the shapes of the inputs in the layout and with the integer dtype of the backend."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ..trace.table import data_frame
+
 __all__ = ["SHARE_AT_KNEE", "BatchSweep"]
 
 #: How much of the best throughput is reached at the knee.
@@ -37,11 +39,7 @@ class BatchSweep(tuple[Mapping[str, Any], ...]):
 
     def to_pandas(self) -> Any:
         """Return the rows as a pandas ``DataFrame``, times as medians and intervals; needs the ``pandas`` extra."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("to_pandas() needs pandas; install profilerkit[pandas]") from error
-        return pd.DataFrame([_plain(row) for row in self])
+        return data_frame(map(_plain, self))
 
 
 def _knee(throughputs: Mapping[int, float]) -> int | None:

@@ -29,7 +29,7 @@ from functools import lru_cache
 from operator import mul
 from statistics import NormalDist
 
-__all__ = ["MedianInterval", "effective_number", "median_interval"]
+__all__ = ["MedianInterval", "agree", "effective_number", "median_interval"]
 
 #: What is left of the risk of error for an interval whose own width said when to stop; enough up to 95 %.
 SHARE_OF_RISK = 0.6
@@ -70,8 +70,8 @@ def median_interval(samples: tuple[float, ...], confidence: float, adaptive: boo
         adaptive: Whether the samples themselves said when to stop.
     """
     number, ordered = len(samples), sorted(samples)
-    rank = _rank(number, (1 - confidence) / 2 * (SHARE_OF_RISK if adaptive else 1))
-    if _coverage(number, 1) < confidence:
+    rank = _rank_of_end(number, confidence, adaptive)
+    if rank is None:
         return MedianInterval(ordered[0], ordered[-1], _coverage(number, 1), True, number)
     effective = effective_number(samples)
     if effective < number:
@@ -88,6 +88,27 @@ def median_interval(samples: tuple[float, ...], confidence: float, adaptive: boo
             effective,
         )
     return MedianInterval(ordered[rank - 1], ordered[number - rank], _coverage(number, rank), False, number)
+
+
+def agree(samples: Sequence[float], confidence: float, precision: float) -> bool:
+    """Return whether independent samples like these would tell their median to plus or minus ``precision``, 0.02 say.
+
+    This says when to stop. It does not ask whether the samples are alike in turn: on a machine where they are, each
+    measurement would take several times as long. Its interval tells what that costs; see `median_interval`.
+    """
+    number, ordered = len(samples), sorted(samples)
+    rank = _rank_of_end(number, confidence, adaptive=True)
+    if rank is None or number < FEWEST_EFFECTIVE:
+        return False
+    width = ordered[number - rank] - ordered[rank - 1]
+    return width <= 2 * precision * abs(ordered[number // 2] + ordered[(number - 1) // 2]) / 2
+
+
+def _rank_of_end(number: int, confidence: float, adaptive: bool) -> int | None:
+    """Return the rank of the lower end for independent samples; None where they are too few for the confidence."""
+    if _coverage(number, 1) < confidence:
+        return None
+    return _rank(number, (1 - confidence) / 2 * (SHARE_OF_RISK if adaptive else 1))
 
 
 def _rank(number: int, tail: float) -> int:

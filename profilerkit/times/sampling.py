@@ -20,7 +20,7 @@ from ..arguments.rules import RULES, of_kind
 from ..process.collector import collector_paused
 from .conditions import Watch
 from .measurement import Measurement, Ratio
-from .median import FEWEST_EFFECTIVE
+from .median import agree
 from .run import Run, several
 from .turns import conductor
 
@@ -37,7 +37,8 @@ class Sampling:
     """When to stop: at a fixed number of samples, or once the median is known well enough.
 
     Times are in seconds. With ``num_iters`` that many samples are taken, no more and no fewer. Without, sampling
-    stops when the median is known to plus or minus ``relative_precision``, or after ``max_seconds``. Several calls that
+    stops when the median is known to plus or minus ``relative_precision``, were the samples independent, or after
+    ``max_seconds``; where neighboring samples are alike, the interval is the wider one. Several calls that
     are sampled in turn go on until every ratio is known to half of that: of two things that are much alike the
     difference is wanted. ``max_seconds`` is for all calls together, warm-up included; three samples of each are taken
     even if that takes longer. ``warmup`` fixes the calls left out first; without it they go on until the times settle,
@@ -120,14 +121,15 @@ def _one_round(
     as likely to favor one run as another, in each round anew, so that the sign test of the pairs holds whatever the
     noise is.
     """
-    for index in draw.sample(range(len(runs)), len(runs)):
+    order = draw.sample(range(len(runs)), len(runs)) if len(runs) > 1 else (0,)
+    for index in order:
         samples[index].append(runs[index].seconds(clock))
 
 
 def _precise(samples: Sequence[Sequence[float]], plan: Sampling) -> bool:
+    if len(samples) == 1:
+        return agree(samples[0], plan.confidence, plan.relative_precision)
     reference, *others = (Measurement(tuple(taken), plan.confidence, session=0, adaptive=True) for taken in samples)
-    if not others:
-        return len(reference.samples) >= FEWEST_EFFECTIVE and reference.noise <= plan.relative_precision
     ratios = [Ratio.of(reference, other) for other in others]
     return all(not ratio.is_range and 2 * ratio.noise <= plan.relative_precision for ratio in ratios)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
+from .families import ACTIVATION, GENERIC, family_of, is_activation
 from .records import LayerTable
 from .rows import nearest_around
 from .table import Table
@@ -14,12 +15,13 @@ from .table import Table
 if TYPE_CHECKING:
     from ..results.report import Report
 
-__all__ = ["VALUES", "aligned"]
+__all__ = ["VALUES", "aligned", "is_foreign", "layers_of", "partners"]
 
 #: The columns that are set side by side.
 VALUES = ("params", "macs", "flops", "own_macs", "own_flops")
 
 Row = Mapping[str, Any]
+Kind = Callable[[Row], str]
 
 #: Of more layers inside one layer, those of the one model times those of the other, the order is not looked into.
 _MOST_PAIRS = 1_000_000
@@ -30,7 +32,11 @@ def aligned(reference: Report, other: Report) -> Table:
 
     Layers of the same path and type are one row, whatever the layers around them are. The others are matched, inside
     layers that are matched themselves, by name and type, then by type in order, as a line-by-line comparison of two
-    texts does; frameworks that differ in case alone (``Conv2d``, ``Conv2D``) agree. What is left was removed or added.
+    texts does. What is left was removed or added.
+
+    Types agree if they differ in case alone (``Conv2d``, ``Conv2D``). At the same path they also agree if they are of
+    one family (``Linear``, ``Gemm``), or if both layers hold others and one of them has no class (``Module``, of an
+    exporter). Between backends families agree everywhere, and so do two layers at the same path that hold others.
 
     The columns: ``change`` ("same", "changed", "removed", "added"), ``path`` (the other's where the reference has no
     such layer), ``other_path``, ``type``, ``other_type``, ``depth``, ``is_leaf``, and for each value (``params``,
@@ -39,17 +45,23 @@ def aligned(reference: Report, other: Report) -> Table:
 
     Raises `ValueError` where one of the reports holds no layers.
     """
-    return Table(_rows(_layers(reference), _layers(other)))
+    mine, theirs = layers_of(reference), layers_of(other)
+    return Table(_rows(mine, theirs, partners(mine, theirs, is_foreign(reference, other))))
 
 
-def _layers(report: Report) -> LayerTable:
+def is_foreign(reference: Report, other: Report) -> bool:
+    """Return whether two reports are of different backends, which have names of their own for the same layers."""
+    return reference.backend != other.backend
+
+
+def layers_of(report: Report) -> LayerTable:
+    """Return the layers of a report; raises `ValueError` where it holds none."""
     if report.layers is None:
         raise ValueError(f"the report of {report.name} holds no layers, so that there is nothing to align")
     return report.layers
 
 
-def _rows(reference: LayerTable, other: LayerTable) -> Iterator[Row]:
-    partner = _partners(reference, other)
+def _rows(reference: LayerTable, other: LayerTable, partner: Mapping[str, str]) -> Iterator[Row]:
     theirs = {row["path"]: row for row in other}
     taken = set(partner.values())
     order = [row["path"] for row in other]
@@ -84,20 +96,40 @@ def _row(shown: Row, mine: Row | None, theirs: Row | None) -> dict[str, Any]:
     return row
 
 
-def _partners(reference: LayerTable, other: LayerTable) -> dict[str, str]:
-    """Return the path of the layer in the other model by that in the reference, for those that are matched."""
-    kinds = {row["path"]: _kind(row) for row in other}
-    partner = {row["path"]: row["path"] for row in reference if kinds.get(row["path"]) == _kind(row)}
-    if "" in kinds and any(row["path"] == "" for row in reference):
+def partners(reference: LayerTable, other: LayerTable, foreign: bool = False) -> dict[str, str]:
+    """Return the path of the layer in the other model by that in the reference, for those that are matched.
+
+    ``foreign`` says that the two have names of different frameworks for the same layers.
+    """
+    kind = _family if foreign else _kind
+    theirs_by_path = {row["path"]: row for row in other}
+    partner = {}
+    for row in reference:
+        candidate = theirs_by_path.get(row["path"])
+        if candidate is not None and _is_alike(row, candidate, foreign):
+            partner[row["path"]] = row["path"]
+    if "" in theirs_by_path and any(row["path"] == "" for row in reference):
         partner[""] = ""  # the models themselves, of whatever types
     mine, theirs = _inside(reference, partner), _inside(other, partner)
     waiting = list(partner.items())
     while waiting:
         here, there = waiting.pop()
-        for one, two in _matched(mine.get(here, ()), theirs.get(there, ())):
+        for one, two in _matched(mine.get(here, ()), theirs.get(there, ()), kind):
             partner[one["path"]] = two["path"]
             waiting.append((one["path"], two["path"]))
     return partner
+
+
+def _is_alike(one: Row, two: Row, foreign: bool) -> bool:
+    """Return whether layers at the same path are the same, by their types and by whether they hold layers."""
+    if _kind(one) == _kind(two):
+        return True
+    (family, dimensions), (other, others_dimensions) = family_of(one["type"]), family_of(two["type"])
+    if family == other and (foreign or "" in (dimensions, others_dimensions) or dimensions == others_dimensions):
+        return True
+    if not (one.get("is_leaf", True) or two.get("is_leaf", True)):
+        return foreign or GENERIC in (family, other)
+    return foreign and _family(one) == _family(two)
 
 
 def _inside(layers: LayerTable, matched: Collection[str]) -> dict[str | None, list[Row]]:
@@ -110,24 +142,24 @@ def _inside(layers: LayerTable, matched: Collection[str]) -> dict[str | None, li
     return inside
 
 
-def _matched(mine: Sequence[Row], theirs: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
-    by_name = {(_name(row), _kind(row)): row for row in theirs}
+def _matched(mine: Sequence[Row], theirs: Sequence[Row], kind: Kind) -> Iterator[tuple[Row, Row]]:
+    by_name = {(_name(row), kind(row)): row for row in theirs}
     left = []
     met = set()
     for row in mine:
-        same = by_name.get((_name(row), _kind(row)))
+        same = by_name.get((_name(row), kind(row)))
         if same is None:
             left.append(row)
         else:
             met.add(same["path"])
             yield row, same
     rest = [row for row in theirs if row["path"] not in met]
-    kinds, others = list(map(_kind, left)), list(map(_kind, rest))
+    kinds, others = list(map(kind, left)), list(map(kind, rest))
     start = _alike(kinds, others)
     yield from zip(left[:start], rest[:start], strict=True)
     left, rest, kinds, others = left[start:], rest[start:], kinds[start:], others[start:]
     if len(left) * len(rest) > _MOST_PAIRS:
-        yield from _by_kind(left, rest)
+        yield from _by_kind(left, rest, kind)
         return
     for first, second, size in SequenceMatcher(None, kinds, others, autojunk=False).get_matching_blocks():
         yield from zip(left[first : first + size], rest[second : second + size], strict=True)
@@ -139,14 +171,14 @@ def _alike(kinds: Sequence[str], others: Sequence[str]) -> int:
     return next((place for place, (one, two) in enumerate(pairs) if one != two), min(len(kinds), len(others)))
 
 
-def _by_kind(left: Sequence[Row], rest: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
+def _by_kind(left: Sequence[Row], rest: Sequence[Row], kind: Kind) -> Iterator[tuple[Row, Row]]:
     """Match the first of a type with the first, and so on: to look for the best order takes too long of so many."""
     waiting: dict[str, deque[Row]] = {}
     for row in rest:
-        waiting.setdefault(_kind(row), deque()).append(row)
+        waiting.setdefault(kind(row), deque()).append(row)
     for row in left:
-        if waiting.get(_kind(row)):
-            yield row, waiting[_kind(row)].popleft()
+        if waiting.get(kind(row)):
+            yield row, waiting[kind(row)].popleft()
 
 
 def _name(row: Row) -> str:
@@ -155,3 +187,8 @@ def _name(row: Row) -> str:
 
 def _kind(row: Row) -> str:
     return str(row["type"]).lower()
+
+
+def _family(row: Row) -> str:
+    """Return what layers of two frameworks have in common; one with its function as an option fits any function."""
+    return ACTIVATION if is_activation(row["type"]) else family_of(row["type"])[0]

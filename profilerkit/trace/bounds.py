@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-__all__ = ["WORK", "Bounds", "Branch", "Choice", "spread", "without"]
+__all__ = ["WORK", "Bounds", "Branch", "Choice", "PeakSpread", "spread", "without"]
 
 #: The columns of work that a branch tells, in order.
 WORK = ("macs", "flops")
@@ -51,6 +51,19 @@ class Branch:
     work: Mapping[str, tuple[int, int]]
     choices: tuple[Choice, ...] = ()
 
+    @classmethod
+    def of(cls, operators: Iterable[tuple[str, int, int]], choices: Iterable[Choice] = ()) -> Branch:
+        """Return the branch with these operators: the path of the layer, the MACs and the FLOPs of each.
+
+        >>> Branch.of([("a", 2, 5), ("a", 0, 1), ("b", 0, 0)]).work
+        {'a': (2, 6)}
+        """
+        work: dict[str, tuple[int, int]] = {}
+        for path, macs, flops in operators:
+            before = work.get(path, (0, 0))
+            work[path] = before[0] + macs, before[1] + flops
+        return cls({path: done for path, done in work.items() if any(done)}, tuple(choices))
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -68,6 +81,31 @@ class Choice:
     counted: int
     reason: str
     decides_more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PeakSpread:
+    """How much the peak of the bytes alive may differ from the one that is counted, where a branch decides.
+
+    Attributes:
+        below: How many bytes less it may be; None where that is not known.
+        above: How many bytes more it may be; None where that is not known.
+        reasons: What is not known, and what is counted instead; empty where it changes nothing.
+    """
+
+    below: int | None = 0
+    above: int | None = 0
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the peak is the counted one whichever branch is taken."""
+        return self.below == self.above == 0
+
+    def around(self, peak: float, is_open: bool = False) -> Bounds:
+        """Return the two ends of a number of bytes that follows from the peak; ``is_open`` leaves out the upper one."""
+        high = None if is_open or self.above is None else peak + self.above
+        return Bounds(None if self.below is None else peak - self.below, high)
 
 
 def spread(choices: Iterable[Choice], column: str, inside: Callable[[str], bool]) -> tuple[int | None, int | None]:

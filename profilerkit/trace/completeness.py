@@ -22,7 +22,8 @@ class TracePart(Enum):
     #: The work of the operators: a lower bound where the cost of one is not known, an upper one where the dearer of two
     #: branches is counted.
     OPERATORS = "operators"
-    #: The bytes that are alive: a lower bound where a tensor's size is not known.
+    #: The bytes that are alive: a lower bound where a tensor's size is not known; with two ends where the branches of a
+    #: condition need more and less.
     MEMORY = "memory"
 
 
@@ -41,8 +42,15 @@ class Gaps:
     bounds: Bounds | None = None
 
 
-def gaps_of(trace: ModelTrace, part: TracePart, column: str = "") -> Gaps:
-    """Return what a value lacks that follows from a part of a trace; ``column`` says of which count it is the sum."""
+def gaps_of(trace: ModelTrace, part: TracePart, column: str = "", value: float | None = None) -> Gaps:
+    """Return what a value lacks that follows from a part of a trace.
+
+    Args:
+        trace: The trace.
+        part: The part of it.
+        column: Of which count the value is the sum.
+        value: The value, if it is a number of bytes that grows with the peak.
+    """
     if part is TracePart.WEIGHTS:
         if not trace.unmade_weights:
             return Gaps()
@@ -55,7 +63,7 @@ def gaps_of(trace: ModelTrace, part: TracePart, column: str = "") -> Gaps:
     if part is TracePart.OPERATORS:
         gaps = _of_operators(trace, column)
     elif part is TracePart.MEMORY:
-        gaps = Gaps(trace.memory.missing)
+        gaps = _of_memory(trace, value)
     if not trace.contradictions:
         return gaps
     return Gaps((*gaps.missing, *trace.contradictions), bounds=Bounds())  # neither end is known
@@ -70,6 +78,17 @@ def _of_operators(trace: ModelTrace, column: str) -> Gaps:
     bounds = trace.bounds(column)
     is_exact = bounds.low == bounds.high is not None
     return Gaps() if is_exact else Gaps(reasons, bounds=bounds)
+
+
+def _of_memory(trace: ModelTrace, value: float | None) -> Gaps:
+    missing, spread = trace.memory.missing, trace.peak_spread
+    if spread is None:
+        reasons = tuple(dict.fromkeys(_reasons(trace.choices)))
+        return Gaps((*missing, *reasons), bounds=Bounds() if reasons else None)
+    if spread.is_exact:
+        return Gaps(missing)
+    bounds = Bounds() if value is None else spread.around(value, is_open=bool(missing))
+    return Gaps((*missing, *spread.reasons), bounds=bounds)
 
 
 def _reasons(choices: tuple[Choice, ...]) -> list[str]:

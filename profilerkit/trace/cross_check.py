@@ -13,7 +13,7 @@ from typing import Any
 from .records import ModelTrace
 from .rows import parent_path
 
-__all__ = ["MeasuredPeak", "ObservedRun", "Witnessed", "contradicted", "contradiction"]
+__all__ = ["MeasuredPeak", "ObservedRun", "TimedLayers", "Witnessed", "contradicted", "contradiction"]
 
 #: Of the layers that were called another number of times, so many are named.
 _NAMED = 3
@@ -43,6 +43,15 @@ class Witnessed:
 
     value: Any
     runs: tuple[ObservedRun, ...]
+
+
+class TimedLayers(list[Any]):
+    """The times of layers, with what was seen of the runs that they took: ``runs``."""
+
+    def __init__(self, times: Iterable[Any] = (), runs: Iterable[ObservedRun] = ()) -> None:
+        """Hold the times with their runs."""
+        super().__init__(times)
+        self.runs = tuple(runs)
 
 
 class MeasuredPeak(int):
@@ -82,16 +91,23 @@ def contradicted(trace: ModelTrace, difference: str) -> ModelTrace:
 
 
 def _other_macs(trace: ModelTrace, run: ObservedRun) -> str:
-    if run.macs is None or trace.operator_macs is None or trace.choices or run.macs == trace.operator_macs:
+    if run.macs is None or trace.operator_macs is None or run.macs == trace.operator_macs:
         return ""
-    return f"{run.name} has {run.macs:,} MACs in its operators, the static pass {trace.operator_macs:,}"
+    if not trace.choices:
+        return f"{run.name} has {run.macs:,} MACs in its operators, the static pass {trace.operator_macs:,}"
+    bounds = trace.bounds("macs")
+    is_between = (bounds.low is None or run.macs >= bounds.low) and (bounds.high is None or run.macs <= bounds.high)
+    if is_between or trace.macs != trace.operator_macs:  # with formulas for layers, the ends are those of the formulas
+        return ""
+    ends = " and ".join(f"{end:,}" for end in (bounds.low, bounds.high) if end is not None)
+    return f"{run.name} has {run.macs:,} MACs in its operators, and the static pass has the ends {ends}"
 
 
 def _other_calls(trace: ModelTrace, run: ObservedRun) -> str:
     """Compare the calls of layers; those inside a layer that called none of them may be in a fused kernel or script."""
     if run.calls is None or trace.choices or trace.uncounted:  # the trace says itself what it does not know
         return ""
-    traced = {layer.path: len(layer.calls) for layer in trace.layers}
+    traced = {layer.path: sum(call.times for call in layer.calls) for layer in trace.layers}
     called_inside = {parent_path(path) for path, calls in run.calls.items() if calls}
     others = [
         path

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..process.cached import cached_property
-from .bounds import Bounds, Choice
+from .bounds import Bounds, Choice, PeakSpread
 from .layer_bounds import bounds_inside
 from .layer_table import LayerTable
 from .rows import of_calls, of_layers
@@ -84,6 +84,10 @@ class OpRecord:
         bytes_written: Bytes of its outputs.
         outputs: The tensors that it returned.
         phase: "forward" or, in a training step, "backward".
+        recomputed: Whether it repeats work of the forward pass, as an activation checkpoint does in the backward pass.
+        attended_macs: Of attention with a causal mask, the multiply-accumulates of the scores that it leaves; ``macs``
+            counts all of them. None for any other operator.
+        is_masked: Whether attention has a mask whose values decide how many scores it leaves; ``macs`` counts all.
     """
 
     operator: str
@@ -95,6 +99,9 @@ class OpRecord:
     bytes_written: int
     outputs: tuple[TensorInfo, ...]
     phase: str = "forward"
+    recomputed: bool = False
+    attended_macs: int | None = None
+    is_masked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +112,13 @@ class LayerCall:
         inputs: The tensors among the arguments.
         outputs: The tensors that were returned.
         caller: The path of the layer that made the call, and the index of its call; None where no layer made it.
+        times: How often it was made: a call in the body of a loop is made once for each turn, and recorded once.
     """
 
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
     caller: tuple[str, int] | None = None
+    times: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +131,7 @@ class LayerRecord:
         depth: How many layers it is inside of: 0 for the root, 3 for "encoder.0.linear".
         parameters: The parameters that it holds itself.
         buffers: What else it holds of values: statistics, masks.
-        calls: Its calls, in order; none where the model did not run.
+        calls: Its calls, in order; those that had begun before the error where the model raised.
     """
 
     path: str
@@ -219,6 +228,8 @@ class ModelTrace:
         choices: Where the model does one of several things, and which one is not known: the counts have two ends then.
         operator_macs: The multiply-accumulates of all operators, each by its own formula, whatever formulas layers have
             and whichever layers are left out: what a run is compared with. None where a backend does not tell.
+        peak_spread: How much less and more may be alive at the peak where a branch decides; None where a backend does
+            not tell, so that nothing is known of the peak where there are ``choices``.
         contradictions: What a run of the model did that this pass has otherwise, in words; where there is any, what
             follows from the operators and layers is not complete.
     """
@@ -235,6 +246,7 @@ class ModelTrace:
     program: Any = field(default=None, compare=False, repr=False)
     choices: tuple[Choice, ...] = ()
     operator_macs: int | None = None
+    peak_spread: PeakSpread | None = None
     contradictions: tuple[str, ...] = ()
 
     @cached_property
@@ -299,13 +311,16 @@ class ModelTrace:
 
     @cached_property
     def table(self) -> LayerTable:
-        """One row for each layer, with the work inside it (inclusive) and its own."""
-        return LayerTable(of_layers(self))
+        """One row for each layer, with the work inside it (inclusive) and its own; made when it is first read."""
+        return LayerTable(lambda: of_layers(self))
 
     @cached_property
     def call_table(self) -> LayerTable:
-        """One row for each call of a layer: its tensors, its own work, and with that of the calls it made."""
-        return LayerTable(of_calls(self))
+        """One row for each call of a layer: its tensors, its own work, and with that of the calls it made.
+
+        Made when it is first read.
+        """
+        return LayerTable(lambda: of_calls(self))
 
     def layer(self, path: str) -> LayerRecord:
         """Return the record of a layer; an unknown path raises `KeyError` with the nearest ones."""

@@ -62,7 +62,9 @@ def nearest_around(paths: Iterable[str]) -> dict[str, str | None]:
 def of_layers(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
     """Yield a row for each layer, with the work and the weights inside it and its own.
 
-    Of a model that did not run, or raised while it did, the weights are known: its calls and its work are None.
+    Of a model that did not run, or raised while it did, the weights are known, and the calls before the error; its
+    further calls and its work are None. Where weights are made by the first call only, so are the numbers of the
+    weights of layers without any, and around them.
     """
     columns, work_of = _columns(trace)
     nothing, unknown = (0,) * len(columns), (None,) * len(columns)
@@ -73,6 +75,7 @@ def of_layers(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
     shared = _shared_weights(trace.layers)
     weights = {layer.path: _Weights(layer, shared) for layer in trace.layers}
     own_params = {path: inside.totals()["params"] for path, inside in weights.items()}
+    lacking = _lacking_weights(trace, own_params)
     parents: set[str] = set()
     for layer in sorted(trace.layers, key=lambda layer: -layer.depth):
         parent = parent_path(layer.path)
@@ -90,6 +93,8 @@ def of_layers(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
     bounds = layer_bounds(trace, counted)
     for layer in trace.layers:
         inside = weights[layer.path].totals()
+        if layer.path in lacking:
+            inside = {**dict.fromkeys(inside), "params_by_dtype": inside["params_by_dtype"]}
         work, own_work = (whole[layer.path], own[layer.path]) if did_run else (unknown, unknown)
         counts = {"params": inside.pop("params"), **dict(zip(columns, work, strict=True))}
         yield {
@@ -97,15 +102,27 @@ def of_layers(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
             "type": layer.type,
             "depth": layer.depth,
             "is_leaf": layer.path not in parents,
-            "calls": len(layer.calls) if did_run else None,
+            "calls": sum(call.times for call in layer.calls) if did_run or layer.calls else None,
             **counts,
-            "own_params": own_params[layer.path],
+            "own_params": own_params[layer.path] or (None if layer.path in lacking else 0),
             **dict(zip(own_columns, own_work, strict=True)),
-            **{share: counts[name] / total if total else None for name, share, total in totals},
+            **{share: _share(counts[name], total) for name, share, total in totals},
             **inside,
             **bounds.get(layer.path, {}),
             **_tensors(layer.calls[0] if layer.calls else None),
         }
+
+
+def _lacking_weights(trace: ModelTrace, own_params: Mapping[str, int]) -> set[str]:
+    """Return the layers whose weights may not be made yet, and those around them: their numbers are unknown, not 0."""
+    lacking: set[str] = set()
+    if trace.unmade_weights:
+        path: str | None
+        for path in (path for path, params in own_params.items() if not params):
+            while path is not None and path not in lacking:
+                lacking.add(path)
+                path = parent_path(path)
+    return lacking
 
 
 def _shared_weights(layers: Sequence[LayerRecord]) -> set[int]:
@@ -210,6 +227,10 @@ def of_calls(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
             **{f"own_{name}": number for name, number in zip(columns, work, strict=True)},
             **_tensors(call),
         }
+
+
+def _share(count: int | None, total: int | None) -> float | None:
+    return None if count is None or not total else count / total
 
 
 def _added(work: tuple[int, ...], more: tuple[int, ...]) -> tuple[int, ...]:

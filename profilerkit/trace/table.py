@@ -7,7 +7,16 @@ from typing import Any
 
 from ..process.cached import cached_property
 
-__all__ = ["Table"]
+__all__ = ["Table", "data_frame"]
+
+
+def data_frame(rows: Iterable[Mapping[str, Any]], columns: Iterable[str] | None = None) -> Any:
+    """Return rows as a pandas ``DataFrame``; raises `ImportError` if pandas is not installed."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError("to_pandas() needs pandas; install profilerkit[pandas]") from error
+    return pd.DataFrame(list(rows), columns=None if columns is None else list(columns))
 
 
 class Table(Sequence[Mapping[str, Any]]):
@@ -44,11 +53,7 @@ class Table(Sequence[Mapping[str, Any]]):
 
     def to_pandas(self) -> Any:
         """Return the table as a pandas ``DataFrame``; needs the ``pandas`` extra."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("to_pandas() needs pandas; install profilerkit[pandas]") from error
-        return pd.DataFrame([dict(row) for row in self], columns=list(self.columns))
+        return data_frame(map(dict, self), self.columns)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._rows,)

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..error_text import shown
 from ..errors import InvalidTraceError
+from .bounds import PeakSpread
 from .records import LayerCall, LayerRecord, MemoryTimeline, ModelTrace, OpRecord, WeightRecord
 from .rows import depth_of, parent_path
 
@@ -53,6 +54,8 @@ def _broken(trace: ModelTrace) -> Iterator[Broken]:
     yield from _broken_memory(trace.memory, trace.operators)
     if trace.operator_macs is not None and not _is_count(trace.operator_macs):
         yield "", f"operator_macs is {shown(trace.operator_macs)}: give a whole number from 0, or None"
+    if trace.peak_spread is not None and not isinstance(trace.peak_spread, PeakSpread):
+        yield "", f"peak_spread is {shown(trace.peak_spread)}: give a PeakSpread, or None"
     for field, calls in (("uncounted", trace.uncounted), ("unsized", trace.memory.unsized)):
         for name, number in calls.items():
             if not (_is_count(number) and number):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -25,6 +25,7 @@ from fuzz_seeds import KEPT, OPEN_CLASSES, Kept
 from source_tree import SUPPORT
 
 from profilerkit_torch import costs
+from profilerkit_torch.trace import static_pass, tracing
 
 HERE = SUPPORT
 CHUNK = 500
@@ -65,12 +66,34 @@ def test_what_was_found_stays_mended(kept: Kept) -> None:
     assert not found, (found, method)
 
 
-@pytest.mark.parametrize("kept", [kept for kept in KEPT if kept.open_class], ids=lambda kept: kept.name)
-def test_the_class_of_what_is_open_is_its_cause(kept: Kept) -> None:
-    """With the cause of the class taken away the difference is gone; with another it is not."""
-    assert kept.open_class in CLASSES
+def _in_inference_mode(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(tracing._IN_INFERENCE[0], "grad_mode", torch.inference_mode)
+
+
+def _without_answers(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(static_pass, "_watch_questions", lambda *_: None)
+
+
+@pytest.mark.parametrize(
+    ("name", "plant", "cause"),
+    [
+        ("device type", _without_answers, "place"),
+        ("repr", _without_answers, "place"),
+        ("inference mode", _in_inference_mode, "mode"),
+        ("an inference tensor", _in_inference_mode, "mode"),
+        ("torch.autograd.functional", _in_inference_mode, "gradients"),
+    ],
+)
+def test_a_planted_difference_is_found_and_its_cause_named(
+    name: str, plant: Callable[[pytest.MonkeyPatch], None], cause: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the cause taken away the difference is gone; with another it is not."""
+    (kept,) = (kept for kept in KEPT if kept.name == name)
+    plant(monkeypatch)
     found, _ = differences(kept.source, truth_of(kept.source, training=kept.training))
-    assert causes(kept.source, found, kept.training) == kept.open_class
+    assert found
+    assert cause in CLASSES
+    assert causes(kept.source, found, kept.training) == cause
 
 
 def test_the_words_of_a_class_do_not_excuse_another_difference() -> None:

@@ -156,6 +156,17 @@ def test_loss_of_targets_without_samples_is_weighted_by_the_inputs(framework: Fr
         assert means(identity(framework), batches) == pytest.approx((5 * 2 + 2 * 1) / 3)
 
 
+def test_the_parts_of_a_target_are_tensors(framework: Framework) -> None:
+    """Losses of (1 + 9) / 2 - 1 for two samples, and of 4 - 1 for one."""
+    batches = [(scores, {"a": zeros, "b": [np.ones_like(zeros)]}) for scores, zeros in LOSSES]
+
+    def loss(output: Any, target: Any) -> Any:
+        assert type(target["a"]) is type(target["b"][0]) is type(framework.tensor(SCORES))
+        return framework.squared(output, target["a"]) - framework.mean(target["b"][0])
+
+    assert framework.EvalLossFunction(loss)(identity(framework), batches) == pytest.approx(11 / 3)
+
+
 def test_loss_as_a_metric(framework: Framework) -> None:
     profiler = framework.profiler(framework.identity(1), {"test": LOSSES})
     profiler.register_profiler_function(framework.ComputeEvalMetric(framework.EvalLossFunction(framework.squared)))

@@ -75,8 +75,7 @@ def in_tensorflow(probe: Probe) -> Callable[[], int]:
 
 
 def in_onnx(probe: Probe) -> Callable[[], int]:
-    from profilerkit_onnx.costs import NodeCall, node_cost
-    from profilerkit_onnx.costs.registry import Shapes
+    from profilerkit_onnx.costs import NodeCall, Shapes, node_cost
 
     count = 2 if probe.onnx in ("Add", "Sub", "Mul", "Div") else 1
     shape, dtypes = Shape((3, 4)), ("float32",)
@@ -90,7 +89,25 @@ def in_onnx(probe: Probe) -> Callable[[], int]:
     return flops
 
 
-BACKENDS = {"torch": in_torch, "tensorflow": in_tensorflow, "onnx": in_onnx}
+def in_jax(probe: Probe) -> Callable[[], int]:
+    jax = pytest.importorskip("jax")
+    from profilerkit import ModelInputs
+    from profilerkit_jax.backend import JaxBackend
+
+    function = probe.jax
+    assert function is not None
+    inputs = ModelInputs(*[jax.ShapeDtypeStruct((3, 4), "float32")] * 2)
+
+    def flops() -> int:
+        trace = JaxBackend().trace(lambda x, y: function(jax, x, y), inputs)
+        assert trace.failure is None
+        assert not trace.uncounted
+        return trace.flops
+
+    return flops
+
+
+BACKENDS = {"torch": in_torch, "tensorflow": in_tensorflow, "onnx": in_onnx, "jax": in_jax}
 CASES = [
     (backend, name) for name, probe in PROBES.items() for backend in BACKENDS if getattr(probe, backend) is not None
 ]

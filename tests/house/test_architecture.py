@@ -15,7 +15,7 @@ from source_tree import ROOT, packages
 
 DOCS = ROOT / "docs"
 PAGES = [DOCS / "architecture.rst", *sorted((DOCS / "decisions").glob("*.rst")), ROOT / "CONTRIBUTING.rst"]
-DRAWN = ["profilerkit", "profilerkit_onnx", "profilerkit_tensorflow", "profilerkit_torch"]
+DRAWN = ["profilerkit", "profilerkit_jax", "profilerkit_onnx", "profilerkit_tensorflow", "profilerkit_torch"]
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from weighing import ComputeWeight
+from weighing import ComputeWeight, Weight
 
 from profilerkit import ArgumentWarning, Profiler, ProfilerFunction, UnknownStatusError, compare, profile
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
@@ -20,6 +20,42 @@ def test_profile_computes_what_the_plugins_offer(model: FakeModel, backend: Fake
     assert report["execution_time"].median > 0
     assert report.batch_size == 2
     assert backend.traced == 1
+
+
+def test_one_request_takes_no_fingerprints(
+    model: FakeModel, backend: FakeBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They tell a later request whether the model has changed; `profile` has none after it, a function one within."""
+    taken: list[Any] = []
+    monkeypatch.setattr(backend, "fingerprint", lambda model, values=True: taken.append(values))
+
+    class Twice(ProfilerFunction):
+        KEYS = (Weight,)
+
+        def __call__(self, profiler: Profiler) -> int:
+            return int(profiler.compute_status("macs") + profiler.compute_status("macs"))
+
+    profilers: list[Profiler] = []
+    monkeypatch.setattr(Profiler, "report", noted(profilers, Profiler.report))
+    report = profile(model, X, backend=backend, metrics=["macs", "weight"], functions=[Twice()])
+    assert (report["macs"], report["weight"]) == (600, 1200)
+    assert backend.traced == 1, "a request of a function's own is part of the same one"
+    assert taken == []
+    profilers[0].compute_status("macs")
+    assert backend.traced == 2, "afterwards nobody knows whether the model has changed"
+    assert taken
+    profilers[0].compute_status("macs")
+    assert backend.traced == 2
+
+
+def noted(calls: list[Any], function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function, which notes what it is called on."""
+
+    def call(first: Any, *rest: Any) -> Any:
+        calls.append(first)
+        return function(first, *rest)
+
+    return call
 
 
 def test_profile_restricted_and_extended(model: FakeModel, backend: FakeBackend) -> None:

@@ -6,13 +6,22 @@ import json
 import os
 import subprocess
 import sys
-from typing import Any
+from contextlib import nullcontext
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
-from profilerkit import InputError, ProfilerKitWarning
-from profilerkit_metrics.scoring import ScoredBatch, accuracy, mean_loss, missclass, topk_hits
+from profilerkit import ArgumentError, InputError, ProfilerKitWarning
+from profilerkit_metrics.scoring import (
+    LossEvaluation,
+    ScoredBatch,
+    accuracy,
+    mean_loss,
+    missclass,
+    samples_of,
+    topk_hits,
+)
 from profilerkit_metrics.scoring_notes import notes_of_scoring
 
 
@@ -80,6 +89,42 @@ def test_a_loss_is_weighted_by_samples() -> None:
         return {"a": 5.0 if len(output) == 2 else 2.0, "b": 1.0}
 
     assert mean_loss(batches, loss, float) == pytest.approx((5 * 2 + 2) / 3 + 1)
+
+
+def test_samples_are_those_of_the_first_tensor_with_dimensions() -> None:
+    def is_array(value: Any) -> bool:
+        return isinstance(value, np.ndarray)
+
+    assert samples_of([[np.zeros(9)], np.float32(3), np.array(4), np.zeros((2, 5)), np.zeros(7)], is_array) == 2
+    assert samples_of([None, np.array(4)], is_array) == 1
+
+
+def test_a_loss_runs_the_model_over_the_loader() -> None:
+    class Halved(LossEvaluation):
+        """Takes the batches as they are, and half of what a loss returns."""
+
+        @staticmethod
+        def batches(*arguments: Any) -> Any:
+            seen.append(arguments)
+            return nullcontext([batch([1, 3], [0, 0]), batch([2], [0])])
+
+        @staticmethod
+        def mean(value: Any) -> float:
+            return float(value) / 2
+
+    def length(output: Any, target: Any) -> int:
+        return len(output)
+
+    def transform(inputs: Any, targets: Any) -> tuple[Any, Any]:
+        return inputs, targets
+
+    seen: list[Any] = []
+    evaluate = Halved(length)
+    assert evaluate("model", "loader", "cpu", transform) == pytest.approx((2 * 2 + 1 * 1) / 3 / 2)
+    assert seen == [("model", "loader", "cpu", transform)]
+    assert evaluate.__name__ == "EvalLossFunction(length)"
+    with pytest.raises(ArgumentError, match="loss_fn=3"):
+        Halved(cast(Any, 3))
 
 
 @pytest.mark.parametrize("score", [accuracy, missclass, lambda batches: topk_hits(batches, (1,))])

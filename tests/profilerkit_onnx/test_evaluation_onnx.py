@@ -43,6 +43,14 @@ def test_a_loss_is_the_mean_over_samples() -> None:
     assert loss(identity(), LOADER) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("parts", [1, 2, 7])
+def test_the_parts_of_a_target_are_no_samples(parts: int) -> None:
+    """A loss of 8 for three samples, and of 4 for one: (3 * 8 + 4) / 4."""
+    loss = EvalLossFunction(lambda output, target: 8.0 if len(output) == 3 else 4.0)
+    batches = [(scores, [np.zeros(5)[0]] * parts) for scores, _ in LOADER]
+    assert loss(identity(), batches) == pytest.approx(7)
+
+
 def test_a_profiler_evaluates(tmp_path: Path) -> None:
     path = tmp_path / "classifier.onnx"
     onnx.save(identity(), path)

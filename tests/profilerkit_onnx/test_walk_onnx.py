@@ -12,6 +12,8 @@ from onnx import AttributeProto, TensorProto, defs, helper
 from onnx_graphs import BACKEND, F, graph_of, model_of, trace_of
 
 from profilerkit import ModelFailedError, ModelInputs, ModelTrace, profile
+from profilerkit.piping.status import Completeness
+from profilerkit.trace.bounds import Bounds
 
 X = np.ones((2, 3), F)
 
@@ -74,11 +76,64 @@ def test_a_branch_that_a_constant_chooses_is_counted_alone(chosen: bool, flops: 
     assert (trace.flops, trace.notes) == (flops, ())
 
 
-def test_of_branches_that_the_inputs_choose_the_dearer_is_counted_and_the_report_tells() -> None:
-    model = model_of([helper.make_node("If", ["c"], ["y"], **branches())], {"x": X, "c": np.asarray(True)})
-    trace = traced(model, x=X, c=np.asarray(True))
-    assert trace.macs == 18
-    assert trace.notes == ("the dearer branch of the If 'y' is counted",)
+def chosen_by_the_inputs(**graphs: Any) -> ModelTrace:
+    """Trace an ``If`` whose condition is an input."""
+    model = model_of([helper.make_node("If", ["c"], ["y"], **graphs)], {"x": X, "c": np.asarray(True)})
+    return traced(model, x=X, c=np.asarray(True))
+
+
+def test_of_branches_that_the_inputs_choose_the_dearer_is_an_upper_bound() -> None:
+    """The cheap branch is a ReLU over 6 elements, the dear one a product of (2, 3) and (3, 3)."""
+    trace = chosen_by_the_inputs(**branches())
+    assert (trace.bounds("macs"), trace.bounds("flops")) == (Bounds(0, 18), Bounds(6, 36))
+    assert (trace.macs, trace.table[0]["flops_low"], trace.table[0]["flops_high"]) == (18, 6, 36)
+    record = profile(
+        model_of([helper.make_node("If", ["c"], ["y"], **branches())], {"x": X, "c": np.asarray(True)}),
+        ModelInputs(x=X, c=np.asarray(True)),
+        metrics=["macs"],
+    ).status("macs")
+    assert (record.completeness, record.sign) == (Completeness.PARTIAL, "≤ ")
+    assert record.missing == (
+        "the condition of the If 'y' depends on values: the most expensive of its branches is counted",
+    )
+
+
+def test_branches_of_equal_work_are_exact() -> None:
+    relu = {name: graph_of([helper.make_node("Relu", ["x"], ["a"])], [], ["a"]) for name in branches()}
+    trace = chosen_by_the_inputs(**relu)
+    assert (trace.flops, trace.choices) == (6, ())
+
+
+def test_what_is_not_counted_in_the_cheaper_branch_is_named() -> None:
+    unknown = graph_of([helper.make_node("Mystery", ["x"], ["a"], domain="mine")], [], ["a"])
+    trace = chosen_by_the_inputs(**{**branches(), "then_branch": unknown})
+    assert (trace.macs, trace.missing) == (18, ("mine::Mystery (1 call)",))
+    assert trace.bounds("macs") == Bounds(0, None)
+
+
+def test_what_a_branch_returns_is_not_known_after_it() -> None:
+    """Each branch returns a matrix of the file's; the product with it is computed in each run all the same."""
+    sides = {
+        name: graph_of([], [], [f"m{size}"], {f"m{size}": np.full((3, size), size, F)})
+        for name, size in zip(branches(), (4, 4), strict=True)
+    }
+    nodes = [helper.make_node("If", ["c"], ["m"], **sides), helper.make_node("MatMul", ["x", "m"], ["y"])]
+    model = model_of(nodes, {"x": X, "c": np.asarray(True)})
+    assert traced(model, x=X, c=np.asarray(True)).macs == 2 * 3 * 4
+    nodes[1] = helper.make_node("MatMul", ["m", "m"], ["y"])  # of the file's values alone, but which is not known
+    square = {n: graph_of([], [], ["m"], {"m": np.full((3, 3), i, F)}) for i, n in enumerate(sides)}
+    nodes[0] = helper.make_node("If", ["c"], ["m"], **square)
+    assert traced(model_of(nodes, {"x": X, "c": np.asarray(True)}), x=X, c=np.asarray(True)).macs == 27
+
+
+def test_sizes_that_differ_between_branches_are_not_known() -> None:
+    sides = {
+        n: graph_of([], [], ["m"], {"m": np.ones((3, size), F)}) for n, size in zip(branches(), (4, 5), strict=True)
+    }
+    nodes = [helper.make_node("If", ["c"], ["m"], **sides), helper.make_node("MatMul", ["x", "m"], ["y"])]
+    trace = traced(model_of(nodes, {"x": X, "c": np.asarray(True)}), x=X, c=np.asarray(True))
+    assert trace.macs == 0
+    assert trace.missing == ("MatMul of unknown shape (1 call)",)
 
 
 def loop(trips: Any) -> Any:
@@ -105,6 +160,65 @@ def test_a_loop_counts_as_often_as_it_runs() -> None:
     assert (trace.macs, trace.flops) == (7 * 18, 7 * (36 + 6))
     assert [info.shape for info in trace.layers[0].calls[0].outputs] == [(2, 3), (7, 2, 3)]
     assert trace.missing == ()
+
+
+def conditional(goes_on: list[Any], first: Any, trips: int) -> Any:
+    """Return a loop with a limit and a condition, whose body says by these nodes whether it goes on."""
+    body = graph_of(
+        [helper.make_node("MatMul", ["state", "w"], ["next"]), *goes_on], ["turn", "go", "state"], ["on", "next"]
+    )
+    body.input[0].type.CopyFrom(helper.make_tensor_type_proto(TensorProto.INT64, []))
+    body.input[1].type.CopyFrom(helper.make_tensor_type_proto(TensorProto.BOOL, []))
+    node = helper.make_node("Loop", ["trips", "first", "x"], ["last"], body=body)
+    constants = {
+        "trips": np.asarray(trips),
+        "first": np.asarray(first),
+        "w": np.ones((3, 3), F),
+        "zero": np.asarray(0.0, F),
+    }
+    return model_of([node], {"x": X}, constants, outputs=["last"])
+
+
+#: Whether the body goes on: always, as its own condition says; and as long as its sum is below a number.
+ALWAYS = [helper.make_node("Identity", ["go"], ["on"])]
+BY_VALUES = [
+    helper.make_node("ReduceSum", ["next"], ["sum"], keepdims=0),
+    helper.make_node("Less", ["sum", "zero"], ["on"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("goes_on", "first", "bounds"),
+    [
+        (ALWAYS, True, Bounds(5 * 18, 5 * 18)),
+        (ALWAYS, False, Bounds(0, 0)),
+        (BY_VALUES, True, Bounds(0, 5 * 18)),
+    ],
+)
+def test_a_loop_that_may_stop_before_its_limit_is_an_upper_bound(
+    goes_on: list[Any], first: bool, bounds: Bounds
+) -> None:
+    trace = traced(conditional(goes_on, first, 5), x=X)
+    assert trace.bounds("macs") == bounds
+    assert (trace.macs, trace.missing) == (bounds.high, ())
+
+
+def test_a_value_that_grows_from_run_to_run_has_no_known_size() -> None:
+    """It was counted by its first size in all runs, and said to be complete."""
+    body = graph_of(
+        [
+            helper.make_node("Concat", ["state", "x"], ["next"], axis=0),
+            helper.make_node("Relu", ["next"], ["seen"]),
+            helper.make_node("Identity", ["go"], ["on"]),
+        ],
+        ["turn", "go", "state"],
+        ["on", "next"],
+    )
+    body.input[0].type.CopyFrom(helper.make_tensor_type_proto(TensorProto.INT64, []))
+    body.input[1].type.CopyFrom(helper.make_tensor_type_proto(TensorProto.BOOL, []))
+    node = helper.make_node("Loop", ["trips", "", "x"], ["last"], body=body)
+    trace = traced(model_of([node], {"x": X}, {"trips": np.asarray(3)}, outputs=["last"]), x=X)
+    assert trace.missing == ("Relu of unknown shape (3 calls)",)
 
 
 def test_a_loop_of_unknown_length_is_named() -> None:

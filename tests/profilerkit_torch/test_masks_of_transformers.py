@@ -9,6 +9,7 @@ import torch
 
 from profilerkit import ModelInputs
 from profilerkit_torch import TorchBackend
+from profilerkit_torch.trace import tracing
 
 pytestmark = pytest.mark.slow
 
@@ -54,10 +55,41 @@ def test_attention_costs_what_it_does_in_a_run(build: Any, masked: str, use_cach
         assert operator.flops == 2 * macs + scores * 6
 
 
-def test_memory_of_a_long_text_is_what_the_allocator_gives_out() -> None:
+@pytest.mark.parametrize("masked", ["no mask", "padded"])
+@pytest.mark.parametrize("build", [_gpt2, _llama, _bert])
+@pytest.mark.parametrize("values", ["with values", "without values"])
+def test_fake_tensors_are_not_taken_for_tracing(build: Any, masked: str, values: str, monkeypatch: Any) -> None:
+    """Else each score would cost 7, and there would be a mask in memory where a run has none."""
+
+    def refuse(*_: Any) -> None:
+        raise NotImplementedError("no meta tensors here")
+
+    monkeypatch.setattr(tracing, "_on_meta", refuse)
+    x = torch.ones(1, 48, dtype=torch.long)
+    mask = torch.ones_like(x)
+    mask[:, :2] = 0
+    with torch.device("meta" if values == "without values" else "cpu"):
+        model = build(False).eval()
+    inputs = ModelInputs(x) if masked == "no mask" else ModelInputs(input_ids=x, attention_mask=mask)
+    trace = TorchBackend().trace(model, inputs)
+    assert (trace.method, trace.notes) == ("fake tensors", ())
+    attention = [each for each in trace.operators if "scaled_dot_product_attention" in each.operator]
+    assert [each.flops for each in attention] == [HEADS * 48 * 48 * (4 * WIDTH // HEADS + 6)] * LAYERS
+    outputs = [info for each in trace.operators for info in each.outputs]
+    booleans = [info for info in outputs if info.dtype == "bool" and info.shape[-2:] == (48, 48)]
+    assert bool(booleans) == (masked == "padded")
+
+
+@pytest.mark.parametrize("padded", [False, True])
+def test_memory_of_a_long_text_is_what_the_allocator_gives_out(padded: bool) -> None:
+    """With padding there is a mask of booleans, which attention turns into one of numbers: 4 + 16 MiB."""
     sizes = {"hidden_size": 128, "intermediate_size": 344, "num_hidden_layers": 2, "num_attention_heads": 4}
     config = tf.LlamaConfig(vocab_size=1000, **sizes, use_cache=False)
-    model, inputs = tf.LlamaForCausalLM(config).eval(), ModelInputs(torch.ones(1, 2048, dtype=torch.long))
+    words = torch.ones(1, 2048, dtype=torch.long)
+    mask = words.clone()
+    mask[:, :512] = 0
+    model = tf.LlamaForCausalLM(config).eval()
+    inputs = ModelInputs(input_ids=words, attention_mask=mask) if padded else ModelInputs(words)
     predicted = TorchBackend().trace(model, inputs).memory.peak_bytes(include_weights=False)
     measured = TorchBackend().measured_memory(model, inputs)
     assert predicted == pytest.approx(measured, rel=0.05)

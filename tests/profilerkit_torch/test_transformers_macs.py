@@ -7,8 +7,7 @@ Attention is the dense one, whatever the mask: two products of B * S * S * h.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -22,19 +21,7 @@ pytestmark = pytest.mark.slow
 
 tf = pytest.importorskip("transformers")
 
-B, S = 2, 16
-SIZES: dict[str, Any] = {
-    "hidden_size": 32,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 4,
-    "intermediate_size": 48,
-    "vocab_size": 99,
-}
-GROUPED = {**SIZES, "num_key_value_heads": 2}
-
-
-def ids(length: int = S) -> torch.Tensor:
-    return torch.arange(B * length).reshape(B, length) % 90
+from transformers_models import FORMULATED, FRAMES, B, S, ids, model_of, quiet  # noqa: E402
 
 
 def attention(width: int, queries: int, keys: int) -> int:
@@ -96,9 +83,6 @@ def vit(c: Any) -> int:
     return int(B * patches * h * 3 * c.patch_size**2 + c.num_hidden_layers * layer + B * h * c.num_labels)
 
 
-FRAMES = 40
-
-
 def whisper(c: Any) -> int:
     """Two convolutions of kernel 3, the second halving the frames; then encoder and decoder as T5's."""
     d, f, sound, text = c.d_model, c.encoder_ffn_dim, FRAMES // 2, S // 2
@@ -121,88 +105,27 @@ def mamba(c: Any) -> int:
     return int(c.num_hidden_layers * layer + t * h * c.vocab_size)
 
 
-def both() -> dict[str, torch.Tensor]:
-    return {"input_ids": ids(), "decoder_input_ids": ids(S // 2)}
-
-
+#: Class, configuration, inputs and closed form of each model.
 MODELS: dict[str, tuple[str, Callable[[], Any], Callable[[], dict[str, Any]], Callable[[Any], int]]] = {
-    "bert": ("BertModel", lambda: tf.BertConfig(**SIZES), lambda: {"input_ids": ids()}, bert),
-    "gpt2": (
-        "GPT2LMHeadModel",
-        lambda: tf.GPT2Config(n_embd=32, n_layer=3, n_head=4, vocab_size=99),
-        lambda: {"input_ids": ids()},
-        gpt2,
-    ),
-    "llama": ("LlamaForCausalLM", lambda: tf.LlamaConfig(**GROUPED), lambda: {"input_ids": ids()}, llama),
-    "mixtral": (
-        "MixtralForCausalLM",
-        lambda: tf.MixtralConfig(**GROUPED, num_local_experts=5, num_experts_per_tok=2),
-        lambda: {"input_ids": ids()},
-        mixtral,
-    ),
-    "t5": (
-        "T5ForConditionalGeneration",
-        lambda: tf.T5Config(
-            d_model=32, d_kv=6, d_ff=48, num_layers=3, num_decoder_layers=2, num_heads=4, vocab_size=99
-        ),
-        both,
-        t5,
-    ),
-    "vit": (
-        "ViTForImageClassification",
-        lambda: tf.ViTConfig(**{**SIZES, "vocab_size": None}, image_size=32, patch_size=8, num_labels=7),
-        lambda: {"pixel_values": torch.ones(B, 3, 32, 32)},
-        vit,
-    ),
-    "whisper": (
-        "WhisperForConditionalGeneration",
-        lambda: tf.WhisperConfig(
-            d_model=32,
-            encoder_layers=2,
-            decoder_layers=3,
-            encoder_ffn_dim=48,
-            decoder_ffn_dim=40,
-            encoder_attention_heads=4,
-            decoder_attention_heads=4,
-            num_mel_bins=8,
-            vocab_size=99,
-            max_source_positions=FRAMES // 2,
-            max_target_positions=32,
-            decoder_start_token_id=1,
-            pad_token_id=0,
-            bos_token_id=1,
-            eos_token_id=2,
-        ),
-        lambda: {"input_features": torch.ones(B, 8, FRAMES), "decoder_input_ids": ids(S // 2)},
-        whisper,
-    ),
-    "mamba": (
-        "MambaForCausalLM",
-        lambda: tf.MambaConfig(hidden_size=32, state_size=6, num_hidden_layers=3, vocab_size=99),
-        lambda: {"input_ids": ids()},
-        mamba,
-    ),
+    name: (*FORMULATED[name], formula)
+    for name, formula in {
+        "bert": bert,
+        "gpt2": gpt2,
+        "llama": llama,
+        "mixtral": mixtral,
+        "t5": t5,
+        "vit": vit,
+        "whisper": whisper,
+        "mamba": mamba,
+    }.items()
 }
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Have transformers say nothing of kernels that are not installed."""
-    level = tf.logging.get_verbosity()
-    tf.logging.set_verbosity_error()
-    try:
-        yield
-    finally:
-        tf.logging.set_verbosity(level)
 
 
 def built(name: str, device: str = "meta", **settings: Any) -> nn.Module:
     kind, config = MODELS[name][0], MODELS[name][1]()
     for key, value in settings.items():
         setattr(config, key, value)
-    with quiet(), torch.device(device):
-        model: nn.Module = getattr(tf, kind)(config)
-    return model
+    return model_of(kind, config, device)
 
 
 def counted(name: str, device: str = "meta", **settings: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 from profilerkit import ProfilerKitError
 from profilerkit.error_text import shown
 
-__all__ = ["WRONG", "complaint"]
+__all__ = ["WRONG", "complaint", "nested"]
 
 
 class Anything:

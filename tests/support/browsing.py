@@ -26,11 +26,12 @@ _QUIET = (
     "--disable-sync",
 )
 
-#: Opens the page of a result; further arguments are those of a new page of playwright's.
+#: Opens the page of a result, or of a path; further arguments are those of a new page of playwright's.
 Open = Callable[..., Page]
 
 
-def _executable() -> str | None:
+def executable() -> str | None:
+    """Return the path of a Chromium, or None if there is none."""
     asked = os.environ.get("PROFILERKIT_BROWSER")
     names = ("chromium", "chromium-browser", "google-chrome")
     return asked or next(filter(None, map(shutil.which, names)), None)
@@ -38,7 +39,7 @@ def _executable() -> str | None:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    path = _executable()
+    path = executable()
     if path is None:
         pytest.skip("no Chromium here; PROFILERKIT_BROWSER can name one")
     with sync_playwright() as playwright:
@@ -59,9 +60,10 @@ def visit(browser: Browser, tmp_path: Path) -> Iterator[Open]:
         page.on("dialog", lambda dialog: said.append(f"dialog: {dialog.message}"))
         page.on("request", lambda request: None if request.url == own else said.append(f"request: {request.url}"))
 
-    def open_page(result: Report | Comparison, **options: Any) -> Page:
-        path = tmp_path / f"page-{len(opened)}.html"
-        path.write_text(render(result, "html"), encoding="utf-8")
+    def open_page(result: Report | Comparison | Path, **options: Any) -> Page:
+        path = result if isinstance(result, Path) else tmp_path / f"page-{len(opened)}.html"
+        if not isinstance(result, Path):
+            path.write_text(render(result, "html"), encoding="utf-8")
         page = browser.new_page(**{"viewport": {"width": 1280, "height": 900}, **options})
         opened.append(page)
         listen(page, path.as_uri())

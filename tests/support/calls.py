@@ -35,7 +35,7 @@ def graph_call(operator: tf.Operation) -> OpCall:
         tuple(tensor.dtype.name for tensor in operator.inputs),
         tuple(tensor.dtype.name for tensor in operator.outputs),
         attribute,
-        value,
+        value=value,
     )
 
 

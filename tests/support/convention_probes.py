@@ -23,12 +23,14 @@ class Probe:
         tensorflow: The function over TensorFlow's.
         takes: How many of each elementary function all elements take together.
         onnx: The type of the ONNX node that computes it, of x, or of x and y.
+        jax: The function over JAX's arrays, given the module ``jax``.
     """
 
     torch: Callable[..., Any] | None
     tensorflow: Callable[..., Any] | None
     takes: Mapping[str, int]
     onnx: str | None = None
+    jax: Callable[..., Any] | None = None
 
 
 def _of(constant: str, torch_name: str | None, tensorflow_name: str | None) -> Probe:
@@ -163,4 +165,33 @@ _NODES = {
     "softplus": "Softplus",
     "elu": "Elu",
 }
-PROBES = {name: replace(probe, onnx=_NODES.get(name)) for name, probe in PROBES.items()}
+
+
+def _in_jax() -> dict[str, Callable[..., Any]]:
+    """Return the functions that JAX spells with as many elementary functions as the other frameworks."""
+    of_numpy = (
+        *("exp", "expm1", "log", "log1p", "sqrt", "sin", "cos", "tanh", "abs", "sign", "floor", "reciprocal"),
+        *("square", "sum", "mean", "max", "prod"),
+    )
+    of_lax = {"rsqrt": "rsqrt", "erf": "erf", "sigmoid": "logistic", "neg": "neg", "lgamma": "lgamma", "atan": "atan"}
+    functions: dict[str, Callable[..., Any]] = {
+        "relu": lambda jax, x, y: jax.nn.relu(x),
+        "add": lambda jax, x, y: x + y,
+        "sub": lambda jax, x, y: x - y,
+        "mul": lambda jax, x, y: x * y,
+        "div": lambda jax, x, y: x / y,
+        "maximum": lambda jax, x, y: jax.numpy.maximum(x, y),
+        "softmax": lambda jax, x, y: jax.nn.softmax(x),
+        "silu": lambda jax, x, y: jax.nn.silu(x),
+        "gelu by tanh": lambda jax, x, y: jax.nn.gelu(x, approximate=True),
+        "matmul": lambda jax, x, y: x @ y.T,
+        "nextafter": lambda jax, x, y: jax.lax.nextafter(x, y),
+    }
+    for name in of_numpy:
+        functions[name] = lambda jax, x, y, name=name: getattr(jax.numpy, name)(x)
+    for name, primitive in of_lax.items():
+        functions[name] = lambda jax, x, y, primitive=primitive: getattr(jax.lax, primitive)(x)
+    return functions
+
+
+PROBES = {name: replace(probe, onnx=_NODES.get(name), jax=_in_jax().get(name)) for name, probe in PROBES.items()}

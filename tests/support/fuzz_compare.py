@@ -87,9 +87,10 @@ def truth_of(source: str, *, training: bool = False) -> Truth:
         with torch.no_grad():  # alone: under any dispatch mode torch 2.13 loses the conjugate bit in `pinv`
             output = content(model.eval()(*inputs))
         truth = Truth(run, content(model), caches(names), output, content(inputs), params, paths)
-        with suppress(Exception):  # a module may refuse inference mode
+        with suppress(Exception):  # a module may need autograd
             _, model, inputs = _built(source)
-            truth.shown = counted_run(model, inputs, shown=True)
+            shown = counted_run(model, inputs, shown=True)
+            truth.shown = shown if shown.own_macs == run.own_macs else None  # without it some take another way
         if training:
             with suppress(Exception):  # or gradients
                 _, model, inputs = _built(source)
@@ -201,8 +202,8 @@ def _counts(report: Any, trace: ModelTrace, truth: Truth) -> Iterator[Difference
         own[truth.paths.get(op.layer, op.layer)] += op.macs
     if {layer: n for layer, n in own.items() if n} != truth.run.own_macs:
         yield Difference("layers", f"{dict(own)}, the run has {truth.run.own_macs}")
-    if truth.shown is not None:
-        yield from _operators(trace, truth.shown)
+    if truth.shown is not None:  # where a pass needs autograd, operators come in pieces, as in the run
+        yield from min((list(_operators(trace, run)) for run in (truth.shown, truth.run)), key=len)
 
 
 def _listed(operator: OpRecord) -> str:

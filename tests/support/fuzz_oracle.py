@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -259,7 +259,7 @@ class RunCounter(TorchDispatchMode):
     def __init__(self, stack: list[str], shown: bool = False) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.stack = stack
-        #: Whether composite operators come as they are called, as they do in inference mode.
+        #: Whether composite operators come as they are called, as they do without autograd.
         self.shown = shown
         self.calls: list[Call] = []
 
@@ -268,7 +268,7 @@ class RunCounter(TorchDispatchMode):
         if isinstance(func, HigherOrderOperator):
             return self._higher_order(func, args, kwargs)
         name = func._schema.name.replace("prims::", "aten::")
-        if _is_composite(func) and not (self.shown and name in WHOLE):  # a block in inference mode shows them too
+        if _is_composite(func) and not (self.shown and name in WHOLE):  # without autograd torch shows them too
             with self:
                 result = func.decompose(*args, **kwargs)
             if result is not NotImplemented:
@@ -334,8 +334,8 @@ def _left(stack: list[str]) -> None:
 def counted_run(model: nn.Module, inputs: tuple[Any, ...], *, shown: bool = False) -> Counted:
     """Return what one forward pass in eval mode without gradients does.
 
-    It is the user's run, with all that torch takes apart in pieces; with ``shown``, one in inference mode, where the
-    operators that the documentation names come whole.
+    It is the user's run, with all that torch takes apart in pieces; with ``shown``, one that leaves autograd out, where
+    the operators that the documentation names come whole.
     """
     stack: list[str] = []
     counter = RunCounter(stack, shown)
@@ -343,7 +343,8 @@ def counted_run(model: nn.Module, inputs: tuple[Any, ...], *, shown: bool = Fals
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(fast and not shown)
     try:
-        with torch.inference_mode() if shown else torch.no_grad(), _followed(model, stack), counter:
+        whole = torch._C._AutoDispatchBelowAutograd() if shown else nullcontext()
+        with torch.no_grad(), whole, _followed(model, stack), counter:
             model(*inputs)
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)

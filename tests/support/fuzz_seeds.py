@@ -37,14 +37,13 @@ class Kept:
         )
 
 
-def _asked(name: str, question: str, yes: bool = True, open_class: str = "") -> Kept:
+def _asked(name: str, question: str, yes: bool = True) -> Kept:
     """Return a program that multiplies where the answer is that of a real run, and adds where it is not."""
     first, second = ("x0 @ x0.mT", "x0 + 1") if yes else ("x0 + 1", "x0 @ x0.mT")
     return Kept(
         name,
         f"`{question}` is answered by what stands in for the tensor: no MACs for 48, complete",
         f"if {question}:\n    return {first}\nreturn {second}",
-        open_class,
     )
 
 
@@ -72,7 +71,9 @@ KEPT = (
     _asked("data_ptr of two", "x0.data_ptr() == (x0 * 2).data_ptr()", yes=False),
     _asked("storages of two", "x0.untyped_storage().data_ptr() == (x0 * 2).untyped_storage().data_ptr()", yes=False),
     _asked("type", "x0.type() == 'torch.FloatTensor'"),
-    _asked("repr", "'device=' in repr(x0)", yes=False, open_class="place"),
+    _asked("repr", "'device=' in repr(x0)", yes=False),
+    _asked("text", "'size=' in f'{x0}'", yes=False),
+    _asked("values as text", "'0.5' in repr(x0 * 0 + 0.5)"),
     _tried("bool", "x0.sum() > 0"),
     _tried("item", "x0.sum().item() > 0"),
     _tried("tolist", "x0.tolist()[0][0] > 0"),
@@ -91,19 +92,16 @@ KEPT = (
         "inference mode",
         "the pass is in inference mode, a run without gradients is not: MACs for none, complete",
         "if torch.is_inference_mode_enabled():\n    return x0 @ x0.mT\nreturn x0 + 1",
-        "mode",
     ),
     Kept(
         "an inference tensor",
         "what the pass makes are inference tensors: MACs for none, complete",
         "y = x0 + 1\nif y.is_inference():\n    return y @ y.mT\nreturn y",
-        "mode",
     ),
     Kept(
         "a mode for functions",
         "the training trace has one of its own, so this is True there and False in a step: 432 MACs for 144, complete",
         "y = self.weight * x0\nif torch.overrides.has_torch_function((y,)):\n    y = y @ y.mT @ y\nreturn y @ y.mT",
-        "mode",
         init="self.weight = nn.Parameter(torch.ones(3))",
         training=True,
     ),
@@ -111,7 +109,25 @@ KEPT = (
         "a view that a transform makes",
         "in inference mode it does not know that it is a view: no MACs for 1728, complete",
         "y = torch.func.hessian(lambda t: t.square().sum())(x0)\nif y._is_view():\n    return y @ y.mT\nreturn y + 1",
-        "mode",
+    ),
+    Kept(
+        "a function that is overridden",
+        "the pass had a mode for functions in the forward pass too: no MACs for 48, complete",
+        "if torch.overrides.has_torch_function((x0,)):\n    return x0 + 1\nreturn x0 @ x0.mT",
+    ),
+    Kept(
+        "a tangent",
+        "without autograd no derivative is carried along, and the model's own except takes the error: 0 MACs for 144",
+        "try:\n    with forward_ad.dual_level():\n        dual = forward_ad.make_dual(x0, x0)\n"
+        "        return forward_ad.unpack_dual(dual @ dual.mT).tangent\nexcept Exception:\n    return x0 + 1",
+        inputs="torch.ones(4, 3)",
+        before="from torch.autograd import forward_ad",
+    ),
+    Kept(
+        "gradients after a value",
+        "a real run was in inference mode too: zeros for a gradient",
+        "x0 = x0 * int(x0.sum() > 0)\nreturn torch.autograd.functional.jacobian(lambda t: (t @ t.mT).sum(), x0)",
+        inputs="torch.ones(4, 3)",
     ),
     Kept(
         "a bilinear product of nothing",
@@ -123,7 +139,6 @@ KEPT = (
         "torch.autograd.functional",
         "in inference mode it computes no gradient, gives zeros and does not fail: 48 MACs for 144, complete",
         "return torch.autograd.functional.jacobian(lambda t: (t @ t.mT).sum(), x0)",
-        "gradients",
     ),
     Kept(
         "a cache of the file",

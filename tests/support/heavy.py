@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from source_tree import SUPPORT, tree_of
+from source_tree import ROOT, SUPPORT, tree_of
 
 __all__ = ["is_heavy"]
 
-FRAMEWORKS = frozenset({"torch", "tensorflow", "keras", "tf_keras", "transformers"})
-BACKENDS = frozenset({"profilerkit_torch", "profilerkit_tensorflow"})
+FRAMEWORKS = frozenset({"torch", "tensorflow", "keras", "tf_keras", "transformers", "onnx", "jax", "flax", "equinox"})
+BACKENDS = frozenset(path.parent.name for path in (ROOT / "backends").glob("*/__init__.py"))
 PROCESSES = frozenset({"subprocess", "Popen", "fork", "pytester", "isolated", "isolated_comparison"})
 #: What makes a test heavy where it is named.
 HEAVY = FRAMEWORKS | BACKENDS | PROCESSES

@@ -10,11 +10,11 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
+from attack_calls import in_every_form, profiled_cloned_and_compared
 from keras_subjects import Subject
 
-from profilerkit import ModelInputs, Profiler, compare, load, profile
-from profilerkit.plugging.offers import default_functions, offered_renderers
-from profilerkit.render import render
+from profilerkit import ModelInputs, Profiler, compare, profile
+from profilerkit.plugging.offers import default_functions
 from profilerkit_tensorflow import (
     ComputeEvalMetric,
     Cost,
@@ -124,11 +124,7 @@ def comparison(subject: Subject) -> Any:
 @call
 def profilers(subject: Subject) -> Any:
     profiler = TFProfiler(subject.model, inputs=inputs_of(subject)).register_defaults()
-    profiler.compute_network_status(print_mode="debug", short_print=False, **RUNS)
-    clone = profiler.clone(model=subject.model, retain_status=True)
-    clone.compute_status("macs", recompute=True)
-    clone.compare(profiler, print_mode="debug", recompute=True, **RUNS)
-    return profiler.report()
+    return profiled_cloned_and_compared(profiler, subject.model, **RUNS)
 
 
 @call
@@ -139,12 +135,7 @@ def base_profiler(subject: Subject) -> Any:
 
 @call
 def saving_and_showing(subject: Subject) -> Any:
-    report = _profile(subject, metrics=STATIC)
-    with tempfile.TemporaryDirectory() as folder:
-        report.save(Path(folder) / "report.json")
-        found = load(Path(folder) / "report.json")
-    shown = [render(report, offer.item.name, details=True) for offer in offered_renderers()]
-    return [*shown, found.to_dict(), report._repr_html_()]
+    return in_every_form(_profile(subject, metrics=STATIC))
 
 
 @call

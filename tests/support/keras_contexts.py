@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import keras
 import tensorflow as tf
+from attack_calls import in_a_thread
 from attack_cases import NO_CONTEXT
 from keras.src.backend.common.variables import AutocastScope
 
@@ -181,16 +181,4 @@ def callback_of_fit(inside: Inside) -> None:
 
 @context()
 def another_thread(inside: Inside) -> None:
-    raised: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            inside()
-        except BaseException as error:
-            raised.append(error)
-
-    thread = threading.Thread(target=work, name="the caller's")
-    thread.start()
-    thread.join()
-    if raised:
-        raise raised[0]
+    in_a_thread(inside)

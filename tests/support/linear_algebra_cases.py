@@ -22,6 +22,8 @@ LINEAR_ALGEBRA: list[tuple[Callable[[], Cost], int]] = [
     (lambda: la.solve_factored(2, 3, 5), 2 * 2 * 9 * 5),
     (lambda: la.solve_factored(3, 2, 5), 3 * 2 * 4 * 5),
     (lambda: la.solve_triangular(2, 3, 5), 2 * 9 * 5),
+    (lambda: la.solve_tridiagonal(2, 6, 3), 2 * (3 * 6 + 5 * 6 * 3)),
+    (lambda: la.hessenberg(2, 3), 2 * 90),  # 10 * 27 / 3
     (lambda: la.qr(2, 6, 3, "r"), 2 * 90),  # 2 * 9 * (6 - 1)
     (lambda: la.qr(3, 3, 3, "r"), 3 * 36),  # 2 * 9 * (3 - 1)
     (lambda: la.qr(2, 6, 3), 2 * (90 + 90)),

@@ -209,6 +209,16 @@ def two_contexts_with_formulas_of_their_own_have_two_versions() -> None:
     assert versions[0] != versions[1]
 
 
+def of_several_formulas_all_are_registered_or_none() -> None:
+    costs = made()
+    costs.register("c", one)
+    with pytest.raises(RegistrationConflictError):
+        costs.register_whole({"a": one, "b": two, "c": three}, costs.register)
+    assert (list(costs), costs.get("a"), costs.get("c")) == (["c"], None, one)
+    costs.register_whole({"a": one, "b": two}, lambda key, formula: costs.register(f"x::{key}", formula))
+    assert (costs.get("x::a"), costs.get("x::b")) == (one, two)
+
+
 def what_a_plugin_returns_is_read() -> None:
     assert registry.read_formulas(None) == {}
     assert registry.read_formulas({"a": one}) == {"a": one}
@@ -277,6 +287,7 @@ CHECKS: list[Callable[[], None]] = [
     two_registries_are_apart,
     the_version_changes_with_every_change,
     two_contexts_with_formulas_of_their_own_have_two_versions,
+    of_several_formulas_all_are_registered_or_none,
     what_a_plugin_returns_is_read,
     a_multiply_accumulate_is_a_product_and_a_sum,
     a_cost_adds_up,

@@ -47,6 +47,22 @@ def wait(x: torch.Tensor, forward: float, backward: float) -> torch.Tensor:
     return Wait.apply(x, forward, backward)  # type: ignore[no-any-return,no-untyped-call]
 
 
+class Failing(torch.autograd.Function):
+    """Its gradient raises."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
+        raise ArithmeticError("on the way back")
+
+
+def fail_backward(x: torch.Tensor) -> torch.Tensor:
+    return Failing.apply(x)  # type: ignore[no-any-return,no-untyped-call]
+
+
 class Busy(nn.Module):
     """A layer with a weight, that takes seconds forward and backward."""
 

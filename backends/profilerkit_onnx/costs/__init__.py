@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-import pkgutil
-from importlib import import_module
+from profilerkit.process.modules import modules_of
 
-from .registry import NodeCall, UnknownCostError, UnknownShapeError, is_known, node_cost, register_op_cost, scoped_costs
+from .registry import (
+    NodeCall,
+    Shapes,
+    UnknownCostError,
+    UnknownShapeError,
+    is_known,
+    node_cost,
+    register_op_cost,
+    scoped_costs,
+)
 
 #: The families of operators, each a module of adapters: found, not listed.
-FAMILIES = tuple(
-    import_module(f"{__name__}.{module.name}")
-    for module in sorted(pkgutil.iter_modules(__path__), key=lambda module: module.name)
-    if module.name != "registry"
-)
+FAMILIES = tuple(modules_of(__name__, __path__, but=("registry",)).values())
 
 __all__ = [
     "FAMILIES",
     "NodeCall",
+    "Shapes",
     "UnknownCostError",
     "UnknownShapeError",
     "is_known",

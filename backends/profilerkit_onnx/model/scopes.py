@@ -1,8 +1,9 @@
 """Layers by the scopes of exporters: which layer of the source model each node comes from.
 
 torch's exporter by ``torch.export`` (``dynamo=True``) writes paths and classes of the modules into the metadata of each
-node. Its older one by TorchScript, and the converters of Keras, write the scopes into the names of the nodes alone:
-``/block/convolution/Conv``. Nodes without either belong to the model itself.
+node. Its older one by TorchScript writes the scopes into the names of the nodes alone: ``/block/convolution/Conv``. A
+Keras model that tf2onnx has converted has the scopes of TensorFlow (`keras_scopes`). Nodes without either belong to the
+model itself.
 """
 
 from __future__ import annotations
@@ -15,19 +16,15 @@ from itertools import accumulate
 
 from onnx import ModelProto, NodeProto
 
-__all__ = ["Scope", "Scopes", "scopes_of", "write_scope"]
+from profilerkit.backend_kit.scoped_calls import Scope
+
+from .keras_scopes import KerasNames, is_converted
+
+__all__ = ["Scope", "Scopes", "name_of", "scopes_of", "write_scope"]
 
 _PATHS, _CLASSES = "pkg.torch.onnx.name_scopes", "pkg.torch.onnx.class_hierarchy"
 #: What the type of a layer is called that only holds others, where the exporter does not tell.
 CONTAINER = "Module"
-
-
-@dataclass(frozen=True)
-class Scope:
-    """A call of a layer: its path, and which call of that layer it is."""
-
-    path: str
-    call: int = 0
 
 
 @dataclass
@@ -46,13 +43,16 @@ class Scopes:
 def scopes_of(model: ModelProto) -> Scopes:
     """Return the layers of a model by the scopes of its nodes."""
     nodes = list(model.graph.node)
-    if any(_metadata(node, _PATHS) for node in nodes):
+    if _has_metadata(nodes):
         chains = [_paths_of_metadata(node) for node in nodes]
         types = _types_of_metadata(nodes)
+    elif is_converted(model):
+        chains = KerasNames(model).paths()
+        types = _types_of_nodes(model, nodes, [paths for paths, _ in chains])
     else:
         chains = _paths_of_names(model, nodes)
         types = _types_of_nodes(model, nodes, [paths for paths, _ in chains])
-    scopes = Scopes(types={"": types.get("", "") or model.graph.name or type(model).__name__})
+    scopes = Scopes(types={"": name_of(model)})
     calls = _Calls()
     for node, (paths, marks) in zip(nodes, chains, strict=True):
         for path in paths:
@@ -62,12 +62,33 @@ def scopes_of(model: ModelProto) -> Scopes:
     return scopes
 
 
+def name_of(model: ModelProto) -> str:
+    """Return the class of the model that was exported, the name of a Keras model, or that of the graph."""
+    if is_converted(model):
+        name = KerasNames(model).name
+    else:
+        layers = (zip(*_layers_of_metadata(node), strict=False) for node in model.graph.node)
+        name = next((kind for layer in layers for path, kind in layer if not path), "").rpartition(".")[2]
+    return name or model.graph.name or type(model).__name__
+
+
 def write_scope(node: NodeProto, layers: Sequence[tuple[str, str]]) -> None:
     """Write the layers of a node, paths and types from the outermost on, into its metadata as torch's exporter does."""
     del node.metadata_props[:]
     paths, types = ([each[index] for each in layers] or [""] for index in (0, 1))
     node.metadata_props.add(key=_PATHS, value=repr([*paths, node.name]))
     node.metadata_props.add(key=_CLASSES, value=repr([*types, node.op_type]))
+
+
+def _has_metadata(nodes: Iterable[NodeProto]) -> bool:
+    return any(_metadata(node, _PATHS) for node in nodes)
+
+
+def _layers_of_metadata(node: NodeProto) -> tuple[list[str], list[str]]:
+    """Return the paths and the classes of the layers around a node; the last of each is the operator."""
+    if not node.metadata_props:
+        return [], []
+    return _listed(_metadata(node, _PATHS))[:-1], _listed(_metadata(node, _CLASSES))
 
 
 def _metadata(node: NodeProto, key: str) -> str:
@@ -99,8 +120,7 @@ def _is_path(path: str) -> bool:
 def _types_of_metadata(nodes: Iterable[NodeProto]) -> dict[str, str]:
     types: dict[str, str] = {}
     for node in nodes:
-        paths, classes = _listed(_metadata(node, _PATHS))[:-1], _listed(_metadata(node, _CLASSES))
-        for path, name in zip(paths, classes, strict=False):
+        for path, name in zip(*_layers_of_metadata(node), strict=False):
             types.setdefault(path, name.rpartition(".")[2])
     return types
 
@@ -180,7 +200,9 @@ class _Calls:
 
     def entered(self, node: NodeProto, paths: tuple[str, ...], marks: tuple[int, ...]) -> tuple[Scope, ...]:
         """Return the calls of layers that a node is in."""
-        if not _is_scoped(node):  # what an exporter adds between the nodes of a layer does not end its call
+        if not paths and not _is_scoped(
+            node
+        ):  # what an exporter adds between the nodes of a layer does not end its call
             return (Scope(""),)
         marks = marks or (0,) * len(paths)
         shared = 0

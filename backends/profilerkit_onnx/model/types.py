@@ -9,8 +9,10 @@ from onnx import TensorProto, TypeProto, helper
 
 from profilerkit.costs import Shape
 
-__all__ = ["bytes_of", "dims_of", "dtype_name", "shape_of", "tensor_type"]
+__all__ = ["LARGEST", "bytes_of", "common_type", "dims_of", "dtype_name", "shape_of", "tensor_type"]
 
+#: The most elements that a constant has which is read or computed: shapes, indices and scales have fewer.
+LARGEST = 4096
 #: The bits of dtypes whose elements are packed.
 _PACKED = {"INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "INT2": 2, "UINT2": 2}
 
@@ -53,6 +55,20 @@ def shape_of(declared: TypeProto, sizes: Mapping[str, int]) -> Shape | None:
     return None if any(dim is None or dim < 0 for dim in bound) else Shape(dim for dim in bound if dim is not None)
 
 
-def tensor_type(element: int, shape: tuple[int, ...] | None) -> TypeProto:
-    """Return the type of a tensor."""
+def tensor_type(element: int, shape: tuple[int | str | None, ...] | None) -> TypeProto:
+    """Return the type of a tensor; a size may be a name, or not known."""
     return helper.make_tensor_type_proto(element, shape)
+
+
+def common_type(first: TypeProto, second: TypeProto) -> TypeProto:
+    """Return what two types have in common: a size only where both have it, no shape where their ranks differ."""
+    if first == second:
+        return first
+    kinds = [each.WhichOneof("value") for each in (first, second)]
+    if kinds != ["tensor_type", "tensor_type"] or first.tensor_type.elem_type != second.tensor_type.elem_type:
+        return TypeProto()
+    sizes, others = dims_of(first), dims_of(second)
+    if sizes is None or others is None or len(sizes) != len(others):
+        return helper.make_tensor_type_proto(first.tensor_type.elem_type, None)
+    shape = [one if one == other else None for one, other in zip(sizes, others, strict=True)]
+    return helper.make_tensor_type_proto(first.tensor_type.elem_type, shape)

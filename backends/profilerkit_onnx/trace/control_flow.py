@@ -1,22 +1,29 @@
 """Operators with graphs inside: ``If``, ``Loop`` and ``Scan``.
 
-A branch that the constants choose is counted alone, otherwise the dearer one. A loop counts as often as it runs; where
-that is not known before the model runs, one run of its body is counted, and the loop is named as missing.
+A branch that the constants choose is counted alone, otherwise the most expensive one, which makes an upper bound. A
+loop counts as often as it runs, also where its condition counts the turns (`trips`), and up to its limit where it may
+stop before; without a limit, one run of its body is counted, and the loop is named as missing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from onnx import GraphProto, NodeProto
+import numpy as np
+from onnx import GraphProto, NodeProto, TensorProto
 
+from profilerkit.backend_kit.branch_memory import Fork, Side
 from profilerkit.costs import Shape
+from profilerkit.trace.bounds import Branch, Choice
 
 from .folding import array_of
+from .trips import counted_trips
 from .values import Executed, Value
 
-__all__ = ["SUBGRAPHS", "with_initializers"]
+__all__ = ["SUBGRAPHS", "missing_of", "with_initializers"]
 
 Values = dict[str, Value]
 #: The walk that goes over these nodes; `trace.walk` has its class, and calls what is here.
@@ -39,49 +46,166 @@ def _graph(node: NodeProto, name: str) -> GraphProto:
     return graph
 
 
+def missing_of(executed: Iterable[Executed]) -> Counter[str]:
+    """Return what is not counted of operators, with its calls."""
+    missing: Counter[str] = Counter()
+    for each in executed:
+        if each.missing:
+            missing[each.missing] += max(each.times, 1)
+    return missing
+
+
+@dataclass(frozen=True)
+class _Body:
+    """What the walk over one graph has added: operators, loops, choices, what is not counted, and the outputs."""
+
+    executed: list[Executed]
+    spans: list[tuple[int, int]]
+    choices: list[Choice]
+    forks: list[Fork]
+    missed: Counter[str]
+    outputs: list[Value]
+
+    @property
+    def price(self) -> tuple[int, int]:
+        """The key by which branches are compared: FLOPs, then MACs."""
+        flops = sum(each.flops * each.times for each in self.executed)
+        return flops, sum(each.macs * each.times for each in self.executed)
+
+    @property
+    def missing(self) -> Counter[str]:
+        """What is not counted of it."""
+        return missing_of(self.executed) + self.missed
+
+    def side(self, *further: Executed) -> Side:
+        """Return what it does to the bytes alive; ``further`` hand on what it returns."""
+        return Side((*self.executed, *further), tuple(self.spans), tuple(self.forks))
+
+    def branch(self, path: str) -> Branch:
+        """Return its work, all of it in one layer: that of the operator with the graph."""
+        work = ((path, each.macs * each.times, each.flops * each.times) for each in self.executed)
+        return Branch.of(work, self.choices)
+
+
+def _tried(walk: Walk, graph: GraphProto, inner: Values, times: int) -> _Body:
+    """Go over a graph inside an operator, and return what that adds, without adding it."""
+    kept = walk.executed, walk.spans, walk.choices, walk.forks, walk.missed
+    walk.executed, walk.spans, walk.choices, walk.forks, walk.missed = [], [], [], [], Counter()
+    try:
+        walk.over(graph.node, inner, times)
+        outputs = [inner[value.name] for value in graph.output]
+        return _Body(walk.executed, walk.spans, walk.choices, walk.forks, walk.missed, outputs)
+    finally:
+        walk.executed, walk.spans, walk.choices, walk.forks, walk.missed = kept
+
+
+def _take(walk: Walk, body: _Body) -> None:
+    """Add what the walk over a graph has returned."""
+    before = len(walk.executed)
+    walk.executed += body.executed
+    walk.spans += [(start + before, end + before) for start, end in body.spans]
+    walk.choices += body.choices
+    walk.forks += [fork.moved(before) for fork in body.forks]
+    walk.missed += body.missed
+
+
+def _path(walk: Walk) -> str:
+    return walk.paths[walk.node] if walk.paths else ""
+
+
 def _branches(walk: Walk, node: NodeProto, inputs: Sequence[Value | None], values: Values, times: int) -> None:
     condition = inputs[0].array if inputs[0] is not None else None
     names: tuple[str, ...] = ("then_branch", "else_branch")
     if condition is not None:
         names = (names[0],) if bool(condition.all()) else (names[1],)
-    start, first_span = len(walk.executed), len(walk.spans)
-    chosen: tuple[int, list[Executed], list[Any], list[Value]] | None = None
-    for name in names:
-        graph = _graph(node, name)
-        inner = with_initializers(walk, graph, values)
-        walk.over(graph.node, inner, times)
-        branch, spans = walk.executed[start:], walk.spans[first_span:]
-        del walk.executed[start:], walk.spans[first_span:]
-        work = sum(each.flops * each.times for each in branch)
-        if chosen is None or work > chosen[0]:
-            chosen = (work, branch, spans, [inner[value.name] for value in graph.output])
-    if chosen is None:
-        return
-    walk.executed.extend(chosen[1])
-    walk.spans.extend(chosen[2])
-    if len(names) > 1:
-        walk.notes.append(f"the dearer branch of the If {node.name or node.output[0]!r} is counted")
-    values.update(zip(node.output, chosen[3], strict=True))
+    graphs = [_graph(node, name) for name in names]
+    tried = [_tried(walk, graph, with_initializers(walk, graph, values), times) for graph in graphs]
+    counted = max(range(len(tried)), key=lambda index: tried[index].price)
+    taken, others = tried[counted], [body for index, body in enumerate(tried) if index != counted]
+    for other in others:
+        walk.missed += other.missing - taken.missing
+    sides = tuple(body.branch(_path(walk)) for body in tried)
+    if any(side != sides[0] for side in sides):
+        taken = replace(taken, choices=[Choice(sides, counted, _DEARER.format(node.name or node.output[0]))])
+    if others:
+        instead = [other.side(*_handing_on(walk, other.outputs, taken.outputs)) for other in others]
+        taken = replace(taken, forks=[Fork(0, taken.side(), instead, _DEARER.format(node.name or node.output[0]))])
+    _take(walk, taken)
+    outputs = taken.outputs
+    if others:
+        outputs = [value.agreed(rest) for value, *rest in zip(outputs, *(o.outputs for o in others), strict=True)]
+    values.update(zip(node.output, outputs, strict=True))
+
+
+_DEARER = "the condition of the If {!r} depends on values: the most expensive of its branches is counted"
+_MAY_STOP = "the Loop {!r} may stop before its limit: it is counted up to that"
+
+
+def _handing_on(walk: Walk, values: Iterable[Value | None], results: Sequence[Value]) -> Iterator[Executed]:
+    """Yield what hands values on as results that operators would make which are not run."""
+    for value, result in zip(values, results, strict=False):
+        if value is not None and value is not result:
+            yield Executed("Identity", walk.node, (value,), (result,))
 
 
 def _loop(walk: Walk, node: NodeProto, inputs: Sequence[Value | None], values: Values, times: int) -> None:
-    graph = _graph(node, "body")
-    carried = len(inputs) - 2
-    inner = with_initializers(walk, graph, values)
-    turn = [Value(walk.number(), value.type) for value in graph.input[:2]]
+    graph, limit = _graph(node, "body"), _limit(inputs)
+    begins, condition = inputs[2:], inputs[1]
+    counted = _counted(walk, graph, limit, inputs, values)
+    limit = limit if counted is None else counted
+    turn = [Value.of(walk.number(), element, Shape(())) for element in (TensorProto.INT64, TensorProto.BOOL)]
+    if condition is not None and condition.array is not None:
+        turn[1].array = np.asarray(True)  # where it is false the body does not run
     walk.executed.append(Executed("Loop", walk.node, (), tuple(turn), times))
-    inner.update({formal.name: value for formal, value in zip(graph.input[:2], turn, strict=True)})
-    for formal, value in zip(graph.input[2:], inputs[2:], strict=True):
-        if value is not None:
-            inner[formal.name] = _unknown_array(value)
-    trips, start = _trips(inputs), len(walk.executed)
-    walk.over(graph.node, inner, times * (1 if trips is None else trips))
+    body = _iterated(walk, graph, turn, begins, values, times * (1 if limit is None else limit))
+    may_stop = counted is None and condition is not None and limit != 0 and not _is_true(body.outputs[0])
+    if limit and may_stop and (work := body.branch(_path(walk))).work:
+        body = replace(body, choices=[Choice((work, Branch({})), 0, _MAY_STOP.format(node.name or node.output[0]))])
+    if limit and may_stop:
+        none = Side(tuple(_handing_on(walk, begins, body.outputs[1:])))
+        body = replace(body, forks=[Fork(0, body.side(), [none], _MAY_STOP.format(node.name or node.output[0]))])
+    start = len(walk.executed)
+    _take(walk, body)
     walk.spans.append((start, len(walk.executed)))
-    outputs = [inner[value.name] for value in graph.output[1:]]
-    stacked = [_stacked(walk, value, 0, trips) for value in outputs[carried:]]
-    missing = "" if trips is not None else "Loop of an unknown number of trips"
+    trips, outputs = None if may_stop else limit, body.outputs[1:]
+    carried = [
+        value if trips or before is None else before if trips == 0 else value.agreed([before])  # it may not run at all
+        for value, before in zip(outputs[: len(begins)], begins, strict=True)
+    ]
+    stacked = [_stacked(walk, value, 0, trips) for value in outputs[len(begins) :]]
+    missing = "" if limit is not None else "Loop of an unknown number of trips"
     walk.executed.append(Executed("Loop", walk.node, tuple(outputs), tuple(stacked), times, missing=missing))
-    values.update(zip(node.output, [*outputs[:carried], *stacked], strict=False))
+    values.update(zip(node.output, [*carried, *stacked], strict=False))
+
+
+def _iterated(
+    walk: Walk,
+    graph: GraphProto,
+    turn: Sequence[Value],
+    begins: Sequence[Value | None],
+    values: Values,
+    times: int,
+) -> _Body:
+    """Go over the body of a loop with what is known in every run: of its first values, what does not change."""
+    carried = [None if value is None else _unknown_array(value) for value in begins]
+    while True:
+        inner = with_initializers(walk, graph, values)
+        named = zip(graph.input, [*turn, *carried], strict=True)
+        inner.update({formal.name: value for formal, value in named if value is not None})
+        body = _tried(walk, graph, inner, times)
+        after = [
+            before if before is None else _unknown_array(before.agreed([value]))
+            for before, value in zip(carried, body.outputs[1:], strict=False)
+        ]
+        if all(
+            one is None or other is None or one.type == other.type for one, other in zip(carried, after, strict=True)
+        ):
+            return body
+        carried = after  # a size that differs from run to run
+
+
+def _is_true(value: Value) -> bool:
+    return value.array is not None and bool(value.array.all())
 
 
 def _unknown_array(value: Value) -> Value:
@@ -89,14 +213,25 @@ def _unknown_array(value: Value) -> Value:
     return Value(value.number, value.type)
 
 
-def _trips(inputs: Sequence[Value | None]) -> int | None:
-    """Return how often a loop runs: its number of trips, unless a condition may end it earlier."""
+def _limit(inputs: Sequence[Value | None]) -> int | None:
+    """Return how often a loop runs at most: 0 where its condition is false at once; None where that is not known."""
     trips, condition = inputs[0], inputs[1]
-    if trips is None or trips.array is None:
+    if condition is not None and condition.array is not None and not _is_true(condition):
+        return 0
+    return None if trips is None or trips.array is None else max(int(trips.array), 0)
+
+
+def _counted(
+    walk: Walk, graph: GraphProto, limit: int | None, inputs: Sequence[Value | None], values: Values
+) -> int | None:
+    """Return how often a loop runs whose condition is known before the model runs; None for any other.
+
+    If a loop gets no condition, the one that its body makes is ignored.
+    """
+    condition = inputs[1]
+    if limit == 0 or condition is None or condition.array is None:
         return None
-    if condition is not None and (condition.array is None or not bool(condition.array.all())):
-        return 0 if condition.array is not None else None
-    return max(int(trips.array), 0)
+    return counted_trips(graph, limit, inputs[2:], with_initializers(walk, graph, values), walk.opsets)
 
 
 def _stacked(walk: Walk, value: Value, axis: int, length: int | None) -> Value:

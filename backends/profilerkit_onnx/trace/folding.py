@@ -8,12 +8,11 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+from ..model.types import LARGEST
 from .values import Array, Value
 
-__all__ = ["LARGEST", "array_of", "folded"]
+__all__ = ["array_of", "folded", "is_repeatable"]
 
-#: The most elements that a constant has which is read or computed: shapes, indices and scales have fewer.
-LARGEST = 4096
 #: Operators whose results differ from run to run.
 _RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 
@@ -29,10 +28,19 @@ def array_of(tensor: TensorProto) -> Array | None:
         return None
 
 
+def is_repeatable(node: NodeProto) -> bool:
+    """Say whether a node is one of the standard's, without graphs inside, that makes the same of the same inputs."""
+    return not (
+        node.domain
+        or node.op_type in _RANDOM
+        or any(attribute.HasField("g") or attribute.graphs for attribute in node.attribute)
+    )
+
+
 def folded(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[str, int]) -> list[Array | None]:
     """Return the elements of a node's outputs where they are known before the model runs; None for each other."""
     nothing: list[Array | None] = [None] * len(node.output)
-    if node.domain or node.op_type in _RANDOM or any(attribute.HasField("g") for attribute in node.attribute):
+    if not is_repeatable(node):
         return nothing
     source = inputs[0] if inputs else None
     if node.op_type in ("Shape", "Size") and source is not None:

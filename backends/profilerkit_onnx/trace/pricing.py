@@ -9,8 +9,7 @@ from onnx import AttributeProto, NodeProto, helper
 
 from profilerkit.costs import Cost
 
-from ..costs import NodeCall, UnknownShapeError, node_cost
-from ..costs.registry import Shapes
+from ..costs import NodeCall, Shapes, UnknownShapeError, node_cost
 from .values import Value
 
 __all__ = ["attributes_of", "name_of", "price"]
@@ -54,7 +53,7 @@ def price(
         tuple("" if value is None else value.info.dtype or "unknown" for value in inputs),
         tuple(value.info.dtype for value in outputs),
         attributes,
-        lambda index: None if (value := inputs[index]) is None else value.array,
+        value=lambda index: None if (value := inputs[index]) is None else value.array,
     )
     try:
         cost = node_cost(call)

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from onnx import ModelProto, TypeProto, helper
 
 from profilerkit import ModelInputs, ModelTrace
+from profilerkit.backend_kit.branch_memory import spread_of_forks
 from profilerkit.backend_kit.failures import failure_of
-from profilerkit.trace.records import MemoryTimeline, OpRecord
+from profilerkit.backend_kit.scoped_calls import Weights, layer_records
+from profilerkit.trace.bounds import PeakSpread
+from profilerkit.trace.records import LayerCall, MemoryTimeline, OpRecord
 
 from ..model.declared_inputs import bound_inputs, bound_sizes, graph_inputs
 from ..model.scopes import Scopes, scopes_of
 from ..model.weights import constants_of, weight_records
-from .control_flow import with_initializers
+from .control_flow import missing_of, with_initializers
 from .functions import functions_by_key
-from .layers import Weights, layer_calls, layer_records
+from .layers import layer_calls
 from .live_bytes import bytes_along
 from .values import Executed, Value
 from .walk import Walk, made_before
@@ -32,12 +35,21 @@ def trace_model(model: ModelProto, inputs: ModelInputs | None) -> ModelTrace:
     scopes = scopes_of(model)
     weights = weight_records(model, scopes, constants_of(model))
     if inputs is None:
-        return ModelTrace(layer_records(scopes, weights))
+        return ModelTrace(layer_records(scopes.types, weights))
+    walks: list[Walk] = []
     try:
-        return _traced(model, inputs, scopes, weights)
+        return _traced(model, inputs, scopes, weights, walks)
     except Exception as error:  # whatever a damaged file leads to
         failure = failure_of(error, inputs, "onnx", __package__ or "")
-        return ModelTrace(layer_records(scopes, weights), failure=failure)
+        return ModelTrace(layer_records(scopes.types, weights, _calls_before(walks, scopes)), failure=failure)
+
+
+def _calls_before(walks: list[Walk], scopes: Scopes) -> dict[str, list[LayerCall]]:
+    """Return the calls of layers up to the node at which a walk has ended with an error."""
+    if not walks or walks[0].node < 0:
+        return {}
+    begun = Scopes(scopes.chains[: walks[0].node + 1], scopes.types)
+    return layer_calls(begun, walks[0].executed, (), ())
 
 
 def operators_by_node(model: ModelProto, inputs: ModelInputs) -> dict[int, list[Executed]]:
@@ -48,31 +60,42 @@ def operators_by_node(model: ModelProto, inputs: ModelInputs) -> dict[int, list[
     return operators
 
 
-def _walked(model: ModelProto, inputs: ModelInputs) -> tuple[Walk, dict[str, Value], list[Value]]:
-    """Go over the graph for a call; return the walk, the values that the call gives, and the outputs."""
+def _walked(
+    model: ModelProto, inputs: ModelInputs, paths: Sequence[str] = (), walks: list[Walk] | None = None
+) -> tuple[Walk, dict[str, Value], list[Value]]:
+    """Go over the graph for a call; return the walk, the values that the call gives, and the outputs.
+
+    ``paths`` are the layers of the model's own nodes, for those who ask what each layer may do. ``walks`` gets the
+    walk, also one that ends with an error.
+    """
     bound = bound_inputs(model, inputs.own_call())
     walk = Walk(
         {("" if entry.domain == "ai.onnx" else entry.domain): entry.version for entry in model.opset_import},
         functions_by_key(model.functions),
         {value.name: value.type for value in (*model.graph.value_info, *model.graph.output)},
         bound_sizes(graph_inputs(model), bound),
+        paths=paths,
     )
+    if walks is not None:
+        walks.append(walk)
     given = {name: Value(walk.number(), _type_of(tensor)) for name, tensor in bound.items()}
     values = {**with_initializers(walk, model.graph, {}), **given}
     walk.over(model.graph.node, values, top=True)
     return walk, given, [made_before(value.name, values) for value in model.graph.output]
 
 
-def _traced(model: ModelProto, inputs: ModelInputs, scopes: Scopes, weights: Weights) -> ModelTrace:
-    walk, given, outputs = _walked(model, inputs)
+def _traced(model: ModelProto, inputs: ModelInputs, scopes: Scopes, weights: Weights, walks: list[Walk]) -> ModelTrace:
+    walk, given, outputs = _walked(model, inputs, [chain[-1].path for chain in scopes.chains], walks)
     calls = layer_calls(scopes, walk.executed, given.values(), outputs)
     return ModelTrace(
-        layer_records(scopes, weights, calls),
+        layer_records(scopes.types, weights, calls),
         tuple(_record(each, scopes) for each in walk.executed),
         _memory(walk, given, outputs, weights),
-        _missing(walk.executed),
+        missing_of(walk.executed) + walk.missed,
         METHOD,
         tuple(_notes(walk)),
+        choices=tuple(walk.choices),
+        peak_spread=_peak_spread(walk, given, outputs),
     )
 
 
@@ -98,12 +121,12 @@ def _record(each: Executed, scopes: Scopes) -> OpRecord:
     )
 
 
-def _missing(executed: list[Executed]) -> Counter[str]:
-    missing: Counter[str] = Counter()
-    for each in executed:
-        if each.missing:
-            missing[each.missing] += max(each.times, 1)
-    return missing
+def _peak_spread(walk: Walk, given: Mapping[str, Value], outputs: list[Value]) -> PeakSpread:
+    def timeline(executed: Sequence[Executed], spans: Sequence[tuple[int, int]]) -> Sequence[int]:
+        return bytes_along(executed, given, outputs, spans)
+
+    input_bytes = sum(value.bytes for value in given.values())
+    return spread_of_forks(walk.executed, walk.spans, walk.forks, timeline, input_bytes)
 
 
 def _memory(walk: Walk, given: Mapping[str, Value], outputs: list[Value], weights: Weights) -> MemoryTimeline:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
 from onnx import TypeProto
 
 from profilerkit.costs import Shape
+from profilerkit.process.cached import cached_property
 from profilerkit.trace.records import TensorInfo
 
-from ..model.types import bytes_of, dims_of, dtype_name, shape_of, tensor_type
+from ..model.types import bytes_of, common_type, dims_of, dtype_name, shape_of, tensor_type
 
 __all__ = ["Array", "Executed", "Value"]
 
@@ -24,7 +27,7 @@ class Value:
 
     Attributes:
         number: What the lifetimes of buffers know it by; views of one buffer have numbers of their own.
-        type: Its type, with the sizes that are known.
+        type: Its type, with the sizes that are known; it does not change.
         constant: Whether it follows from the file and the shapes of the inputs alone.
         array: Its elements, where they are known before the model runs and are few.
     """
@@ -39,6 +42,17 @@ class Value:
         """Return a tensor of a dtype and shape."""
         return cls(number, tensor_type(element, shape), **known)
 
+    def agreed(self, others: Collection[Value]) -> Value:
+        """Return what is known of a value that may also be one of others: nothing follows from the file alone then.
+
+        It has the buffer of this value; a size, or the elements, where all agree.
+        """
+        common = reduce(common_type, (other.type for other in others), self.type)
+        same = self.array is not None and all(
+            other.array is not None and np.array_equal(self.array, other.array) for other in others
+        )
+        return Value(self.number, common, False, self.array if same else None)
+
     @property
     def is_tensor(self) -> bool:
         """Whether it is a tensor; else it is a sequence, an optional value or unknown."""
@@ -49,18 +63,18 @@ class Value:
         """Its dtype, as a number of ``TensorProto.DataType``; 0 for what is no tensor."""
         return int(self.type.tensor_type.elem_type) if self.is_tensor else 0
 
-    @property
+    @cached_property
     def shape(self) -> Shape | None:
         """Its shape; None where a size is not known before the model runs."""
         return shape_of(self.type, {}) if self.is_tensor else None
 
-    @property
+    @cached_property
     def bytes(self) -> int:
         """The bytes that it takes; 0 where its shape is not known."""
         shape = self.shape
         return 0 if shape is None else bytes_of(shape.numel, self.element)
 
-    @property
+    @cached_property
     def info(self) -> TensorInfo:
         """Shape and dtype for reports, with -1 for a size that is not known."""
         dims = dims_of(self.type) if self.is_tensor else ()

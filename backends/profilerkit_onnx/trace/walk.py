@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
+from typing import Any
 
 from onnx import AttributeProto, FunctionProto, NodeProto, TypeProto
 from onnx.shape_inference import InferenceError
 
+from profilerkit.backend_kit.branch_memory import Fork
 from profilerkit.costs import Shape
+from profilerkit.trace.bounds import Choice
 
 from ..costs import is_known
 from ..model.types import shape_of, tensor_type
@@ -50,6 +54,11 @@ class Walk:
         sizes: The open sizes that the inputs bind.
         executed: What runs, in order.
         notes: What a reader of the numbers must know besides.
+        spans: Where in ``executed`` loops begin and end.
+        choices: Where the model does one of several things, and which one is not known.
+        forks: The same, for the bytes alive.
+        missed: What is not counted in branches that are not counted themselves, with its calls.
+        paths: The path of the layer of each node of the model's own graph; empty where nobody asks for choices.
         constants: How many nodes depend on constants alone.
         node: The index of the node of the model's own graph that is gone over.
     """
@@ -61,6 +70,10 @@ class Walk:
     executed: list[Executed] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     spans: list[tuple[int, int]] = field(default_factory=list)
+    choices: list[Choice] = field(default_factory=list)
+    forks: list[Fork] = field(default_factory=list)
+    missed: Counter[str] = field(default_factory=Counter)
+    paths: Sequence[str] = ()
     constants: int = 0
     node: int = -1
     numbers: count[int] = field(default_factory=count)
@@ -123,11 +136,14 @@ class Walk:
         times: int,
     ) -> bool:
         """Go over the body by which the standard defines an operator; say no where that leads nowhere."""
-        done = len(self.executed)
+        lists: tuple[list[Any], ...] = (self.executed, self.spans, self.choices, self.forks)
+        lengths, missed = [len(each) for each in lists], self.missed.copy()
         try:
             self._inside(node, body, inputs, values, times)
         except (UnfitError, KeyError):  # a body of the standard may lean on what onnx's own inference refuses
-            del self.executed[done:]
+            for each, length in zip(lists, lengths, strict=True):
+                del each[length:]
+            self.missed = missed
             return False
         return True
 

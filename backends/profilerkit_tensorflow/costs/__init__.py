@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pkgutil
-from importlib import import_module
+from profilerkit.process.modules import modules_of
 
 from .registry import (
     OpCall,
@@ -18,11 +17,7 @@ from .registry import (
 )
 
 #: The families of operators, each a module of adapters.
-FAMILIES = tuple(
-    import_module(f"{__name__}.{module.name}")
-    for module in sorted(pkgutil.iter_modules(__path__), key=lambda module: module.name)
-    if module.name != "registry"
-)
+FAMILIES = tuple(modules_of(__name__, __path__, but=("registry",)).values())
 
 __all__ = [
     "FAMILIES",

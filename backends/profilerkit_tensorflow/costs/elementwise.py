@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from profilerkit.costs import elementwise
 
-from .registry import Cost, OpCall, UnknownShapeError, register_elementwise, register_op_cost, register_op_costs
+from .registry import OPERATORS, Cost, OpCall, register_elementwise, register_op_cost, register_op_costs
 
 #: Operators, by the constant of the convention that is their cost for each element.
 _FUNCTIONS = {
@@ -38,35 +38,11 @@ register_elementwise(elementwise.sqrt_gradient, "SqrtGrad")
 register_elementwise(elementwise.rsqrt_gradient, "RsqrtGrad")
 register_elementwise(elementwise.reciprocal_gradient, "ReciprocalGrad", "InvGrad")
 
-
-def _is_constant(call: OpCall, index: int, number: int) -> bool:
-    """Return whether an input is known to be that single number; larger constants are not read."""
-    try:
-        single = call.inputs[index].numel == 1
-    except UnknownShapeError:
-        return False
-    value = call.value(index) if single else None
-    return value is not None and bool((value == number).all())
-
-
-def _register_unless_neutral(constant: str, neutral: int, operands: tuple[int, ...], *names: str) -> None:
-    function = elementwise.elementary(constant)
-
-    @register_op_costs(*names)
-    def formula(call: OpCall) -> Cost:
-        """One operation for each output element; none if an operand is known to be the neutral element.
-
-        TensorFlow writes ``silu`` as ``x * sigmoid(1.0 * x)``, and removes such products before it runs a graph.
-        """
-        if not call.has_floats or any(_is_constant(call, operand, neutral) for operand in operands):
-            return Cost(0, 0)
-        return function(call.outputs[0].numel)
-
-
-_register_unless_neutral("ADD", 0, (0, 1), "Add", "AddV2")
-_register_unless_neutral("SUBTRACT", 0, (1,), "Sub")
-_register_unless_neutral("MULTIPLY", 1, (0, 1), "Mul")
-_register_unless_neutral("DIVIDE", 1, (1,), "Div", "RealDiv")
+# TensorFlow writes ``silu`` as ``x * sigmoid(1.0 * x)``, and removes such products before it runs a graph.
+OPERATORS.register_unless_neutral("ADD", 0, (0, 1), "Add", "AddV2")
+OPERATORS.register_unless_neutral("SUBTRACT", 0, (1,), "Sub")
+OPERATORS.register_unless_neutral("MULTIPLY", 1, (0, 1), "Mul")
+OPERATORS.register_unless_neutral("DIVIDE", 1, (1,), "Div", "RealDiv")
 
 
 @register_op_costs("AddN", "AccumulateNV2")

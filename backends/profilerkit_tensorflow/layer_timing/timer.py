@@ -15,6 +15,7 @@ from profilerkit import ModelInputs
 from profilerkit.backend_kit.call_stack import shown_layers
 from profilerkit.errors import training_step_failed
 from profilerkit.times.layer_times import LayerTime
+from profilerkit.trace.cross_check import TimedLayers
 
 from ..model.kinds import type_name
 from ..operator_timing.events import PassTimes, op_seconds
@@ -26,7 +27,7 @@ from ..trace.messages import failed
 from ..trace.ownership import Owner
 from ..trace.program import Program, traced_program
 from ..trace.reachable_operators import running_operators
-from ..trace.tracing import BOOKKEEPING
+from ..trace.tracing import BOOKKEEPING, run_of
 from ..untouched.preservation import preserved
 
 __all__ = ["layer_times"]
@@ -86,7 +87,8 @@ def layer_times(
             with failures_as(training_step_failed):
                 step, owners = training_program(model, fed, program)
                 gradients = _timed(owners, step, fed, passes, synchronized)
-    return list(_layer_times(program, forward, gradients, backward))
+    runs = [] if reusable else run_of(program, "the function that is timed", earlier)
+    return TimedLayers(_layer_times(program, forward, gradients, backward), runs)
 
 
 @dataclass(frozen=True)

@@ -11,17 +11,17 @@ __all__ = ["claims"]
 
 
 def claims(model: Any) -> bool:
-    """Return whether a model is one of TensorFlow: a Keras model on torch is left to the torch backend.
+    """Return whether a model is one of TensorFlow: Keras models on torch and JAX are left to those backends.
 
-    Raises `BackendNotFoundError` for a Keras model on a framework without a backend, such as JAX.
+    Raises `BackendNotFoundError` for a Keras model on a framework without a backend, such as numpy.
     """
     if not is_keras(model):
         return True
     framework = keras_backend()
-    if framework not in ("tensorflow", "torch"):
+    if framework not in ("jax", "tensorflow", "torch"):
         raise BackendNotFoundError(
             f"the model {model.name!r} is a Keras model on {framework}, which profilerkit does not support yet; set "
-            "KERAS_BACKEND to 'tensorflow' or 'torch' in the environment before Keras is imported, and load the model "
-            "there"
+            "KERAS_BACKEND to 'tensorflow', 'torch' or 'jax' in the environment before Keras is imported, and load the "
+            "model there"
         )
     return framework == "tensorflow"

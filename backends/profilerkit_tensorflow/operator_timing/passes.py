@@ -14,12 +14,13 @@ from profilerkit import InputError, ModelInputs
 from profilerkit.errors import training_step_failed
 from profilerkit.process.files import obstacle
 from profilerkit.times.operator_times import CalledOperator, KernelTime, OperatorTime, OperatorTimes
+from profilerkit.trace.cross_check import ObservedRun
 
 from ..running.devices import resolve_device
 from ..running.runs import require_values
 from ..trace.messages import failed
 from ..trace.program import Program, traced_program
-from ..trace.tracing import BOOKKEEPING
+from ..trace.tracing import BOOKKEEPING, macs_of_program
 from ..untouched.preservation import preserved
 from .events import MAX_PASSES, PassTimes, op_seconds
 from .node_owners import NodeOwners, Placed
@@ -61,10 +62,11 @@ def times_of_operators(
             forward = _Ledger("forward")
             forward.time(owners, program, fed, passes, synchronized, export)
         unseen = list(_unseen(owners, "forward"))
+        runs = (ObservedRun("the function that is profiled", macs_of_program(program)),)
         if not backward or not has_gradient(program):
             unseen += ["there is no backward pass: none of the outputs is of a floating-point type"] * backward
             return OperatorTimes(
-                tuple(forward.times()), {"forward": tuple(forward.whole)}, forward.layers, tuple(unseen)
+                tuple(forward.times()), {"forward": tuple(forward.whole)}, forward.layers, tuple(unseen), runs=runs
             )
         with failures_as(training_step_failed):
             step, owners = training_program(model, fed, program)
@@ -75,6 +77,7 @@ def times_of_operators(
         {"forward": tuple(forward.whole), "backward": tuple(gradients.whole)},
         {**forward.layers, **gradients.layers},
         (*unseen, *_unseen(owners, "backward")),
+        runs=runs,
     )
 
 

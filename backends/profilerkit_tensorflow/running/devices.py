@@ -10,8 +10,10 @@ import tensorflow as tf
 from profilerkit import Device, DeviceNotAvailableError
 from profilerkit.arguments.checking import checked
 from profilerkit.backend import DeviceLike
+from profilerkit.devices.here import described, processor
+from profilerkit.devices.info import DeviceInfo
 
-__all__ = ["device_of", "resolve_device"]
+__all__ = ["device_info", "device_of", "resolve_device"]
 
 #: "GPU", "gpu:1", "/GPU:1", "/device:GPU:1", and the full name of a device of this process.
 _NAME = re.compile(
@@ -60,3 +62,13 @@ def resolve_device(model: Any, device: DeviceLike) -> str:
 
 def _short(named: re.Match[str]) -> str:
     return f"/{named[1].upper()}:{int(named[2] or 0)}"
+
+
+def device_info(name: str) -> DeviceInfo:
+    """Return what is known of the device of a short name, by the name that its driver reports."""
+    kind, _, index = name.strip("/").partition(":")
+    if kind == "CPU":
+        return processor()
+    physical = tf.config.list_physical_devices(kind)
+    details = tf.config.experimental.get_device_details(physical[int(index)]) if int(index) < len(physical) else {}
+    return described(str(details.get("device_name", name)), kind.lower())

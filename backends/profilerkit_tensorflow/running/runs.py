@@ -15,25 +15,26 @@ from profilerkit import (
     ModelFailedError,
     ModelInputs,
     NotOfferedError,
-    Run,
     WithoutValuesError,
 )
 from profilerkit.backend import RunOptions
+from profilerkit.backend_kit.passes import DevicePass
 
 from ..model.calls import outputs_of
 from ..model.kinds import is_unbuilt, named_layers
 from ..model.unmade_weights import unmade_weights
 from ..model.variables import weights_of
 from ..trace.messages import failed
+from ..trace.observation import Observation
 from ..trace.program import Program, built_symbolically, loss_and_gradients, quietly, traced_program
-from ..trace.tracing import trace_model
+from ..trace.tracing import run_of, trace_model
 from ..untouched.preservation import preserved
 from .devices import resolve_device
 
 __all__ = ["Pass", "build_weightless", "require_offered", "require_values", "running"]
 
 
-class Pass(Run):
+class Pass(DevicePass):
     """A run whose call returns when the device is done.
 
     Args:
@@ -50,17 +51,9 @@ class Pass(Run):
         on_accelerator: bool = False,
         training_mode: str | None = None,
     ) -> None:
-        super().__init__(call, first_call_seconds)
-        self.on_accelerator = on_accelerator
+        wait = tf.test.experimental.sync_devices if on_accelerator else lambda: None
+        super().__init__(call, wait, call if training_mode == "eager" else None, first_call_seconds)
         self.training_mode = training_mode
-        #: Runs one eager training step, and makes a call between its two parts.
-        self.in_parts: Callable[..., Any] = call
-
-    def __call__(self) -> Any:
-        """Run one pass."""
-        returned = self.call()
-        self._wait()
-        return returned
 
     def parts(self, clock: Callable[[], float] = time.perf_counter) -> Mapping[str, float]:
         """Run one training step and return the seconds of its "forward" and "backward" part; empty in inference.
@@ -69,29 +62,13 @@ class Pass(Run):
         is one function, in mode "graph" or "xla": TensorFlow runs an operator of it as soon as its inputs are there, or
         compiles it with others, so that there is no moment between the parts.
         """
-        if self.training_mode is None:
-            return {}
-        if self.training_mode != "eager":
+        if self.training_mode not in (None, "eager"):
             raise NotOfferedError(
                 f"mode={self.training_mode!r}: TensorFlow runs a training step as one function, in which no moment "
                 "divides the forward from the backward part; use mode='eager' to time both, or layer_times for the "
                 "gradients of each layer"
             )
-
-        def mark() -> None:
-            self._wait()
-            marks.append(clock())
-
-        marks: list[float] = []
-        mark()
-        self.in_parts(mark)
-        mark()
-        begin, middle, end = marks
-        return {"forward": middle - begin, "backward": end - middle}
-
-    def _wait(self) -> None:
-        if self.on_accelerator:
-            tf.test.experimental.sync_devices()
+        return super().parts(clock)
 
 
 @contextmanager
@@ -117,20 +94,32 @@ def running(
         fed = inputs.map(lambda leaf: tf.identity(leaf) if tf.is_tensor(leaf) else leaf)
         start = time.perf_counter()
         before = 0.0
+        program: Program | None = None
+        is_seen = not training and mode in ("eager", "predict")
+        observation = Observation() if is_seen else None
         try:
             if training:
                 run = _training_step(model, fed, mode)
             elif mode == "graph" and device is None and earlier is not None and earlier.fits(model, fed):
                 run, before = _of_program(earlier, fed), earlier.seconds
+            elif mode in ("graph", "xla"):
+                program = traced_program(model, fed, compiled=mode == "xla")
+                run = _of_program(program, fed)
             else:
                 run = _RUNS[mode](model, fed)
-            run()
+            with nullcontext() if observation is None else observation.watching():
+                run()
         except InputError:
             raise
         except Exception as error:  # whatever the model raises
             raise failed(model, error, inputs) from error
         first_call_seconds = before + time.perf_counter() - start
-        yield Pass(run, first_call_seconds, not target.startswith("/CPU"), mode if training else None)
+        timed = Pass(run, first_call_seconds, not target.startswith("/CPU"), mode if training else None)
+        if observation is not None:
+            timed.runs.append(observation.run("its first run"))
+        elif program is not None and not training:
+            timed.runs.extend(run_of(program, "the function that is timed", earlier))
+        yield timed
 
 
 def require_offered(options: RunOptions) -> None:
@@ -202,14 +191,6 @@ def _eagerly(model: Any, inputs: ModelInputs) -> Callable[[], Any]:
     return lambda: outputs_of(model, inputs)
 
 
-def _as_graph(model: Any, inputs: ModelInputs) -> Callable[[], Any]:
-    return _of_program(traced_program(model, inputs), inputs)
-
-
-def _compiled(model: Any, inputs: ModelInputs) -> Callable[[], Any]:
-    return _of_program(traced_program(model, inputs, compiled=True), inputs)
-
-
 def _training_step(model: Any, inputs: ModelInputs, mode: str) -> Callable[..., Any]:
     if mode not in ("graph", "eager", "xla"):
         raise InputError(f"training=True: mode={mode!r} has no training steps; use 'graph', 'eager' or 'xla'")
@@ -232,8 +213,6 @@ def _by_predict(model: Any, inputs: ModelInputs) -> Callable[[], Any]:
 
 
 _RUNS: dict[str, Callable[[Any, ModelInputs], Callable[[], Any]]] = {
-    "graph": _as_graph,
     "eager": _eagerly,
-    "xla": _compiled,
     "predict": _by_predict,
 }

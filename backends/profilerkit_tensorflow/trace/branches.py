@@ -7,7 +7,7 @@ branch returns would decide further conditions and loops as if that branch were 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
@@ -15,14 +15,27 @@ from typing import Any
 
 import numpy as np
 
+from profilerkit.backend_kit.branch_memory import Fork, Side
 from profilerkit.trace.bounds import Branch, Choice
 
 from .folding import Folding
 from .values import Executed, Value
 
-__all__ = ["Tried", "agreed", "agreed_constant", "branch_names", "choice_of", "may_stop_choice", "most_expensive"]
+__all__ = [
+    "Tried",
+    "agreed",
+    "agreed_constant",
+    "branch_names",
+    "choice_of",
+    "fork_of",
+    "may_stop_choice",
+    "may_stop_fork",
+    "most_expensive",
+]
 
 _SIDES = ("then", "else")
+_DEAREST = "a condition depends on values that the graph does not tell: the most expensive of its branches is counted"
+_MAY_STOP = "a loop may stop before it reaches its limit; it is counted up to that"
 
 
 @dataclass(frozen=True)
@@ -34,11 +47,16 @@ class Tried:
     spans: list[tuple[int, int]]
     uncounted: Counter[str]
     choices: Sequence[Choice] = ()
+    forks: Sequence[Fork] = ()
 
     @property
     def work(self) -> Branch:
         """What it does in each layer, as one side of a choice."""
         return _branch(self.executed, self.choices)
+
+    def side(self, *further: Executed) -> Side:
+        """Return what it does as one side of a fork; ``further`` hand on what it returns."""
+        return Side((*self.executed, *further), tuple(self.spans), tuple(self.forks))
 
     @property
     def price(self) -> tuple[int, int, int]:
@@ -63,29 +81,55 @@ def most_expensive(tried: Sequence[Tried]) -> Tried:
     return replace(max(tried, key=lambda branch: branch.price), uncounted=uncounted)
 
 
+def fork_of(tried: Sequence[Tried], taken: Tried, used: Sequence[int]) -> tuple[Fork, ...]:
+    """Return the fork between branches one of which is counted; the forks of that one where there are no others.
+
+    Each of the others hands its results on as those of the counted one, of which those at the indices ``used`` are
+    read.
+    """
+    others = [each for each in tried if each.executed is not taken.executed]
+    if not others:
+        return tuple(taken.forks)
+    results = [taken.results[index] for index in used]
+    instead = [[each.results[index] for index in used] for each in others]
+    sides = [
+        each.side(*_handing_on(taken.executed, values, results)) for each, values in zip(others, instead, strict=True)
+    ]
+    return (Fork(0, taken.side(), sides, _DEAREST),)
+
+
+def may_stop_fork(start: int, every: Side, first: Sequence[Value], results: Sequence[Value]) -> Fork:
+    """Return the fork between all runs of a loop and none, after which its variables have their first values."""
+    return Fork(start, every, (Side(tuple(_handing_on(every.operators, first, results))),), _MAY_STOP)
+
+
+def _handing_on(counted: Sequence[Executed], values: Sequence[Value], results: Sequence[Value]) -> Iterator[Executed]:
+    """Yield what hands values on as results that operators would make which are not run."""
+    made = {value for each in counted for value, _, _ in each.outputs}
+    for value, result in zip(values, results, strict=True):
+        if result.key in made:
+            made.discard(result.key)
+            outputs = ((result.key, result.shape, result.dtype),)
+            yield Executed("Identity", "", (value.key,), outputs, 1, counted[0].owner, silent=True)
+
+
 def choice_of(tried: Sequence[Tried], taken: Tried) -> tuple[Choice, ...]:
     """Return the choice between branches one of which is counted; nothing where all of them do the same work."""
     branches = tuple(each.work for each in tried)
     if all(branch == branches[0] for branch in branches):
         return ()
     counted = next(index for index, each in enumerate(tried) if each.executed is taken.executed)
-    reason = "a condition depends on values that the graph does not tell: the most expensive of its branches is counted"
-    return (Choice(branches, counted, reason),)
+    return (Choice(branches, counted, _DEAREST),)
 
 
 def may_stop_choice(executed: Sequence[Executed], choices: Sequence[Choice]) -> tuple[Choice, ...]:
     """Return the choice between all runs of a loop and none, for one that may stop before its limit."""
     every, none = _branch(executed, choices), Branch({})
-    reason = "a loop may stop before it reaches its limit; it is counted up to that"
-    return (Choice((every, none), 0, reason),) if every.work else ()
+    return (Choice((every, none), 0, _MAY_STOP),) if every.work else ()
 
 
 def _branch(executed: Sequence[Executed], choices: Sequence[Choice]) -> Branch:
-    work: dict[str, tuple[int, int]] = {}
-    for each in executed:
-        macs, flops = work.get(each.owner.path, (0, 0))
-        work[each.owner.path] = macs + each.macs, flops + each.flops
-    return Branch({path: done for path, done in work.items() if any(done)}, tuple(choices))
+    return Branch.of(((each.owner.path, each.macs, each.flops) for each in executed), choices)
 
 
 def agreed(folding: Folding, value: Value, others: Sequence[Value]) -> Value:

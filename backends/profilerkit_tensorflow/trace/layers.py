@@ -97,6 +97,9 @@ class LayerCalls(CallStack):
             owner.cost = self._formula(layer, seen)
             self.note(seen)
             return outputs
+        except Exception:
+            self.note(LayerCall(infos_in((args, kwargs)), ()))
+            raise
         finally:
             owner.end = graph.version
             self.ownership.calls.append(owner)

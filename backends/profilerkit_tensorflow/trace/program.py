@@ -54,9 +54,26 @@ class Program:
         """The operators."""
         return self.concrete.graph
 
+    def is_like(self, other: Program) -> bool:
+        """Return whether two traces of one model have the same operators, which call no functions."""
+        pairs = zip(self.graph.get_operations(), other.graph.get_operations(), strict=False)
+        same_number = self.graph.version == other.graph.version
+        return same_number and all(_kind(operator) == _kind(twin) != _CALLING for operator, twin in pairs)
+
     def fits(self, model: Any, inputs: ModelInputs) -> bool:
         """Return whether it is the program of a model in its present state, in inference mode, on these inputs."""
         return self.layers[0][1] is model and self.key is not None and self.key == _key(self.layers, inputs)
+
+
+#: Stands for every operator that calls functions, whose graphs would have to be compared as well.
+_CALLING = ("", ())
+_CALLS = ("Call", "While", "If", "Case")
+
+
+def _kind(operator: Any) -> tuple[str, tuple[PartialShape, ...]]:
+    if operator.type.endswith(_CALLS):
+        return _CALLING
+    return operator.type, tuple(map(static_shape, operator.outputs))
 
 
 def traced_program(
@@ -67,20 +84,23 @@ def traced_program(
     compiled: bool = False,
     anew: bool = True,
     apart: bool = False,
+    followed: list[LayerCalls] | None = None,
 ) -> Program:
     """Trace the model for inputs of these shapes; an error of the model is raised as it is.
 
     In training the program returns the sum of the outputs and its gradients by the trainable variables. ``compiled``
     makes it one for XLA. With ``anew`` the model's own ``tf.function``s are traced anew, so that their layers and
     shapes are seen. ``apart`` hands the model back right after the trace: one that is traced again would find in its
-    caches what this trace has put there. Use inside `preserved`: a model that is not built is built until the end of
-    that block, without values.
+    caches what this trace has put there. ``followed`` gets the calls of layers, also those before an error. Use inside
+    `preserved`: a model that is not built is built until the end of that block, without values.
     """
     start = time.perf_counter()
     unbuilt = is_unbuilt(model)
     unvalued = built_symbolically(model, inputs) if unbuilt else []
     layers = named_layers(model)
     calls = LayerCalls(layers, training)
+    if followed is not None:
+        followed.append(calls)
     key = None if training or compiled or unvalued or is_function(model) else _key(layers, inputs)
     specs, rebuild = _flattened(inputs)
     strategy = strategy_of(layers)

@@ -7,10 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from profilerkit import BackendFailedError, CostFormulaError, ModelFailedError, ModelInputs
+from profilerkit.backend_kit.branch_memory import spread_of_forks
 from profilerkit.backend_kit.live_bytes import live_bytes
 from profilerkit.errors import error_summary
 from profilerkit.process.collector import collector_paused
+from profilerkit.trace.bounds import PeakSpread
 from profilerkit.trace.conditions import formulas_used, noted
+from profilerkit.trace.cross_check import ObservedRun
 from profilerkit.trace.records import MemoryTimeline, ModelTrace, OpRecord, TensorInfo, distinct
 
 from ..costs.registry import COSTS
@@ -22,15 +25,18 @@ from ..model.weights import bytes_of, identity_of, trainable_variables_of
 from ..untouched.preservation import preserved
 from .conditions import conditions
 from .eager_run import EagerRun
-from .layers import layer_records
+from .layers import LayerCalls, layer_records
 from .live_bytes import constant_bytes, steps_of, tensor_bytes, unsized_tensors
 from .messages import failed, only_in_graphs
+from .observation import operator_macs, work_of
+from .otherwise_eagerly import compared_with_a_run
 from .pricing import UNKNOWN_SHAPE
 from .program import Program, traced_program
+from .questions import Questions
 from .values import Executed, PartialShape, Value, static_shape
 from .walk import Walk
 
-__all__ = ["BOOKKEEPING", "captured_by", "trace_model", "trace_of_program"]
+__all__ = ["BOOKKEEPING", "captured_by", "macs_of_program", "run_of", "trace_model", "trace_of_program"]
 
 #: Operators that hand data on, read a weight or only keep the graph going: they do no work and get no record.
 BOOKKEEPING = frozenset(
@@ -64,9 +70,12 @@ def _trace(model: Any, inputs: ModelInputs | None, training: bool) -> ModelTrace
         return _layers_alone(model)
     # A collector's pause costs more than the walk, and what only it would free is small: graphs hold no data.
     trace: ModelTrace | None = None
+    followed: list[LayerCalls] = []
+    questions = Questions()
     with collector_paused(), preserved(model) as left:
         try:
-            program = traced_program(model, inputs, training=training)
+            with questions.listening():
+                program = traced_program(model, inputs, training=training, followed=followed)
         except Exception as error:  # whatever the model raises while it is traced
             refusal = failed(model, error, inputs)
         else:
@@ -78,19 +87,22 @@ def _trace(model: Any, inputs: ModelInputs | None, training: bool) -> ModelTrace
         if training:
             return trace
         if not left.tensors:
-            return _completed_eagerly(model, inputs, trace)
+            trace = _completed_eagerly(model, inputs, trace)
+            return compared_with_a_run(model, inputs, trace, questions.asked) if questions.asked else trace
         refusal = ModelFailedError(
             f"while the model was traced it put tensors without values into {left.names}, from which profilerkit has "
             "taken them; keep such a cache out of the model's call, or in the model"
         )
-    return _layers_alone(model, refusal) if training else _run_eagerly(model, inputs, refusal)
+    return _layers_alone(model, refusal, followed) if training else _run_eagerly(model, inputs, refusal, followed)
 
 
-def _run_eagerly(model: Any, inputs: ModelInputs, refusal: ModelFailedError | BackendFailedError) -> ModelTrace:
+def _run_eagerly(
+    model: Any, inputs: ModelInputs, refusal: ModelFailedError | BackendFailedError, followed: list[LayerCalls]
+) -> ModelTrace:
     """Watch one eager pass of a model that cannot be traced; if that raises too, the model has failed."""
     with preserved(model, variable_values=True):
         try:
-            run = EagerRun(model, inputs)
+            run = EagerRun(model, inputs, followed)
         except CostFormulaError as error:
             return _layers_alone(model, error)
         except Exception as error:  # whatever the model raises
@@ -100,7 +112,7 @@ def _run_eagerly(model: Any, inputs: ModelInputs, refusal: ModelFailedError | Ba
             if not run.did_nothing:
                 return _of_eager_run(run, _why_eagerly(refusal))
             failure = refusal  # no operator ran on values, so that zeros would be counted
-    return _layers_alone(model, failure)
+    return _layers_alone(model, failure, followed)
 
 
 def _completed_eagerly(model: Any, inputs: ModelInputs, trace: ModelTrace) -> ModelTrace:
@@ -146,15 +158,18 @@ def _of_eager_run(run: EagerRun, why: str) -> ModelTrace:
         ),
         uncounted=dict(run.uncounted),
         method="an eager run",
+        operator_macs=operator_macs(run.executed),
         notes=(
             "counted in one eager run, for the values of these inputs and with the memory of eager execution: " + why,
         ),
     )
 
 
-def _layers_alone(model: Any, failure: Exception | None = None) -> ModelTrace:
+def _layers_alone(model: Any, failure: Exception | None = None, followed: Sequence[LayerCalls] = ()) -> ModelTrace:
+    """Return the layers of a model that did not run to its end, with the calls of the last pass that made any."""
     layers, captured = named_layers(model), captured_by(model)
-    records = layer_records(layers, {}, trainable_variables_of(layers, captured), captured)
+    calls = next((each.calls for each in reversed(followed) if each.calls), {})
+    records = layer_records(layers, calls, trainable_variables_of(layers, captured), captured)
     return ModelTrace(layers=records, failure=failure, unmade_weights=unmade_weights(model))
 
 
@@ -183,7 +198,7 @@ def trace_of_program(program: Program) -> ModelTrace:
     captured = _parameters_among(program.graph.variables, program.layers[0][1])
     trained = trainable_variables_of(program.layers, captured)
     records = layer_records(program.layers, program.calls.calls, trained, captured)
-    live = _live_bytes(walk, call_values, results)
+    live = _live_bytes(walk.executed, walk.spans, call_values, results)
     unsized = unsized_tensors(walk.executed, call_values.tensors)
     walk.folding.release()
     shown = [(each, alive) for each, alive in zip(walk.executed, live, strict=True) if _is_record(each)]
@@ -202,7 +217,31 @@ def trace_of_program(program: Program) -> ModelTrace:
         notes=(*_notes(walk, program), *_packed(program)),
         program=program,
         choices=tuple(walk.choices),
+        operator_macs=operator_macs(walk.executed),
+        peak_spread=_peak_spread(walk, call_values, results),
     )
+
+
+def run_of(program: Program, name: str, earlier: Program | None) -> list[ObservedRun]:
+    """Return what the runs of a program do, under a name; nothing where the program of the trace is known and alike.
+
+    ``earlier`` is the program of the last trace. That of another model, and none, are not compared.
+    """
+    if earlier is None or earlier.layers[0][1] is not program.layers[0][1] or program.is_like(earlier):
+        return []
+    return [ObservedRun(name, macs_of_program(program))]
+
+
+def macs_of_program(program: Program) -> int | None:
+    """Return the multiply-accumulates of a program's operators; None where they are not all known."""
+    walk = Walk(program.calls.ownership)
+    try:
+        walk.run(program.graph, _CallValues(walk, program).arguments)
+        return None if work_of(walk) is None else operator_macs(walk.executed)
+    except CostFormulaError:  # the trace has said it
+        return None
+    finally:
+        walk.folding.release()
 
 
 class _CallValues:
@@ -244,12 +283,21 @@ def _small_constant(tensor: Any, size: int) -> Any:
     return tensor.numpy() if hasattr(tensor, "numpy") and 0 < size <= 64 else None
 
 
-def _live_bytes(walk: Walk, call_values: _CallValues, results: Sequence[Value]) -> Sequence[int]:
+def _live_bytes(
+    executed: Sequence[Executed], spans: Sequence[tuple[int, int]], call_values: _CallValues, results: Sequence[Value]
+) -> Sequence[int]:
     """Return the bytes alive while each operator runs as a graph, in which a value is freed after its last use."""
-    steps = steps_of(walk.executed, call_values.tensors, lambda operator: operator.equation)
+    steps = steps_of(executed, call_values.tensors, lambda operator: operator.equation)
     made = {value for step in steps for value, _ in step.makes} | call_values.sizes.keys()
     kept = [value.key for value in results if value.key in made]
-    return live_bytes(steps, call_values.sizes, kept, walk.spans)
+    return live_bytes(steps, call_values.sizes, kept, spans)
+
+
+def _peak_spread(walk: Walk, call_values: _CallValues, results: Sequence[Value]) -> PeakSpread:
+    def timeline(executed: Sequence[Executed], spans: Sequence[tuple[int, int]]) -> Sequence[int]:
+        return _live_bytes(executed, spans, call_values, results)
+
+    return spread_of_forks(walk.executed, walk.spans, walk.forks, timeline, call_values.input_bytes)
 
 
 def _is_record(each: Executed) -> bool:

@@ -15,10 +15,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from profilerkit.backend_kit.branch_memory import Fork, Side
 from profilerkit.trace.bounds import Choice
 
 from ..costs import OpCall, Shapes
-from .branches import Tried, agreed, agreed_constant, branch_names, choice_of, may_stop_choice, most_expensive
+from .branches import (
+    Tried,
+    agreed,
+    agreed_constant,
+    branch_names,
+    choice_of,
+    fork_of,
+    may_stop_choice,
+    may_stop_fork,
+    most_expensive,
+)
 from .dilation import cropped_share, spread_share
 from .einsum_gradients import EinsumGradients
 from .folding import Folding
@@ -29,6 +40,7 @@ from .loops import counter_steps, counts_runs, trip_count
 from .ownership import Owner, Ownership
 from .pricing import layer_work, price
 from .reachable_operators import needed_variables, running_operators
+from .sparse_products import as_product, weighted_rows
 from .specialization import Specialized
 from .values import Executed, PartialShape, Scope, Value, static_shape
 
@@ -53,6 +65,8 @@ class Walk:
         self.uncounted: Counter[str] = Counter()
         #: Where one of several branches is taken, and nobody knows which.
         self.choices: list[Choice] = []
+        #: The same, for the bytes alive.
+        self.forks: list[Fork] = []
         self.notes: set[str] = set()
         self._specialized: dict[int, Specialized] = {}
         self._formulas_used: set[tuple[int, int]] = set()
@@ -127,6 +141,9 @@ class Walk:
         if not self._covered(owner, scope):
             self._price(done, operator, inputs, made)
             self._without_padding(done, operator, scope)
+            multiplied = scope.executed.get(weighted_rows(operator))
+            if multiplied is not None:
+                as_product(multiplied, done)
 
     def _price(self, done: Executed, operator: Any, inputs: Sequence[Value], made: Sequence[Value]) -> None:
         call = OpCall(
@@ -210,7 +227,7 @@ class Walk:
         if runs == 0:
             self._bind(operator, first, scope)
             return
-        start, choices = len(self.executed), len(self.choices)
+        start, choices, forks, spans = (len(each) for each in (self.executed, self.choices, self.forks, self.spans))
         needed = needed_variables(condition, body, scope.used_outputs(operator))
         results = self._iterated(body, first, steps, Scope(body, [], scope, owner, scope.times * (runs or 1), needed))
         self._condition(
@@ -219,6 +236,9 @@ class Walk:
         self.spans.append((start, len(self.executed)))
         if runs and may_stop:
             self.choices[choices:] = may_stop_choice(self.executed[start:], self.choices[choices:])
+            inside = [(begin - start, end - start) for begin, end in self.spans[spans:]]
+            every = Side(self.executed[start:], inside, [fork.moved(-start) for fork in self.forks[forks:]])
+            self.forks[forks:] = [may_stop_fork(start, every, first, results)]
         runs_of = [None if may_stop and not counts_runs(tensor) else runs for tensor in body.inputs]
         self._bind(operator, self._after(first, steps, results, runs_of, owner), scope)
 
@@ -297,7 +317,7 @@ class Walk:
             for name in names
         ]
         taken = most_expensive(tried)
-        self._take(replace(taken, choices=choice_of(tried, taken)))
+        self._take(replace(taken, choices=choice_of(tried, taken), forks=fork_of(tried, taken, sorted(used))))
         results = list(taken.results)
         for index in sorted(used) if len(tried) > 1 else ():
             common = agreed(self.folding, results[index], [branch.results[index] for branch in tried])
@@ -308,12 +328,12 @@ class Walk:
 
     def _tried(self, scope: Scope) -> Tried:
         """Walk a body and return what that adds, without adding it."""
-        kept = self.executed, self.spans, self.uncounted, self.choices
-        self.executed, self.spans, self.uncounted, self.choices = [], [], Counter(), []
+        kept = self.executed, self.spans, self.uncounted, self.choices, self.forks
+        self.executed, self.spans, self.uncounted, self.choices, self.forks = [], [], Counter(), [], []
         try:
-            return Tried(self._body(scope), self.executed, self.spans, self.uncounted, self.choices)
+            return Tried(self._body(scope), self.executed, self.spans, self.uncounted, self.choices, self.forks)
         finally:
-            self.executed, self.spans, self.uncounted, self.choices = kept
+            self.executed, self.spans, self.uncounted, self.choices, self.forks = kept
 
     def _take(self, tried: Tried) -> None:
         """Add what a walk over a body has returned."""
@@ -322,6 +342,7 @@ class Walk:
         self.spans += [(start + before, end + before) for start, end in tried.spans]
         self.uncounted += tried.uncounted
         self.choices += tried.choices
+        self.forks += [fork.moved(before) for fork in tried.forks]
 
 
 def _knows_more(shape: PartialShape, declared: PartialShape) -> bool:

@@ -26,6 +26,8 @@ from tensorflow.python.ops import resource_variable_ops
 from tensorflow.python.trackable import base, data_structures
 from tensorflow.python.types import core, trace
 
+from profilerkit.process.contents import slots_of
+
 from .user_code import MISSING, GlobalBinding, assigned_globals, functions_of, is_users_own, named_globals
 
 __all__ = ["HeldState", "contents"]
@@ -152,7 +154,7 @@ class HeldState:
             return self._class, False
         if _is_not_followed(kind):
             return None
-        slots = _slots(kind)
+        slots = tuple(slot.__name__ for slot in slots_of(kind))
         if not (kind.__dictoffset__ or slots or issubclass(kind, threading.local)):
             return None
         part_of_model = _is_of_a_framework(kind)
@@ -292,18 +294,3 @@ def _is_of_a_framework(kind: type) -> bool:
 
 def _package(named: Any) -> str:
     return (getattr(named, "__module__", None) or "").partition(".")[0]
-
-
-def _slots(kind: type) -> tuple[str, ...]:
-    """Return the names of the slots of a class and its bases."""
-    names: list[str] = []
-    for cls in kind.__mro__:
-        slots = cls.__dict__.get("__slots__", ())
-        names.extend(_mangled(cls, name) for name in ((slots,) if isinstance(slots, str) else slots))
-    return tuple(name for name in names if not name.startswith("__"))
-
-
-def _mangled(cls: type, name: str) -> str:
-    """Return the name under which Python stores a slot: a private one has the class in front."""
-    private = name.startswith("__") and not name.endswith("__")
-    return f"_{cls.__name__.lstrip('_')}{name}" if private else name

@@ -18,6 +18,8 @@ __all__ = ["process_roots", "process_state"]
 
 #: The attributes of modules that are settings of the process, or objects that hold its state.
 _SETTINGS: dict[str, tuple[str, ...]] = {
+    "sys": ("excepthook", "unraisablehook"),
+    "threading": ("excepthook",),
     "tensorflow.python.eager.polymorphic_function.eager_function_run": ("RUN_FUNCTIONS_EAGERLY",),
     "tensorflow.python.data.ops.debug_mode": ("DEBUG_MODE",),
     "tensorflow.python.ops.stateful_random_ops": ("global_generator",),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pkgutil
-from importlib import import_module
+from profilerkit.process.modules import modules_of
 
 from .classification import Kind, classify, has_nested_kernel
 from .pricing import op_cost
@@ -25,11 +24,7 @@ from .shapes import SparseShape, require_plain, shapes_of
 _NO_FAMILIES = ("classification", "pricing", "registry", "shapes")
 
 #: The families of operators, each a module of adapters: found, not listed.
-FAMILIES = tuple(
-    import_module(f"{__name__}.{module.name}")
-    for module in sorted(pkgutil.iter_modules(__path__), key=lambda module: module.name)
-    if module.name not in _NO_FAMILIES
-)
+FAMILIES = tuple(modules_of(__name__, __path__, but=_NO_FAMILIES).values())
 
 #: The formulas for torch's own operators as they come with this package.
 _SHIPPED = {key: COSTS.get(key) for key in COSTS if isinstance(key, str) and key.startswith("aten::")}

@@ -19,6 +19,7 @@ from profilerkit.times.steps import StepRecord, StepRecorder
 
 from ..model.modules import tensors_of
 from ..running.passes import synchronize
+from ..untouched.global_hooks import hook_after_calls
 from .clocks import EventClock, HostClock, clock_for
 from .timeline import TimedRun, inclusive
 from .timer import TorchLayerTimer
@@ -67,9 +68,7 @@ class TorchStepRecorder(StepRecorder):
         self._last = max((run.number for run in self._runs()), default=-1)
         with ExitStack() as stack:
             stack.enter_context(self._timer)
-            stack.callback(self._model.register_forward_pre_hook(self._called, with_kwargs=True).remove)
-            if self._device is not None:
-                stack.callback(self._model.register_forward_hook(self._returned).remove)
+            self._follow_calls(stack)
             for register, note in self._hooks():
                 stack.callback(register(note).remove)
             self._active = stack.pop_all()
@@ -146,6 +145,20 @@ class TorchStepRecorder(StepRecorder):
             (self._optimizer.register_step_pre_hook, self._update_begins),
             (self._optimizer.register_step_post_hook, self._update_ends),
         ]
+
+    def _follow_calls(self, stack: ExitStack) -> None:
+        """Have the calls of the model noted until the stack is closed."""
+        if isinstance(self._model, torch.jit.ScriptModule):  # which takes no hooks of its own
+            stack.callback(hook_after_calls(self._ended, always=False))
+            return
+        stack.callback(self._model.register_forward_pre_hook(self._called, with_kwargs=True).remove)
+        if self._device is not None:
+            stack.callback(self._model.register_forward_hook(self._returned).remove)
+
+    def _ended(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+        if module is self._model:
+            self._called(module, args, kwargs)
+            self._returned(module, args, output)
 
     def _called(self, module: nn.Module, args: Any, kwargs: Any) -> None:
         self._inputs = ModelInputs(*args, **kwargs)

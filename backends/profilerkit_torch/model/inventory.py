@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -12,7 +13,16 @@ from profilerkit.backend_kit.keras_layers import is_keras
 from profilerkit.process.cached import cached_property
 
 from .keras_layers import holds_keras, is_unbuilt, training_tensors
-from .modules import CONTAINERS, buffers_of, further_attributes, modules_of, named_layers, parameters_of, reachable
+from .modules import (
+    CONTAINERS,
+    buffers_of,
+    further_attributes,
+    modules_of,
+    named_layers,
+    named_parameters_of,
+    parameters_of,
+    reachable,
+)
 from .tensors import has_values, is_twin
 
 __all__ = ["Inventory", "is_lazy"]
@@ -28,6 +38,11 @@ class Inventory:
         #: For each module the attributes that may lead to further tensors; see `modules.further_attributes`.
         self.further_attributes: list[dict[str, Any]] = [further_attributes(module) for module in self.modules]
         self.holds_keras = holds_keras(self.modules)
+
+    @classmethod
+    def of(cls, model: nn.Module | Inventory) -> Inventory:
+        """Return the inventory of a model; one that is given already as it is."""
+        return model if isinstance(model, Inventory) else cls(model)
 
     def further_attributes_of(self, module: nn.Module) -> dict[str, Any]:
         """Return those of a module's attributes that are no plain values."""
@@ -52,6 +67,25 @@ class Inventory:
         return parameters_of(self.model) if self.holds_keras else self._tensors_in("_parameters")
 
     @cached_property
+    def owned_parameters(self) -> list[tuple[nn.Module | None, str, torch.Tensor]]:
+        """The parameters, each once, with the first module that has it and its name there; of Keras its whole name."""
+        if self.holds_keras:
+            return [(None, name, parameter) for name, parameter in named_parameters_of(self.model)]
+        owned: dict[int, tuple[nn.Module | None, str, torch.Tensor]] = {}
+        for module in self.modules:
+            for name, parameter in module._parameters.items():
+                if parameter is not None:
+                    owned.setdefault(id(parameter), (module, name, parameter))
+        return list(owned.values())
+
+    def paths_of(self, owned: Iterable[tuple[nn.Module | None, str, torch.Tensor]]) -> list[tuple[str, str]]:
+        """Return for each of `owned_parameters` the path of its module and its name."""
+        paths: dict[int, str] = {}
+        for path, module in self.layers:
+            paths.setdefault(id(module), path)
+        return [(paths.get(id(module), ""), name) for module, name, _ in owned]
+
+    @cached_property
     def buffers(self) -> list[torch.Tensor]:
         """The buffers, and what Keras' layers write to while they run."""
         return buffers_of(self.model) if self.holds_keras else self._tensors_in("_buffers")
@@ -67,6 +101,11 @@ class Inventory:
         """The parameters, the buffers, and the tensors that other attributes of the modules lead to, each once."""
         tensors = (*self._tensors_in("_parameters"), *self._tensors_in("_buffers"), *self.attributes)
         return list({id(tensor): tensor for tensor in tensors}.values())
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is: the device of its first parameter or buffer, the CPU where it has none."""
+        return next((tensor.device for tensor in self.tensors), torch.device("cpu"))
 
     @cached_property
     def aliases(self) -> list[tuple[torch.Tensor, torch.Tensor]]:
@@ -119,6 +158,6 @@ class Inventory:
 
 def is_lazy(model: nn.Module | Inventory) -> bool:
     """Return whether a model has parameters or buffers without a size yet, or layers that have not made theirs."""
-    inventory = model if isinstance(model, Inventory) else Inventory(model)
+    inventory = Inventory.of(model)
     unbuilt = inventory.holds_keras and is_unbuilt(inventory.modules)
     return unbuilt or any(map(is_unsized, inventory.parameters)) or any(map(is_unsized, inventory.buffers))

@@ -20,6 +20,7 @@ from torch import nn
 
 from profilerkit.backend_kit import call_stack as layering
 from profilerkit.backend_kit.keras_layers import is_keras
+from profilerkit.process.contents import slots_of
 
 from .keras_layers import (
     holds_keras,
@@ -46,7 +47,6 @@ __all__ = [
     "parameters_of",
     "reachable",
     "set_inference_flags",
-    "slots_of",
     "tensors_of",
 ]
 
@@ -121,17 +121,6 @@ def _parts(value: Any) -> tuple[Any, Any]:
     return value, [*filled, *(attributes or {}).values()]
 
 
-def slots_of(kind: type) -> list[Any]:
-    """Return the descriptors of what a class, or one that it is made of, has named in its ``__slots__``."""
-    return [
-        slot
-        for base in kind.__mro__
-        if "__slots__" in base.__dict__
-        for slot in base.__dict__.values()
-        if type(slot) is MemberDescriptorType
-    ]
-
-
 #: Stands for what a slot that is not filled holds.
 EMPTY = object()
 
@@ -144,9 +133,9 @@ def in_slot(slot: Any, owner: Any) -> Any:
         return EMPTY
 
 
-def set_inference_flags(model: nn.Module) -> None:
-    """Put every module into inference mode by its flag alone: an overridden ``train()`` may have effects of its own."""
-    for module in modules_of(model):
+def set_inference_flags(modules: Iterable[nn.Module]) -> None:
+    """Put modules into inference mode by their flag alone: an overridden ``train()`` may have effects of its own."""
+    for module in modules:
         if getattr(module, "training", False):  # a frozen script has no such flag
             module.training = False
 

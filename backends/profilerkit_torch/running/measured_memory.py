@@ -14,6 +14,8 @@ from profilerkit import ModelInputs, NotOfferedError
 from profilerkit.backend import DeviceLike, RunOptions
 from profilerkit.trace.cross_check import MeasuredPeak
 
+from ..model.tensors import has_storage
+from ..trace.live_bytes import LiveBytes
 from ..untouched.caller_context import apart
 from ..untouched.mutable_inputs import InputObjects
 from .runs import resolve_device, running
@@ -34,12 +36,24 @@ def measured_peak(model: nn.Module, inputs: ModelInputs, device: DeviceLike) -> 
 
 def _measured_peak(model: nn.Module, inputs: ModelInputs, device: DeviceLike) -> MeasuredPeak:
     target = resolve_device(model, device)
-    leaves = [*inputs.leaves(), *InputObjects(inputs).tensors]
-    input_bytes = {id(leaf): leaf.numel() * leaf.element_size() for leaf in leaves if isinstance(leaf, torch.Tensor)}
     with running(model, inputs, RunOptions(device=device)) as call:
         call()
         measure = _on_cpu if target.type == "cpu" else on_accelerator
-        return MeasuredPeak(sum(input_bytes.values()) + measure(call, target), call.runs)
+        return MeasuredPeak(_bytes_of(inputs, target) + measure(call, target), call.runs)
+
+
+def _bytes_of(inputs: ModelInputs, target: torch.device) -> int:
+    """Return the bytes of the inputs: of storages that they share, or that were expanded, once; in full once moved."""
+    live, moved = LiveBytes(), {}
+    for leaf in (*inputs.leaves(), *InputObjects(inputs).tensors):
+        if not isinstance(leaf, torch.Tensor):
+            continue
+        size = leaf.numel() * leaf.element_size()
+        if leaf.device.type == target.type and has_storage(leaf):
+            live.add(leaf, size)
+        else:
+            moved[id(leaf)] = size
+    return live.total + sum(moved.values())
 
 
 def _on_cpu(call: Callable[[], Any], _: torch.device) -> int:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
 from torch import nn
 
-from profilerkit import InputError, ModelInputs, Run
+from profilerkit import InputError, ModelInputs
+from profilerkit.backend_kit.passes import DevicePass
 from profilerkit.process.locks import undone_in_child
 
 from ..model.modules import modules_of, parameters_of, reachable
@@ -37,7 +38,7 @@ def synchronize(device: torch.device) -> None:
         torch.accelerator.synchronize(device)
 
 
-class Pass(Run):
+class Pass(DevicePass):
     """A run whose call returns when every device that it uses is done."""
 
     def __init__(
@@ -46,12 +47,14 @@ class Pass(Run):
         devices: Sequence[torch.device],
         in_parts: Callable[[Callable[[], None]], Any] | None = None,
     ) -> None:
-        super().__init__(call)
+        super().__init__(call, self._wait, in_parts)
         self.devices = devices
-        #: Runs one training step, and makes a call between its two parts; None for a forward pass, which has one.
-        self.in_parts = in_parts
         #: What looks at the operators of a pass; None where nothing does.
         self.observation: Observation | None = None
+
+    def _wait(self) -> None:
+        for used in self.devices:
+            synchronize(used)
 
     @contextmanager
     def observed(self) -> Iterator[None]:
@@ -63,32 +66,6 @@ class Pass(Run):
         with uncompiled(), without_fused_layers(), self.observation:
             yield
         self.runs.append(self.observation.run("a later run"))
-
-    def __call__(self) -> Any:
-        """Run one pass."""
-        returned = self.call()
-        self._wait()
-        return returned
-
-    def parts(self, clock: Callable[[], float] = time.perf_counter) -> Mapping[str, float]:
-        """Run one training step and return the seconds of its "forward" and "backward" part."""
-        if self.in_parts is None:
-            return {}
-
-        def mark() -> None:
-            self._wait()
-            marks.append(clock())
-
-        marks: list[float] = []
-        mark()
-        self.in_parts(mark)
-        mark()
-        begin, middle, end = marks
-        return {"forward": middle - begin, "backward": end - middle}
-
-    def _wait(self) -> None:
-        for used in self.devices:
-            synchronize(used)
 
 
 class EventTimedPass(Pass):

@@ -14,14 +14,17 @@ from profilerkit import Device, DeviceNotAvailableError, InputError, ModelInputs
 from profilerkit.arguments.checking import checked
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
 from profilerkit.backend_kit.failures import failure_of
+from profilerkit.devices.here import described, processor
+from profilerkit.devices.info import DeviceInfo, Figure
 from profilerkit.error_text import error_line
 from profilerkit.errors import ModelFailedError
 
-from ..model.inventory import is_lazy
+from ..model.inventory import Inventory, is_lazy
 from ..model.keras_layers import called_as_keras_does, keras_device
-from ..model.modules import buffers_of, device_of, parameters_of, set_inference_flags, tensors_of
+from ..model.modules import set_inference_flags
 from ..trace.passes import needs_autograd
 from ..untouched.caller_context import apart, as_caller, has_function_modes, modes_as_they_are
+from ..untouched.leftovers import outside_restored
 from ..untouched.mutable_inputs import InputObjects, on_device
 from ..untouched.preservation import preserved, substitute, unchanged_parameters
 from ..untouched.temporary_settings import deeper_recursion, uncompiled
@@ -42,6 +45,7 @@ T = TypeVar("T")
 
 __all__ = [
     "accelerators",
+    "device_info",
     "placed",
     "require_values",
     "resolve_device",
@@ -50,14 +54,14 @@ __all__ = [
 ]
 
 
-def resolve_device(model: nn.Module, device: DeviceLike) -> torch.device:
+def resolve_device(model: nn.Module | Inventory, device: DeviceLike) -> torch.device:
     """Return the torch device for a member of `Device`, a string of torch's, or None (where the model is).
 
     Raises `DeviceNotAvailableError` for one that does not exist here.
     """
     device = checked("device", device)
     if device is None:
-        return device_of(model)
+        return Inventory.of(model).device
     if device is Device.CPU:
         return torch.device("cpu")
     name = _accelerator_name() if device is Device.GPU else device
@@ -104,13 +108,25 @@ def accelerators() -> dict[str, str]:
     }
 
 
-def require_values(model: nn.Module, device: torch.device) -> None:
+def device_info(device: torch.device) -> DeviceInfo:
+    """Return what is known of a device, by the name that its driver reports."""
+    if device.type == "cpu":
+        return processor()
+    if device.type != "cuda":
+        return described(str(device), "gpu")
+    properties = torch.cuda.get_device_properties(device)
+    figures = {"memory_size": Figure(float(properties.total_memory), "the driver")}
+    return described(properties.name, "gpu", figures)
+
+
+def require_values(model: nn.Module | Inventory, device: torch.device) -> None:
     """Raise `WithoutValuesError` where there is nothing to run with: lazy parameters, or the meta device."""
-    if is_lazy(model):
+    inventory = Inventory.of(model)
+    if is_lazy(inventory):
         raise WithoutValuesError(
             "the model has lazy parameters without values; call it once with real inputs before running it"
         )
-    if device.type == "meta" or any(tensor.is_meta for tensor in tensors_of(model)):
+    if device.type == "meta" or any(tensor.is_meta for tensor in inventory.tensors):
         raise WithoutValuesError(
             "the model is on the meta device and its weights have no values: it cannot be run, only its static metrics "
             "can be had; materialise it with model.to_empty(device='cpu') to time it"
@@ -118,15 +134,20 @@ def require_values(model: nn.Module, device: torch.device) -> None:
 
 
 @contextmanager
-def placed(model: nn.Module, device: torch.device) -> Iterator[None]:
-    """Let the model stand on a device: copies stand in for the tensors that are elsewhere, itself it stays.
+def placed(inventory: Inventory, device: torch.device | None) -> Iterator[Inventory]:
+    """Let a model stand on a device, and yield what it holds there; without a device it stays where it is.
 
-    Use inside `preserved`, which takes the stand-ins away.
+    Copies stand in for the tensors that are elsewhere, itself it stays. Use inside `preserved`, which takes the
+    stand-ins away.
     """
-    if any(tensor.device != device for tensor in tensors_of(model)):
-        substitute(model, lambda tensor: _moved(tensor, device))
-    with keras_device(model, device):
-        yield
+    if device is None:
+        yield inventory
+        return
+    if any(tensor.device != device for tensor in inventory.tensors):
+        substitute(inventory.model, lambda tensor: _moved(tensor, device), inventory)
+        inventory = Inventory(inventory.model)
+    with keras_device(inventory.model, device):
+        yield inventory
 
 
 def _moved(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
@@ -150,32 +171,34 @@ def running(model: nn.Module, inputs: ModelInputs, options: RunOptions = AS_IT_I
 
 @contextmanager
 def _running(model: nn.Module, inputs: ModelInputs, options: RunOptions) -> Iterator[Pass]:
-    target = resolve_device(model, options.device)
-    require_values(model, target)
-    sharded = options.device is None and len({tensor.device for tensor in tensors_of(model)}) > 1
-    with preserved(model), deeper_recursion(), placed(model, target) if not sharded else nullcontext():
-        if options.training:
-            _cut_off_graphs(model)
-        (set_training_flags if options.training else set_inference_flags)(model)
-        if options.num_threads is not None:
-            torch.set_num_threads(options.num_threads)
+    inventory = Inventory(model)
+    target = resolve_device(inventory, options.device)
+    require_values(inventory, target)
+    is_sharded = options.device is None and len({tensor.device for tensor in inventory.tensors}) > 1
+    with (
+        preserved(model, inventory=inventory),
+        outside_restored(inventory, inputs),
+        deeper_recursion(),
+        placed(inventory, None if is_sharded else target) as here,
+    ):
+        here = _prepare(here, options)
         autocast = autocasting(options.autocast, target)
         fed = on_device(called_as_keras_does(model, inputs, options.training), target)
-        gradients = [parameter.grad for parameter in parameters_of(model) if parameter.grad is not None]
+        gradients = [parameter.grad for parameter in here.parameters if parameter.grad is not None]
         tensors = [leaf for leaf in fed.leaves() if isinstance(leaf, torch.Tensor)]
         objects = InputObjects(fed)
-        guard = ObservingGuard([*tensors_of(model), *gradients, *tensors, *objects.tensors])
-        devices = {target, *(tensor.device for tensor in tensors_of(model))}
+        guard = ObservingGuard([*here.tensors, *gradients, *tensors, *objects.tensors])
+        devices = {target, *(tensor.device for tensor in here.tensors)}
         with (
             guard.restoring(),
             objects.restoring(),
             training_step(model) if options.training else nullcontext(forward_pass) as step,
         ):
-            guard.keep([*buffers_of(model), *gradients])
+            guard.keep([*here.buffers, *gradients])
             steps = (step,) if options.training else (step, forward_pass_with_gradients)
             step = _first_that_runs(steps, lambda each: each(model, fed, autocast), fed, guard)
             with (
-                unchanged_parameters(model, watched=guard.guards),
+                unchanged_parameters(here, watched=guard.guards),
                 compiled(model, options.compile) if options.compile else nullcontext(model) as called,
             ):
                 kind = EventTimedPass if EventTimedPass.suits(devices) else Pass
@@ -197,14 +220,31 @@ def _running(model: nn.Module, inputs: ModelInputs, options: RunOptions) -> Iter
                     yield run
 
 
-def _cut_off_graphs(model: nn.Module) -> None:
+def _prepare(here: Inventory, options: RunOptions) -> Inventory:
+    """Put the model into the mode of the run, set the number of threads, and return what the model holds then.
+
+    Use inside `preserved`.
+    """
+    if options.training:
+        here = _cut_off_graphs(here)
+        set_training_flags(here.model)
+    else:
+        set_inference_flags(here.modules)
+    if options.num_threads is not None:
+        torch.set_num_threads(options.num_threads)
+    return here
+
+
+def _cut_off_graphs(here: Inventory) -> Inventory:
     """Let tensors without a graph stand in for what the model has kept of passes of the caller's.
 
     A backward pass would go on into those graphs: it would free what they hold, and the caller could compute no
     gradients of their own any more. Use inside `preserved`, which takes the stand-ins away.
     """
-    if any(tensor.grad_fn is not None for tensor in tensors_of(model)):
-        substitute(model, lambda tensor: tensor if tensor.grad_fn is None else tensor.detach().requires_grad_())
+    if all(tensor.grad_fn is None for tensor in here.tensors):
+        return here
+    substitute(here.model, lambda tensor: tensor if tensor.grad_fn is None else tensor.detach().requires_grad_(), here)
+    return Inventory(here.model)
 
 
 def _compile(run: Pass, options: RunOptions) -> None:

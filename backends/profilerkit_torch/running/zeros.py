@@ -25,6 +25,7 @@ from ..model.inventory import is_lazy
 from ..model.keras_layers import called_as_keras_does
 from ..model.modules import device_of, modules_of, tensors_of
 from ..model.wrapped import with_wrapper
+from ..trace.grad_modes import GRAD_MODES
 from ..trace.passes import InferencePass, needs_autograd
 from ..trace.recorder import Recorder
 from ..trace.records import layer_records
@@ -81,7 +82,7 @@ def trace_of_nonzero(model: nn.Module, inputs: ModelInputs) -> ModelTrace:
 def _traced(model: nn.Module, inputs: ModelInputs) -> ModelTrace:
     placed = on_device(called_as_keras_does(model, inputs), device_of(model))
     error: Exception | None = None
-    for grad_mode in (torch.inference_mode, torch.no_grad, torch.enable_grad):
+    for grad_mode in GRAD_MODES:
         watch = _Nonzero(model, placed)
         itself = StandIns("a real run", None, lambda leaf: leaf, watch)
         try:

@@ -17,6 +17,7 @@ import torch
 from torch._ops import HigherOrderOperator
 from torch.utils._python_dispatch import _disable_current_modes, _get_current_dispatch_mode_stack
 
+from profilerkit.backend_kit.branch_memory import Window, peak_ends
 from profilerkit.costs import Cost, Shape
 from profilerkit.trace.bounds import Branch, Choice
 
@@ -128,10 +129,14 @@ def _condition(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs:
     counted = max(range(2), key=lambda index: (branches[index][0].flops, branches[index][0].macs))
     excerpt, result = branches[counted]
     other = branches[1 - counted][0]
-    excerpt.keep()
+    start, base = len(recorder.operators), branches[0][0].base
+    excerpt.keep(base)
     recorder.uncounted.update(other.missed - excerpt.missed)
     sides = tuple(branch.work() for branch, _ in branches)
-    if sides[0] != sides[1]:
+    low = min(branch.peaks[0] for branch, _ in branches)
+    high = max(branch.peaks[1] for branch, _ in branches)
+    recorder.windows.append(Window(start, len(recorder.operators), base + low, base + high, _DEARER))
+    if sides[0] != sides[1] or (recorder.DECIDED_BY_BRANCHES and low != high):
         recorder.choices.append(Choice(sides, counted, _DEARER, recorder.DECIDED_BY_BRANCHES))
     return result
 
@@ -199,7 +204,10 @@ class _Excerpt:
         self._recorder = recorder
         self._start = len(recorder.operators)
         self._uncounted = recorder.uncounted.copy()
-        self._choices = len(recorder.choices)
+        self._choices, self._windows = len(recorder.choices), len(recorder.windows)
+        self._all_macs = recorder.operator_macs
+        #: The bytes alive at the beginning.
+        self.base = recorder.live.total
         self.flops = self.macs = 0
 
     def take(self) -> None:
@@ -212,22 +220,29 @@ class _Excerpt:
         recorder.uncounted.update(self._uncounted)
         self.choices = recorder.choices[self._choices :]
         del recorder.choices[self._choices :]
+        self._inside = recorder.windows[self._windows :]
+        del recorder.windows[self._windows :]
+        recorder.operator_macs, self._all_macs = self._all_macs, recorder.operator_macs - self._all_macs
         self.flops = sum(record.flops for record in self._operators)
         self.macs = sum(record.macs for record in self._operators)
 
-    def keep(self) -> None:
-        """Add what was taken away to the record again."""
+    def keep(self, base: int) -> None:
+        """Add what was taken away to the record again, as if ``base`` bytes had been alive at its beginning."""
         self._recorder.operators += self._operators
-        self._recorder.live_bytes += self._bytes
+        self._recorder.live_bytes += [alive - self.base + base for alive in self._bytes]
         self._recorder.uncounted.update(self.missed)
+        self._recorder.operator_macs += self._all_macs
+
+    @property
+    def peaks(self) -> tuple[int, int]:
+        """The least and the most bytes that may be alive at once, above those at the beginning."""
+        windows = [window.moved(-self._start) for window in self._inside]
+        low, high = peak_ends(self._bytes, self.base, windows)
+        return low - self.base, high - self.base
 
     def work(self) -> Branch:
         """Return what was taken as one side of a choice, with the choices inside it."""
-        work: dict[str, tuple[int, int]] = {}
-        for record in self._operators:
-            macs, flops = work.get(record.layer, (0, 0))
-            work[record.layer] = macs + record.macs, flops + record.flops
-        return Branch({path: done for path, done in work.items() if any(done)}, tuple(self.choices))
+        return Branch.of(((record.layer, record.macs, record.flops) for record in self._operators), self.choices)
 
 
 @contextmanager

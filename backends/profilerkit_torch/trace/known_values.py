@@ -1,25 +1,27 @@
-"""Values in the shape pass: what depends on no weight and on no floating-point input keeps its values.
+"""Values in a pass on shapes alone: what depends on no weight and on no floating-point input keeps its values.
 
-Positions, masks and lengths decide which way a model takes. Each such tensor on the meta device has a small *twin* on
-the CPU, which the same operators act on: a view of the tensor has a view of the twin, an operator in place writes to
-the twin. Random numbers have no twin, nor has anything above a mebibyte.
+Positions, masks and lengths decide which way a model takes. Each such tensor on the meta device, or fake tensor, has a
+small *twin* on the CPU, which the same operators act on: a view of the tensor has a view of the twin, an operator in
+place writes to the twin. Random numbers have no twin, nor has anything above a mebibyte.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils._python_dispatch import _disable_current_modes
 
 from ..model.tensors import storage_key
 from ..untouched.write_guard import written_by
 from .replay import FROM_SHAPES, tensors_in
 
-__all__ = ["KnownValues"]
+__all__ = ["FakeValues", "KnownValues"]
 
 _CPU = torch.device("cpu")
 _META = torch.device("meta")
@@ -34,12 +36,12 @@ _TO_COPY = torch.ops.aten._to_copy.default
 
 
 class KnownValues:
-    """The twins of the tensors of one pass."""
+    """The twins of the tensors of one pass on the meta device."""
 
     def __init__(self) -> None:
-        #: By the ``id`` of a tensor on the meta device that is alive: its twin, or the real tensor that has its values.
+        #: By the ``id`` of a tensor without values that is alive: its twin, or the real tensor that has its values.
         self.twins: dict[int, _Twin | torch.Tensor] = {}
-        #: How many tensors with a twin share a storage on the meta device.
+        #: How many tensors with a twin share a storage.
         self.storages: Counter[int] = Counter()
         #: The tensors whose values are still those of a real tensor.
         self._sources: list[torch.Tensor] = []
@@ -47,8 +49,21 @@ class KnownValues:
         #: Storages of real tensors that were written to with values that are unknown.
         self._overwritten: set[int] = set()
 
+    def stands_in(self, tensor: torch.Tensor) -> bool:
+        """Return whether a tensor has no values of its own."""
+        return tensor.is_meta
+
+    def real(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Return what a function makes of real tensors."""
+        return func(*args, **kwargs)
+
+    def _like(self, tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+        """Return a tensor without values like another one, or that itself if it has none."""
+        like: torch.Tensor = _on_meta(tensor)
+        return like
+
     def read_from(self, tensor: torch.Tensor, source: torch.Tensor) -> None:
-        """Let a meta tensor have the values of the real one that it stands in for throughout the pass, if integers."""
+        """Let a tensor without values have those of the real one that it stands in for throughout, if integers."""
         if not (source.is_floating_point() or source.is_complex() or source.is_meta):
             self.twins[id(tensor)] = source
             self._sources.append(tensor)
@@ -61,23 +76,26 @@ class KnownValues:
 
     def of(self, tensor: torch.Tensor) -> torch.Tensor | None:
         """Return the tensor's values, on the CPU; None where they are unknown."""
-        if not tensor.is_meta:
-            return None if self.is_overwritten(tensor) else tensor.to(_CPU)
+        if not self.stands_in(tensor):
+            moved: torch.Tensor | None = None
+            if not self.is_overwritten(tensor):
+                moved = self.real(torch.Tensor.to, (tensor, _CPU), {})
+            return moved
         twin = self.twins.get(id(tensor))
         if isinstance(twin, _Twin):
             return twin.values if twin() is tensor else None
         if twin is None or not _is_small(twin):
             return None
-        values = twin.to(_CPU, copy=True)  # for operators in place
+        values: torch.Tensor = self.real(torch.Tensor.to, (twin, _CPU), {"copy": True})  # for operators in place
         self._keep(tensor, values)
         return values
 
     def is_overwritten(self, tensor: torch.Tensor) -> bool:
         """Return whether a real tensor was written to with values that are unknown: it has others than in a run."""
-        return bool(self._overwritten) and not tensor.is_meta and storage_key(tensor) in self._overwritten
+        return bool(self._overwritten) and not self.stands_in(tensor) and storage_key(tensor) in self._overwritten
 
     def follow(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
-        """Do to the twins what an operator did on the meta device; ``args`` may have real tensors."""
+        """Do to the twins what an operator did without values; ``args`` may have real tensors."""
         nature = _nature(func)
         if nature.writes:
             self._follow_write(func, args, kwargs)
@@ -87,13 +105,13 @@ class KnownValues:
         outputs = list(tensors_in(result))
         if func.is_view or all(map(_is_small, outputs)):
             for tensor, values in zip(outputs, tensors_in(self._computed(func, args, kwargs)), strict=False):
-                if tensor.is_meta and tensor.shape == values.shape:
+                if self.stands_in(tensor) and tensor.shape == values.shape:
                     self._keep(tensor, values)
 
     def written(self, tensor: torch.Tensor) -> None:
         """Forget the values of all that shares storage with a tensor, which was written to."""
         key = storage_key(tensor)
-        if not tensor.is_meta:
+        if not self.stands_in(tensor):
             self._overwritten.add(key)
             return
         if key in self.storages:
@@ -103,19 +121,21 @@ class KnownValues:
     def answer(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Return what an operator makes whose output shapes or numbers depend on values; NotImplemented if unknown."""
         values = self._computed(func, args, kwargs)
+        device = next((tensor.device for tensor in tensors_in(args) if self.stands_in(tensor)), _CPU)
         if values is not None:
-            return self._on_meta(values)
+            return self._without_values(values, device)
         if func is _INDEX:
-            indices = list(self._without_masks(args[1]))
-            masks = sum(map(_is_mask, args[1]))
-            return func(_on_meta(args[0]), indices) if masks and not any(map(_is_mask, indices)) else NotImplemented
+            indices = list(self._without_masks(args[1], device))
+            if not any(map(_is_mask, args[1])) or any(map(_is_mask, indices)):
+                return NotImplemented
+            return func(self._like(args[0], device), indices)
         if func is _MASKED_SELECT and (mask := self.of(args[1])) is not None:
-            shape = torch.broadcast_shapes(args[0].shape, mask.shape)
-            return torch.empty(int(mask.expand(shape).sum()), dtype=args[0].dtype, device=_META)
+            chosen = self.real(_chosen, (mask, torch.broadcast_shapes(args[0].shape, mask.shape)), {})
+            return torch.empty(chosen, dtype=args[0].dtype, device=device)
         return NotImplemented
 
     def on_cpu(self, func: Any, args: Any, kwargs: Any) -> torch.Tensor | None:
-        """Return the real tensor that moves a meta one to the CPU, where its values are known."""
+        """Return the real tensor that moves a meta one to the CPU, where its values are known; no fake one is moved."""
         if func is not _TO_COPY or not args[0].is_meta or torch.device(kwargs.get("device", _META)) != _CPU:
             return None
         values = self.of(args[0])
@@ -127,25 +147,27 @@ class KnownValues:
             return kwargs
         repeated, dim = args[0], args[2] if len(args) > 2 else kwargs.get("dim")
         length = repeated.numel() if dim is None else repeated.shape[dim]
-        return {**kwargs, "output_size": int(repeats.expand(length).sum())}
+        return {**kwargs, "output_size": self.real(_chosen, (repeats, (length,)), {})}
 
-    def _without_masks(self, indices: Iterable[Any]) -> Iterator[Any]:
-        """Yield the indices on the meta device; for a known mask the positions that it chooses."""
+    def _without_masks(self, indices: Iterable[Any], device: torch.device) -> Iterator[Any]:
+        """Yield the indices without values; for a known mask the positions that it chooses."""
         for index in indices:
             mask = self.of(index) if _is_mask(index) else None
             if mask is None:
-                yield _on_meta(index)
+                yield index if index is None else self._like(index, device)
             else:
-                yield from map(_on_meta, mask.nonzero().unbind(1))
+                yield from (self._like(positions, device) for positions in self.real(_positions, (mask,), {}))
 
-    def _on_meta(self, values: Any) -> Any:
-        """Return meta tensors that have these as their values; numbers as they are."""
+    def _without_values(self, values: Any, device: torch.device) -> Any:
+        """Return tensors without values that have these as their twins; numbers as they are."""
         if isinstance(values, torch.Tensor):
-            tensor = _on_meta(values)
+            tensor = self._like(values, device)
             if _is_small(values):
                 self._keep(tensor, values)
             return tensor
-        return tuple(map(self._on_meta, values)) if isinstance(values, (list, tuple)) else values
+        if isinstance(values, (list, tuple)):
+            return tuple(self._without_values(value, device) for value in values)
+        return values
 
     def _computed(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Return what an operator makes of the values of its tensors; None where some are unknown or too many."""
@@ -160,8 +182,8 @@ class KnownValues:
         if nature.takes_device and (named.get("device") is not None or nature.from_shapes):
             named["device"] = _CPU
         try:
-            return func(*args, **named)
-        except Exception:  # the operator on the meta device reports what is wrong with its arguments
+            return self.real(func, args, named)
+        except Exception:  # the operator without values reports what is wrong with its arguments
             return None
 
     def _values_in(self, value: Any, is_view: bool) -> Any:
@@ -178,7 +200,7 @@ class KnownValues:
         targets = list(written_by(func, args, kwargs))
         for target in targets:
             self._own(target)
-        if not any(not target.is_meta or storage_key(target) in self.storages for target in targets):
+        if not any(not self.stands_in(target) or storage_key(target) in self.storages for target in targets):
             return
         if not _nature(func).has_values or self._computed(func, args, kwargs) is None:
             for target in targets:
@@ -186,7 +208,7 @@ class KnownValues:
 
     def _own(self, target: torch.Tensor) -> None:
         """Copy the real values that an operator is about to write over, also through another tensor like ``x.data``."""
-        if target.is_meta and not target.is_floating_point() and self._sources:
+        if self._sources and self.stands_in(target) and not target.is_floating_point():
             if self._by_storage is None:
                 self._by_storage = {storage_key(tensor): tensor for tensor in self._sources}
             tensor = self._by_storage.pop(storage_key(target), None)
@@ -213,8 +235,27 @@ class KnownValues:
             del self.storages[twin.storage]
 
 
+class FakeValues(KnownValues):
+    """The twins of fake tensors: real operators run outside of the mode that makes these."""
+
+    def stands_in(self, tensor: torch.Tensor) -> bool:
+        """Return whether a tensor has no values of its own."""
+        return isinstance(tensor, FakeTensor)
+
+    def real(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Return what a function makes of real tensors, and of the shapes of fake ones."""
+        with _disable_current_modes():
+            args = [_on_meta(value) if isinstance(value, FakeTensor) else value for value in args]
+            return func(*args, **kwargs)
+
+    def _like(self, tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+        if self.stands_in(tensor):
+            return tensor
+        return torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device=device)
+
+
 class _Twin(weakref.ref[torch.Tensor]):
-    """A meta tensor and its values."""
+    """A tensor without values, and its values."""
 
     __slots__ = ("key", "storage", "values")
 
@@ -252,12 +293,21 @@ def _is_small(tensor: torch.Tensor) -> bool:
     return tensor.layout is torch.strided and tensor.numel() * tensor.element_size() <= _MOST_BYTES
 
 
+def _chosen(mask: torch.Tensor, shape: Sequence[int]) -> int:
+    """Return the sum of a mask, or of numbers of repetitions, that is expanded."""
+    return int(mask.expand(shape).sum())
+
+
+def _positions(mask: torch.Tensor) -> Sequence[torch.Tensor]:
+    return mask.nonzero().unbind(1)
+
+
 def _is_mask(index: Any) -> bool:
     return isinstance(index, torch.Tensor) and index.dtype in (torch.bool, torch.uint8)
 
 
 def _on_meta(value: Any) -> Any:
     """Return a meta tensor like another one; anything else as it is."""
-    if not isinstance(value, torch.Tensor) or value.is_meta:
+    if not isinstance(value, torch.Tensor) or (value.is_meta and not isinstance(value, FakeTensor)):
         return value
     return torch.empty_strided(value.size(), value.stride(), dtype=value.dtype, device=_META)

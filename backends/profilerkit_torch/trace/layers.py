@@ -13,8 +13,7 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.nn.modules import module as torch_module
-from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from torch.nn.modules.module import register_module_forward_pre_hook
 
 from profilerkit import ModelChangedWarning
 from profilerkit.backend_kit.call_stack import CallStack, tensors_in
@@ -24,6 +23,7 @@ from profilerkit.trace.records import LayerCall, TensorInfo
 from ..costs import shapes_of
 from ..model.inventory import Inventory
 from ..model.keras_layers import own_keras_weights
+from ..untouched.global_hooks import hook_after_calls
 from ..untouched.temporary_settings import deeper_recursion
 
 __all__ = ["LayerStack", "tensor_info"]
@@ -31,6 +31,16 @@ __all__ = ["LayerStack", "tensor_info"]
 
 def tensor_info(tensor: torch.Tensor) -> TensorInfo:
     """Return shape and dtype of a tensor; a nested one counts as long as its longest samples."""
+    if type(tensor) in _PLAIN:  # which have nothing to add to torch's answers, so that no mode need be asked
+        with torch._C.DisableTorchFunction():
+            return _read_info(tensor)
+    return _read_info(tensor)
+
+
+_PLAIN = (torch.Tensor, nn.Parameter)
+
+
+def _read_info(tensor: torch.Tensor) -> TensorInfo:
     if tensor.is_nested:
         return TensorInfo(tuple(shapes_of(tensor)), str(tensor.dtype).removeprefix("torch."))
     try:
@@ -87,16 +97,12 @@ class LayerStack(CallStack):
         A hook for all modules costs each call one frame more.
         """
         self._older = {thread.ident for thread in threading.enumerate()}
-        handles = [
-            register_module_forward_pre_hook(self._enter),
-            register_module_forward_hook(self._leave, with_kwargs=True, always_call=True),
-        ]
+        entering = register_module_forward_pre_hook(self._enter)
+        stop_leaving = hook_after_calls(self._leave)
 
         def stop() -> None:
-            for handle in handles:
-                handle.remove()
-                torch_module._global_forward_hooks_with_kwargs.pop(handle.id, None)  # torch leaves these behind
-                torch_module._global_forward_hooks_always_called.pop(handle.id, None)
+            entering.remove()
+            stop_leaving()
 
         try:
             with deeper_recursion(), undone_in_child(stop):

@@ -64,6 +64,12 @@ class LiveBytes:
             if watched is not None and watched.key not in shared:
                 watched.made = True
 
+    def stays(self, tensor: torch.Tensor) -> None:
+        """Note that a tensor which was made for the pass is torch's own, and may stay after it."""
+        watched = self._watched.get(storage_key(tensor))
+        if watched is not None:
+            watched.made = False
+
     def left(self) -> set[int]:
         """Return the addresses of the storages made for the pass that are still alive."""
         return {key for key, watched in list(self._watched.items()) if watched.made}

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Iterable
 from contextvars import copy_context
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
@@ -14,18 +13,17 @@ from profilerkit import ModelInputs
 from profilerkit.backend_kit.failures import failure_of
 from profilerkit.errors import BackendFailedError, ModelFailedError
 
-from ..model.modules import set_inference_flags
+from ..model.modules import modules_of, set_inference_flags
 from ..untouched.caller_context import as_caller
+from .grad_modes import GradMode, PassError
 from .layers import LayerStack
 from .recorder import Recorder
 
-__all__ = ["GradMode", "InferencePass", "needs_autograd"]
-
-GradMode: TypeAlias = Callable[[], AbstractContextManager[Any]]
+__all__ = ["InferencePass", "needs_autograd"]
 
 
 class InferencePass:
-    """One forward pass in inference mode; ``grad_mode`` makes the context that sets how gradients are computed."""
+    """One forward pass; ``grad_mode`` makes the context that sets how gradients are computed."""
 
     #: What follows the layers, and what records the operators.
     layer_stack: ClassVar[type[LayerStack]] = LayerStack
@@ -36,11 +34,11 @@ class InferencePass:
 
     def prepare(self, model: nn.Module) -> None:
         """Make the model ready to run; its weights have been substituted by then."""
-        set_inference_flags(model)
+        set_inference_flags(modules_of(model))
 
     def run(self, model: nn.Module, inputs: ModelInputs, recorder: Any) -> None:
         """Run what is to be recorded; errors of the model pass through."""
-        with as_caller(), recorder.questions:
+        with as_caller(), recorder.questions():
             copy_context().run(inputs.run, model)  # what it sets in context variables goes with the copy
 
     def notes(self) -> Iterable[str]:
@@ -54,5 +52,5 @@ class InferencePass:
 
 
 def needs_autograd(error: BaseException | None) -> bool:
-    """Return whether a model seems to compute gradients while it runs, which inference mode does not let it."""
-    return isinstance(error, RuntimeError) and any(word in str(error) for word in ("grad", "nference"))
+    """Return whether a model seems to compute gradients while it runs, which not every kind of pass lets it."""
+    return isinstance(error, PassError) or (isinstance(error, RuntimeError) and "grad" in str(error))

@@ -2,19 +2,24 @@
 
 The shape pass runs on the meta device. A model that asks where a tensor is gets the answer of a run, and what it then
 makes "there" is made on the meta device. Nobody knows an address: a pass in which a model asks for one is void, and so
-is one in which it asks for values that are unknown and goes on, in a ``try``.
+is one in which it formats a tensor as text, or asks for values that are unknown and goes on, in a ``try``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.nn.modules import module as torch_module
-from torch.overrides import TorchFunctionMode
+
+from .asked_names import PassMode
+from .grad_modes import GradientsError, ViewError
+
+if TYPE_CHECKING:
+    from .recorder import Recorder
 
 __all__ = ["Questions", "UnansweredError", "can_ask"]
 
@@ -46,31 +51,26 @@ def can_ask(modules: Iterable[nn.Module]) -> bool:
     )
 
 
-class Questions(TorchFunctionMode):
-    """While it is active, the model's questions get the answers of a run on ``device``, or are noted in ``unanswered``.
+class Questions(PassMode):
+    """While it is active, the model's questions get the answers of a run on ``device``, or the recorder notes them.
 
-    ``device`` is None where the stand-ins know their device themselves, or where there are several; ``values`` returns
-    the known values of a tensor, or None. A mode is off while it handles a function: what torch's own functions ask
-    their tensors is not seen.
+    ``device`` is None where the stand-ins know their device themselves, or where there are several. A mode is off while
+    it handles a function: what torch's own functions ask their tensors is not seen.
     """
 
-    def __init__(
-        self,
-        device: torch.device | None,
-        unanswered: list[str],
-        values: Callable[[torch.Tensor], torch.Tensor | None],
-        *,
-        on_meta: bool,
-    ) -> None:
+    def __init__(self, recorder: Recorder, device: torch.device | None) -> None:
         super().__init__()
+        self._recorder = recorder
         self._device = device
-        self._unanswered = unanswered
-        self._values = values
-        self._handlers = {**_NOT_ANSWERED, **_OF_VALUES}
+        self._handlers: dict[Any, Handler] = {}
         #: Whether the model has moved a tensor elsewhere: the meta device does not tell which.
         self._moved = False
-        if on_meta:
+        if recorder.stands_in:
+            self._handlers |= {**_NOT_ANSWERED, **_OF_VALUES}
+        if recorder.on_meta:
             self._handlers |= dict.fromkeys(_OF_DEVICE, Questions._unknown) if device is None else _WHERE_ALL_ARE
+        if recorder.below_autograd:
+            self._handlers |= _OF_AUTOGRAD
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Answer a question; call any other function, with the meta device for that of the answers."""
@@ -107,8 +107,18 @@ class Questions(TorchFunctionMode):
 
     def _unknown(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Note a question that only the tensors of a run can answer, unless it is asked of one."""
-        if args[0].is_meta or isinstance(args[0], FakeTensor):
-            self._unanswered.append(_name(func))
+        if _stands_in(args[0]):
+            self._recorder.unanswered.append(_name(func))
+        return func(*args, **kwargs)
+
+    def _ask_for_view(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Have a pass without autograd be void: there a tensor that a transform makes is no view."""
+        self._recorder.refuse(ViewError)
+
+    def _make_dual(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Have a pass without autograd be void where a tensor carries its derivative; transforms have their own way."""
+        if torch._C._functorch.maybe_current_level() is None:
+            self._recorder.refuse(GradientsError)
         return func(*args, **kwargs)
 
     def _move(self, func: Any, args: Any, kwargs: Any) -> Any:
@@ -137,14 +147,33 @@ class Questions(TorchFunctionMode):
 
     def _read(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Give values to Python or numpy: those of the tensor on the CPU that has them."""
-        values = self._values(args[0])
+        tensor, recorder = args[0], self._recorder
+        values = recorder.values.of(tensor)
         if values is not None:
-            return func(values, *args[1:], **kwargs)
+            return recorder.values.real(func, (values, *args[1:]), kwargs)
+        if recorder.values.is_overwritten(tensor):
+            recorder.unanswered.append(_name(func))
         try:
             return func(*args, **kwargs)
         except Exception:
-            self._unanswered.append(_name(func))
+            recorder.unanswered.append(_name(func))
             raise
+
+    def _format(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Format a tensor as text: by its values, if they are known and on the CPU in a run too."""
+        tensor, recorder = args[0], self._recorder
+        if not (_stands_in(tensor) or recorder.values.is_overwritten(tensor)):
+            return func(*args, **kwargs)
+        device = self._device if recorder.on_meta else tensor.device
+        values = recorder.values.of(tensor) if device == _CPU and not self._moved else None
+        if values is not None:
+            return recorder.values.real(func, (values, *args[1:]), kwargs)
+        recorder.formatted.append(_name(func))
+        return func(*args, **kwargs)
+
+
+def _stands_in(tensor: Any) -> bool:
+    return tensor.is_meta or isinstance(tensor, FakeTensor)
 
 
 def _name(func: Any) -> str:
@@ -180,9 +209,15 @@ _WHERE_ALL_ARE: dict[Any, Handler] = {
     **dict.fromkeys((_TENSOR.cpu, _TENSOR.cuda), Questions._move_to_kind),
     **dict.fromkeys((torch.tensor, torch.as_tensor, torch.asarray, _TENSOR.new_tensor), Questions._make_of_values),
 }
-_OF_VALUES: dict[Any, Handler] = dict.fromkeys(
-    (_TENSOR.numpy, _TENSOR.tolist, _TENSOR.__array__, _TENSOR.__dlpack__), Questions._read
-)
+_OF_VALUES: dict[Any, Handler] = {
+    **dict.fromkeys((_TENSOR.numpy, _TENSOR.tolist, _TENSOR.__array__, _TENSOR.__dlpack__), Questions._read),
+    **dict.fromkeys((_TENSOR.__repr__, _TENSOR.__format__), Questions._format),
+}
+_VARIABLE_FUNCTIONS: Any = torch._C._VariableFunctions
+_OF_AUTOGRAD: dict[Any, Handler] = {
+    **dict.fromkeys((_TENSOR._is_view, _TENSOR._base.__get__), Questions._ask_for_view),
+    _VARIABLE_FUNCTIONS._make_dual: Questions._make_dual,
+}
 #: Of addresses.
 _NOT_ANSWERED: dict[Any, Handler] = dict.fromkeys(
     (_TENSOR.data_ptr, _TENSOR.untyped_storage, _TENSOR.storage, _TENSOR._typed_storage), Questions._unknown

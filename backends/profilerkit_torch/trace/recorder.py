@@ -7,7 +7,7 @@ before is not run again: its outputs are made from what is remembered, which mak
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -18,34 +18,31 @@ from torch._ops import HigherOrderOperator
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from profilerkit.backend_kit.branch_memory import Window, peak_spread
 from profilerkit.costs import Cost, Formula, Shape, evaluated
-from profilerkit.trace.bounds import Choice
+from profilerkit.trace.bounds import Choice, PeakSpread
 from profilerkit.trace.records import LayerCall, MemoryTimeline, OpRecord, TensorInfo
 
 from ..costs import Kind, classify, has_nested_kernel, module_cost
 from ..model.weights import size_of
 from ..untouched.write_guard import WriteGuard
+from .grad_modes import AutocastError, GradientsError, PassError
 from .higher_order import run_higher_order
+from .kept_casts import KeptCasts
 from .keras_attention import without_masks
 from .keras_trial_steps import TrialSteps
-from .known_values import KnownValues
+from .known_values import FakeValues, KnownValues
 from .layers import LayerStack, tensor_info
 from .live_bytes import LiveBytes
 from .meta_outputs import grouped_product, without_running
 from .replay import Plan, depends_on_values, plan_of, signature, tensors_in
 
-__all__ = ["AutocastError", "Recorder"]
+__all__ = ["Recorder"]
 
 _NOTHING = Cost(0, 0)
+_is_grad_enabled = torch.is_grad_enabled
 #: Of the input, how likely an element is dropped, and whether any is.
 _DROPOUT = torch.ops.aten.dropout.default
-
-
-class AutocastError(RuntimeError):
-    """Raised where autocast would not do what it does in the user's run: it passes meta tensors by."""
-
-    def __init__(self) -> None:
-        super().__init__("autocast leaves meta tensors as they are, and in inference mode it does not keep its casts")
 
 
 class Recorder(TorchDispatchMode):
@@ -65,21 +62,30 @@ class Recorder(TorchDispatchMode):
         self.layers = layers
         self.on_meta = on_meta
         #: Whether something without values stands in for the model's tensors.
-        self._stands_in = stands_in or on_meta
+        self.stands_in = stands_in or on_meta
         #: What was asked of stand-ins that they do not know: a model that goes on has taken a way of its own.
         self.unanswered: list[str] = []
-        self.values = KnownValues()
+        #: How tensors without values were formatted as text.
+        self.formatted: list[str] = []
+        #: Whether the pass is without autograd's kernels.
+        self.below_autograd = False
+        #: Why this kind of pass must give way to the next: a model may take the error that says so.
+        self.refusal: type[PassError] | None = None
+        self.values = KnownValues() if on_meta else FakeValues()
         self._twins = self.values.twins
-        #: Is active while code of the model's runs: answers what it asks of its stand-ins.
-        self.questions: AbstractContextManager[Any] = nullcontext()
+        #: Makes what is active while code of the model's runs, and answers what it asks of its stand-ins.
+        self.questions: Callable[[], AbstractContextManager[Any]] = nullcontext
         #: Which part of a step runs: see `OpRecord`.
         self.phase = "forward"
         self.operators: list[OpRecord] = []
         self.live = LiveBytes()
+        self.casts = KeptCasts(self.live, self.stands_in)
         self.live_bytes: list[int] = []
         self.uncounted: Counter[str] = Counter()
         #: Where one of several branches is taken, and nobody knows which.
         self.choices: list[Choice] = []
+        #: The same, for the bytes alive.
+        self.windows: list[Window] = []
         #: Notes on how something was counted.
         self.notes: list[str] = []
         #: Of all operators, each by its own formula: those in layers with a formula of their own too.
@@ -99,12 +105,32 @@ class Recorder(TorchDispatchMode):
         layers.on_enter = self._layer_begins
         layers.on_leave = self._layer_ends
 
+    @property
+    def recomputes(self) -> bool:
+        """Whether what runs now repeats work of the forward pass."""
+        return False
+
     def timeline(self, weight_bytes: int, input_bytes: int) -> MemoryTimeline:
         """Return the memory timeline recorded so far."""
         return MemoryTimeline(weight_bytes, input_bytes, tuple(self.live_bytes))
 
+    def peak_spread(self, input_bytes: int) -> PeakSpread | None:
+        """Return how much the peak may differ by branches; None where the gradients of a step depend on them."""
+        if self.DECIDED_BY_BRANCHES and self.choices:
+            return None
+        return peak_spread(self.live_bytes, input_bytes, self.windows)
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run or remember the operator, and record it."""
+        if self.below_autograd and _is_grad_enabled():
+            self._require_no_gradients(args, kwargs)
+        if not self.casts.are_kept:
+            return self._dispatched(func, args, kwargs)
+        result = self._dispatched(func, args, kwargs)
+        self.casts.note(func, args, result)
+        return result
+
+    def _dispatched(self, func: Any, args: Any, kwargs: Any) -> Any:
         if not kwargs:
             kwargs = {}
             if id(func) in self._views:
@@ -127,9 +153,19 @@ class Recorder(TorchDispatchMode):
         try:
             return self._not_remembered(func, args, kwargs)
         except Exception as error:
-            if self._stands_in and _is_of_stand_ins(func, error):
+            if self.stands_in and _is_of_stand_ins(func, error):
                 self.unanswered.append(str(func))
             raise
+
+    def _require_no_gradients(self, args: Any, kwargs: Any) -> None:
+        """Refuse an operator whose result would have a gradient in a run."""
+        if any(tensor.requires_grad for tensor in _tensors_among(args, kwargs)):
+            self.refuse(GradientsError)
+
+    def refuse(self, error: type[PassError]) -> None:
+        """Raise an error that the model may catch, and have the pass be void."""
+        self.refusal = error
+        raise error
 
     def _not_remembered(self, func: Any, args: Any, kwargs: Any) -> Any:
         if isinstance(func, HigherOrderOperator):
@@ -139,14 +175,16 @@ class Recorder(TorchDispatchMode):
             if func is _DROPOUT and not (args[1] and args[2]):
                 return args[0]  # as its kernel does, where torch's decomposition makes a copy
             if not (has_nested_kernel(func) and any(tensor.is_nested for tensor in tensors_in(args))):
-                named = self.values.with_size(func, args, kwargs) if self.on_meta else kwargs
+                named = self.values.with_size(func, args, kwargs) if self.stands_in else kwargs
                 with self:
                     result = func.decompose(*args, **named)
                 if result is not NotImplemented:
                     return result
             kind = Kind.UNKNOWN
         if not self.on_meta:
-            return self._view(func, args, kwargs) if kind is Kind.VIEW else self._operator(func, kind, args, kwargs)
+            if kind is Kind.VIEW:
+                return self._view(func, args, kwargs)
+            return self._operator(func, kind, args, kwargs, (args, kwargs) if self.stands_in else None)
         on_meta, named = self._all_on_meta(args, kwargs)
         if kind is Kind.VIEW:
             if len(list(_tensors_among(args, kwargs))) < 2:
@@ -158,7 +196,7 @@ class Recorder(TorchDispatchMode):
         """Run an operator; ``model_args`` are its arguments as the model has them, real tensors among them."""
         key = signature(func, args, kwargs)
         result = None
-        if depends_on_values(func) and not (all(tensor.is_meta for tensor in _tensors_among(args, kwargs))):
+        if depends_on_values(func) and not self._knows_values(args, kwargs):
             key = None
         elif model_args is not None:
             result = self._by_values(func, *model_args)
@@ -177,12 +215,18 @@ class Recorder(TorchDispatchMode):
             plan = plan_of(func, kind, args, kwargs, result)
             if key is not None:
                 self._plans[key] = plan
-        if model_args is not None and not known and any(tensor.is_meta for tensor in tensors_in((args, result))):
+        if model_args is not None and not known and any(map(self.values.stands_in, tensors_in((args, result)))):
             self.values.follow(func, model_args[0], model_args[1], result)
         self._ran(plan, result)
         if not plan.fresh:
             self.live.made_anew(tensors_in(result), _tensors_among(args, kwargs))
         return result
+
+    def _knows_values(self, args: Any, kwargs: Any) -> bool:
+        """Return whether an operator may be answered by known values: real tensors alone have their own on meta."""
+        if not self.on_meta:
+            return self.stands_in
+        return all(tensor.is_meta for tensor in _tensors_among(args, kwargs))
 
     def _by_values(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Return what an operator makes on the meta device by the values of its tensors, or None."""
@@ -206,6 +250,11 @@ class Recorder(TorchDispatchMode):
         if not plan.counted and not self._covered:
             self.uncounted[plan.schema] += 1
         self._record(plan.name, plan.cost, plan.bytes_read, plan.bytes_written, plan.outputs)
+        if (plan.is_masked or plan.attended_macs is not None) and not self._covered:
+            operator = self.operators[-1]
+            self.operators[-1] = replace(operator, attended_macs=plan.attended_macs, is_masked=plan.is_masked)
+        if plan.bytes_inside:
+            self.live_bytes[-1] += plan.bytes_inside
         return result
 
     def _view(self, func: Any, args: Any, kwargs: Any) -> Any:
@@ -256,12 +305,9 @@ class Recorder(TorchDispatchMode):
     def _record(self, name: str, cost: Cost, read: int, written: int, outputs: tuple[TensorInfo, ...]) -> None:
         if self._covered:
             cost = _NOTHING
-        layers = self.layers
-        self.operators.append(
-            OpRecord(
-                name, layers.current, layers.current_call, cost.macs, cost.flops, read, written, outputs, self.phase
-            )
-        )
+        layers, work = self.layers, (cost.macs, cost.flops, read, written)
+        caller = (name, layers.current, layers.current_call)
+        self.operators.append(OpRecord(*caller, *work, outputs, self.phase, self.recomputes))
         self.live_bytes.append(self.live.total)
 
     @staticmethod
@@ -302,9 +348,8 @@ class Recorder(TorchDispatchMode):
             self._trials.called(module, len(self.operators))
 
     def _layer_begins(self, module: nn.Module, path: str, call: int) -> None:
-        if torch._C._is_any_autocast_enabled() and (self.on_meta or torch.is_inference_mode_enabled()):
-            self.unanswered.append("autocast")
-            raise AutocastError
+        if torch._C._is_any_autocast_enabled() and (self.on_meta or self.below_autograd):
+            self.refuse(AutocastError)
         if self._trials is not None:
             self._trials.begins(module)
         if self._formula_of(module) is not None:

@@ -13,6 +13,8 @@ from profilerkit.trace.records import TensorInfo
 
 from ..costs import Cost, Kind, op_cost
 from ..model.weights import size_of
+from .attention_masks import attended_macs, is_masked
+from .bytes_inside import bytes_inside
 from .layers import tensor_info
 
 __all__ = ["FROM_SHAPES", "Plan", "depends_on_values", "plan_of", "signature", "tensors_in"]
@@ -49,6 +51,11 @@ class Plan:
     fresh: bool
     #: Whether the values of the outputs may be known although the first argument is no meta tensor that has any.
     has_values: bool
+    #: Bytes that are alive only while it runs.
+    bytes_inside: int
+    #: Of attention: what a causal mask leaves of the multiply-accumulates, and whether a tensor masks them.
+    attended_macs: int | None = None
+    is_masked: bool = False
 
     def replayed(self, args: Any) -> Any:
         """Return the outputs on the meta device without running the operator."""
@@ -82,6 +89,9 @@ def plan_of(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> Plan:
         in_place=in_place,
         fresh=not _aliases(func) or func is _LIFT,
         has_values=_may_have_values(func, args, in_place),
+        bytes_inside=bytes_inside(func, args, kwargs),
+        attended_macs=attended_macs(func, args, kwargs, cost.macs if cost else 0),
+        is_masked=is_masked(func, args, kwargs),
     )
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from profilerkit import ModelChangedWarning, ModelInputs
 from profilerkit.backend_kit.failures import backend_failed, raised_by_backend
-from profilerkit.trace.records import LayerRecord, ModelTrace, distinct
+from profilerkit.trace.records import LayerCall, LayerRecord, ModelTrace, distinct
 
 from ..costs import require_plain
 from ..model.inventory import Inventory, is_lazy
@@ -28,6 +28,8 @@ from ..untouched.leftovers import Surroundings, clear_frames, remove_leftovers, 
 from ..untouched.mutable_inputs import InputObjects
 from ..untouched.preservation import preserved, substitute
 from ..untouched.write_guard import WriteGuard
+from .asked_names import answered_names, namespaces_of
+from .grad_modes import below_autograd
 from .higher_order import called_directly
 from .layers import LayerStack
 from .live_bytes import LiveBytes
@@ -41,12 +43,16 @@ __all__ = ["LeftBehindError", "StandIns", "can_run", "meta_twin", "traced"]
 
 @dataclass(frozen=True)
 class StandIns:
-    """What stands in for the model's weights and inputs: one way to trace. ``weight`` is None for a real run."""
+    """What stands in for the model's weights and inputs: one way to trace. ``weight`` is None for a real run.
+
+    ``calls`` gets the calls of layers, also those before an error.
+    """
 
     method: str
     weight: Callable[[torch.Tensor], torch.Tensor] | None
     leaf: Callable[[Any], Any]
     mode: AbstractContextManager[Any] = field(default_factory=nullcontext)
+    calls: dict[str, list[LayerCall]] = field(default_factory=dict)
 
 
 class LeftBehindError(RuntimeError):
@@ -128,10 +134,9 @@ def _traced(
     lives: list[LiveBytes],
 ) -> ModelTrace:
     """Return the trace of one pass; ``lives`` gets what counts the storages that are alive."""
-    objects = InputObjects(inputs)
+    objects, lazy = InputObjects(inputs), is_lazy(inventory)
     leaves = (leaf for leaf in inputs.leaves() if isinstance(leaf, torch.Tensor))
-    guard = WriteGuard([*objects.tensors, *leaves], [alias for _, alias in inventory.aliases])
-    lazy = is_lazy(inventory)
+    guard = WriteGuard([*objects.tensors, *leaves], [a for _, a in inventory.aliases], counting=inventory.tensors)
     records: tuple[LayerRecord, ...] = ()
     with guard.restoring(), preserved(model, inventory=inventory), objects.restoring(), ExitStack() as active:
         torch.backends.mha.set_fastpath_enabled(False)
@@ -145,28 +150,41 @@ def _traced(
         elif lazy:
             lives.append(_sized_by_a_call(model, standing_in, stand_ins, guard))
         made = Inventory(model) if lazy else inventory
-        layers = kind.layer_stack(model, made)
-        recorder = kind.recorder(layers, on_meta=on_meta, stands_in=stand_ins.weight is not None)
+        layers = _following(kind.layer_stack(model, made), stand_ins)
+        recorder = _recorder(kind, layers, stand_ins)
         lives.append(recorder.live)
         active.callback(recorder.values.forget)
+        active.callback(recorder.casts.forget_gradients)
         if on_meta:  # one mode less: what is written to there is no tensor of the model's, but for a few
             recorder.guard = guard
         users = set(map(id, (*inputs.leaves(), *objects.tensors)))
         held_bytes, input_bytes = _alive_before(recorder, made, substitutes, standing_in, users)
-        if stand_ins.weight is not None:
-            _watch_questions(recorder, inventory, inputs, substitutes)
+        _watch_questions(recorder, inventory, inputs, standing_in, substitutes, stand_ins)
         active.enter_context(_without_warning_of_hooks())
         watching = nullcontext() if on_meta else guard
         for context in (kind.grad_mode(), called_directly(), watching, layers.following(), stand_ins.mode, recorder):
             active.enter_context(context)
         kind.run(model, standing_in, recorder)
         active.close()
-        _require_answers(recorder, stand_ins)
+        _require_answers(recorder, inventory)
         if lazy:
             records = layer_records(model, layers.calls)
     records = records or layer_records(model, layers.calls, inventory)
     notes = (*_notes(lazy, layers.strangers), *kind.notes(), *recorder.notes)
     return _trace_of(records, recorder, held_bytes, input_bytes, stand_ins.method, notes)
+
+
+def _recorder(kind: InferencePass, layers: LayerStack, stand_ins: StandIns) -> Recorder:
+    stands_in = stand_ins.weight is not None
+    recorder = kind.recorder(layers, on_meta=stand_ins.weight is meta_twin, stands_in=stands_in)
+    recorder.below_autograd = kind.grad_mode is below_autograd
+    return recorder
+
+
+def _following(layers: LayerStack, stand_ins: StandIns) -> LayerStack:
+    """Return the stack, which keeps its calls where they are found after an error."""
+    layers.calls = stand_ins.calls
+    return layers
 
 
 @contextmanager
@@ -177,12 +195,21 @@ def _without_warning_of_hooks() -> Iterator[None]:
         yield
 
 
-def _require_answers(recorder: Recorder, stand_ins: StandIns) -> None:
-    """Raise `UnansweredError` if the model asked what stand-ins cannot answer; warn of other threads in the model."""
-    if stand_ins.weight is None:
+def _require_answers(recorder: Recorder, inventory: Inventory) -> None:
+    """Raise an error if the model took a way of its own in this pass; warn of other threads in the model.
+
+    It did where it asked what stand-ins cannot answer, or went on after the refusal of what the pass cannot do.
+    """
+    if recorder.refusal is not None:
+        raise recorder.refusal
+    if not recorder.stands_in:
         return
+    if recorder.formatted and not any(map(_is_without_values, inventory.parameters)):
+        recorder.unanswered += recorder.formatted
     if recorder.unanswered:
         raise UnansweredError(recorder.unanswered)
+    if recorder.formatted:
+        recorder.notes.append(_FORMATTED.format(formatted=", ".join(dict.fromkeys(recorder.formatted))))
     recorder.layers.warn_of_intruders()
 
 
@@ -204,24 +231,50 @@ def _trace_of(
         notes=notes,
         choices=tuple(recorder.choices),
         operator_macs=recorder.operator_macs,
+        peak_spread=recorder.peak_spread(input_bytes),
     )
 
 
+def _is_without_values(parameter: torch.Tensor) -> bool:
+    return parameter.is_meta or is_unsized(parameter)
+
+
+_FORMATTED = (
+    "the model formats tensors as text ({formatted}), which have no values on shapes alone: what it does by that text "
+    "may be something else in a run"
+)
+
+
 def _watch_questions(
-    recorder: Recorder, inventory: Inventory, inputs: ModelInputs, substitutes: dict[int, torch.Tensor]
+    recorder: Recorder,
+    inventory: Inventory,
+    inputs: ModelInputs,
+    standing_in: ModelInputs,
+    substitutes: dict[int, torch.Tensor],
+    stand_ins: StandIns,
 ) -> None:
-    """Let the integers of the model's buffers be known, and answer where its tensors are as a run would."""
-    if recorder.on_meta:
+    """Let the integers of the model's buffers and inputs be known, and answer where its tensors are as a run would."""
+    if recorder.stands_in:
         for buffer in inventory.buffers:
             if id(buffer) in substitutes:
                 recorder.values.read_from(substitutes[id(buffer)], buffer)
+        for leaf, stand_in in zip(inputs.leaves(), standing_in.leaves(), strict=True):
+            if isinstance(leaf, torch.Tensor) and stand_in is not leaf:
+                recorder.values.read_from(stand_in, leaf)
     if inputs.function is None and not can_ask(inventory.modules):
         return
     tensors = (leaf for leaf in (*inventory.tensors, *inputs.leaves()) if isinstance(leaf, torch.Tensor))
     devices = {tensor.device for tensor in tensors if not tensor.is_meta} or {torch.device("cpu")}
     device = devices.pop() if len(devices) == 1 and recorder.on_meta else None
-    values = recorder.values.of if recorder.on_meta else lambda tensor: None
-    recorder.questions = Questions(device, recorder.unanswered, values, on_meta=recorder.on_meta)
+    namespaces = namespaces_of(inventory.modules, inputs.function)
+    recorder.questions = partial(_answering, Questions(recorder, device), namespaces, stand_ins.mode)
+
+
+@contextmanager
+def _answering(questions: Questions, namespaces: Sequence[dict[str, Any]], mode: Any) -> Iterator[None]:
+    """Answer the model's questions while code of its own runs."""
+    with answered_names(namespaces, mode), questions:
+        yield
 
 
 def _fill_variables(inventory: Inventory, stand_ins: StandIns) -> None:

@@ -1,8 +1,8 @@
 """One static pass over a model, on shapes alone wherever torch can.
 
-Meta tensors stand in for parameters and buffers; fake tensors where the model asks for its device or lacks a meta
-kernel; a real run only where both fail, which the trace notes. The pass runs in inference mode, where torch shows its
-operators before it takes them apart, so that a count does not depend on device, kernels or grad mode.
+Meta tensors stand in for parameters and buffers; fake tensors where an operator lacks a meta kernel; a real run only
+where both fail, which the trace notes. The pass runs below autograd, where torch shows its operators before it takes
+them apart, so that a count does not depend on device, kernels or grad mode.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import nn
@@ -20,7 +20,7 @@ from torch.nn.parameter import is_lazy as is_unsized
 from profilerkit import BackendFailedError, CostFormulaError, ModelInputs
 from profilerkit.process.collector import collector_paused
 from profilerkit.trace.conditions import formulas_used, noted
-from profilerkit.trace.records import ModelTrace
+from profilerkit.trace.records import LayerCall, ModelTrace
 
 from ..costs import require_plain
 from ..costs.registry import COSTS
@@ -31,16 +31,17 @@ from ..model.scripted import frozen_weights, notes_on_scripts
 from ..model.wrapped import rank_share, with_wrapper
 from ..untouched.mutable_inputs import on_device
 from .conditions import conditions
+from .grad_modes import GRAD_MODES, PassError, below_autograd
 from .passes import InferencePass, needs_autograd
-from .recorder import AutocastError
 from .records import layer_records
 from .static_pass import LeftBehindError, StandIns, can_run, meta_twin, traced
 from .traceable import traceable
 
 __all__ = ["trace_model"]
 
-#: A model that computes gradients itself may do so in the second, or where it relies on its caller in the third.
-_IN_INFERENCE = tuple(map(InferencePass, (torch.inference_mode, torch.no_grad, torch.enable_grad)))
+#: Calls of layers by their paths.
+Calls: TypeAlias = dict[str, list[LayerCall]]
+_IN_INFERENCE = tuple(map(InferencePass, GRAD_MODES))
 
 
 def trace_model(
@@ -71,33 +72,42 @@ def _traced_model(model: nn.Module, inputs: ModelInputs | None, kinds: Sequence[
     called = called_as_keras_does(model, inputs)
     # Keras moves meta tensors to its own device, and needs values there: it gets fake ones.
     attempts = (_on_fake, _for_real) if holds_keras(modules_of(model)) else (_on_meta, _on_fake, _for_real)
+    calls: Calls = {}
     for kind in kinds:
         errors.clear()
+        calls_before: dict[int, Calls] = {}
         for attempt in attempts:
             if attempt is _on_fake and errors and isinstance(errors[0], LeftBehindError):
                 continue  # it would leave the same
+            seen: Calls = {}
             try:
-                return attempt(model, called, kind, errors)
+                return attempt(model, called, kind, errors, seen)
             except CostFormulaError as error:
                 return _layers_alone(model, error)
             except Exception as error:  # any error: the next attempt may work
                 errors.append(error)
-                if isinstance(error, AutocastError) and kind.grad_mode is torch.inference_mode:
+                calls_before.setdefault(id(error), seen)
+                if isinstance(error, PassError) and kind.grad_mode is below_autograd:
                     break
         if failure is None or kind.grad_mode is torch.no_grad:  # with gradients it may be another one
-            failure = kind.failed(errors[-1], inputs)
+            failure, calls = kind.failed(errors[-1], inputs), calls_before[id(errors[-1])]
         if not any(needs_autograd(error) for error in errors):
             break
-    return _layers_alone(model, failure)
+    return _layers_alone(model, failure, calls)
 
 
-def _layers_alone(model: nn.Module, failure: Exception | None = None) -> ModelTrace:
-    """Return the layers of a model that did not run, with what weights its first call would size or make."""
+def _layers_alone(model: nn.Module, failure: Exception | None = None, calls: Calls | None = None) -> ModelTrace:
+    """Return the layers of a model that did not run to its end, with what weights its first call would size or make.
+
+    ``calls`` are those before the error.
+    """
     lazy = "the weights of lazy modules, which the first call makes: give inputs or input_shape"
-    return ModelTrace(layer_records(model, {}), failure=failure, unmade_weights=lazy if is_lazy(model) else "")
+    return ModelTrace(layer_records(model, calls or {}), failure=failure, unmade_weights=lazy if is_lazy(model) else "")
 
 
-def _on_meta(model: nn.Module, inputs: ModelInputs, kind: InferencePass, errors: list[Exception]) -> ModelTrace:
+def _on_meta(
+    model: nn.Module, inputs: ModelInputs, kind: InferencePass, errors: list[Exception], calls: Calls
+) -> ModelTrace:
     """Trace with meta tensors in place of weights and floating-point inputs; integers keep their values."""
 
     def stand_in(leaf: Any) -> Any:
@@ -108,10 +118,12 @@ def _on_meta(model: nn.Module, inputs: ModelInputs, kind: InferencePass, errors:
 
     # A collector's pause would cost more than the trace; what only it would free is small where tensors have no data.
     with collector_paused():
-        return traced(model, inputs, StandIns("meta tensors", meta_twin, stand_in), kind)
+        return traced(model, inputs, StandIns("meta tensors", meta_twin, stand_in, calls=calls), kind)
 
 
-def _on_fake(model: nn.Module, inputs: ModelInputs, kind: InferencePass, errors: list[Exception]) -> ModelTrace:
+def _on_fake(
+    model: nn.Module, inputs: ModelInputs, kind: InferencePass, errors: list[Exception], calls: Calls
+) -> ModelTrace:
     """Trace with fake tensors, which know the device they stand for; for meta ones that is the CPU."""
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     # What torch remembers for all fake modes would keep packed weights alive, and refuses to compare them.
@@ -135,12 +147,14 @@ def _on_fake(model: nn.Module, inputs: ModelInputs, kind: InferencePass, errors:
     log = logging.getLogger("torch._subclasses.fake_tensor")  # it logs each failure, which is handled here
     was_disabled, log.disabled = log.disabled, True
     try:
-        return traced(model, inputs, StandIns("fake tensors", fake_twin, stand_in, mode), kind)
+        return traced(model, inputs, StandIns("fake tensors", fake_twin, stand_in, mode, calls), kind)
     finally:
         log.disabled = was_disabled
 
 
-def _for_real(model: nn.Module, inputs: ModelInputs, kind: InferencePass, errors: list[Exception]) -> ModelTrace:
+def _for_real(
+    model: nn.Module, inputs: ModelInputs, kind: InferencePass, errors: list[Exception], calls: Calls
+) -> ModelTrace:
     """Trace a real run, which no model can refuse; what it writes to is written back."""
     left_behind = next((error for error in errors if isinstance(error, LeftBehindError)), None)
     if not can_run(model):
@@ -148,10 +162,8 @@ def _for_real(model: nn.Module, inputs: ModelInputs, kind: InferencePass, errors
             raise errors[0]
         return replace(left_behind.trace, notes=(*left_behind.trace.notes, str(left_behind)))
     reason = str(left_behind) if left_behind else f"on shapes alone {_first_line(errors[0])}"
-    if left_behind is not None and kind.grad_mode is torch.inference_mode:  # whose tensors could not be trained on
-        kind = InferencePass(torch.no_grad)
     placed = on_device(inputs, device_of(model))
-    trace = traced(model, placed, StandIns("a real run", None, lambda leaf: leaf), kind)
+    trace = traced(model, placed, StandIns("a real run", None, lambda leaf: leaf, calls=calls), kind)
     note = f"counted in a real run: {reason}"
     return replace(trace, notes=(*trace.notes, note))
 

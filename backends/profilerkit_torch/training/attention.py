@@ -13,12 +13,12 @@ from typing import Any
 
 import torch
 from torch.nn import functional as F
-from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
 
 from profilerkit.process.cached import cached_property
 from profilerkit.process.locks import undone_in_child
 
+from ..trace.asked_names import PassMode
 from ..trace.higher_order import is_control_flow, run_higher_order
 
 __all__ = ["FusedAttention"]
@@ -41,7 +41,7 @@ def _without_onednn() -> Iterator[None]:
         torch._C._set_mkldnn_enabled(was_enabled)
 
 
-class FusedAttention(TorchFunctionMode):
+class FusedAttention(PassMode):
     """While it is active, attention over meta tensors runs as one kernel where the device has one for it.
 
     A model on the meta device is taken to be trained on an accelerator. There the kernels drop out too, on the CPU

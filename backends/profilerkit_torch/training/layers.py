@@ -93,6 +93,11 @@ class TrainingRecorder(Recorder):
         #: The node at which each layer with a formula of the user's began.
         self._formulas_from: list[int] = []
 
+    @property
+    def recomputes(self) -> bool:
+        """Whether a layer runs in the backward pass: an activation checkpoint runs it again."""
+        return self.phase == "backward" and not self.layers.idle
+
     def owns(self, layers: Iterable[tuple[str, nn.Module]]) -> None:
         """Note which layer each parameter belongs to: gradients that are added up there are its work."""
         for path, module in layers:

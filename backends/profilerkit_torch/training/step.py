@@ -99,7 +99,7 @@ class TrainingPass(InferencePass):
             FusedAttention(self._device, recorder),
         ):
             recorder.live.part = "activations"
-            with as_caller(), recorder.questions:
+            with as_caller(), recorder.questions():
                 outputs = copy_context().run(objects.run, model)
             self._went_forward = True
             differentiated = list(_differentiated(outputs))
@@ -115,7 +115,7 @@ class TrainingPass(InferencePass):
             loss = _SumOfOutputs.apply(*outputs)  # type: ignore[no-untyped-call]
             start = torch.empty_like(loss)
         try:
-            with as_caller(), recorder.questions, recorder.going_backward():
+            with as_caller(), recorder.questions(), recorder.going_backward():
                 loss.backward(start)
         finally:
             for handle in moving:

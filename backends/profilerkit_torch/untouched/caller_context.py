@@ -132,21 +132,27 @@ def as_caller() -> Iterator[None]:
         yield
 
 
-@contextmanager
-def modes_as_they_are() -> Iterator[None]:
-    """Take away what modes are left switched on inside, and put the function modes and the default device back."""
-    dispatch, device, before = _dispatch_modes(), _current_device(), _get_current_function_mode_stack()
-    try:
-        yield
-    finally:
-        while _dispatch_modes() > dispatch:
+class modes_as_they_are:
+    """Takes away what modes are left switched on inside, and puts the function modes and the default device back."""
+
+    __slots__ = ("_device", "_dispatch", "_functions")
+
+    def __enter__(self) -> None:
+        self._dispatch, self._device = _dispatch_modes(), _current_device()
+        self._functions = _get_current_function_mode_stack() if _function_modes() else ()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        while _dispatch_modes() > self._dispatch:
             _pop_dispatch_mode()
-        for _ in range(_function_modes()):
-            _pop_mode()
-        for mode in before:
-            _push_mode(mode)
-        if _current_device() != device:
-            _device.CURRENT_DEVICE, _global_device.device_context = device
+        if self._functions or _function_modes():
+            for _ in range(_function_modes()):
+                _pop_mode()
+            for mode in self._functions:
+                _push_mode(mode)
+        if _current_device() != self._device:
+            _device.CURRENT_DEVICE, _global_device.device_context = self._device
 
 
 def _current_device() -> tuple[Any, Any]:

@@ -11,6 +11,7 @@ import gc
 import threading
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from opcode import opmap
 from types import CellType, CodeType, FunctionType, MethodType
@@ -21,14 +22,15 @@ from torch.nn.modules import module as torch_module
 
 from profilerkit import ModelInputs
 from profilerkit.process.cached import once_for_each
+from profilerkit.process.contents import slots_of
 
 from ..model.inventory import Inventory
-from ..model.modules import CONTAINERS, EMPTY, reachable, slots_of
+from ..model.modules import CONTAINERS, EMPTY, reachable
 from ..model.tensors import storage_key
 from .leftover_holders import forget_in_caches
 from .snapshots import SlotsSnapshot, copied, own_classes, refill
 
-__all__ = ["Surroundings", "clear_frames", "remove_leftovers", "without_frames"]
+__all__ = ["Surroundings", "clear_frames", "outside_restored", "remove_leftovers", "without_frames"]
 
 #: Namespaces of these packages are not looked at: they keep nothing of a model's.
 _NOT_NOTED = ("torch", "numpy", "builtins", "functools", "typing", "contextlib", "keras", "profilerkit_torch")
@@ -220,7 +222,21 @@ def clear_frames(error: Exception) -> None:
     Else all of them would be searched for as leftovers, and be alive for as long as somebody keeps the error.
     """
     for link in _chain(error):
+        _empty_cells_of_calls(link)
         traceback.clear_frames(link.__traceback__)
+
+
+def _empty_cells_of_calls(error: BaseException) -> None:
+    """Empty the cells in which torch's call of a module has its arguments: a frame that is cleared keeps its function.
+
+    A call of a module is over when it has raised, and nobody else has these cells.
+    """
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        if frame.f_globals is vars(torch_module) and frame.f_code.co_freevars:
+            for function in gc.get_referents(frame):
+                if type(function) is FunctionType and function.__code__ is frame.f_code:
+                    for cell in function.__closure__ or ():
+                        _fill(cell, EMPTY)
 
 
 def _chain(error: Exception) -> list[BaseException]:
@@ -261,6 +277,26 @@ def remove_leftovers(alive: Callable[[], set[int]], surroundings: Surroundings) 
         names += forget_in_caches(_tensors(left))
         left = _alive_after_collection(alive)
     return sorted(set(names)), bool(left) and _has_tensors(left)
+
+
+@contextmanager
+def outside_restored(inventory: Inventory, inputs: ModelInputs) -> Iterator[None]:
+    """Put back what holds tensors, outside the model, that were not there before: a run may fill a cache.
+
+    One under autocast, or on another device, would leave there what the caller's own calls do not expect.
+    """
+    surroundings = Surroundings(inventory, inputs)
+    try:
+        yield
+    finally:
+        for holder, _, before, restore in surroundings.holders:
+            if any(_has_a_tensor(value) for _, value in _changed(holder, before)):
+                restore()
+        surroundings.forget()
+
+
+def _has_a_tensor(value: Any) -> bool:
+    return any(isinstance(each, torch.Tensor) for each in reachable((value,)))
 
 
 def _restored(left: set[int], surroundings: Surroundings) -> Iterator[str]:

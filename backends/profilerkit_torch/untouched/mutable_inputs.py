@@ -8,8 +8,9 @@ from contextlib import contextmanager
 import torch
 
 from profilerkit import ModelInputs
+from profilerkit.process.contents import slots_of
 
-from ..model.modules import CONTAINERS, reachable, slots_of
+from ..model.modules import CONTAINERS, reachable
 from .snapshots import SlotsSnapshot, copied, refill
 
 __all__ = ["InputObjects", "on_device"]

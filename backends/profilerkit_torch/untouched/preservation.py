@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -16,15 +16,15 @@ from torch import nn
 
 from profilerkit import ModelChangedWarning
 from profilerkit.arguments.structures import map_leaves
+from profilerkit.process.contents import slots_of
 from profilerkit.process.locks import Lock, undone_in_child
 
 from ..model.inventory import Inventory
 from ..model.keras_layers import substitute_variables
-from ..model.modules import named_parameters_of, slots_of
 from ..model.tensors import elements_of, has_storage, has_values
 from .caller_context import apart, modes_as_they_are
 from .marks import kept_marks
-from .process_state import for_each, restorer_of_process, restorer_of_settings
+from .process_state import for_each, restorers_of_process
 from .snapshots import ClassSnapshot, ModuleSnapshot, SlotsSnapshot, copied, own_classes, refill
 from .write_guard import restore_versions, versions_of, write_back
 
@@ -43,23 +43,41 @@ def preserved(model: nn.Module, *, tensor_values: bool = False, inventory: Inven
     """
     with apart(), one_at_a_time:
         inventory = inventory or Inventory(model)
-        marked = (*inventory.parameters, *inventory.buffers)
-        with kept_marks(marked), _handed_back(inventory), unchanged_parameters(model, tensor_values):
-            tensors = (
-                [each for each in (*inventory.buffers, *inventory.attributes) if has_values(each) and has_storage(each)]
-                if tensor_values
-                else []
-            )
-            values = [(tensor, tensor.detach().clone()) for tensor in tensors]
-            versions = versions_of(tensors)
-            if tensor_values:
-                _without_gradients(inventory)
-            try:
-                with modes_as_they_are():
-                    yield
-            finally:
-                write_back(values)
-                restore_versions(versions)
+        with (
+            kept_marks(inventory.tensors),
+            _same_versions(inventory) if tensor_values else nullcontext(),
+            _handed_back(inventory),
+            unchanged_parameters(inventory, tensor_values),
+            _same_values(inventory) if tensor_values else nullcontext(),
+            modes_as_they_are(),
+        ):
+            yield
+
+
+def _with_values(inventory: Inventory) -> list[torch.Tensor]:
+    """Return the buffers, and the tensors in other attributes, that have values."""
+    return [each for each in (*inventory.buffers, *inventory.attributes) if has_values(each) and has_storage(each)]
+
+
+@contextmanager
+def _same_values(inventory: Inventory) -> Iterator[None]:
+    # through aliases: a model may give a tensor another shape, which it has back only later
+    values = [(tensor.data, tensor.detach().clone()) for tensor in _with_values(inventory)]
+    _without_gradients(inventory)
+    try:
+        yield
+    finally:
+        write_back(values)
+
+
+@contextmanager
+def _same_versions(inventory: Inventory) -> Iterator[None]:
+    """Count what was written to tensors that get their values back as no writes: outermost, for handing back counts."""
+    versions = versions_of(_with_values(inventory))
+    try:
+        yield
+    finally:
+        restore_versions(versions)
 
 
 #: Held while the model or the process is changed: of two in turn, each would put back the other's state.
@@ -93,20 +111,24 @@ def _handed_back(inventory: Inventory) -> Iterator[None]:
         snapshots += [SlotsSnapshot(each, slots[type(each)]) for each in slotted if type(each) in slots]
     twins = inventory.twins
     leaves = [(tensor,) for tensor, _ in twins if _is_off_the_graph(tensor)]
+    sizes = [
+        (tensor, tensor.untyped_storage().nbytes()) for tensor in _with_values(inventory) if _has_plain_storage(tensor)
+    ]
     contents = [(container, copied(container)) for container in inventory.containers]
     gradients = [(parameter, parameter.grad, parameter.requires_grad) for parameter in inventory.parameters]
-    restore_process = restorer_of_process()
+    restore_process, restore_settings = restorers_of_process()
 
     def hand_back() -> None:
         with ExitStack() as steps:  # each is done, also where another one raises
             steps.callback(for_each, refill, contents)
+            steps.callback(for_each, _restore_size, sizes)
             steps.callback(for_each, _restore_data, twins)
             steps.callback(for_each, _restore_gradient, gradients)
             steps.callback(for_each, _take_off_the_graph, leaves)
             steps.callback(for_each, _restore, [(snapshot,) for snapshot in snapshots])
 
     try:
-        with undone_in_child(restorer_of_settings()), undone_in_child(hand_back):
+        with undone_in_child(restore_settings), undone_in_child(hand_back):
             yield
     finally:
         with ExitStack() as steps:
@@ -141,6 +163,17 @@ def _restore_data(tensor: torch.Tensor, before: torch.Tensor) -> None:
             tensor.data = before
 
 
+def _has_plain_storage(tensor: torch.Tensor) -> bool:
+    return type(tensor) is torch.Tensor and tensor.layout is torch.strided
+
+
+def _restore_size(tensor: torch.Tensor, size: int) -> None:
+    """Give the storage of a tensor its size back, where the model has made it longer (observers of values do)."""
+    storage = tensor.untyped_storage()
+    if storage.nbytes() > size and storage.resizable():
+        storage.resize_(size)
+
+
 def _same_elements(tensor: torch.Tensor, before: torch.Tensor) -> bool:
     """Return whether a tensor still has the elements of its alias: with one address they share one storage."""
     try:
@@ -154,16 +187,17 @@ def _same_elements(tensor: torch.Tensor, before: torch.Tensor) -> bool:
 
 @contextmanager
 def unchanged_parameters(
-    model: nn.Module, enabled: bool = True, watched: Callable[[torch.Tensor], bool] = lambda tensor: True
+    inventory: Inventory, enabled: bool = True, watched: Callable[[torch.Tensor], bool] = lambda tensor: True
 ) -> Iterator[None]:
     """Warn of parameters whose values were changed in place, which nothing can undo."""
-    named = named_parameters_of(model) if enabled else ()
-    versions = [(name, p, p._version) for name, p in named if not p.is_inference() and watched(p)]
+    owned = inventory.owned_parameters if enabled else ()
+    versions = [(each, each[2]._version) for each in owned if not each[2].is_inference() and watched(each[2])]
     try:
         yield
     finally:
-        changed = [name for name, parameter, version in versions if parameter._version != version]
-        if changed:
+        written = [each for each, version in versions if each[2]._version != version]
+        if written:
+            changed = [f"{path}.{name}" if path else name for path, name in inventory.paths_of(written)]
             warnings.warn(
                 f"the code that was run changed the parameters {', '.join(changed[:5])} in place; profilerkit cannot "
                 "undo that, the code should not do it",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
@@ -13,7 +14,7 @@ from torch.nn.modules import module as torch_module
 from torch.optim import optimizer as torch_optimizer
 from torch.utils import deterministic
 
-__all__ = ["for_each", "restorer_of_process", "restorer_of_settings"]
+__all__ = ["for_each", "restorers_of_process"]
 
 Setting = tuple[Callable[[], Any], Callable[[Any], Any]]
 
@@ -30,8 +31,12 @@ def for_each(function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]])
         raise errors[0]
 
 
-def restorer_of_process() -> Callable[[], None]:
-    """Note the process' state and return what puts it back: random numbers, torch's settings, hooks for all modules."""
+def restorers_of_process() -> tuple[Callable[[], None], Callable[[], None]]:
+    """Note the process' state and return what puts it back: random numbers, torch's settings, hooks for all modules.
+
+    The second function puts back the settings alone that are not a thread's own. A forked child gets no more: the
+    random generators have locks, which another thread may have held.
+    """
     steps = list(_random_numbers())
     settings = _values()
     hooks = [dict(hooks_of_kind) for hooks_of_kind in _MODULE_HOOKS]
@@ -47,16 +52,7 @@ def restorer_of_process() -> Callable[[], None]:
         while _top_saved_tensors_hooks() != saving and _top_saved_tensors_hooks() is not None:
             torch._C._autograd._pop_saved_tensors_default_hooks()
 
-    return restore
-
-
-def restorer_of_settings() -> Callable[[], None]:
-    """Note the settings that are not a thread's own and return what puts them back.
-
-    A forked child gets these alone: the random generators have locks, which another thread may have held.
-    """
-    settings = _values()
-    return lambda: for_each(_set_back, _changed(settings, len(_OF_THREAD)))
+    return restore, lambda: for_each(_set_back, _changed(settings, len(_OF_THREAD)))
 
 
 def _changed(before: list[Any], start: int = 0) -> list[tuple[Callable[[Any], Any], Any]]:
@@ -196,5 +192,7 @@ _OF_PROCESS: list[Setting] = [
     (_attention.math_sdp_enabled, _attention.enable_math_sdp),
     (_attention.cudnn_sdp_enabled, _attention.enable_cudnn_sdp),
     (torch._C._get_mkldnn_enabled, torch._C._set_mkldnn_enabled),
+    *(_attribute(sys, name) for name in ("excepthook", "unraisablehook")),
+    _attribute(threading, "excepthook"),
 ]
 _SETTINGS = [*_OF_THREAD, *_OF_PROCESS]

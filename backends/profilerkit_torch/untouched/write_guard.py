@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from torch._ops import HigherOrderOperator
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from profilerkit.process.cached import cached_property
 from profilerkit.process.locks import undone_in_child
@@ -62,17 +62,22 @@ def _same_parts(tensor: torch.Tensor, value: torch.Tensor, parts: Iterable[str])
 class WriteGuard(TorchDispatchMode):
     """While it is active, the first write to one of the tensors keeps the value it had; see `restoring`.
 
-    ``aliases`` are tensors over the data of further ones.
+    ``aliases`` are tensors over the data of further ones, ``counting`` those whose versions go back with their values.
     """
 
     supports_higher_order_operators = True
 
-    def __init__(self, tensors: Iterable[torch.Tensor], aliases: Iterable[torch.Tensor] = ()) -> None:
+    def __init__(
+        self,
+        tensors: Iterable[torch.Tensor],
+        aliases: Iterable[torch.Tensor] = (),
+        counting: Iterable[torch.Tensor] = (),
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         tensors = list(tensors)
         self._aliases = [*(tensor.data for tensor in tensors if has_values(tensor)), *aliases]
         self._saved: list[tuple[torch.Tensor, torch.Tensor]] = []
-        self._versions = versions_of(tensors)
+        self._versions = versions_of((*tensors, *counting))
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run the operator, keeping what it is about to overwrite."""
@@ -101,7 +106,9 @@ class WriteGuard(TorchDispatchMode):
 
     def _keep(self, tensor: torch.Tensor) -> None:
         sharing = self._guarded.pop(storage_key(tensor), ())
-        self._saved += [(guarded, guarded.clone()) for guarded in sharing if has_storage(guarded)]
+        if sharing:
+            with _disable_current_modes():  # in a pass over fake tensors the copy would be one, without the values
+                self._saved += [(guarded, guarded.clone()) for guarded in sharing if has_storage(guarded)]
 
     def guards(self, tensor: torch.Tensor) -> bool:
         """Return whether a write to the tensor would still be noticed, none having been so far."""

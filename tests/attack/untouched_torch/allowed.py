@@ -37,6 +37,26 @@ ALLOWED: tuple[Allowed, ...] = (
         faults=("changes_parameters@*",),
     ),
     Allowed(
+        "the same, where the parameters are those of a scripted model",
+        _case("scripted-default_profile-changes_parameters@3"),
+        ("model*.weight values", "model*.weight version", _OUTPUT),
+        models=("scripted",),
+        faults=("changes_parameters@*",),
+    ),
+    Allowed(
+        "buffers that the model makes longer have their values and sizes back, in memory that torch has moved",
+        _case("observed_for_quantisation-metric_execution_time"),
+        ("model*_buffers* address",),
+        models=("observed_for_quantisation",),
+    ),
+    Allowed(
+        "torch.compile marks the weights of a model that it compiles anew in the caller's own steps",
+        _case("compiled_in_place-watched_steps"),
+        ("model*_parameters*.__dict__*", "model*_buffers*.__dict__*"),
+        models=("compiled*",),
+        calls=("watched_loop", "watched_steps"),
+    ),
+    Allowed(
         "torch.compile writes TORCHINDUCTOR_CACHE_DIR into the environment where it is not set, in a plain call too",
         _case("plain-profile_compiled"),
         ("process environment",),
@@ -57,7 +77,7 @@ ALLOWED: tuple[Allowed, ...] = (
     Allowed(
         "the batches of an evaluation are the caller's, and what his model writes to them is his own doing",
         _case("changes_its_input-evaluation"),
-        ("inputs*", "gradients of a pass from before"),
+        ("inputs*", "gradients of a pass from before", _OUTPUT),
         models=("changes_its_input",),
         calls=("evaluation*", "get_*", "eval_loss"),
     ),

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from attack_calls import in_every_form, profiled_cloned_and_compared
 from torch import nn
 
-from profilerkit import ModelInputs, Profiler, compare, load, profile
-from profilerkit.plugging.offers import default_functions, offered_renderers
-from profilerkit.render import render
+from profilerkit import ModelInputs, Profiler, compare, profile
+from profilerkit.plugging.offers import default_functions
 from profilerkit_torch import (
     ComputeEvalMetric,
     Cost,
@@ -175,12 +175,7 @@ def comparison_with_another(subject: Subject) -> Any:
 
 @call()
 def profilers(subject: Subject) -> Any:
-    profiler = profiler_of(subject)
-    profiler.compute_network_status(print_mode="debug", short_print=False, **RUNS)
-    clone = profiler.clone(model=subject.model, retain_status=True)
-    clone.compute_status("macs", recompute=True)
-    clone.compare(profiler, print_mode="debug", recompute=True, **RUNS)
-    return profiler.report()
+    return profiled_cloned_and_compared(profiler_of(subject), subject.model, **RUNS)
 
 
 @call()
@@ -190,12 +185,7 @@ def base_profiler(subject: Subject) -> Any:
 
 @call()
 def saving_and_showing(subject: Subject) -> Any:
-    report = profile(subject.model, inputs_of(subject), metrics=STATIC)
-    with tempfile.TemporaryDirectory() as folder:
-        report.save(Path(folder) / "report.json")
-        found = load(Path(folder) / "report.json")
-    shown = [render(report, offer.item.name, details=True) for offer in offered_renderers()]
-    return [*shown, found.to_dict(), report._repr_html_()]
+    return in_every_form(profile(subject.model, inputs_of(subject), metrics=STATIC))
 
 
 @call()

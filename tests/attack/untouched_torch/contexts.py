@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
+from attack_calls import in_a_thread
 from attack_cases import NO_CONTEXT
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.overrides import TorchFunctionMode
@@ -81,22 +81,6 @@ def _in_a_hook(do: Callable[[], Any]) -> Any:
     layer = torch.nn.ReLU()
     layer.register_forward_hook(lambda module, args, output: do() and None)
     layer(torch.ones(1, 2))
-
-
-def _in_a_thread(do: Callable[[], Any]) -> Any:
-    raised: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            do()
-        except BaseException as error:
-            raised.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    if raised:
-        raise raised[0]
 
 
 def _generator(do: Callable[[], Any]) -> Any:
@@ -243,7 +227,7 @@ CONTEXTS: dict[str, Context] = {
     "force_eager": _inside(lambda: torch.compiler.set_stance("force_eager")),
     "in_backward": _in_backward,
     "in_a_hook": _in_a_hook,
-    "in_a_thread": _in_a_thread,
+    "in_a_thread": in_a_thread,
     "in_a_closing_generator": _generator,
     "compiled": _compiled,
     "jit_trace": _jit_traced,

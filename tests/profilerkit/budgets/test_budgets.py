@@ -219,6 +219,14 @@ def test_layers_beside_a_baseline() -> None:
     assert (finding.verdict.value, finding.detail) == ("failed", "5 MACs, and the baseline has no such layer")
 
 
+def test_a_model_that_is_one_layer_has_a_name_where_it_grew() -> None:
+    """As where it costs most: the path of the model itself is empty."""
+    small, large = (
+        replace(each, layers=layers(("", "Linear", 0, macs))) for each, macs in ((STUDENT, 48), (TEACHER, 192))
+    )
+    assert checked({"macs": "<= 1x"}, large, small)[0].responsible == ("(model) (Linear): +144 MACs",)
+
+
 def test_the_peak_is_where_memory_is_spent() -> None:
     footprint = record("memory_footprint", 300, "300 B", base_unit="B", scale=Scale.IEC)
     operators = Table([{"operator": "mm", "layer": "first"}, {"operator": "relu", "layer": "act"}])

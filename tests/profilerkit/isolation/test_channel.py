@@ -6,6 +6,7 @@ import json
 import os
 import socket
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -242,3 +243,18 @@ def test_a_program_without_a_console_goes_on(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr("sys.stderr", Closed())
     BoundedOutput("standard output").feed(b"unseen")
+
+
+def test_receiving_a_message_leaves_the_descriptors_that_come_after_it() -> None:
+    """A request to the fork server begins with descriptors, and the next request may be there already."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs, Path(os.devnull).open("rb") as file:
+        for number in (1, 2):
+            socket.send_fds(ours, [b"+"], [file.fileno()])
+            ours.sendall(frame(MESSAGE, json.dumps({"number": number}).encode()))
+        channel = Channel(theirs)
+        for number in (1, 2):
+            start, descriptors, _, _ = socket.recv_fds(theirs, 1, 1)
+            for descriptor in descriptors:
+                os.close(descriptor)
+            assert (start, len(descriptors), channel.receive()) == (b"+", 1, {"number": number})

@@ -33,11 +33,11 @@ from profilerkit import (
 from profilerkit.cli import cli
 from profilerkit.isolation import isolated_comparison, processes, starting
 from profilerkit.isolation.conducting import Conductor
-from profilerkit.isolation.job import is_builder, require_started
+from profilerkit.isolation.job import NEVER_FORKED, is_builder, require_started
 from profilerkit.isolation.limits import Limits
 from profilerkit.isolation.messages import Progress
 from profilerkit.isolation.reasons import Fate, reason_of
-from profilerkit.isolation.starting import NEVER_FORKED, require_forkable, require_possible
+from profilerkit.isolation.starting import require_forkable, require_possible
 from profilerkit.isolation.supervisor import Ending
 
 MODELS = str(Path(planted.__file__))
@@ -93,8 +93,14 @@ def test_a_model_of_this_process_is_copied_by_a_fork_and_comes_back_untouched(ca
     assert all((model.layers[0].weights[name] == before[name]).all() for name in before)
 
 
-def test_what_cannot_be_pickled_says_what_else_there_is() -> None:
+def test_what_cannot_be_pickled_says_what_else_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To fork is no advice where a library is imported that must not be forked."""
+    for module in NEVER_FORKED:
+        monkeypatch.delitem(sys.modules, module, raising=False)
     with pytest.raises(InputError, match=r"Sequential cannot be sent to a process of its own .*pickle.*'fork'"):
+        isolated(planted.fine().model, input_shape=(4,))
+    monkeypatch.setitem(sys.modules, "jax", types.ModuleType("jax"))
+    with pytest.raises(InputError, match=r"or as a function of a module that builds it$"):
         isolated(planted.fine().model, input_shape=(4,))
 
 

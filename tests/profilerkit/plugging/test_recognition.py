@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from profilerkit import (
 )
 from profilerkit.plugging import offers as plugins
 from profilerkit.plugging import recognition
+from profilerkit.plugging.loaders import load_model
 from profilerkit.testing import FakeBackend, FakeModel
 
 
@@ -147,6 +149,18 @@ def test_of_two_equal_claims_the_one_that_can_be_loaded_is_used(install: Any) ->
     install("a", "a-pack", backends=offering(broken))
     install("b", "b-pack", backends=offering(backend("two", "torchlike.onnx")))
     assert found(PROGRAM) == "two"
+
+
+def test_a_model_whose_framework_is_not_installed_says_what_to_install(
+    install: Any, core: None, tmp_path: Path
+) -> None:
+    install("a", "a-pack", backends=offering(backend("one", "no_such_framework")))
+    (tmp_path / "needs_it.py").write_text("import no_such_framework", encoding="utf-8")
+    message = (
+        "the one backend cannot be used: No module named 'no_such_framework'; install it with: pip install 'my-one'"
+    )
+    with pytest.raises(BackendNotInstalledError, match=f"^{re.escape(message)}$"):
+        load_model(f"{tmp_path / 'needs_it.py'}:net")
 
 
 # Versions -----------------------------------------------------------------------------------------------------------

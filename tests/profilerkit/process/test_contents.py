@@ -22,10 +22,13 @@ class Settings:
 
 
 class Slotted:
-    __slots__ = ("size",)
+    __slots__ = ("__count", "size")
 
     def __init__(self) -> None:
-        self.size = 1
+        self.size = self.__count = 1
+
+    def count(self) -> None:
+        self.__count += 1
 
 
 class Raising:
@@ -65,6 +68,8 @@ CHANGES: dict[str, tuple[Any, Callable[[Any], Any]]] = {
     "a field of a dataclass": (Settings(), lambda value: setattr(value, "size", 2)),
     "a list in a dataclass": (Settings(), lambda value: value.sizes.append(2)),
     "a slot": (Slotted(), lambda value: setattr(value, "size", 2)),
+    "a private slot": (Slotted(), lambda value: value.count()),
+    "a private slot of a base class": (type("Derived", (Slotted,), {})(), lambda value: value.count()),
     "a variable that a function closes over": (GET, lambda value: PUT(2)),
     "an argument that is bound": (partial(max, [1]), lambda value: value.args[0].append(2)),
     "the values of an array": (np.ones(3), lambda value: value.fill(2)),

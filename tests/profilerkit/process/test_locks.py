@@ -192,7 +192,7 @@ def test_plugins_that_another_thread_is_loading_are_loaded_in_the_child() -> Non
     done = subprocess.run(
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", LOADS], capture_output=True, text=True, check=True
     )
-    assert done.stdout == "numpy onnx tensorflow torch\n0\n"
+    assert done.stdout == "jax numpy onnx tensorflow torch\n0\n"
 
 
 @forks

@@ -19,7 +19,8 @@ from source_tree import ROOT
 from profilerkit import Comparison, Completeness, Measurement, Report
 from profilerkit.render import render
 from profilerkit.render.html import _SCRIPTS, fragment
-from profilerkit.render.page_data import _packed, embedded, page_data
+from profilerkit.render.page_data import embedded, page_data
+from profilerkit.render.page_parts import packed
 from profilerkit.trace.records import LayerTable
 
 PAGE = ROOT / "profilerkit" / "render" / "page"
@@ -100,10 +101,10 @@ def test_embedded_data_cannot_end_its_script() -> None:
 
 
 def test_values_are_packed_only_where_it_pays() -> None:
-    assert _packed([5] * 10) == {"of": [5], "at": [0] * 10}
-    assert _packed(["a", "b"] * 4) == {"of": ["a", "b"], "at": [0, 1] * 4}
-    assert _packed(list(range(10))) == list(range(10))
-    assert _packed([1, 1]) == [1, 1]
+    assert packed([5] * 10) == {"of": [5], "at": [0] * 10}
+    assert packed(["a", "b"] * 4) == {"of": ["a", "b"], "at": [0, 1] * 4}
+    assert packed(list(range(10))) == list(range(10))
+    assert packed([1, 1]) == [1, 1]
 
 
 def values(data: dict[str, Any], key: str) -> Any:

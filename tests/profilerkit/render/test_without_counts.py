@@ -38,7 +38,7 @@ def raising() -> Report:
 
 
 REPORTS = {"without inputs": without_inputs, "raising": raising}
-WORK = ("calls", "macs", "flops", "own_macs", "own_flops", "bytes_read", "bytes_written", "macs_share", "flops_share")
+WORK = ("macs", "flops", "own_macs", "own_flops", "bytes_read", "bytes_written", "macs_share", "flops_share")
 
 
 @pytest.mark.parametrize("made", REPORTS)
@@ -48,6 +48,8 @@ def test_work_is_none_and_weights_are_known(made: str) -> None:
     for row in report.layers:
         assert [row[column] for column in WORK] == [None] * len(WORK)
     assert [row["params"] for row in report.layers] == [144, 72, 72]
+    # the model and its first layer were called before the error; whether the second would be is not known
+    assert [row["calls"] for row in report.layers] == ([1, 1, None] if made == "raising" else [None] * 3)
     assert report.layers.top(3, by="macs").columns == ()
     assert [row["macs"] for row in report.layers.by_type()] == [None, None]
 
@@ -77,6 +79,16 @@ def test_the_tree_says_that_the_model_did_not_run_to_its_end(made: str) -> None:
     assert "the model did not run to its end" in tree
 
 
+def test_the_tree_shows_what_ran_before_the_error() -> None:
+    lines = render(raising(), "tree").splitlines()
+    assert "first: Linear" in lines[2]
+    assert lines[2].endswith("[1, 8], 72 params (50.0 %), called once, not counted")
+    assert lines[3].endswith("72 params (50.0 %), not counted")
+    assert lines[4] == (
+        "the model did not run to its end: which layers it would have called further, and what they cost, is not known"
+    )
+
+
 #: Every form of text that the library offers, from the list that it offers them by.
 FORMS = [offered.name for offered in profilerkit_renderers() if offered.is_text]
 
@@ -93,4 +105,4 @@ def test_no_form_shows_a_zero(form: str, made: str) -> None:
         assert all(re.search(r"72\D+-\W+-", line) or "same" in line for line in rows), rows
     if form == "layers-csv":
         header, *cells = [line.split(",") for line in shown[0].splitlines()]
-        assert {row[header.index(column)] for row in cells for column in ("calls", "macs", "flops", "own_macs")} == {""}
+        assert {row[header.index(column)] for row in cells for column in ("macs", "flops", "own_macs")} == {""}

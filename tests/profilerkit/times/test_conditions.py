@@ -56,16 +56,18 @@ def test_noise_and_a_busy_machine_are_both_said() -> None:
 
 
 def test_a_watch_adds_up_what_happens_while_it_is_entered() -> None:
-    watch = Watch()
+    watch, inside = Watch(), 0.0
     for _ in range(2):
         with watch:
-            start = time.process_time()
+            start, began = time.process_time(), time.perf_counter()
             while time.process_time() < start + 0.02:
                 pass
+            inside += time.perf_counter() - began
         time.sleep(0.05)
     found = watch.conditions()
     assert found.cpu_seconds >= 0.04
-    assert found.wall_seconds >= 0.04
+    # Other threads of the process may have taken processor time too, so 0.04 s of that may be less by the clock.
+    assert inside <= found.wall_seconds < inside + 0.05, "what is between two blocks is not part of it"
     passed = time.process_time()
     assert found.cpu_seconds < passed, "what came before is not part of it"
     assert found.process == process_name()

@@ -3,32 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from layer_reports import report
 
-from profilerkit import Comparison, Report
-from profilerkit.trace.records import LayerTable
-
-
-def report(name: str, layers: Iterable[tuple[str, str, int]] | None) -> Report:
-    """Return a report of layers given as path, type and MACs; the root comes of itself."""
-    if layers is None:
-        return Report(name, "fake", "m.M", {})
-    given = [("", "Net", 0), *layers]
-    parents = {path.rpartition(".")[0] for path, _, _ in given if path}
-    rows = [
-        {
-            "path": path,
-            "type": kind,
-            "depth": path.count(".") + 1 if path else 0,
-            "is_leaf": path not in parents,
-            "params": 1,
-            "macs": macs,
-        }
-        for path, kind, macs in given
-    ]
-    return Report(name, "fake", "m.M", {}, layers=LayerTable(rows))
+from profilerkit import Comparison
 
 
 def sides(reference: Iterable[Any], other: Iterable[Any]) -> list[tuple[Any, ...]]:
@@ -121,3 +102,55 @@ def test_a_report_without_layers_is_said() -> None:
     comparison = Comparison(report("Teacher", []), (report("Student", None),))
     with pytest.raises(ValueError, match="the report of Student holds no layers, so that there is nothing to align"):
         comparison.layers()
+
+
+# Between frameworks -------------------------------------------------------------------------------------------------
+
+
+def foreign_sides(reference: Iterable[Any], other: Iterable[Any]) -> list[tuple[Any, ...]]:
+    """The same for reports of two backends."""
+    second = replace(report("b", other), backend="second")
+    table = Comparison(report("a", reference), (second,)).layers()
+    return [(row["change"], row["path"], row["other_path"]) for row in table if row["depth"]]
+
+
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        ("Linear", "Dense"),
+        ("Linear", "Gemm"),
+        ("Conv2d", "Conv"),
+        ("AvgPool2d", "AveragePooling2D"),
+        ("Conv1d", "Conv"),
+    ],
+)
+def test_types_of_one_family_are_one_layer_at_the_same_path(one: str, two: str) -> None:
+    """Also in one format: one exporter writes classes, the other operators."""
+    layers, others = [("0", one, 4)], [("0", two, 4)]
+    assert sides(layers, others) == [("same", "0", "0", 0)]
+    assert foreign_sides(layers, others) == [("same", "0", "0")]
+
+
+def test_dimensions_that_differ_make_another_layer_in_one_framework() -> None:
+    layers, others = [("0", "Conv1d", 4)], [("0", "Conv2d", 4)]
+    assert [change for change, *_ in sides(layers, others)] == ["removed", "added"]
+
+
+def test_other_names_are_matched_by_family_between_backends_alone() -> None:
+    layers = [("0", "Conv2d", 4), ("1", "Tanh", 0), ("2", "Linear", 2)]
+    others = [("conv", "Conv", 4), ("act", "Activation", 0), ("fc", "Dense", 2)]
+    assert foreign_sides(layers, others) == [("same", "0", "conv"), ("same", "1", "act"), ("same", "2", "fc")]
+    assert {change for change, *_ in sides(layers, others)} == {"removed", "added"}
+
+
+def test_a_layer_that_holds_layers_needs_no_class_where_an_exporter_writes_none() -> None:
+    layers = [("body", "Sequential", 4), ("body.0", "Conv2d", 4)]
+    others = [("body", "Module", 4), ("body.0", "Conv", 4)]
+    assert sides(layers, others) == [("same", "body", "body", 0), ("same", "body.0", "body.0", 0)]
+
+
+def test_layers_that_hold_layers_may_have_any_classes_between_backends() -> None:
+    layers = [("body", "Sequential", 4), ("body.0", "Conv2d", 4)]
+    others = [("body", "Features", 4), ("body.conv", "Conv", 4)]
+    assert foreign_sides(layers, others) == [("same", "body", "body"), ("same", "body.0", "body.conv")]
+    assert foreign_sides([("body", "ReLU", 4)], others)[:2] == [("removed", "body", None), ("added", "body", "body")]

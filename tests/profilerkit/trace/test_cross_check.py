@@ -9,7 +9,8 @@ import pytest
 
 from profilerkit.errors import ModelFailedError
 from profilerkit.trace import LayerCall, LayerRecord, ModelTrace, ObservedRun, OpRecord
-from profilerkit.trace.cross_check import MeasuredPeak, contradicted, contradiction
+from profilerkit.trace.bounds import Branch, Choice
+from profilerkit.trace.cross_check import MeasuredPeak, TimedLayers, contradicted, contradiction
 
 CALL = LayerCall((), ())
 LAYERS = (
@@ -90,3 +91,24 @@ def test_a_measured_peak_is_a_number_with_its_runs() -> None:
     assert MeasuredPeak(12, [run]) == 12
     assert MeasuredPeak(12, [run]).runs == (run,)
     assert MeasuredPeak(12).runs == ()
+
+
+@pytest.mark.parametrize(("macs", "agrees"), [(599, False), (600, True), (900, True), (1200, True), (1201, False)])
+def test_a_run_of_a_model_with_branches_lies_between_the_two_ends(macs: int, agrees: bool) -> None:
+    choice = Choice((Branch({"a": (1200, 2400)}), Branch({"a": (600, 1200)})), 0, "why")
+    found = contradiction(replace(TRACE, choices=(choice,)), [ObservedRun("its first run", macs)])
+    assert (found == "") == agrees
+    ends = "has the ends 600 and 1,200"
+    assert agrees or found.endswith(f"its first run has {macs:,} MACs in its operators, and the static pass {ends}")
+
+
+def test_the_ends_of_a_model_with_formulas_for_layers_are_not_those_of_its_operators() -> None:
+    choice = Choice((Branch({"a": (1200, 2400)}), Branch({})), 0, "why")
+    trace = replace(TRACE, choices=(choice,), operator_macs=5000)
+    assert contradiction(trace, [ObservedRun("its first run", 9000)]) == ""
+
+
+def test_times_of_layers_carry_their_runs() -> None:
+    run = ObservedRun("a run", 3)
+    times = TimedLayers(["time"], [run])
+    assert (times, times.runs, TimedLayers().runs) == (["time"], (run,), ())

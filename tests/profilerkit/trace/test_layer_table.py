@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from profilerkit.trace import records
 from profilerkit.trace.layer_table import LayerTable
 from profilerkit.trace.records import (
     LayerCall,
@@ -179,3 +180,44 @@ def test_a_column_of_texts_is_not_ranked(trace: ModelTrace) -> None:
     with pytest.raises(ValueError, match="no column 'mac' in the layer table; it has path, type"):
         trace.table.top(by="mac")
     assert len(LayerTable([]).top()) == len(LayerTable([]).by_type()) == 0
+
+
+@pytest.mark.parametrize(("table", "maker"), [("table", "of_layers"), ("call_table", "of_calls")])
+def test_the_rows_are_made_when_they_are_read(
+    trace: ModelTrace, table: str, maker: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[ModelTrace] = []
+
+    def rows(trace: ModelTrace) -> list[dict[str, Any]]:
+        made.append(trace)
+        return [{"path": "", "macs": 7}]
+
+    monkeypatch.setattr(records, maker, rows)
+    unread = getattr(trace, table)
+    assert made == []
+    assert [row["macs"] for row in unread] == [7]
+    assert len(getattr(trace, table)) == 1
+    assert made == [trace], "once"
+
+
+def test_weights_that_are_not_made_yet_are_unknown_and_not_zero() -> None:
+    """Of a layer without any, and of what it lies in; a layer that has its weights has their numbers."""
+    layers = (
+        LayerRecord("", "Net", 0),
+        LayerRecord("made", "Linear", 1, (weight(0, 64),)),
+        LayerRecord("block", "Block", 1, (weight(1, 5),)),
+        LayerRecord("block.lazy", "LazyLinear", 2),
+    )
+    failure = RuntimeError("no inputs")
+    table = ModelTrace(layers, failure=failure, unmade_weights="those of LazyLinear").table
+    numbers = {row["path"]: (row["params"], row["own_params"], row["trainable_params"]) for row in table}
+    assert numbers == {
+        "": (None, None, None),
+        "made": (64, 64, 64),
+        "block": (None, 5, None),
+        "block.lazy": (None, None, None),
+    }
+    assert [row["weight_bytes"] for row in table] == [None, 256, None, None]
+    assert table.by_type()[0]["params"] is None
+    complete = ModelTrace(layers, failure=failure).table
+    assert [row["params"] for row in complete] == [69, 64, 5, 0]

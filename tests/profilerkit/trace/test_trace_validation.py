@@ -43,6 +43,7 @@ def with_memory(**facts: Any) -> ModelTrace:
 
 
 ANY: Any = None
+THREE: Any = 3
 NEGATIVE = "is -1: give a whole number from 0"
 BROKEN: dict[str, tuple[Any, str, str]] = {
     "no trace at all": (None, "", "trace() returned None: return a ModelTrace"),
@@ -56,6 +57,7 @@ BROKEN: dict[str, tuple[Any, str, str]] = {
         "",
         "operator_macs is -1: give a whole number from 0, or None",
     ),
+    "an odd spread of the peak": (replace(GOOD, peak_spread=THREE), "", "peak_spread is 3: give a PeakSpread, or None"),
     "no root": (replace(GOOD, layers=(BLOCK, LINEAR)), "", "the first layer has the path 'block': the"),
     "a root that is not the first": (replace(GOOD, layers=(BLOCK, ROOT, LINEAR)), "", "the first layer has the path"),
     "a layer that is none": (replace(GOOD, layers=(ROOT, ANY)), "", "layers has None at index 1, which is no Layer"),

@@ -35,9 +35,9 @@ AFTER_2_16 = {
 }
 
 CLASSES = {
-    "free": registry._free,
-    "elementwise": set(registry._elementwise),
-    "reduction": set(registry._reductions),
+    "free": registry.OPERATORS.free,
+    "elementwise": set(registry.OPERATORS.elementwise),
+    "reduction": set(registry.OPERATORS.reductions),
     "formula": {key for key in registry.COSTS if isinstance(key, str)},
 }
 

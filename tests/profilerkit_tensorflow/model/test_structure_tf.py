@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Any
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from structure_changes import StructureChanges
 
-from profilerkit_tensorflow import ComputeComplexity, TFProfiler
+from profilerkit_tensorflow import TFProfiler
 
 layers = keras.layers
-KEYS = ("macs", "flops", "memory_footprint", "total_params")
-
-
-def profiler_of(model: Any, inputs: Any) -> TFProfiler:
-    profiler = TFProfiler(model, inputs=inputs)
-    profiler.register_profiler_function(ComputeComplexity())
-    return profiler
-
-
-def counts(profiler: TFProfiler) -> Any:
-    """Return the values; what the model raised, if it did."""
-    try:
-        profiler.compute(KEYS)
-    except Exception as error:  # a layer that is in pieces
-        return type(error).__name__
-    return [
-        status.value if status.value is not None else type(status.outcome.error).__name__
-        for status in (profiler.status_get(key, to_value=False) for key in KEYS)
-    ]
+CHANGES_OF = StructureChanges(
+    TFProfiler,
+    lambda text: [{"same": "valid", "valid": "same"}[text]] if text in ("same", "valid") else [],
+    raised=(Exception,),
+    refused=(AttributeError, ValueError),
+)
+profiler_of, counts = CHANGES_OF.profiler_of, CHANGES_OF.counts
 
 
 LAYERS: dict[str, tuple[Callable[[], Any], tuple[int, ...]]] = {
@@ -49,57 +38,31 @@ LAYERS: dict[str, tuple[Callable[[], Any], tuple[int, ...]]] = {
     "Dropout": (partial(layers.Dropout, 0.5), (2, 8)),
     "Softmax": (layers.Softmax, (2, 8)),
 }
-#: By layer, how many of its attributes change one of the counts.
-CHANGED: dict[str, int] = {}
 
 
-def built(name: str) -> tuple[Any, Any]:
+@cache
+def attributes_that_count(name: str) -> int:
     make, shape = LAYERS[name]
     inputs = np.zeros(shape, "float32")
-    layer = make()
-    layer(inputs)
-    return layer, inputs
 
+    def built() -> Any:
+        layer = make()
+        layer(inputs)
+        return layer
 
-def variants(value: Any) -> Iterator[Any]:
-    """Yield another value of the same kind."""
-    if isinstance(value, bool):
-        yield not value
-    elif isinstance(value, int):
-        yield value + 1
-    elif isinstance(value, float):
-        yield value / 2
-    elif isinstance(value, tuple) and value and all(type(each) is int for each in value):
-        yield tuple(each + 1 for each in value)
-    elif isinstance(value, str) and value in ("same", "valid"):
-        yield {"same": "valid", "valid": "same"}[value]
+    return CHANGES_OF.attributes_that_count(built, inputs, but=("built", "name"))
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", LAYERS)
 def test_every_plain_attribute_of_every_layer(name: str) -> None:
-    layer, _ = built(name)
-    changed = 0
-    for attribute in [each for each in vars(layer) if not each.startswith("_") and each not in ("built", "name")]:
-        for value in variants(getattr(layer, attribute)):
-            layer, inputs = built(name)
-            profiler = profiler_of(layer, inputs)
-            before = counts(profiler)
-            try:
-                setattr(layer, attribute, value)
-            except (AttributeError, ValueError):  # it cannot be changed
-                continue
-            expected = counts(profiler_of(layer, inputs))
-            assert counts(profiler) == expected, f"{name}.{attribute} = {value!r}"
-            changed += expected != before
-    CHANGED[name] = changed
+    attributes_that_count(name)
 
 
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ["Conv2D", "MaxPooling2D", "UpSampling2D"])
 def test_the_attributes_above_change_counts(name: str) -> None:
-    if name not in CHANGED:  # the test above was not run before
-        test_every_plain_attribute_of_every_layer(name)
-    assert CHANGED[name]
+    assert attributes_that_count(name)
 
 
 class Net(keras.Model):  # type: ignore[misc]
@@ -142,15 +105,9 @@ CHANGES: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("make", [Net, Plain])
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_change_of_structure(change: str, make: Callable[[], Any]) -> None:
-    net = make()
-    inputs = tf.zeros((4, 8))
+    net, inputs = make(), tf.zeros((4, 8))
     net(inputs)
-    profiler = profiler_of(net, inputs)
-    before = counts(profiler)
-    CHANGES[change](net)
-    expected = counts(profiler_of(net, inputs))
-    assert expected != before
-    assert counts(profiler) == expected
+    CHANGES_OF.assert_noticed(net, inputs, CHANGES[change])
 
 
 def test_a_call_patched_on_a_layer() -> None:
@@ -176,14 +133,8 @@ def test_inputs_changed_in_place() -> None:
     assert profiler.compute_status("inputs").args[0].shape == (1, 2, 8)
 
 
-def test_what_did_not_change_is_remembered() -> None:
-    for make in (Net, Plain):
-        net = make()
-        inputs = tf.zeros((4, 8))
-        net(inputs)
-        profiler = profiler_of(net, inputs)
-        counts(profiler)
-        trace = profiler.compute_status("trace")
-        net(inputs)
-        counts(profiler)
-        assert profiler.compute_status("trace") is trace
+@pytest.mark.parametrize("make", [Net, Plain])
+def test_what_did_not_change_is_remembered(make: Callable[[], Any]) -> None:
+    net, inputs = make(), tf.zeros((4, 8))
+    net(inputs)
+    CHANGES_OF.assert_remembered(net, inputs, lambda net: net(inputs))

@@ -320,3 +320,59 @@ def test_branches_inside_branches_have_the_ends_of_all() -> None:
 
     found = traced(function, X)
     assert (found.macs, found.bounds("macs")) == (3 * ONE, Bounds(ONE, 3 * ONE))
+
+
+# Memory -----------------------------------------------------------------------------------------------------------
+
+
+def copies(number: int) -> Function:
+    """Return a function that makes so many copies of a (2, 3) tensor, of 24 bytes each, and the largest of each."""
+    return lambda x: tf.reduce_max(tf.reshape(tf.concat([x] * number, 0), (number, 2, 3)), 0)
+
+
+@pytest.mark.parametrize(("first", "second"), [(2, 10), (10, 2)])
+def test_the_peak_has_two_ends_where_branches_need_more_and_less(first: int, second: int) -> None:
+    def function(x: Any) -> Any:
+        return either(lambda: copies(first)(x), lambda: copies(second)(x), x)
+
+    found = traced(function, X)
+    assert found.peak_spread is not None
+    assert (found.peak_spread.below, found.peak_spread.above) == (240 - 48, 0)
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_branch_without_work_may_need_more_memory(swapped: bool) -> None:
+    """Ten copies are 240 bytes and no work; a product is work, and its result has 24 bytes as the cut has."""
+
+    def function(x: Any) -> Any:
+        sides = (lambda: tf.concat([x] * 10, 1)[:, 1:4], lambda: x @ W)
+        return either(*(sides[::-1] if swapped else sides), x)
+
+    found = traced(function, X)
+    assert found.macs == ONE
+    assert found.peak_spread is not None
+    assert (found.peak_spread.below, found.peak_spread.above) == (0, 240)
+
+
+def test_a_loop_that_may_not_run_may_need_nothing() -> None:
+    @autograph
+    def function(x: Any) -> Any:
+        for _ in tf.range(5):
+            if tf.reduce_sum(x) > 9:
+                break
+            x = copies(10)(x)
+        return x
+
+    found = trace(function, X)
+    assert found.choices
+    assert found.peak_spread is not None
+    assert found.peak_spread.below is not None
+    assert found.peak_spread.below >= 240 - 24
+    assert found.peak_spread.above == 0
+
+
+def test_branches_of_equal_memory_leave_the_peak_exact() -> None:
+    found = traced(lambda x: either(lambda: x @ W, lambda: x * 2.0, x), X)
+    assert found.bounds("macs") == Bounds(0, ONE)
+    assert found.peak_spread is not None
+    assert found.peak_spread.is_exact

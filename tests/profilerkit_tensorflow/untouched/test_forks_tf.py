@@ -7,10 +7,9 @@ plugins, the formulas, and the Python attributes of the model.
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 
 import pytest
+from forking import answers_of_forks
 
 pytest.importorskip("tensorflow")
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
@@ -27,7 +26,6 @@ REQUESTS = {
 }
 
 SCRIPT = """
-import gc, os, signal, sys, threading
 import keras
 import tensorflow as tf
 from click.testing import CliRunner
@@ -44,10 +42,7 @@ class Waiting(keras.layers.Dense):
     def call(self, x):
         if threading.current_thread() is worker:
             self.seen.append(x)
-            calls[0] += 1
-            if calls[0] == at:
-                inside.set()
-                assert forked.wait(60)
+        reached()
         return super().call(x)
 
 def listed():
@@ -58,61 +53,35 @@ def listed():
 def state():
     classes = [vars(cls)['__call__'] for cls in (keras.layers.Layer, polymorphic_function.Function)]
     process = (gc.isenabled(), sys.getrecursionlimit(), sys.stdout, sys.stderr, tf.config.functions_run_eagerly())
-    attributes = [{{name: id(value) for name, value in vars(layer).items()}} for layer in (net, *net.layers)]
+    attributes = [{name: id(value) for name, value in vars(layer).items()} for layer in (net, *net.layers)]
     return classes, FuncGraph.__init__, process, attributes, list(net.layers[0].seen)
 
-worker = at = None
 net, x = keras.Sequential([keras.Input((4,)), Waiting(6), keras.layers.Dropout(0.5)]), tf.ones((2, 4))
 net.layers[0].seen = []
 macs = profile(net, x, metrics=['macs'])['macs']
 assert macs == 2 * 4 * 6, macs
-listing, before = listed(), state()
+listing = listed()
 
-def in_child():
-    signal.alarm(60)  # ends the child where it hangs
-    differing = [(a, b) for a, b in zip(before, state()) if a != b]
+def require_inside():
+    assert _one_at_a_time.held
+
+def answers():
     held = [lock for lock in list(_locks) if lock.held]
-    answers = []
+    found = []
 
     def ask():
         forget_loaded()
         with _one_at_a_time, scoped_costs():
-            answers.append(listed() == listing)
+            found.append(listed() == listing)
 
     ask()
     other = threading.Thread(target=ask)
     other.start()
     other.join()
-    return differing or ('child', held, answers)
-
-for request, at in {requests}:
-    calls, inside, forked = [0], threading.Event(), threading.Event()
-    worker = threading.Thread(target=lambda: eval(request), daemon=True)
-    worker.start()
-    assert inside.wait(60), 'the layer was never called so often: ' + request
-    assert _one_at_a_time.held
-    child = os.fork()
-    if not child:
-        print(in_child(), flush=True)
-        os._exit(0)
-    status = os.waitpid(child, 0)[1]
-    forked.set()
-    worker.join()
-    print('parent', state() == before, status, flush=True)
+    return held, found
 """
 
 
 def test_the_child_waits_for_no_lock_and_has_the_model_as_it_was() -> None:
-    """In a process of its own, so that a child that hangs ends with it."""
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", SCRIPT.format(requests=list(REQUESTS.values()))],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"},
-    )
-    lines = done.stdout.splitlines()
-    assert dict(zip(REQUESTS, zip(lines[::2], lines[1::2], strict=True), strict=True)) == dict.fromkeys(
-        REQUESTS, ("('child', [], [True, True])", "parent True 0")
-    ), done.stderr
+    answers, errors = answers_of_forks(SCRIPT, REQUESTS, TF_CPP_MIN_LOG_LEVEL="2")
+    assert answers == dict.fromkeys(REQUESTS, ("('child', [], [True, True])", "parent True 0")), errors

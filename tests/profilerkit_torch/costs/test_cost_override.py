@@ -93,10 +93,10 @@ def test_a_formula_may_say_that_shapes_do_not_tell() -> None:
 def test_decorators_register_for_good_and_refuse_a_second_formula() -> None:
     with costs.scoped_costs():
 
-        @costs.register_op_cost("mylib::attend")
+        @costs.register_op_cost("mylib::only_here")
         def attend(*_: Any, out: Any) -> Cost:
             return Cost(1, 2)
 
         with pytest.raises(RegistrationConflictError, match="pass override=True to replace it"):
-            costs.register_op_cost("mylib::attend", seven)
-        assert costs.register_op_cost("mylib::attend", seven, override=True) is seven
+            costs.register_op_cost("mylib::only_here", seven)
+        assert costs.register_op_cost("mylib::only_here", seven, override=True) is seven

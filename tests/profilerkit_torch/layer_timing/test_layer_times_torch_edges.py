@@ -11,7 +11,7 @@ import pytest
 import torch
 from tiny import Call
 from torch import nn
-from waiting import CLOCK, Busy, X, seconds, timed, timer_of
+from waiting import CLOCK, Busy, X, fail_backward, seconds, timed, timer_of
 
 from profilerkit_torch import layer_times
 from profilerkit_torch.layer_timing.clocks import EventClock, HostClock, WaitingClock, clock_for
@@ -41,19 +41,8 @@ def test_a_pass_that_raises_is_left_out_and_its_error_goes_on() -> None:
     assert all("_call_impl" not in module.__dict__ for module in model.modules())
 
 
-class Failing(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
-        return x.clone()
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
-        raise ArithmeticError("on the way back")
-
-
 def test_a_backward_pass_that_raises_is_left_out() -> None:
-    failing: Any = Failing.apply
-    model: Any = Call(lambda self, x: self.b(failing(self.a(x)) if self.fails else self.a(x)))
+    model: Any = Call(lambda self, x: self.b(fail_backward(self.a(x)) if self.fails else self.a(x)))
     model.a, model.b = Busy(1, 10), Busy(2, 20)
     with timer_of(model) as timer:
         for model.fails in (False, True, False):

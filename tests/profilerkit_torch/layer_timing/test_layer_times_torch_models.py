@@ -13,6 +13,7 @@ import torch
 from source_tree import ROOT
 from tiny import Call
 from torch import nn
+from waiting import fail_backward
 
 from profilerkit import InputError, ModelFailedError, ModelInputs, Profiler, WithoutValuesError, profile
 from profilerkit.piping.status import Outcome
@@ -241,17 +242,7 @@ def test_the_model_comes_back(where: str) -> None:
 
 
 def test_the_model_comes_back_where_its_gradient_fails() -> None:
-    class Failing(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
-            return x.clone()
-
-        @staticmethod
-        def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
-            raise ArithmeticError("on the way back")
-
-    failing: Any = Failing.apply
-    model = nn.Sequential(model_with_state(), Call(lambda self, x: failing(x)))
+    model = nn.Sequential(model_with_state(), Call(lambda self, x: fail_backward(x)))
     before = state_of(model)
     with pytest.raises(ModelFailedError, match="its training step raised ArithmeticError: on the way back; use"):
         table_of(model, X)

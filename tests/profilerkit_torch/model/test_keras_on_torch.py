@@ -1,4 +1,4 @@
-"""Keras 3 on another framework than TensorFlow: on torch it is torch's to profile, on JAX a clear message.
+"""Keras 3 on another framework than TensorFlow: on torch it is torch's to profile, on numpy a clear message.
 
 Keras' framework is fixed when it is imported, so what needs it on torch is in `keras_on_torch`, run by a pytest of its
 own.
@@ -38,36 +38,36 @@ def test_keras_on_torch() -> None:
 
 
 @pytest.fixture
-def on_jax(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A Keras model, and Keras that says that it runs on JAX."""
+def on_numpy(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A Keras model, and Keras that says that it runs on numpy."""
     pytest.importorskip("tensorflow")
     keras = pytest.importorskip("keras")
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)], name="student")
-    monkeypatch.setattr(keras.config, "backend", lambda: "jax")
+    monkeypatch.setattr(keras.config, "backend", lambda: "numpy")
     return model
 
 
 MESSAGE = (
-    "the model 'student' is a Keras model on jax, which profilerkit does not support yet; set KERAS_BACKEND to "
-    "'tensorflow' or 'torch' in the environment before Keras is imported, and load the model there"
+    "the model 'student' is a Keras model on numpy, which profilerkit does not support yet; set KERAS_BACKEND to "
+    "'tensorflow', 'torch' or 'jax' in the environment before Keras is imported, and load the model there"
 )
 
 
-def test_a_keras_model_on_jax_gets_a_clear_message(on_jax: Any) -> None:
+def test_a_keras_model_on_numpy_gets_a_clear_message(on_numpy: Any) -> None:
     with pytest.raises(BackendNotFoundError) as raised:
-        find_backend(on_jax)
+        find_backend(on_numpy)
     assert str(raised.value) == MESSAGE
-    with pytest.raises(BackendNotFoundError, match="is a Keras model on jax"):
-        profile(on_jax, input_shape=(3,))
+    with pytest.raises(BackendNotFoundError, match="is a Keras model on numpy"):
+        profile(on_numpy, input_shape=(3,))
 
 
-def test_the_tensorflow_backend_does_not_take_it_either(on_jax: Any) -> None:
+def test_the_tensorflow_backend_does_not_take_it_either(on_numpy: Any) -> None:
     from profilerkit_tensorflow import TFProfiler
 
-    with pytest.raises(BackendNotFoundError, match="is a Keras model on jax"):
-        TFProfiler(on_jax)
-    with pytest.raises(BackendNotFoundError, match="is a Keras model on jax"):
-        profile(on_jax, input_shape=(3,), backend="tensorflow")
+    with pytest.raises(BackendNotFoundError, match="is a Keras model on numpy"):
+        TFProfiler(on_numpy)
+    with pytest.raises(BackendNotFoundError, match="is a Keras model on numpy"):
+        profile(on_numpy, input_shape=(3,), backend="tensorflow")
 
 
 def test_what_keras_runs_on_is_asked_of_keras_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Any
 
 import pytest
 import torch
+from structure_changes import StructureChanges
 from torch import nn
 from torch.nn.utils import parametrize
 
 from profilerkit_torch import ComputeComplexity, TorchProfiler
 from profilerkit_torch.model.structure import structure_of
 
-KEYS = ("macs", "flops", "memory_footprint", "total_params")
-
-
-def profiler_of(model: nn.Module, inputs: Any) -> TorchProfiler:
-    profiler = TorchProfiler(model, inputs=inputs)
-    profiler.register_profiler_function(ComputeComplexity())
-    return profiler
-
-
-def counts(profiler: TorchProfiler) -> Any:
-    """Return the values; what the model raised, if it did."""
-    profiler.compute(KEYS)
-    return [
-        status.value if status.value is not None else type(status.outcome.error).__name__
-        for status in (profiler.status_get(key, to_value=False) for key in KEYS)
-    ]
+CHANGES_OF = StructureChanges(
+    TorchProfiler,
+    lambda text: [{"none": "tanh", "zeros": "circular", "nearest": "bilinear"}.get(text, f"{text}?")],
+)
+profiler_of, counts = CHANGES_OF.profiler_of, CHANGES_OF.counts
 
 
 #: Every family of torch.nn that has attributes, with inputs.
@@ -74,22 +64,10 @@ LAYERS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
 }
 
 
-def variants(value: Any) -> Iterator[Any]:
-    """Yield other values of the same kind."""
-    if isinstance(value, bool):
-        yield not value
-    elif isinstance(value, int):
-        yield value + 1
-    elif isinstance(value, float):
-        yield value / 2
-    elif isinstance(value, tuple) and value and all(type(each) is int for each in value):
-        yield tuple(each + 1 for each in value)
-    elif isinstance(value, str):
-        yield {"none": "tanh", "zeros": "circular", "nearest": "bilinear"}.get(value, f"{value}?")
-
-
-#: By layer, how many of its attributes change one of the counts; the test of all of them would not say.
-CHANGED: dict[str, int] = {}
+@cache
+def attributes_that_count(name: str) -> int:
+    make, shape = LAYERS[name]
+    return CHANGES_OF.attributes_that_count(make, torch.zeros(shape))
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -97,27 +75,13 @@ CHANGED: dict[str, int] = {}
     "name", [pytest.param(name, marks=[pytest.mark.slow] if name in ("LSTM", "GRU") else []) for name in LAYERS]
 )
 def test_every_plain_attribute_of_every_layer(name: str) -> None:
-    make, shape = LAYERS[name]
-    attributes = [attribute for attribute in vars(make()) if not attribute.startswith("_")]
-    inputs = torch.zeros(shape)
-    changed = 0
-    for attribute in attributes:
-        for value in variants(getattr(make(), attribute)):
-            layer = make()
-            profiler = profiler_of(layer, inputs)
-            before = counts(profiler)
-            setattr(layer, attribute, value)
-            expected = counts(profiler_of(layer, inputs))
-            assert counts(profiler) == expected, f"{name}.{attribute} = {value!r}"
-            changed += expected != before
-    CHANGED[name] = changed
+    attributes_that_count(name)
 
 
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ["Conv2d", "ConvTranspose1d", "MaxPool2d", "AdaptiveAvgPool2d", "Upsample", "Unfold"])
 def test_the_attributes_above_change_counts(name: str) -> None:
-    if name not in CHANGED:  # the test above was not run before
-        test_every_plain_attribute_of_every_layer(name)
-    assert CHANGED[name]
+    assert attributes_that_count(name)
 
 
 class Net(nn.Module):
@@ -176,15 +140,8 @@ CHANGES: dict[str, Callable[[Net], Any]] = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_change_of_structure(change: str) -> None:
-    net = Net()
     dtype = torch.float64 if change == "a dtype" else torch.float32
-    inputs = torch.zeros(4, 8, dtype=dtype)
-    profiler = profiler_of(net, inputs)
-    before = counts(profiler)
-    CHANGES[change](net)
-    expected = counts(profiler_of(net, inputs))
-    assert expected != before
-    assert counts(profiler) == expected
+    CHANGES_OF.assert_noticed(Net(), torch.zeros(4, 8, dtype=dtype), CHANGES[change])
 
 
 def test_the_values_of_the_issue_by_hand() -> None:
@@ -223,13 +180,7 @@ def test_batches_of_a_split_changed_in_place() -> None:
 
 
 def test_what_did_not_change_is_remembered() -> None:
-    net = Net()
-    profiler = profiler_of(net, {"x": torch.zeros(4, 8)})
-    counts(profiler)
-    trace = profiler.compute_status("trace")
-    net.train(not net.training)
-    counts(profiler)
-    assert profiler.compute_status("trace") is trace
+    CHANGES_OF.assert_remembered(Net(), {"x": torch.zeros(4, 8)}, lambda net: net.train(not net.training))
 
 
 def test_training_flags_count_where_they_differ() -> None:

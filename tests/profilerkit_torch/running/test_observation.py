@@ -13,6 +13,7 @@ import torch_architectures
 from tiny import BACKEND, Call
 from torch import nn
 from torch.nn import functional as F
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack as active_modes
 
 from profilerkit import ModelInputs, Report, RunOptions, profile
 from profilerkit.testing.architectures import ARCHITECTURES
@@ -21,6 +22,7 @@ from profilerkit.trace.cross_check import contradiction
 from profilerkit_torch import register_op_cost
 from profilerkit_torch.costs import Cost, scoped_costs
 from profilerkit_torch.costs.registry import COSTS
+from profilerkit_torch.trace.recorder import Recorder
 
 #: Multiply-accumulates of ``Two.narrow`` and ``Two.wide`` for two samples: 2 * 8 * 8 and 2 * 8 * 16.
 NARROW, WIDE = 128, 256
@@ -44,7 +46,7 @@ class Two(nn.Module):
 
 #: Models whose static pass takes one way and whose runs take the other, or now one and now the other.
 PLANTED: dict[str, Callable[[Any, torch.Tensor], bool]] = {
-    "inference mode": lambda model, x: torch.is_inference_mode_enabled(),
+    "the modes of a pass": lambda model, x: any(isinstance(mode, Recorder) for mode in active_modes()),
     "the first call": lambda model, x: model.calls == 1,
     "later calls": lambda model, x: model.calls > 2,
 }
@@ -107,7 +109,7 @@ def test_time_is_noticed() -> None:
 @pytest.mark.parametrize("metric", ["execution_time", "layer_times", "operator_table", "measured_memory"])
 def test_every_metric_that_runs_the_model_notices(metric: str) -> None:
     options: dict[str, Any] = {"passes": 2} if metric in ("layer_times", "operator_table") else {}
-    report = profile(Two(PLANTED["inference mode"]), X, metrics=["macs", metric], **options)
+    report = profile(Two(PLANTED["the modes of a pass"]), X, metrics=["macs", metric], **options)
     assert report["macs"] == WIDE
     assert "other work when it is run" in report.status("macs").missing[0]
     honest = profile(Two(lambda model, x: True), X, metrics=["macs", metric], **options)

@@ -211,3 +211,59 @@ def test_a_branch_and_a_loop_have_an_estimate_between_two_ends() -> None:
 def test_branches_of_equal_work_leave_a_count_complete() -> None:
     same = run(lambda self, x: torch.cond(x.sum() > 0, self.one, self.one, (x,)), ones(2, 4))
     assert (same.choices, same.bounds("macs")) == ((), Bounds(ONE[0], ONE[0]))
+
+
+# Memory ---------------------------------------------------------------------------------------------------------------
+
+
+def copies(number: int) -> Callable[[torch.Tensor], torch.Tensor]:
+    """Return a function that makes so many copies of a tensor, and sums them up again."""
+    return lambda x: torch.cat([x] * number).view(number, 2, 4).sum(0)
+
+
+def chosen(first: Callable[..., Any], second: Callable[..., Any]) -> Call:
+    return Call(lambda self, x: torch.cond(x.sum() > 0, first, second, (x,)))
+
+
+@pytest.mark.parametrize(("first", "second"), [(2, 10), (10, 2)])
+def test_the_peak_has_two_ends_where_branches_need_more_and_less(first: int, second: int) -> None:
+    """x has 32 bytes, so that ten copies are 320 and two 64; the sum, and whether it is above 0, are alive as well."""
+    found = trace(chosen(copies(first), copies(second)), ones(2, 4))
+    assert found.peak_spread is not None
+    assert (found.peak_spread.below, found.peak_spread.above) == (320 - 64, 0)
+    assert found.memory.peak_bytes() == 32 + 1 + 320 + 32
+    footprint = profile(chosen(copies(first), copies(second)), ones(2, 4)).statuses["memory_footprint"]
+    assert (footprint.completeness.value, footprint.bounds) == ("partial", Bounds(385 - 256, 385))
+
+
+def test_a_branch_of_less_work_may_need_more_memory() -> None:
+    """Copies alone are no work, and a product of x and x is: the cheaper branch makes the upper end of the memory."""
+    many = lambda x: torch.cat([x] * 10)[:2].clone()  # noqa: E731
+    for first, second in ((many, copies(2)), (copies(2), many)):
+        found = trace(chosen(first, second), ones(2, 4))
+        assert found.peak_spread is not None
+        assert (found.peak_spread.below, found.peak_spread.above) == (0, 320 - 64)
+
+
+def test_branches_of_equal_memory_leave_the_peak_complete() -> None:
+    model = Call(lambda self, x: torch.cond(x.sum() > 0, self.one, lambda x: x * 2, (x,)), one=nn.Linear(4, 4))
+    report = profile(model, ones(2, 4), metrics=["macs", "memory_footprint"])
+    assert report.statuses["macs"].completeness.value == "partial"
+    assert report.statuses["memory_footprint"].completeness.value == "complete"
+
+
+@pytest.mark.parametrize(("other", "completeness"), [("two", "partial"), ("one", "complete")])
+def test_gradients_depend_on_the_branch_and_so_does_the_memory_of_a_step(other: str, completeness: str) -> None:
+    def either(self: Any, x: torch.Tensor) -> Any:
+        return torch.cond(x.sum() > 0, self.one, getattr(self, other), (x,))
+
+    model = Call(either, one=nn.Linear(4, 4), two=nn.Sequential(nn.Linear(4, 4), nn.ReLU()))
+    status = profile(model, ones(2, 4), metrics=["training_memory"]).statuses["training_memory"]
+    assert status.completeness.value == completeness
+    assert status.bounds == (Bounds(None, None) if completeness == "partial" else None)
+
+
+def test_the_operators_of_a_run_are_those_of_one_branch() -> None:
+    """A condition whose branches do the same work is no contradiction to a run of one of them."""
+    same = run(lambda self, x: torch.cond(x.sum() > 0, self.one, self.one, (x,)), ones(2, 4))
+    assert same.operator_macs == ONE[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
@@ -53,6 +54,19 @@ def report_of(context: Callable[[], AbstractContextManager[Any]] | None) -> Repo
         return profile(model(), torch.zeros(2, 8), metrics=METRICS)
 
 
+@pytest.mark.filterwarnings("error")
+def test_the_casts_that_autocast_keeps_are_no_leftovers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It keeps those of the weights, which are stand-ins here, until the caller's block ends."""
+
+    def never(*args: Any) -> Any:
+        raise AssertionError("the collector was asked")
+
+    report_of(CONDITIONS["autocast"][0])  # modules that torch imports meanwhile make what the collector is asked for
+    for name in ("collect", "get_objects"):
+        monkeypatch.setattr(gc, name, never)
+    assert report_of(CONDITIONS["autocast"][0])["macs"] == 2 * 8 * 8
+
+
 @pytest.mark.parametrize("name", CONDITIONS)
 def test_a_report_says_what_it_was_made_under(name: str) -> None:
     context, words = CONDITIONS[name]
@@ -78,6 +92,16 @@ def test_a_profiler_does_not_remember_what_was_made_under_another_one(name: str)
         assert profiler.compute_status("trace") is inside
     assert inside is not outside
     assert conditions_of(profiler.compute_status("trace").notes) == ()
+
+
+@pytest.mark.parametrize("metric", ["macs", "training_macs"])
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_a_condition_around_the_call_needs_no_real_run(name: str, metric: str) -> None:
+    """Autocast keeps the casts of weights: those of stand-ins are taken out of its cache again."""
+    context, _ = CONDITIONS[name]
+    with context():
+        report = profile(model(), torch.zeros(2, 8), metrics=[metric])
+    assert "real run" not in " ".join((*report.notes, report.status(metric).note))
 
 
 def test_a_formula_that_nothing_was_counted_by_is_not_told() -> None:

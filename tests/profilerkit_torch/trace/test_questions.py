@@ -12,6 +12,7 @@ from torch import nn
 
 from profilerkit import ModelFailedError, ModelInputs, ModelTrace, profile
 from profilerkit_torch import TorchBackend
+from profilerkit_torch.trace import tracing
 
 Question = Callable[[torch.Tensor], Any]
 
@@ -51,6 +52,9 @@ OF_KNOWN_VALUES: dict[str, Question] = {
     "numpy": lambda x: int(torch.arange(4, device=x.device).numpy().sum()) == 6,
     "view": lambda x: int(_written_through_a_view(x, 7).sum()) == 14,
     "triu": lambda x: bool(torch.ones(3, 3, device=x.device).triu(1)[0, 1] == 1),
+    "repr": lambda x: repr(torch.arange(3, device=x.device)) == "tensor([0, 1, 2])",
+    "str": lambda x: "[1., 1.]" in str(torch.ones(2, device=x.device)),
+    "format": lambda x: f"{torch.full((), 2, device=x.device):03d}" == "002",
 }
 #: What stand-ins cannot answer: a real run is counted.
 OF_A_RUN: dict[str, Question] = {
@@ -70,12 +74,27 @@ OF_A_RUN: dict[str, Question] = {
     "numpy": lambda x: x.abs().sum().numpy() >= 0,
     "written with what is unknown": lambda x: float(_written_through_a_view(x, x[0, 0].abs() + 1).sum()) > 0,
     "a real tensor written with what is unknown": lambda x: float(_written(torch.zeros(4), x[0, 0].abs() + 1)) > 0,
+    "tolist of such a one": lambda x: sum(_written_all(torch.zeros(4), x[0, 0].abs() + 1).tolist()) > 0,
+    "numpy of such a one": lambda x: _written_all(torch.zeros(4), x[0, 0].abs() + 1).numpy().sum() > 0,
+}
+#: What a model does by the text of a tensor.
+OF_TEXT: dict[str, Question] = {
+    "repr": lambda x: "meta" not in repr(x) and "Fake" not in repr(x),
+    "str": lambda x: "size=" not in str(x),
+    "format": lambda x: float(f"{x[0, 0].abs()}".removeprefix("tensor(").removesuffix(")")) >= 0,
+    "percent": lambda x: "device" not in "%s" % (x * 2),
+    "repr of a written one": lambda x: "0., 0.]" not in repr(_written_all(torch.zeros(4), x[0, 0].abs() + 1)),
 }
 
 
 def _written_through_a_view(x: torch.Tensor, value: Any) -> torch.Tensor:
     made = torch.zeros(4, device=x.device)
     made[:2] = value
+    return made
+
+
+def _written_all(made: torch.Tensor, value: Any) -> torch.Tensor:
+    made[:] = value
     return made
 
 
@@ -135,6 +154,7 @@ QUESTIONS = {
     **{f"device: {name}": (question, "meta tensors") for name, question in OF_DEVICE.items()},
     **{f"known: {name}": (question, "meta tensors") for name, question in OF_KNOWN_VALUES.items()},
     **{f"run: {name}": (question, "a real run") for name, question in OF_A_RUN.items()},
+    **{f"text: {name}": (question, "a real run") for name, question in OF_TEXT.items()},
 }
 
 
@@ -154,6 +174,67 @@ def test_a_question_is_answered_as_in_a_run(name: str, way: str) -> None:
     assert (_macs(trace), trace.method, trace.uncounted) == (real, method, {})
     assert bool(trace.notes) == (method == "a real run")
     assert _macs(TorchBackend().trace_training(model, ModelInputs(x))) == real
+
+
+@pytest.fixture
+def only_fake_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> None:
+        raise NotImplementedError("no meta tensors here")
+
+    monkeypatch.setattr(tracing, "_on_meta", refuse)
+
+
+@pytest.mark.usefixtures("only_fake_tensors")
+@pytest.mark.parametrize("way", ["plain", "try"])
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_fake_tensors_answer_as_a_run_does_too(name: str, way: str) -> None:
+    question, method = QUESTIONS[name]
+    trace = TorchBackend().trace(WAYS[way](question).eval(), ModelInputs(torch.randn(4, 8)))
+    assert _macs(trace) == 4 * 8 * 16
+    assert trace.method == {"meta tensors": "fake tensors"}.get(method, method)
+
+
+@pytest.mark.usefixtures("only_fake_tensors")
+def test_integers_of_inputs_and_buffers_are_known_on_fake_tensors() -> None:
+    class Rounds(nn.Module):
+        rounds: torch.Tensor
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(8, 8)
+            self.register_buffer("rounds", torch.tensor(2))
+
+        def forward(self, x: torch.Tensor, mask: torch.Tensor) -> Any:
+            self.rounds += 1
+            for _ in range(int(self.rounds)):
+                x = self.layer(x)
+            mask[0] = 0
+            return self.layer(x[mask.bool()])
+
+    model, mask = Rounds(), torch.tensor([1, 0, 1, 1])
+    trace = TorchBackend().trace(model, ModelInputs(torch.randn(4, 8), mask))
+    assert (_macs(trace), trace.method) == (3 * 4 * 8 * 8 + 2 * 8 * 8, "fake tensors")
+    assert (int(model.rounds), mask.tolist()) == (2, [1, 0, 1, 1])
+
+
+@pytest.mark.usefixtures("only_fake_tensors")
+@pytest.mark.parametrize("name", OF_KNOWN_VALUES)
+def test_fake_tensors_for_a_model_without_values_know_small_values(name: str) -> None:
+    with torch.device("meta"):
+        model = Branching(OF_KNOWN_VALUES[name])
+    trace = TorchBackend().trace(model, ModelInputs(torch.randn(4, 8)))
+    assert (_macs(trace), trace.method) == (512, "fake tensors")
+
+
+@pytest.mark.parametrize("name", [name for name in OF_TEXT if name != "format"])  # that one reads a number out of it
+def test_a_model_without_values_that_formats_tensors_is_counted_with_a_note(name: str) -> None:
+    with torch.device("meta"):
+        model = Branching(lambda x: bool(OF_TEXT[name](x)) or True)
+    trace = TorchBackend().trace(model, ModelInputs(torch.randn(4, 8)))
+    assert (_macs(trace), trace.method) == (512, "meta tensors")
+    (note,) = trace.notes
+    assert "formats tensors as text" in note
+    assert "__format__" in note or "__repr__" in note
 
 
 @pytest.mark.parametrize("question", ["is_cpu", "device.type"])

@@ -9,25 +9,12 @@ from typing import Any
 
 import pytest
 import torch
-from tiny import BACKEND, Call, ones
+from tiny import BACKEND, ByValue, Call, ones
 from torch import nn
 from torch.nn.modules import module as torch_module
 from torch.nn.modules.module import register_module_full_backward_hook
 
 from profilerkit import ModelInputs, profile
-
-
-class ByValue(torch.autograd.Function):
-    """Its gradient depends on values that come of the weights, so that only a real run can make it."""
-
-    @staticmethod
-    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
-        ctx.save_for_backward(x)
-        return x.clone()
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: torch.Tensor) -> torch.Tensor:
-        return gradients[0] * float(ctx.saved_tensors[0].mean().item())
 
 
 class Refusing(ByValue):

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 
 import pytest
+from forking import answers_of_forks
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 
-#: What is asked of the profiler, and in which of the calls of forward the process forks.
-ASKED = {
+#: What is requested of the profiler, and in which call of forward the process forks.
+REQUESTS = {
     "a static trace": ("profile(net, x, metrics=['macs'])", 1),
     "a static trace of a training step": ("profile(net, x, metrics=['training_macs'])", 1),
     "the first run of a timing": ("profile(net, x, metrics=['execution_time'], num_iters=3)", 1),
@@ -22,8 +21,8 @@ ASKED = {
 }
 
 SCRIPT = """
-import faulthandler, gc, os, signal, sys, threading, time, warnings
 import torch
+import torch._dynamo
 from torch import nn
 from profilerkit import profile
 from profilerkit_torch import layer_times
@@ -38,10 +37,7 @@ class Net(nn.Module):
     def forward(self, x):
         if threading.current_thread() is worker:
             self.seen.append(x)
-            calls[0] += 1
-            if calls[0] == at:
-                inside.set()
-                assert forked.wait(60)
+        reached()
         return self.norm(self.product(x)) * self.plain.sum()
 
 def state():
@@ -52,56 +48,28 @@ def state():
              torch._C._get_mkldnn_enabled(), torch._C._get_graph_executor_optimize(), torch.backends.cudnn.benchmark,
              torch._dynamo.eval_frame._stance.stance)
     process = (gc.isenabled(), sys.getrecursionlimit(), sys.stdout, sys.stderr)
-    held = [{{name: (id(value), repr(value), getattr(value, 'requires_grad', None), id(getattr(value, 'grad', None)))
-             for name, value in (*m.__dict__.items(), *m._parameters.items(), *m._buffers.items())}}
+    held = [{name: (id(value), repr(value), getattr(value, 'requires_grad', None), id(getattr(value, 'grad', None)))
+             for name, value in (*m.__dict__.items(), *m._parameters.items(), *m._buffers.items())}
             for m in net.modules()]
     return hooks, flags, process, held, [(type(m), m.training) for m in net.modules()]
 
-import torch._dynamo
-worker = at = None
 net, x = Net().eval(), torch.ones(2, 4)
 net.product.weight.grad = torch.ones(6, 4)
-expected, before = net(x), state()
+expected = net(x)
 macs = profile(net, x, metrics=['macs'])['macs']
 assert macs == 2 * 4 * 6, macs
 
-def in_child():
-    signal.alarm(60)  # ends the child where it hangs
-    differing = [(a, b) for a, b in zip(before, state()) if a != b]
+def answers():
     same = torch.equal(net(x), expected) and profile(net, x, metrics=['macs'])['macs'] == macs
     again = []
     other = threading.Thread(target=lambda: again.append(profile(net, x, metrics=['macs'])['macs']))
     other.start()
     other.join()
-    return differing or ('child', same, again == [macs])
-
-for asked, at in {asked}:
-    calls, inside, forked = [0], threading.Event(), threading.Event()
-    worker = threading.Thread(target=lambda: eval(asked), daemon=True)
-    worker.start()
-    assert inside.wait(60), 'forward was never called so often: ' + asked
-    child = os.fork()
-    if not child:
-        print(in_child(), flush=True)
-        os._exit(0)
-    status = os.waitpid(child, 0)[1]
-    forked.set()
-    worker.join()
-    print('parent', state() == before, status, flush=True)
+    return same, again == [macs]
 """
 
 
 def test_the_child_has_the_model_as_it_was_and_profiles_it() -> None:
-    """In a process of its own, with one thread: else torch itself waits in the child for its threads of the parent."""
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", SCRIPT.format(asked=list(ASKED.values()))],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-    said = done.stdout.splitlines()
-    assert dict(zip(ASKED, zip(said[::2], said[1::2], strict=True), strict=True)) == dict.fromkeys(
-        ASKED, ("('child', True, True)", "parent True 0")
-    ), done.stderr
+    """With one thread: else torch itself waits in the child for its threads of the parent."""
+    answers, errors = answers_of_forks(SCRIPT, REQUESTS, OMP_NUM_THREADS="1")
+    assert answers == dict.fromkeys(REQUESTS, ("('child', True, True)", "parent True 0")), errors

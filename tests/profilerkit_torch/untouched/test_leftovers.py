@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import sys
 import threading
 import traceback
 import types
@@ -335,6 +336,26 @@ def test_where_nothing_is_left_nothing_is_looked_for(monkeypatch: pytest.MonkeyP
     assert traced(model).method == "meta tensors"
 
 
+def test_a_model_that_raises_leaves_nothing_to_look_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On meta, where no run can follow: torch's call of a module has its arguments in cells, which are emptied."""
+
+    def never(*args: Any) -> Any:
+        raise AssertionError("the collector was asked")
+
+    def refusing(model: nn.Module, y: torch.Tensor) -> torch.Tensor:
+        if y.sum() > 0:
+            return y
+        return -y
+
+    model = Keeping(refusing).to("meta")
+    traced(model)  # modules that torch imports meanwhile make what the collector is asked for
+    for name in ("collect", "get_objects"):
+        monkeypatch.setattr(gc, name, never)
+    failure = traced(model).failure
+    assert failure is not None
+    assert "meta tensors" in str(failure)
+
+
 @pytest.mark.parametrize("device", ["cpu", "meta"])
 def test_an_error_that_is_kept_keeps_no_tensor_of_its_pass(device: str) -> None:
     """Its traceback leads to the line in the model all the same."""
@@ -375,6 +396,7 @@ def settings() -> Any:
         "modes": len(_get_current_dispatch_mode_stack()),
         "filled": DETERMINISTIC.fill_uninitialized_memory,
         "multithreading": torch.autograd.is_multithreading_enabled(),
+        "exceptions": (sys.excepthook, sys.unraisablehook, threading.excepthook),
     }
 
 
@@ -393,6 +415,8 @@ def switch_everything() -> None:
     torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True).__enter__()
     DETERMINISTIC.fill_uninitialized_memory = False
     torch._C._set_multithreading_enabled(False)
+    ignored: Any = repr
+    sys.excepthook = sys.unraisablehook = threading.excepthook = ignored
 
 
 def timed(model: nn.Module) -> None:

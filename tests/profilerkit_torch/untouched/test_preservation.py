@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import random
 import time
+import types
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -246,6 +248,125 @@ def test_what_a_model_writes_in_a_real_run_of_the_trace_is_written_back() -> Non
     before = model.values()
     assert trace(model, ones(2, 4)).method == "a real run"
     assert model.values() == before
+
+
+class Sealed:
+    """A plain object without a ``__dict__``."""
+
+    __slots__ = ("tensors",)
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self.tensors = [tensor]
+
+
+#: What a model may hold a tensor in, and how it gets it from there.
+HOLDERS: dict[str, tuple[Callable[[torch.Tensor], Any], Callable[[Any], torch.Tensor]]] = {
+    "an attribute": (lambda tensor: tensor, lambda holder: holder),
+    "a list": (lambda tensor: [tensor], lambda holder: holder[0]),
+    "a dict": (lambda tensor: {"a": tensor}, lambda holder: holder["a"]),
+    "an object": (lambda tensor: types.SimpleNamespace(inner=[tensor]), lambda holder: holder.inner[0]),
+    "slots": (Sealed, lambda holder: holder.tensors[0]),
+}
+
+
+class Counting(nn.Module):
+    """Counts its calls in a tensor; the first calls raise, so that the trace goes on to its next way."""
+
+    def __init__(self, holder: str, raising: int) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        hold, self.get = HOLDERS[holder]
+        self.holder, self.raising = hold(torch.zeros(4)), raising
+
+    def forward(self, x: torch.Tensor) -> Any:
+        self.get(self.holder).add_(1)
+        if next(calls_of(self)) < self.raising:
+            raise KeyError("not yet")
+        return self.layer(x)
+
+
+_calls: dict[int, Iterator[int]] = {}
+
+
+def calls_of(model: Counting) -> Iterator[int]:
+    """Return the counter of a model's calls, which is nothing of the model's: that would come back."""
+    return _calls.setdefault(id(model), itertools.count())
+
+
+@pytest.mark.parametrize(("raising", "method"), [(0, "meta tensors"), (1, "fake tensors"), (2, "a real run")])
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_a_tensor_comes_back_from_every_way_of_the_trace(holder: str, raising: int, method: str) -> None:
+    model = Counting(holder, raising)
+    _calls.pop(id(model), None)
+    tensor = model.get(model.holder)
+    assert trace(model, ones(2, 4)).method == method
+    assert model.get(model.holder) is tensor
+    assert (tensor.tolist(), tensor._version) == ([0] * 4, 0)
+
+
+class Observer(nn.Module):
+    """Gives its buffers their sizes in its first call, as the observers of quantization do."""
+
+    scale: torch.Tensor
+    empty: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.register_buffer("scale", torch.ones(1))
+        self.register_buffer("empty", torch.empty(0))
+
+    def forward(self, x: torch.Tensor) -> Any:
+        if self.scale.numel() == 1:
+            self.scale.resize_(4).fill_(2)
+            self.empty.resize_(4).zero_()
+        float(self.scale.sum())
+        return self.layer(x) * self.scale
+
+
+def _evaluated(model: nn.Module, x: torch.Tensor) -> None:
+    assert get_accuracy(model, [(x, torch.zeros(2, dtype=torch.long))]) >= 0
+
+
+@pytest.mark.parametrize("run", [run_trace, run_timing, run_profile, _evaluated])
+def test_buffers_that_a_model_makes_longer_come_back(run: Run) -> None:
+    model = Observer().eval()
+    run(model, ones(2, 4))
+    for buffer, values in ((model.scale, [1]), (model.empty, [])):
+        assert buffer.tolist() == values
+        assert buffer.untyped_storage().nbytes() == 4 * len(values)
+        assert buffer._version == 0
+
+
+@pytest.mark.parametrize("autocast", [None, "bfloat16"])
+def test_a_timed_run_leaves_no_tensors_outside_of_the_model(autocast: str | None) -> None:
+    """Under autocast a cache would have tensors of another dtype than the caller's own calls expect."""
+    _timed_cache.clear()
+    model = CachingOutside()
+    profile(model, ones(2, 4), metrics=["execution_time"], autocast=autocast, num_iters=2, warmup=0)
+    assert _timed_cache == {}
+
+
+_timed_cache: dict[str, torch.Tensor] = {}
+
+
+class CachingOutside(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return _timed_cache.setdefault("y", self.layer(x))
+
+
+def test_attributes_of_tensors_in_containers_come_back() -> None:
+    """``torch.compile`` marks those of a model that it compiles."""
+    model = CachingOutside()
+    kept = torch.ones(4)
+    model.deep = types.SimpleNamespace(tensors=[kept])  # type: ignore[assignment]
+    model.register_forward_pre_hook(lambda module, args: setattr(kept, "mark", 1))
+    run_timing(model, ones(2, 4))
+    assert vars(kept) == {}
 
 
 def test_every_part_of_a_storage_that_is_written_is_written_back() -> None:

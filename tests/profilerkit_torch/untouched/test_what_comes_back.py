@@ -104,6 +104,8 @@ def test_a_timed_model_can_be_trained_on() -> None:
     kept: dict[int, torch.Tensor] = {}
     model = Custom(lambda self: kept.setdefault(0, self.weight.new_ones(2)))
     timed(model)
+    assert kept == {}, "what holds tensors outside the model is put back"
+    model(torch.ones(2))
     (model.weight * kept[0]).sum().backward()
     assert model.weight.grad is not None
 

@@ -1,0 +1,143 @@
+"""The JAX backend: `Backend` for functions with their parameters, modules of Flax and Equinox, and Keras models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, ClassVar, TypeVar
+
+import jax
+
+from profilerkit import Backend, ModelInputs, ModelTrace, Run, TensorSpec
+from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
+from profilerkit.backend_kit.keras_layers import declared_call, is_keras
+from profilerkit.backend_kit.optimizers import OptimizerBytes
+from profilerkit.declared_inputs import DeclaredInput, made_from
+from profilerkit.devices.info import DeviceInfo
+from profilerkit.protocols import (
+    DeclaresInputs,
+    NamesDevices,
+    NoticesTraining,
+    ReadsOptimizers,
+    ReadsWeights,
+    TakesCosts,
+    Trains,
+)
+from profilerkit.trace.records import WeightRecord
+
+from . import data
+from .costs import register_op_cost
+from .costs.registry import COSTS
+from .model import reading
+from .model.recognition import is_model
+from .model.subjects import subject_of
+from .running import devices
+from .running.runs import running
+from .trace.tracing import trace_model, trace_step
+from .untouched.preservation import in_inference_mode, preserved
+from .versions import installed
+
+__all__ = ["JaxBackend"]
+
+T = TypeVar("T")
+
+
+class JaxBackend(
+    Backend, DeclaresInputs, NamesDevices, NoticesTraining, ReadsOptimizers, ReadsWeights, TakesCosts, Trains
+):
+    """Profiles functions, jitted ones, `JaxModel`, modules of Flax's nnx and linen and of Equinox, and Keras on JAX.
+
+    Models are counted along their jaxpr. They run as one function that ``jax.jit`` compiles. Single layers and
+    operators are not timed: XLA fuses them across layers.
+    """
+
+    name: ClassVar[str] = "jax"
+    execution_modes: ClassVar[tuple[str, ...]] = ("jit",)
+    offered_options: ClassVar[tuple[str, ...]] = ("training",)
+    shares_costs: ClassVar[bool] = True
+
+    def accepts(self, model: Any) -> bool:
+        """Return whether the model is a function, a module of Flax or Equinox, Keras on JAX, or a `JaxModel`."""
+        return is_model(model)
+
+    def model_name(self, model: Any) -> str:
+        """Return the name of the function, or of the module's class; that of a functional or sequential Keras model."""
+        return subject_of(model).name
+
+    def resolve_device(self, model: Any, device: DeviceLike) -> str:
+        """Return the short name of a device of JAX: "cpu", "gpu:0"; for None, the device of the weights."""
+        return devices.resolve_device(subject_of(model), device)
+
+    def device_info(self, device: DeviceLike = None) -> DeviceInfo:
+        """Return what is known of a device of this process; of JAX's usual one for None."""
+        return devices.device_info(devices.resolve_device(None, device))
+
+    def example_inputs(self, model: Any, batch_size: int | None = None) -> ModelInputs | None:
+        """Return inputs as a Keras model declares them; None where a model declares none."""
+        if not is_keras(model):
+            return None
+        args, kwargs = declared_call(model)
+        declared = ModelInputs(*args, **kwargs).map(DeclaredInput.of) if args or kwargs else None
+        return None if declared is None else made_from(declared, batch_size, self.random_tensor)
+
+    def is_tensor(self, value: Any) -> bool:
+        """Return whether a value is an array of JAX or numpy, or a ``jax.ShapeDtypeStruct``."""
+        return data.is_tensor(value)
+
+    def as_tensor(self, value: Any) -> Any:
+        """Return an array for a tensor of torch or TensorFlow."""
+        return data.as_tensor(value)
+
+    def random_tensor(self, spec: TensorSpec, batch_size: int) -> Any:
+        """Return an array for a spec: normal for floats, zeros for integers."""
+        return data.random_tensor(spec, batch_size)
+
+    def with_batch_size(self, tensor: Any, batch_size: int) -> Any:
+        """Return the array cut or repeated to a batch size."""
+        return data.with_batch_size(tensor, batch_size)
+
+    def trace(self, model: Any, inputs: ModelInputs | None) -> ModelTrace:
+        """Trace one forward pass on shapes alone, in inference mode where the model has modes."""
+        return trace_model(model, None if inputs is None else inputs.map(data.as_tensor))
+
+    def trace_training(self, model: Any, inputs: ModelInputs) -> ModelTrace:
+        """Trace one training step: the forward pass, and the gradients of the sum of the outputs."""
+        return trace_step(model, inputs.map(data.as_tensor))
+
+    @contextmanager
+    def run(self, model: Any, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> Iterator[Run]:
+        """Yield a `Run` of the compiled model; the first call is tracing, compilation and one pass."""
+        self.mode(options)
+        device = self.resolve_device(model, options.device)
+        with running(subject_of(model), inputs.map(data.as_tensor), device, options.training) as run:
+            yield run
+
+    def evaluate(self, model: Any, call: Callable[[], T], device: DeviceLike = None) -> T:
+        """Return ``call()``, with the model in inference mode and the device as JAX's usual one."""
+        place = devices.device_named(self.resolve_device(model, device))
+        with in_inference_mode(model), jax.default_device(place):
+            return call()
+
+    def preserved(self, model: Any) -> AbstractContextManager[None]:
+        """Return a context that puts the modes and variables of a module of nnx back."""
+        return preserved(model)
+
+    def zero_weights(self, model: Any) -> tuple[int, int]:
+        """Return how many elements of the float parameters are zero, and how many there are."""
+        return reading.zero_weights(subject_of(model))
+
+    def fingerprint(self, model: Any, values: bool = True) -> object:
+        """Return what changes with the parameters of the model."""
+        return reading.fingerprint(subject_of(model), values)
+
+    def optimizer_bytes(self, optimizer: Any, weights: Sequence[WeightRecord]) -> OptimizerBytes | str:
+        """Return the bytes that an optimizer of optax stores for weights, or why that is not known."""
+        return reading.optimizer_bytes(optimizer, weights)
+
+    def add_costs(self, costs: Mapping[Any, Callable[..., Any]]) -> None:
+        """Take cost formulas of plugins by primitive, ``"my_kernel"``; all of them or none."""
+        COSTS.register_whole(costs, register_op_cost)
+
+    def environment(self) -> Mapping[str, str]:
+        """Return the versions of jax, Flax, Equinox and Keras, and the devices of this process."""
+        return {**installed(), "devices": ", ".join(devices.devices_here())}

@@ -1,0 +1,31 @@
+"""Adapters by family of primitives: which equation's shapes go to which formula of `profilerkit.costs`."""
+
+from __future__ import annotations
+
+from profilerkit.process.modules import modules_of
+
+from .registry import (
+    UNCOUNTED,
+    PrimitiveCall,
+    UnknownCostError,
+    UnknownShapeError,
+    is_known,
+    primitive_cost,
+    register_op_cost,
+    scoped_costs,
+)
+
+#: The families of primitives, each a module of adapters: found, not listed.
+FAMILIES = tuple(modules_of(__name__, __path__, but=("registry",)).values())
+
+__all__ = [
+    "FAMILIES",
+    "UNCOUNTED",
+    "PrimitiveCall",
+    "UnknownCostError",
+    "UnknownShapeError",
+    "is_known",
+    "primitive_cost",
+    "register_op_cost",
+    "scoped_costs",
+]

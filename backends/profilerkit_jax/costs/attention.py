@@ -1,0 +1,36 @@
+"""Attention as one primitive: the kernels of cuDNN. Elsewhere JAX spells attention out."""
+
+from __future__ import annotations
+
+from profilerkit.costs import attention
+
+from .registry import Cost, PrimitiveCall, register_op_costs, register_uncounted
+
+register_uncounted(
+    "its operands are narrow floats with scales",
+    *(f"dot_product_attention_fp8_{which}{form}" for which in ("fwd", "bwd") for form in ("", "_wrapper")),
+)
+
+
+def _sizes(call: PrimitiveCall) -> tuple[int, int, int]:
+    """Return the number of scores, and the widths of a key and a value.
+
+    The layout is ``(batch, length, heads, width)``, or ``(batch, heads, length, width)`` if the parameter says so.
+    """
+    query, key, value = call.inputs[0], call.inputs[1], call.inputs[2]
+    by_heads = int(call.params["layout"]) == 1
+    length, heads = (2, 1) if by_heads else (1, 2)
+    return query[0] * query[heads] * query[length] * key[length], query[3], value[3]
+
+
+@register_op_costs("dot_product_attention_fwd", "dot_product_attention_fwd_wrapper")
+def dot_product_attention(call: PrimitiveCall) -> Cost:
+    """The dense products, whatever the mask; a bias is added to each score."""
+    scores, width, value_width = _sizes(call)
+    return attention.attention(scores, width, value_width, bool(call.params["variadic_args"][0]))
+
+
+@register_op_costs("dot_product_attention_bwd", "dot_product_attention_bwd_wrapper")
+def dot_product_attention_gradient(call: PrimitiveCall) -> Cost:
+    """The gradients by queries, keys and values."""
+    return attention.attention_gradient(*_sizes(call))

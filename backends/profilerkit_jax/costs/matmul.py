@@ -1,0 +1,65 @@
+"""Matrix products: which primitive goes to which formula."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from profilerkit.costs import elementwise, matmul
+
+from .registry import Cost, PrimitiveCall, Shape, UnknownCostError, register_op_cost, register_op_costs
+
+
+@register_op_cost("dot_general")
+def dot_general(call: PrimitiveCall) -> Cost:
+    """Each output element sums over the contracted dimensions; without any, it is one product."""
+    (contracted, _), _ = call.params["dimension_numbers"]
+    return _products(call.outputs[0].numel, call.inputs[0], contracted)
+
+
+def _products(outputs: int, left: Shape, contracted: Any) -> Cost:
+    if not contracted:
+        return elementwise.elementary("MULTIPLY")(outputs)
+    return matmul.product(outputs * Shape(left[index] for index in contracted).numel)
+
+
+@register_op_cost("ragged_dot_general")
+def ragged_dot_general(call: PrimitiveCall) -> Cost:
+    """Each row meets the matrix of its group alone, whatever the sizes of the groups; all rows belong to one.
+
+    Where the rows are summed over, each of them goes to one group of the result.
+    """
+    numbers = call.params["ragged_dot_dimension_numbers"]
+    (contracted, _), _ = numbers.dot_dimension_numbers
+    left, out = call.inputs[0], call.outputs[0]
+    if set(numbers.lhs_ragged_dimensions) & set(contracted):
+        return _products(out.numel // out[0], left, contracted)
+    return _products(out.numel, left, contracted)
+
+
+@register_op_costs("scaled_matmul", "scaled_matmul_wrapper")
+def scaled_matmul(call: PrimitiveCall) -> Cost:
+    """``(b, m, k) @ (b, n, k)`` of narrow floats with a scale for each block; the scales are left out."""
+    left = call.inputs[0]
+    return matmul.product(call.outputs[0].numel * left[-1])
+
+
+@register_op_cost("scaled_dot")
+def scaled_dot(call: PrimitiveCall) -> Cost:
+    """A product of narrow floats with a scale for each block; the scales are left out."""
+    numbers = call.params.get("dimension_numbers")
+    if numbers is None:
+        raise UnknownCostError
+    (contracted, _), _ = numbers
+    return _products(call.outputs[0].numel, call.inputs[0], contracted)
+
+
+@register_op_cost("symmetric_product")
+def symmetric_product(call: PrimitiveCall) -> Cost:
+    """``alpha * a @ a.T + beta * c``, as the whole product; a scale of 1, or of 0, is none."""
+    a, out = call.inputs[0], call.outputs[0]
+    multiply = elementwise.elementary("MULTIPLY")
+    cost = matmul.product(out.numel * a[-1]).plus(multiply(0 if call.params["alpha"] == 1 else out.numel))
+    beta = call.params["beta"]
+    if not beta:
+        return cost
+    return cost.plus(multiply(0 if beta == 1 else out.numel)).plus(elementwise.sum_of(2, out.numel))

@@ -1,0 +1,111 @@
+"""Which formula gives the cost of which primitive of JAX.
+
+A formula is a pure function of one equation of a jaxpr: the shapes of its inputs and outputs, its parameters, and the
+values that are known before the function runs. Every primitive that JAX ships stands in one of five lists: it has a
+formula of its own, it is element-wise or a reduction, it is free, the equations inside it are counted (`trace`), or it
+is not counted, for a reason that stands in `UNCOUNTED`. A primitive that is in none of them is not counted either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, overload
+
+from profilerkit.backend_kit.operator_costs import (
+    F,
+    OperatorCall,
+    OperatorCosts,
+    Shapes,
+    UnknownCostError,
+    UnknownShapeError,
+)
+from profilerkit.costs import Cost, CostRegistry, Shape
+
+__all__ = [
+    "COSTS",
+    "OPERATORS",
+    "UNCOUNTED",
+    "Cost",
+    "PrimitiveCall",
+    "Shape",
+    "Shapes",
+    "UnknownCostError",
+    "UnknownShapeError",
+    "is_known",
+    "primitive_cost",
+    "register_elementwise",
+    "register_free",
+    "register_op_cost",
+    "register_op_costs",
+    "register_reduction",
+    "register_uncounted",
+    "scoped_costs",
+]
+
+COSTS = CostRegistry("JAX", called_with={"operator": (("call",), ())})
+OPERATORS = OperatorCosts(COSTS, example="dot_general")
+#: Why a primitive of JAX is not counted, by its name.
+UNCOUNTED: dict[str, str] = {}
+
+is_known = OPERATORS.is_known
+primitive_cost = OPERATORS.cost
+register_elementwise = OPERATORS.register_elementwise
+register_free = OPERATORS.register_free
+register_op_costs = OPERATORS.register_all
+register_reduction = OPERATORS.register_reduction
+scoped_costs = COSTS.scoped
+
+
+@dataclass(frozen=True)
+class PrimitiveCall(OperatorCall):
+    """One equation of a jaxpr, as formulas see it.
+
+    Attributes:
+        type: The name of the primitive: ``"dot_general"``.
+        inputs: Shapes of its inputs.
+        outputs: Shapes of its outputs.
+        input_dtypes: Names of the inputs' dtypes: ``"float32"``.
+        output_dtypes: Names of the outputs' dtypes.
+        params: The parameters of the equation, by name.
+        is_backward: Whether it belongs to the backward pass of a training step.
+        divides_sum: Whether it divides a sum by the number of its summands: then it is the division of a mean.
+        axis_sizes: How many devices each named axis has, inside of a ``shard_map``.
+        value: Returns the value of an input by its index, where it is a single number that is known before the function
+            runs; ``None`` elsewhere.
+    """
+
+    params: Mapping[str, Any] = field(default_factory=dict)
+    is_backward: bool = False
+    divides_sum: bool = False
+    axis_sizes: Mapping[Any, int] = field(default_factory=dict)
+
+
+@overload
+def register_op_cost(op: str, formula: None = None, *, override: bool = False) -> Callable[[F], F]: ...
+
+
+@overload
+def register_op_cost(op: str, formula: F, *, override: bool = False) -> F: ...
+
+
+def register_op_cost(op: str, formula: F | None = None, *, override: bool = False) -> Any:
+    """Give the cost of a primitive as a function of a `PrimitiveCall`; also usable as a decorator.
+
+    Args:
+        op: The name of the primitive: ``"dot_general"``.
+        formula: Called with the `PrimitiveCall`; returns a `Cost`. It raises `UnknownCostError` for a variant of the
+            primitive that it does not know. Of calls on integers alone two FLOPs for each MAC count, and no others.
+        override: Replace a formula that is there already; without it that raises `RegistrationConflictError`.
+
+    >>> @register_op_cost("my_kernel")
+    ... def my_kernel(call):
+    ...     x, weight = call.inputs
+    ...     return Cost.of_macs(x.numel * weight[-1])
+    """
+    return OPERATORS.register(op, formula, override=override)
+
+
+def register_uncounted(reason: str, *primitives: str) -> None:
+    """Declare primitives of JAX that have no formula, with the reason."""
+    UNCOUNTED.update(dict.fromkeys(primitives, reason))

@@ -1,0 +1,52 @@
+"""The batches of JAX models: arrays of JAX and numpy, and the tensors of torch and TensorFlow that become arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from profilerkit import InputError, TensorSpec
+
+__all__ = ["as_tensor", "is_tensor", "random_tensor", "with_batch_size"]
+
+
+def is_tensor(value: Any) -> bool:
+    """Return whether a value is an array, or the shape of one."""
+    return isinstance(value, (jax.Array, np.ndarray, jax.ShapeDtypeStruct))
+
+
+def as_tensor(value: Any) -> Any:
+    """Return an array for a tensor of torch or TensorFlow, and anything else as it is."""
+    if type(value).__module__.partition(".")[0] not in ("torch", "tensorflow"):
+        return value
+    detach = getattr(value, "detach", None)
+    if detach is not None:
+        value = detach().cpu()
+        if str(value.dtype) == "torch.bfloat16":  # which numpy lacks
+            return value.float().numpy().astype(jax.numpy.bfloat16)
+    return value.numpy() if hasattr(value, "numpy") else value
+
+
+def random_tensor(spec: TensorSpec, batch_size: int) -> Any:
+    """Return normal values for floats and zeros for all else: valid for an embedding of any size."""
+    shape = (batch_size, *spec.shape)
+    try:
+        dtype = jax.numpy.dtype(spec.dtype)
+    except TypeError as error:
+        raise InputError(f"JAX has no dtype {spec.dtype!r}; use a name such as 'float32' or 'int32'") from error
+    if jax.numpy.issubdtype(dtype, jax.numpy.floating):
+        return jax.numpy.asarray(np.random.default_rng(0).normal(size=shape), dtype)
+    return jax.numpy.zeros(shape, jax.dtypes.canonicalize_dtype(dtype))
+
+
+def with_batch_size(tensor: Any, batch_size: int) -> Any:
+    """Return the array with its first dimension cut, or repeated, to ``batch_size``."""
+    if not tensor.shape or not tensor.shape[0]:
+        raise InputError("an input has an empty batch, which cannot be repeated to a batch size")
+    shape = (batch_size, *tensor.shape[1:])
+    if isinstance(tensor, jax.ShapeDtypeStruct):
+        return jax.ShapeDtypeStruct(shape, tensor.dtype)
+    resized = np.resize(np.asarray(tensor), shape)
+    return resized if isinstance(tensor, np.ndarray) else jax.numpy.asarray(resized, tensor.dtype)

@@ -1,0 +1,109 @@
+"""Evaluation functions for classifiers and losses, over a loader.
+
+Each takes the model and a loader. ``jax.jit`` compiles the model once for each form of batch;
+`profilerkit_metrics.scoring` computes the scores, for every framework alike. The classes are the last dimension.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+import numpy as np
+
+from profilerkit import ArgumentError, DataLoader, InputError, ModelInputs
+from profilerkit.arguments.checking import checked
+from profilerkit.arguments.structures import map_leaves, transformed
+from profilerkit.backend import DeviceLike
+from profilerkit.backend_kit.keras_layers import ends_in_sigmoid, is_keras
+from profilerkit.error_text import shown
+from profilerkit_metrics.scoring import EvaluationFunctions, LossEvaluation, ScoredBatch, Transform, samples_of
+
+from .data import as_tensor
+from .model.arrays import is_array
+from .model.recognition import is_model
+from .model.subject import Subject
+from .model.subjects import subject_of
+from .running.devices import resolve_device
+from .running.runs import CompiledCall
+
+__all__ = ["EvalLossFunction", "get_accuracy", "get_missclass", "get_topk"]
+
+
+@contextmanager
+def scored_batches(
+    model: Any, data_loader: Iterable[Any], device: DeviceLike = None, transform: Transform | None = None
+) -> Iterator[Iterable[ScoredBatch]]:
+    """Yield the scored batches of a loader, on which the model runs in inference mode."""
+    if not is_model(model):
+        raise ArgumentError(
+            f"model={shown(model)}: give a function, a module of Flax or Equinox, a Keras model on JAX, or a JaxModel"
+        )
+    data_loader, transform = checked("data_loader", data_loader), checked("transform", transform)
+    loader = data_loader if isinstance(data_loader, DataLoader) else DataLoader(data_loader)
+    yield _scored_batches(model, loader, resolve_device(subject_of(model), device), transform)
+
+
+def _scored_batches(model: Any, loader: DataLoader, device: str, transform: Transform | None) -> Iterator[ScoredBatch]:
+    calls: dict[Any, CompiledCall] = {}
+    subject = subject_of(model)
+    probabilities = ends_in_sigmoid(model) if is_keras(model) else None
+    for batch in loader:
+        inputs = loader.forward_pass.extract_model_inputs(batch)
+        target = map_leaves(loader.forward_pass.extract_targets(batch), as_tensor)
+        if transform is not None:
+            alone = inputs[0] if isinstance(inputs, tuple) and len(inputs) == 1 else inputs
+            inputs, target = transformed(transform, alone, target)
+        model_inputs = ModelInputs.of(inputs).map(as_tensor)
+        call = _compiled(calls, subject, model_inputs, device)
+        output = call.on(model_inputs)
+        samples = samples_of([target, *model_inputs.leaves()], is_array)
+        yield ScoredBatch(
+            output,
+            target,
+            samples,
+            scores=lambda output=output: _scores(output),  # type: ignore[misc]
+            targets=lambda target=target: np.asarray(target),  # type: ignore[misc]
+            probabilities=probabilities,
+        )
+
+
+def _compiled(calls: dict[Any, CompiledCall], subject: Subject, inputs: ModelInputs, device: str) -> CompiledCall:
+    """Return the compiled model for inputs of one structure; all else in them than arrays is part of it."""
+    leaves, tree = jax.tree.flatten((inputs.args, dict(inputs.kwargs)))
+    form = (tree, tuple("array" if hasattr(leaf, "dtype") else repr(leaf) for leaf in leaves))
+    if form not in calls:
+        calls[form] = CompiledCall(subject, inputs, device)
+    return calls[form]
+
+
+_functions = EvaluationFunctions(scored_batches)
+get_accuracy = _functions.get_accuracy
+get_missclass = _functions.get_missclass
+get_topk = _functions.get_topk
+
+
+class EvalLossFunction(LossEvaluation):
+    """Evaluates a loss: the mean over samples of what ``loss_fn(output, target)`` returns for each batch.
+
+    Output and target are arrays. A loss of several values counts as their mean, a dict of parts as their sum.
+    """
+
+    batches = staticmethod(scored_batches)
+
+    @staticmethod
+    def mean(value: Any) -> float:
+        """Return the mean of what a loss returned."""
+        return float(np.mean(np.asarray(value, np.float64)))
+
+
+def _scores(output: Any) -> Any:
+    if not isinstance(output, (jax.Array, np.ndarray)) or output.ndim == 0:
+        raise InputError(
+            f"the model gives {shown(output)} for a batch, not one array with a score for each sample; evaluate a "
+            "model with one output"
+        )
+    scores = np.asarray(output)
+    return scores.astype(np.float32) if scores.dtype.isbuiltin == 2 else scores

@@ -1,0 +1,38 @@
+"""Arrays and what stands in their place: which of them there are, and the names of the keys that lead to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+
+__all__ = ["is_array", "is_float", "key_text", "struct_of"]
+
+
+def is_array(value: Any) -> bool:
+    """Return whether a value is an array of JAX or numpy, or the shape of one."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.dtype.kind in "biufcV"
+    return isinstance(value, (jax.Array, jax.ShapeDtypeStruct))
+
+
+def is_float(value: Any) -> bool:
+    """Return whether the elements of an array are floating-point or complex numbers."""
+    return bool(jax.numpy.issubdtype(value.dtype, jax.numpy.inexact))
+
+
+def struct_of(value: Any) -> jax.ShapeDtypeStruct:
+    """Return shape and dtype of an array as JAX has it: without 64-bit numbers unless they are enabled."""
+    dtype = value.dtype
+    if isinstance(dtype, np.dtype):
+        dtype = jax.dtypes.canonicalize_dtype(dtype)
+    return jax.ShapeDtypeStruct(tuple(value.shape), dtype, weak_type=bool(getattr(value, "weak_type", False)))
+
+
+def key_text(key: Any) -> str:
+    """Return the text of one key of a path in a pytree: the name of an attribute, an index, or a mapping's key."""
+    for name in ("name", "key", "idx"):
+        if hasattr(key, name):
+            return str(getattr(key, name)).replace(".", "_")
+    return str(key).replace(".", "_")

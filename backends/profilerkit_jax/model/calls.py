@@ -1,0 +1,48 @@
+"""A call of a model as a function of arrays alone: of its weights, and of the arrays among its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+
+from profilerkit import ModelInputs
+
+from .arrays import is_array
+from .subject import Pass, Subject
+
+__all__ = ["Function", "arrays_of", "bound_call", "forward_of"]
+
+#: A pass over a model: from the values of its weights and of the arrays among its inputs to outputs and state.
+Function = Callable[[Sequence[Any], Sequence[Any]], tuple[Any, Any]]
+
+
+def arrays_of(inputs: ModelInputs) -> list[Any]:
+    """Return the arrays among the inputs of a call; all else, such as ``train=True``, is part of the program."""
+    return [leaf for leaf in jax.tree.leaves((inputs.args, dict(inputs.kwargs))) if is_array(leaf)]
+
+
+def bound_call(subject: Subject, inputs: ModelInputs, how: Pass) -> Function:
+    """Return a pass as a function of the weights and the arrays among its inputs."""
+    leaves, tree = jax.tree.flatten((inputs.args, dict(inputs.kwargs)))
+    places = [index for index, leaf in enumerate(leaves) if is_array(leaf)]
+
+    def call(weights: Sequence[Any], arrays: Sequence[Any]) -> tuple[Any, Any]:
+        merged = list(leaves)
+        for place, array in zip(places, arrays, strict=True):
+            merged[place] = array
+        args, kwargs = jax.tree.unflatten(tree, merged)
+        return subject.call(weights, args, kwargs, how)
+
+    return call
+
+
+def forward_of(function: Function) -> Callable[[Any, Any], tuple[list[Any], list[Any]]]:
+    """Return a pass that gives the arrays among its outputs, and those of its state."""
+
+    def forward(weights: Any, arrays: Any) -> tuple[list[Any], list[Any]]:
+        outputs, state = function(weights, arrays)
+        return [leaf for leaf in jax.tree.leaves(outputs) if is_array(leaf)], list(state)
+
+    return forward

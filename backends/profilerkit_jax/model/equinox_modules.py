@@ -1,0 +1,64 @@
+"""Modules of Equinox: arrays by their paths in the pytree, layers by fields, scopes by classes of a copy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+import equinox as eqx
+import jax
+
+from profilerkit.backend_kit.call_stack import named_layers
+
+from .arrays import is_array, is_float, key_text
+from .marking import marked_class, marking
+from .subject import Leaf, Pass, Subject
+
+__all__ = ["children", "equinox_subject"]
+
+
+def children(layer: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the modules and containers that a module holds, in the order of its fields."""
+    if isinstance(layer, Mapping):
+        items = [(str(key), value) for key, value in layer.items()]
+    elif isinstance(layer, (list, tuple)):
+        items = [(str(index), value) for index, value in enumerate(layer)]
+    else:
+        items = [(each.name, getattr(layer, each.name)) for each in fields(layer) if hasattr(layer, each.name)]
+    for name, value in items:
+        is_container = isinstance(value, (Mapping, list, tuple)) and any(True for _ in children(value))
+        if (isinstance(value, eqx.Module) and not isinstance(value, eqx.nn.StateIndex)) or is_container:
+            yield name.replace(".", "_"), value
+
+
+def equinox_subject(model: Any) -> Subject:
+    """Return the subject of a module of Equinox: float arrays are parameters, all other arrays buffers."""
+    found, tree = jax.tree_util.tree_flatten_with_path(model)
+    everything = [value for _, value in found]
+    places = [index for index, value in enumerate(everything) if is_array(value)]
+    layers: dict[str, Any] = dict(named_layers(model, children))
+
+    def call(values: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], how: Pass) -> tuple[Any, Any]:
+        merged = list(everything)
+        for place, value in zip(places, values, strict=True):
+            merged[place] = value
+        copy = eqx.nn.inference_mode(jax.tree_util.tree_unflatten(tree, merged), value=not how.training)
+        with marking(how.marks):
+            if how.marks is not None:
+                _mark(copy)
+            return copy(*args, **kwargs), ()
+
+    leaves = [
+        Leaf(tuple(map(key_text, found[place][0])), everything[place], is_float(everything[place])) for place in places
+    ]
+    types = {path: type(layer).__name__ for path, layer in layers.items()}
+    return Subject("equinox", type(model).__name__, leaves, call, types, layers)
+
+
+def _mark(copy: Any) -> None:
+    """Give each layer of a copy a class that opens its scope."""
+    marked = [(path, layer) for path, layer in named_layers(copy, children) if isinstance(layer, eqx.Module)]
+    for path, layer in marked:
+        if callable(layer):
+            object.__setattr__(layer, "__class__", marked_class(type(layer), path))

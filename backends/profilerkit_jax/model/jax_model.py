@@ -1,0 +1,58 @@
+"""`JaxModel`: a function with its parameters, or a linen module with its variables; importing it imports no jax."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from profilerkit import ArgumentError
+from profilerkit.error_text import shown
+
+__all__ = ["JaxModel"]
+
+
+@dataclass(frozen=True, eq=False)
+class JaxModel:
+    """A function with its parameters, as one model: called as ``function(params, *inputs)``.
+
+    Args:
+        function: A function, jitted or not, or a module of Flax's linen.
+        params: The parameters, any pytree: arrays, or ``jax.ShapeDtypeStruct`` in their place; such a model is counted
+            and not run. Of a linen module, its variables: ``{"params": ..., "batch_stats": ...}``. None for a function
+            without parameters, which is called as ``function(*inputs)``.
+        name: The name in reports; that of the function, or of the module's class, if it is empty.
+        rngs: The random keys by name that a linen module is applied with, such as ``{"dropout": key}``.
+
+    Raises `ArgumentError` if ``function`` cannot be called, or ``name`` is not a text.
+
+    >>> model = JaxModel(lambda params, x: x * params["scale"], {"scale": 2.0})
+    >>> model(3.0)
+    6.0
+    """
+
+    function: Any
+    params: Any = None
+    name: str = ""
+    rngs: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if not (callable(self.function) or hasattr(self.function, "apply")):
+            raise ArgumentError(
+                f"function={shown(self.function)} cannot be called; give a function, or a module of Flax's linen"
+            )
+        if not isinstance(self.name, str):
+            raise ArgumentError(f"name={shown(self.name)}: give the name of the model as a text")
+
+    @property
+    def is_linen(self) -> bool:
+        """Whether the function is a module of Flax's linen, which is applied to variables."""
+        return any(cls.__module__.startswith("flax.linen") for cls in type(self.function).__mro__)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Return what the function gives for inputs."""
+        call: Callable[..., Any] = self.function
+        if self.is_linen:
+            options = {} if self.rngs is None else {"rngs": dict(self.rngs)}
+            return self.function.apply(self.params, *args, **options, **kwargs)
+        return call(*args, **kwargs) if self.params is None else call(self.params, *args, **kwargs)

@@ -1,0 +1,63 @@
+"""What a call may change in a Keras model: the values of variables, and the attributes of its layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+__all__ = ["as_it_is", "keras_variables"]
+
+
+def as_it_is(model: Any) -> Callable[[], None]:
+    """Return what puts a Keras model back: variables, the attributes of each layer, and the contents of lists."""
+    values = [(variable, variable._value) for variable in keras_variables(model)]
+    layers = [(layer, dict(vars(layer))) for layer in model._flatten_layers()]
+    contents = {
+        id(value): (value, type(value), _copied(value))
+        for _, attributes in layers
+        for value in attributes.values()
+        if isinstance(value, (list, dict, set))
+    }
+
+    def restore() -> None:
+        for layer, attributes in layers:
+            for name in vars(layer).keys() - attributes.keys():
+                object.__delattr__(layer, name)
+            for name, value in attributes.items():
+                if vars(layer).get(name, restore) is not value:
+                    object.__setattr__(layer, name, value)
+        for container, _, copied in contents.values():
+            _refill(container, copied)
+        for variable, value in values:
+            variable._value = value
+
+    return restore
+
+
+def keras_variables(model: Any) -> list[Any]:
+    """Return every variable of a Keras model once, the states of its random generators among them."""
+    return list({id(variable): variable for variable in _every_variable(model)}.values())
+
+
+def _every_variable(model: Any) -> Iterator[Any]:
+    for layer in model._flatten_layers():
+        yield from (*layer._trainable_variables, *layer._non_trainable_variables)
+        yield from (generator.state for generator in layer._seed_generators)
+
+
+def _copied(container: Any) -> Any:
+    return dict(container) if isinstance(container, dict) else list(container)
+
+
+def _refill(container: Any, copied: Any) -> None:
+    """Put what a container held back, by the methods of the built-in types: those of Keras' own note every change."""
+    if isinstance(container, dict):
+        if list(container.items()) != list(copied.items()):
+            dict.clear(container)
+            dict.update(container, copied)
+    elif isinstance(container, list):
+        if len(container) != len(copied) or any(one is not two for one, two in zip(container, copied, strict=True)):
+            list.__setitem__(container, slice(None), copied)
+    elif len(container) != len(copied) or any(each not in container for each in copied):
+        set.clear(container)
+        set.update(container, copied)

@@ -1,0 +1,58 @@
+"""Classes that run ``__call__`` inside the scope of their layer; copies get them, and the user's classes stay."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from .marks import Marks
+
+__all__ = ["PATH", "marked_class", "marking"]
+
+#: The attribute that holds the path of a layer, unless its class does.
+PATH = "_profilerkit_path"
+
+_current: ContextVar[Marks | None] = ContextVar("profilerkit_jax_marks", default=None)
+_classes: WeakKeyDictionary[type, dict[str | None, type]] = WeakKeyDictionary()
+
+
+@contextmanager
+def marking(marks: Marks | None) -> Iterator[None]:
+    """Let the marked classes open their scopes in this context."""
+    token = _current.set(marks)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def marked_class(cls: type, path: str | None = None) -> type:
+    """Return the subclass whose calls open the scope of a layer; ``path`` is that of all its instances, if given."""
+    known = _classes.setdefault(cls, {})
+    if path not in known:
+        known[path] = _made(cls, path)
+    return known[path]
+
+
+def _made(cls: type, path: str | None) -> type:
+    original = cls.__call__
+
+    @functools.wraps(original)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        marks = _current.get()
+        if marks is None:
+            return original(self, *args, **kwargs)
+        where = path if path is not None else getattr(self, PATH)
+        return marks.run(where, self, lambda: original(self, *args, **kwargs), (args, kwargs))
+
+    namespace = {
+        "__call__": call,
+        "__doc__": cls.__doc__,
+        "__module__": cls.__module__,
+        "__qualname__": cls.__qualname__,
+    }
+    return type(cls)(cls.__name__, (cls,), namespace)

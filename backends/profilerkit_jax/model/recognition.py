@@ -1,0 +1,45 @@
+"""Of which kind a model is, by the modules that its classes come from; no framework is imported for it."""
+
+from __future__ import annotations
+
+import functools
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any
+
+from profilerkit.backend_kit.keras_layers import is_keras, keras_backend
+
+from .jax_model import JaxModel
+
+__all__ = ["FRAMEWORKS", "is_model", "kind_of"]
+
+#: The packages whose classes mark a model of JAX.
+FRAMEWORKS = ("profilerkit_jax", "jax", "jaxlib", "flax", "equinox", "keras")
+_CLASSES = {
+    "flax.nnx": ("flax.nnx.module", "Module"),
+    "flax.linen": ("flax.linen.module", "Module"),
+    "equinox": ("equinox", "Module"),
+}
+_FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, functools.partial)
+
+
+def kind_of(model: Any) -> str:
+    """Return "flax.nnx", "flax.linen", "equinox", "keras", "function" or "wrapped" (a `JaxModel`); empty for no model.
+
+    A Keras model is one of JAX if Keras runs on JAX.
+    """
+    if isinstance(model, JaxModel):
+        return "wrapped"
+    if is_keras(model):
+        return "keras" if keras_backend() == "jax" else ""
+    for kind, (module, name) in _CLASSES.items():
+        if any(cls.__name__ == name and cls.__module__.startswith(module) for cls in type(model).__mro__):
+            return kind if callable(model) else ""
+    is_jitted = type(model).__module__.partition(".")[0] in ("jax", "jaxlib", "flax") and callable(model)
+    if isinstance(model, type):
+        return ""
+    return "function" if is_jitted or isinstance(model, _FUNCTIONS) else ""
+
+
+def is_model(model: Any) -> bool:
+    """Return whether something is a model of JAX: a function, a module, or a `JaxModel`."""
+    return bool(kind_of(model))

@@ -1,0 +1,89 @@
+"""A model in the one form that everything else here knows: a pure function of weights and inputs, with layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from profilerkit import WithoutValuesError
+
+from .marks import Marks
+
+__all__ = ["UNMET", "Leaf", "Pass", "Subject"]
+
+#: What the type of a layer is called that no call has met.
+UNMET = "Module"
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """An array of a model.
+
+    Attributes:
+        path: The keys that lead to it: ``("encoder", "0", "kernel")``.
+        value: The array, or a ``jax.ShapeDtypeStruct`` in its place.
+        is_parameter: Whether it is a parameter, and no statistic, table or state.
+        persistent: Whether it is saved with the model.
+        trainable: Whether training changes it, if it is a parameter.
+        is_counted: Whether it is among the parameters or buffers; the state of a random generator need not be.
+    """
+
+    path: tuple[str, ...]
+    value: Any
+    is_parameter: bool
+    persistent: bool = True
+    trainable: bool = True
+    is_counted: bool = True
+
+
+@dataclass(frozen=True)
+class Pass:
+    """How a model is called.
+
+    Attributes:
+        training: Whether layers that train otherwise (dropout, batch norm) do so. Functions and linen modules are told
+            by their own arguments.
+        marks: Opens a scope for each layer; None for a call that is run.
+    """
+
+    training: bool = False
+    marks: Marks | None = None
+
+
+@dataclass
+class Subject:
+    """A model as a pure function, with its arrays and layers.
+
+    Attributes:
+        kind: As `recognition.kind_of` has it.
+        name: The name in reports.
+        leaves: The arrays of the model.
+        call: Called with the values of the leaves, positional and keyword inputs and a `Pass`; returns the outputs, and
+            what the pass has changed of the state.
+        types: The type of each layer by its path, the model itself first.
+        layers: The layers by their paths, where the model holds them.
+        scopes: The names of scopes that the framework itself opens around layers.
+    """
+
+    kind: str
+    name: str
+    leaves: list[Leaf]
+    call: Callable[[Sequence[Any], tuple[Any, ...], Mapping[str, Any], Pass], tuple[Any, Any]]
+    types: dict[str, str] = field(default_factory=dict)
+    layers: Mapping[str, Any] = field(default_factory=dict)
+    scopes: Collection[str] = ()
+
+    @property
+    def values(self) -> list[Any]:
+        """The arrays, in the order in which ``call`` takes them."""
+        return [leaf.value for leaf in self.leaves]
+
+    def require_values(self) -> None:
+        """Raise `WithoutValuesError` if shapes stand in place of arrays."""
+        missing = [".".join(leaf.path) for leaf in self.leaves if type(leaf.value).__name__ == "ShapeDtypeStruct"]
+        if missing:
+            raise WithoutValuesError(
+                f"{len(missing)} of {len(self.leaves)} weights of {self.name} have no values, {missing[0]!r} first: "
+                "jax.ShapeDtypeStruct stands in their place. Such a model is counted and not run; give it arrays"
+            )

@@ -1,0 +1,103 @@
+"""The subject of any model: which form it has decides who reads it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+
+from profilerkit import InputError
+from profilerkit.error_text import shown
+
+from .arrays import is_array, is_float, key_text
+from .jax_model import JaxModel
+from .recognition import kind_of
+from .subject import Leaf, Pass, Subject
+
+__all__ = ["subject_of"]
+
+
+def subject_of(model: Any) -> Subject:
+    """Return the subject of a model.
+
+    Raises `InputError` for a linen module without variables, and for what is no model of JAX.
+    """
+    kind = kind_of(model)
+    if kind == "wrapped":
+        inner = kind_of(model.function)
+        if inner == "flax.linen":
+            return _of_linen(model.function, model)
+        if inner in ("flax.nnx", "equinox", "keras") and model.params is None:
+            return subject_of(model.function)
+        return _of_function(model)
+    if kind == "flax.nnx":
+        from .nnx_modules import nnx_subject
+
+        return nnx_subject(model)
+    if kind == "keras":
+        from .keras_models import keras_subject
+
+        return keras_subject(model)
+    if kind == "equinox":
+        from .equinox_modules import equinox_subject
+
+        return equinox_subject(model)
+    if kind == "flax.linen":
+        return _of_linen(model, None)
+    if kind == "function":
+        return _of_function(JaxModel(model))
+    raise InputError(
+        f"{shown(model)} is no model of JAX; give a function, a jitted one, a module of Flax or Equinox, a Keras model "
+        "on JAX, or JaxModel(function, params)"
+    )
+
+
+def _of_linen(module: Any, model: JaxModel | None) -> Subject:
+    from .linen_modules import linen_subject
+
+    if model is None:
+        if module.scope is None:
+            raise InputError(
+                f"the linen module {type(module).__name__} has no variables; give JaxModel(module, variables) with the "
+                "variables of module.init(...), or of jax.eval_shape(module.init, ...) if shapes are enough"
+            )
+        module, variables = module.unbind()
+        model = JaxModel(module, variables)
+    if not isinstance(model.params, Mapping):
+        raise InputError(
+            f"params={shown(model.params)} for the linen module {type(module).__name__}: give its variables, a mapping "
+            "such as {'params': ...}, as module.init(...) returns them"
+        )
+    return linen_subject(model)
+
+
+def _of_function(model: JaxModel) -> Subject:
+    """Return the subject of a function: its float arrays are parameters, all other arrays buffers."""
+    found, tree = jax.tree_util.tree_flatten_with_path(model.params)
+    places = [index for index, (_, value) in enumerate(found) if is_array(value)]
+    everything = [value for _, value in found]
+
+    def call(
+        values: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], how: Pass
+    ) -> tuple[Any, tuple[()]]:
+        if model.params is None:
+            return model.function(*args, **kwargs), ()
+        merged = list(everything)
+        for place, value in zip(places, values, strict=True):
+            merged[place] = value
+        return model.function(jax.tree_util.tree_unflatten(tree, merged), *args, **kwargs), ()
+
+    leaves = [
+        Leaf(tuple(map(key_text, found[place][0])), everything[place], is_float(everything[place])) for place in places
+    ]
+    name = model.name or _name_of(model.function)
+    return Subject("function", name, leaves, call, {"": name})
+
+
+def _name_of(function: Any) -> str:
+    while isinstance(function, functools.partial):
+        function = function.func
+    name = str(getattr(function, "__name__", type(function).__name__))
+    return "function" if name == "<lambda>" else name

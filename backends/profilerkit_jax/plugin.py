@@ -1,0 +1,34 @@
+"""The JAX backend as a plugin; importing this does not import jax."""
+
+from __future__ import annotations
+
+from profilerkit import Backend, BackendInfo, hookimpl
+from profilerkit.backend_kit.installed import require_version
+
+from .model.recognition import FRAMEWORKS, is_model
+from .versions import MINIMUM, installed
+
+
+def load() -> Backend:
+    """Import jax and return the backend; raises ImportError where jax is missing or too old."""
+    import jax
+
+    require_version("jax", jax.__version__, MINIMUM)
+    from .backend import JaxBackend
+
+    return JaxBackend()
+
+
+@hookimpl
+def profilerkit_backends() -> list[BackendInfo]:
+    """Offer the JAX backend."""
+    return [
+        BackendInfo(
+            name="jax",
+            frameworks=FRAMEWORKS,
+            load=load,
+            requirement="profilerkit[jax]",
+            claims=is_model,
+            installed=installed,
+        )
+    ]

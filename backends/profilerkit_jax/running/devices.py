@@ -1,0 +1,76 @@
+"""Devices by JAX's names: "cpu", "gpu:1", "tpu:0"."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import jax
+
+from profilerkit import Device, DeviceNotAvailableError
+from profilerkit.arguments.checking import checked
+from profilerkit.backend import DeviceLike
+from profilerkit.devices.here import described, processor
+from profilerkit.devices.info import DeviceInfo
+
+from ..model.subject import Subject
+
+__all__ = ["device_info", "device_named", "devices_here", "resolve_device"]
+
+_NAME = re.compile(r"([a-z][a-z0-9_]*)(?::(\d+))?", re.IGNORECASE)
+#: What else the platforms of GPUs are called.
+_GPUS = ("cuda", "gpu", "rocm")
+
+
+def _short(device: Any) -> str:
+    platform = "gpu" if device.platform in _GPUS else str(device.platform)
+    return platform if platform == "cpu" and device.id == 0 else f"{platform}:{device.id}"
+
+
+def devices_here() -> dict[str, Any]:
+    """Return the devices of this process by their short names; the CPU is always among them."""
+    every = [*jax.local_devices(backend="cpu"), *jax.local_devices()]
+    return {_short(device): device for device in every}
+
+
+def resolve_device(subject: Subject | None, device: DeviceLike) -> str:
+    """Return the short name of a device: "cpu", "gpu:0"; for None that of the weights, else the usual one.
+
+    Raises `DeviceNotAvailableError` for a device that JAX does not have in this process.
+    """
+    device = checked("device", device)
+    if device is None:
+        return _short(_device_of(subject))
+    here = devices_here()
+    requested = {Device.CPU: "cpu", Device.GPU: "gpu"}.get(device, device) if isinstance(device, Device) else device
+    named = _NAME.fullmatch(str(requested))
+    if named is not None:
+        platform = "gpu" if named[1].lower() in _GPUS else named[1].lower()
+        for name in (f"{platform}:{int(named[2] or 0)}", platform):
+            if name in here and (name != platform or not int(named[2] or 0)):
+                return name
+    raise DeviceNotAvailableError(
+        f"device {device!r} is not there; the devices of JAX in this process are: {', '.join(here)}"
+    )
+
+
+def _device_of(subject: Subject | None) -> Any:
+    """Return the device of the first weight that is on one alone, else JAX's usual device."""
+    for value in () if subject is None else subject.values:
+        if isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer) and len(value.devices()) == 1:
+            return next(iter(value.devices()))
+    chosen = getattr(jax.config, "jax_default_device", None)
+    return chosen if hasattr(chosen, "platform") else jax.local_devices()[0]
+
+
+def device_named(name: str) -> Any:
+    """Return JAX's device of a short name."""
+    return devices_here()[name]
+
+
+def device_info(name: str) -> DeviceInfo:
+    """Return what is known of the device of a short name, by the kind that JAX reports."""
+    device = device_named(name)
+    if device.platform == "cpu":
+        return processor()
+    return described(str(device.device_kind), "tpu" if device.platform == "tpu" else "gpu")

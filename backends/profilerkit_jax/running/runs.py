@@ -1,0 +1,86 @@
+"""One pass of a model on a device: compiled by ``jax.jit`` in the first call, without donated buffers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+
+from profilerkit import InputError, ModelInputs, Run
+from profilerkit.backend_kit.failures import failure_of
+
+from ..model.arrays import is_array
+from ..model.calls import arrays_of, bound_call
+from ..model.subject import Pass, Subject
+from ..training.steps import step_of
+from .devices import device_named
+
+__all__ = ["CompiledCall", "running"]
+
+
+class CompiledCall:
+    """A model compiled for one form of inputs; calls return the model's outputs, when the device is done.
+
+    Args:
+        subject: The model.
+        inputs: The inputs of a call: their form is that of all calls.
+        device: The short name of the device.
+        training: Run training steps: the pass in training mode, and the gradients.
+
+    Raises `WithoutValuesError` for weights, and `InputError` for inputs, without values.
+    """
+
+    def __init__(self, subject: Subject, inputs: ModelInputs, device: str, training: bool = False) -> None:
+        subject.require_values()
+        arrays = arrays_of(inputs)
+        if any(isinstance(array, jax.ShapeDtypeStruct) for array in arrays):
+            raise InputError(
+                "the inputs are jax.ShapeDtypeStruct, which have no values: the model is counted with them, not run; "
+                "give arrays"
+            )
+        self._inputs, self._trees = inputs, list[Any]()
+        self._place = device_named(device)
+        self._weights = jax.device_put(subject.values, self._place)
+        self._arrays = jax.device_put(arrays, self._place)
+        call = bound_call(subject, inputs, Pass(training))
+        self.jitted = jax.jit(step_of(subject, call) if training else self._outputs_of(call))
+        self._training = training
+
+    def _outputs_of(self, call: Callable[[Any, Any], tuple[Any, Any]]) -> Callable[[Any, Any], list[Any]]:
+        def outputs(weights: Any, arrays: Any) -> list[Any]:
+            leaves, tree = jax.tree.flatten(call(weights, arrays)[0])
+            self._trees[:] = [(tree, [None if is_array(leaf) else leaf for leaf in leaves])]
+            return [leaf for leaf in leaves if is_array(leaf)]
+
+        return outputs
+
+    def __call__(self) -> Any:
+        """Run one pass; raises `ModelFailedError` if the model does."""
+        return self._run(self._arrays)
+
+    def on(self, inputs: ModelInputs) -> Any:
+        """Run one pass on other inputs of the same structure; raises as a call does."""
+        return self._run(jax.device_put(arrays_of(inputs), self._place))
+
+    def _run(self, arrays: Any) -> Any:
+        try:
+            result = jax.block_until_ready(self.jitted(self._weights, arrays))
+        except Exception as error:
+            raise failure_of(error, self._inputs, "jax", __package__ or "") from error
+        if self._training:
+            return result[0]
+        tree, leaves = self._trees[0]
+        arrays = iter(result)
+        return jax.tree.unflatten(tree, [next(arrays) if leaf is None else leaf for leaf in leaves])
+
+
+@contextmanager
+def running(subject: Subject, inputs: ModelInputs, device: str, training: bool = False) -> Iterator[Run]:
+    """Yield the run of a model; the first call is tracing, compilation and one pass."""
+    call = CompiledCall(subject, inputs.own_call(), device, training)
+    start = time.perf_counter()
+    call()
+    yield Run(call, time.perf_counter() - start)

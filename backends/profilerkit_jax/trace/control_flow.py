@@ -1,0 +1,178 @@
+"""Primitives with jaxprs inside: calls, loops, branches, and the functions of generic reductions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from profilerkit.costs import Shape
+
+from ..costs.activation import activation_cost
+from .loops import scan, while_loop
+from .pricing import missing_text
+from .values import Executed, PendingChoice, Value
+
+__all__ = ["HANDLERS"]
+
+#: The walk that goes over these equations, and where they stand; `trace.walk` has both classes, and calls what is here.
+Walk: TypeAlias = Any
+Context: TypeAlias = Any
+Handler: TypeAlias = Callable[[Walk, Any, list[Value], Context], list[Value]]
+
+#: Primitives that run one jaxpr once, by the names of the parameters that may hold it.
+_CALLS = {
+    "call": ("call_jaxpr",),
+    "closed_call": ("call_jaxpr",),
+    "composite": ("jaxpr",),
+    "compute_on": ("jaxpr", "call_jaxpr"),
+    "custom_jvp_call": ("call_jaxpr",),
+    "custom_jvp_call_jaxpr": ("fun_jaxpr",),
+    "custom_partitioning": ("call",),
+    "custom_vjp_call": ("call_jaxpr",),
+    "custom_vmap_call": ("call",),
+    "eval_jaxpr": ("jaxpr",),
+    "jit": ("jaxpr",),
+    "linear_call": ("callee", "callee_jaxpr"),
+    "pjit": ("jaxpr",),
+    "remat2": ("jaxpr",),
+    "remat_opt": ("fwd_jaxpr",),
+    "checkpoint": ("jaxpr",),
+    "run_state": ("jaxpr",),
+}
+
+
+def _call(walk: Walk, equation: Any, inputs: list[Value], context: Context) -> list[Value]:
+    names = _CALLS[equation.primitive.name]
+    jaxpr = next((equation.params[name] for name in names if name in equation.params), None)
+    own = getattr(jaxpr, "jaxpr", jaxpr)
+    if own is None or not hasattr(own, "eqns") or len(own.invars) != len(inputs):
+        return uncounted(walk, equation, inputs, context)
+    if not hasattr(jaxpr, "consts") and own.constvars:
+        return uncounted(walk, equation, inputs, context)
+    start = len(walk.executed)
+    outputs: list[Value] = walk.inside(jaxpr, inputs, context)
+    if len(outputs) != len(equation.outvars):
+        return uncounted(walk, equation, inputs, context)
+    source = str(getattr(getattr(own, "debug_info", None), "func_src_info", ""))
+    _count_activation(walk.executed[start:], str(equation.params.get("name", "")), source, inputs, outputs)
+    return outputs
+
+
+def _count_activation(
+    equations: Sequence[Executed], name: str, source: str, inputs: Sequence[Value], outputs: Sequence[Value]
+) -> None:
+    """Let the last equation of an activation function of JAX take the cost of all, and its name."""
+    cost = activation_cost(name, source, [value.shape for value in inputs], [value.shape for value in outputs])
+    if cost is None or not equations or equations[-1].is_backward:
+        return
+    for each in equations:
+        each.macs = each.flops = 0
+    equations[-1].operator, equations[-1].flops = name, cost.flops
+
+
+def uncounted(walk: Walk, equation: Any, inputs: list[Value], context: Context) -> list[Value]:
+    """Note an equation of which nothing is known, and return new values for its outputs."""
+    outputs = [walk.value(variable.aval) for variable in equation.outvars]
+    walk.note(equation.primitive.name, inputs, outputs, context, missing=missing_text(equation))
+    return outputs
+
+
+def _branches(walk: Walk, equation: Any, inputs: list[Value], context: Context) -> list[Value]:
+    """Go over every branch, and keep the dearest; the choice has the work of each, and so the two ends."""
+    branches, index = equation.params["branches"], inputs[0].known
+    if index is not None:
+        chosen = min(max(int(index), 0), len(branches) - 1)
+        outputs: list[Value] = walk.inside(branches[chosen], inputs[1:], context)
+        return outputs
+    start, first_span, first_choice = len(walk.executed), len(walk.spans), len(walk.choices)
+    sides: list[tuple[list[Executed], list[Any], list[PendingChoice], list[Value]]] = []
+    for branch in branches:
+        returned = walk.inside(branch, inputs[1:], context)
+        sides.append((walk.executed[start:], walk.spans[first_span:], walk.choices[first_choice:], returned))
+        del walk.executed[start:], walk.spans[first_span:], walk.choices[first_choice:]
+    work = [sum(each.flops * each.times for each in executed) for executed, *_ in sides]
+    counted = work.index(max(work))
+    executed, spans, _, returned = sides[counted]
+    walk.executed.extend(executed)
+    walk.spans.extend(spans)
+    reason = f"which of {len(branches)} branches of a cond runs is known only while it runs; the dearest is counted"
+    lists, choices = [side[0] for side in sides], [side[2] for side in sides]
+    walk.choices.append(PendingChoice(lists, choices, counted, reason))
+    return [value.changing() for value in returned]
+
+
+def _shard_map(walk: Walk, equation: Any, inputs: list[Value], context: Context) -> list[Value]:
+    """Go over the function of one device, with its share of each input."""
+    jaxpr, mesh = equation.params["jaxpr"], equation.params["mesh"]
+    sizes = {**context.axis_sizes, **dict(zip(mesh.axis_names, mesh.axis_sizes, strict=True))}
+    own = getattr(jaxpr, "jaxpr", jaxpr)
+    shares = [
+        walk.value(variable.aval, constant=value.constant, known=value.known)
+        for variable, value in zip(own.invars, inputs, strict=True)
+    ]
+    sources = {share.number: value.number for share, value in zip(shares, inputs, strict=True)}
+    walk.note("shard_map", inputs, shares, context, sources=sources)
+    returned = walk.inside(jaxpr, shares, replace(context, axis_sizes=sizes))
+    outputs = [walk.value(variable.aval) for variable in equation.outvars]
+    walk.note("shard_map", returned, outputs, context)
+    walk.notes.setdefault(
+        f"inside shard_map the work is that of one of {Shape(mesh.axis_sizes).numel} devices: its share, not the sum"
+    )
+    return outputs
+
+
+def _reduce(walk: Walk, equation: Any, inputs: list[Value], context: Context) -> list[Value]:
+    """Run the function of a reduction once for each input element."""
+    return _elementwise(walk, equation, inputs, context, inputs[0].shape.numel)
+
+
+def _reduce_window(walk: Walk, equation: Any, inputs: list[Value], context: Context) -> list[Value]:
+    """Run the function of a reduction once for each element of each window."""
+    window = Shape(equation.params["window_dimensions"]).numel
+    return _elementwise(walk, equation, inputs, context, Shape(equation.outvars[0].aval.shape).numel * window)
+
+
+def _elementwise(walk: Walk, equation: Any, inputs: list[Value], context: Context, times: int) -> list[Value]:
+    jaxpr = equation.params["jaxpr"]
+    own, start = getattr(jaxpr, "jaxpr", jaxpr), len(walk.executed)
+    consts = equation.params.get("consts", ())
+    scalars = [walk.value(variable.aval) for variable in own.invars]
+    if hasattr(jaxpr, "consts"):
+        walk.inside(jaxpr, scalars, context)
+    else:
+        held = [walk.constant(variable.aval, value) for variable, value in zip(own.constvars, consts, strict=True)]
+        walk.over(own, [*held, *scalars], context)
+    inner = walk.executed[start:]
+    del walk.executed[start:]
+    outputs = [walk.value(variable.aval) for variable in equation.outvars]
+    runs = context.times or 1
+    macs, flops = (
+        sum(getattr(each, what) * each.times for each in inner) * times // runs for what in ("macs", "flops")
+    )
+    missing = ", ".join(dict.fromkeys(each.missing for each in inner if each.missing))
+    walk.note(equation.primitive.name, inputs, outputs, context, macs=macs, flops=flops, missing=missing)
+    return outputs
+
+
+def _linear_solve(walk: Walk, equation: Any, inputs: list[Value], context: Context) -> list[Value]:
+    """Go over the function that solves; the products are there for gradients alone."""
+    lengths, jaxprs = equation.params["const_lengths"], equation.params["jaxprs"]
+    before = lengths.matvec + lengths.vecmat
+    held = inputs[before : before + lengths.solve]
+    right_sides = inputs[sum(lengths) :]
+    outputs: list[Value] = walk.inside(jaxprs.solve, [*held, *right_sides], context)
+    return outputs
+
+
+#: What goes over each primitive with jaxprs inside.
+HANDLERS: dict[str, Handler] = {
+    **dict.fromkeys(_CALLS, _call),
+    "cond": _branches,
+    "custom_linear_solve": _linear_solve,
+    "reduce": _reduce,
+    "reduce_window": _reduce_window,
+    "scan": scan,
+    "shard_map": _shard_map,
+    "while": while_loop,
+}

@@ -1,0 +1,66 @@
+"""Single numbers that are known before a function runs: XLA computes them while it compiles, so they cost nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .values import Value
+
+__all__ = ["folded"]
+
+#: Primitives over single numbers.
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "add": np.add,
+    "and": np.logical_and,
+    "ceil": np.ceil,
+    "div": lambda x, y: x / y if np.asarray(x).dtype.kind == "f" else np.trunc(x / y),
+    "eq": np.equal,
+    "floor": np.floor,
+    "ge": np.greater_equal,
+    "gt": np.greater,
+    "le": np.less_equal,
+    "lt": np.less,
+    "max": np.maximum,
+    "min": np.minimum,
+    "mul": np.multiply,
+    "ne": np.not_equal,
+    "neg": np.negative,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "sqrt": np.sqrt,
+    "sub": np.subtract,
+    "clamp": lambda low, x, high: np.clip(x, low, high),
+    "select_n": lambda which, *cases: cases[int(which)],
+}
+#: Primitives that give the same number, in another shape or dtype.
+_SAME = ("broadcast_in_dim", "convert_element_type", "copy", "reshape", "squeeze", "stop_gradient", "transpose")
+
+
+def folded(name: str, equation: Any, inputs: Sequence[Value]) -> Any:
+    """Return the number that all elements of the only output are, where the inputs tell; None if it is not known."""
+    if not inputs or any(value.known is None for value in inputs) or len(equation.outvars) != 1:
+        return None
+    if name in _SAME:
+        return _converted(inputs[0].known, equation.outvars[0].aval)
+    function = _FUNCTIONS.get(name)
+    if function is None or any(value.shape.numel != 1 for value in inputs):
+        return None
+    with np.errstate(all="ignore"):
+        try:
+            return _converted(function(*(value.known for value in inputs)), equation.outvars[0].aval)
+        except (ArithmeticError, IndexError, TypeError, ValueError):
+            return None
+
+
+def _converted(number: Any, aval: Any) -> Any:
+    """Return a number in the dtype of an output; None for a dtype that numpy lacks."""
+    dtype = getattr(aval, "dtype", None)
+    if not isinstance(dtype, np.dtype):
+        return None
+    with np.errstate(all="ignore"):
+        try:
+            return np.asarray(number).astype(dtype)[()]
+        except (TypeError, ValueError):
+            return None

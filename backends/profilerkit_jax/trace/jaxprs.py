@@ -1,0 +1,68 @@
+"""The jaxpr of one pass over a model, made on shapes alone: neither weights nor activations are computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+from jax.interpreters import partial_eval
+
+from profilerkit import ModelInputs
+
+from ..model.arrays import struct_of
+from ..model.calls import Function, arrays_of, bound_call
+from ..model.marks import Marks
+from ..model.subject import Pass, Subject
+
+__all__ = ["Traced", "traced_pass"]
+
+
+@dataclass
+class Traced:
+    """The jaxpr of a pass.
+
+    Attributes:
+        jaxpr: Its equations, without those that no output needs.
+        weights: How many of its inputs are weights, which come first.
+        outputs: How many of its outputs the caller gets, which come first; the others are changed state, or gradients.
+        marks: The layers that were called.
+        unmarked: Why layers could not be told apart; empty if they were.
+    """
+
+    jaxpr: Any
+    weights: int
+    outputs: int
+    marks: Marks
+    unmarked: str = ""
+
+
+def traced_pass(
+    subject: Subject,
+    inputs: ModelInputs,
+    made: Callable[[Subject, Function], Callable[[Any, Any], Any]],
+    training: bool = False,
+) -> Traced:
+    """Return the jaxpr of a pass; ``made`` turns a call of the model into the function that is traced.
+
+    If layers cannot be marked, as where a model compares the classes of its layers, the model is traced without marks.
+    """
+    marks = Marks()
+    try:
+        return _traced(subject, inputs, made, Pass(training, marks), marks)
+    except Exception as error:
+        try:
+            traced = _traced(subject, inputs, made, Pass(training), Marks())
+        except Exception:
+            raise error from None
+        traced.unmarked = f"the layers could not be told apart: with marked layers, {type(error).__name__} was raised"
+        return traced
+
+
+def _traced(subject: Subject, inputs: ModelInputs, made: Any, how: Pass, marks: Marks) -> Traced:
+    weights, arrays = [struct_of(value) for value in subject.values], [struct_of(array) for array in arrays_of(inputs)]
+    function = made(subject, bound_call(subject, inputs, how))
+    closed, shapes = jax.make_jaxpr(function, return_shape=True)(weights, arrays)
+    needed, _ = partial_eval.dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars), instantiate=True)
+    return Traced(closed.replace(jaxpr=needed), len(weights), len(jax.tree.leaves(shapes[0])), marks)

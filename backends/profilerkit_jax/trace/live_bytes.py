@@ -1,0 +1,28 @@
+"""Bytes alive along the equations: which values share a buffer, and which are the caller's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from profilerkit.backend_kit.live_bytes import Step, live_bytes
+
+from .values import Executed, Value
+
+__all__ = ["bytes_along"]
+
+
+def bytes_along(
+    executed: Sequence[Executed], inputs: Sequence[Value], outputs: Sequence[Value], spans: Sequence[tuple[int, int]]
+) -> tuple[int, ...]:
+    """Return the bytes alive after each equation: inputs and activations. Weights are counted elsewhere."""
+    given = {value.number: value.bytes for value in inputs}
+    known, steps = set(given), []
+    for each in executed:
+        reads = tuple(value.number for value in each.inputs if value.number in known)
+        made = [value for value in each.outputs if value.number not in known and not value.constant]
+        aliases = {
+            value.number: each.sources[value.number] for value in made if each.sources.get(value.number) in known
+        }
+        steps.append(Step(reads, tuple((value.number, value.bytes) for value in made), aliases))
+        known.update(value.number for value in made)
+    return live_bytes(steps, given, [value.number for value in outputs if value.number in known], spans)

@@ -1,0 +1,127 @@
+"""Loops: ``scan`` runs its body as often as its length says, ``while`` as often as can be read from its condition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from jax.extend.core import Literal
+
+from .values import Value
+
+__all__ = ["scan", "while_loop"]
+
+#: The walk that goes over these equations, and where they stand; `trace.walk` has both classes.
+Walk: TypeAlias = Any
+Context: TypeAlias = Any
+#: How often a loop runs from start to bound, by the comparison that keeps it running and the sign of the step.
+_COMPARISONS = {("lt", 1): 0, ("le", 1): 1, ("gt", -1): 0, ("ge", -1): 1, ("ne", 1): 0, ("ne", -1): 0}
+_MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "ne": "ne"}
+
+
+def scan(walk: Walk, equation: Any, inputs: list[Value], context: Context) -> list[Value]:
+    """Go over the body once, and count it for each turn."""
+    params = equation.params
+    body, length = params["jaxpr"], int(params["length"])
+    consts, carried = params["num_consts"], params["num_carry"]
+    variables = getattr(body, "jaxpr", body).invars
+    stacked = inputs[consts + carried :]
+    slices = [
+        walk.value(variable.aval, constant=value.constant, known=value.known)
+        for variable, value in zip(variables[consts + carried :], stacked, strict=True)
+    ]
+    state = [value.changing() for value in inputs[consts : consts + carried]]
+    sources = {piece.number: value.number for piece, value in zip(slices, stacked, strict=True)}
+    if slices:
+        walk.note("scan", stacked, slices, context.repeated(length), sources=sources)
+    start = len(walk.executed)
+    returned = walk.inside(body, [*inputs[:consts], *state, *slices], context.repeated(length))
+    walk.spans.append((start, len(walk.executed)))
+    whole = [walk.value(variable.aval) for variable in equation.outvars[carried:]]
+    walk.note("scan", returned[carried:], whole, context)
+    return [*(value.changing() for value in returned[:carried]), *whole]
+
+
+def while_loop(walk: Walk, equation: Any, inputs: list[Value], context: Context) -> list[Value]:
+    """Go over condition and body once, and count them for each turn; where the turns are not known, for one."""
+    params = equation.params
+    cond_consts, body_consts = params["cond_nconsts"], params["body_nconsts"]
+    of_cond, of_body = inputs[:cond_consts], inputs[cond_consts : cond_consts + body_consts]
+    initial = inputs[cond_consts + body_consts :]
+    trips = _trips(params["cond_jaxpr"], params["body_jaxpr"], of_cond, body_consts, initial)
+    state = [value.changing() for value in initial]
+    start = len(walk.executed)
+    walk.inside(params["cond_jaxpr"], [*of_cond, *state], context.repeated(1 if trips is None else trips + 1))
+    returned = walk.inside(params["body_jaxpr"], [*of_body, *state], context.repeated(1 if trips is None else trips))
+    walk.spans.append((start, len(walk.executed)))
+    missing = "while: a loop of an unknown number of turns, counted once" if trips is None else ""
+    outputs = [walk.value(variable.aval) for variable in equation.outvars]
+    sources = {out.number: value.number for out, value in zip(outputs, returned, strict=True)}
+    walk.note("while", returned, outputs, context, missing=missing, sources=sources)
+    return outputs
+
+
+def _trips(cond: Any, body: Any, of_cond: Sequence[Value], body_consts: int, initial: Sequence[Value]) -> int | None:
+    """Return how often a loop runs that counts to a bound in equal steps; None for any other."""
+    compared = _comparison(cond, of_cond, initial)
+    if compared is None:
+        return None
+    name, position, bound, bound_position = compared
+    own = getattr(body, "jaxpr", body)
+    carried = own.invars[body_consts:]
+    if bound_position is not None and own.outvars[bound_position] is not carried[bound_position]:
+        return None
+    step = _step(own, carried[position], own.outvars[position])
+    start = initial[position].known
+    if step is None or start is None or bound is None or not step:
+        return None
+    inclusive = _COMPARISONS.get((name, 1 if step > 0 else -1))
+    if inclusive is None or (name == "ne" and (int(bound) - int(start)) % step):
+        return None
+    distance = (int(bound) - int(start)) * (1 if step > 0 else -1) + inclusive
+    return max(-(-distance // abs(step)), 0)
+
+
+def _comparison(
+    cond: Any, of_cond: Sequence[Value], initial: Sequence[Value]
+) -> tuple[str, int, Any, int | None] | None:
+    """Return what a condition compares: how, which of the carried values, with which number, and where that is carried.
+
+    None for a condition that is more than one comparison of integers.
+    """
+    own = getattr(cond, "jaxpr", cond)
+    if (
+        len(own.eqns) != 1
+        or own.eqns[0].primitive.name not in _MIRRORED
+        or own.outvars[0] is not own.eqns[0].outvars[0]
+    ):
+        return None
+    values = dict(zip(own.invars, [*of_cond, *initial], strict=True))
+    places = {variable: index for index, variable in enumerate(own.invars[len(of_cond) :])}
+    left, right = own.eqns[0].invars
+    name = own.eqns[0].primitive.name
+    for counter, bound, compared in ((left, right, name), (right, left, _MIRRORED[name])):
+        if isinstance(counter, Literal) or counter not in places or counter.aval.dtype.kind not in "iu":
+            continue
+        number = bound.val if isinstance(bound, Literal) else values[bound].known
+        place = None if isinstance(bound, Literal) else places.get(bound)
+        if number is not None and not (place is not None and initial[places[counter]].known is None):
+            return compared, places[counter], number, place
+    return None
+
+
+def _step(body: Any, variable: Any, result: Any) -> int | None:
+    """Return by how much a turn of a loop changes a carried integer; None if that is no fixed number."""
+    for equation in body.eqns:
+        if result not in equation.outvars:
+            continue
+        name, operands = equation.primitive.name, equation.invars
+        if name not in ("add", "sub") or len(operands) != 2:
+            return None
+        numbers = [int(each.val) for each in operands if isinstance(each, Literal)]
+        if len(numbers) != 1 or not any(each is variable for each in operands if not isinstance(each, Literal)):
+            return None
+        if name == "sub":
+            return None if isinstance(operands[0], Literal) else -numbers[0]
+        return numbers[0]
+    return None

@@ -1,0 +1,176 @@
+"""One pass over a model: the trace of it, on shapes alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from profilerkit import ModelInputs, ModelTrace
+from profilerkit.backend_kit.failures import failure_of
+from profilerkit.backend_kit.scoped_calls import layer_calls, layer_records
+from profilerkit.trace.bounds import Branch, Choice
+from profilerkit.trace.records import LayerCall, MemoryTimeline, OpRecord
+
+from ..model.calls import Function, forward_of
+from ..model.subject import Subject
+from ..model.subjects import subject_of
+from ..model.weights import Lists, constant_records, weight_records
+from ..training.steps import step_of
+from .frames import Frames
+from .jaxprs import Traced, traced_pass
+from .layers import Calls, count_whole_layers, ordered_types, with_turns
+from .live_bytes import bytes_along
+from .values import Executed, PendingChoice, Value
+from .walk import Context, Walk
+
+__all__ = ["trace_model", "trace_step"]
+
+METHOD = "shapes in a jaxpr"
+MEMORY_NOTE = "along the jaxpr, as written; XLA fuses, orders and reuses otherwise (profilerkit_jax.compiled_analysis)"
+Made = Callable[[Subject, Function], Callable[[Any, Any], Any]]
+
+
+def trace_model(model: Any, inputs: ModelInputs | None) -> ModelTrace:
+    """Trace one forward pass; without inputs, or if the model raises, the trace holds the layers alone."""
+    return _trace(model, inputs, lambda subject, call: forward_of(call), training=False)
+
+
+def trace_step(model: Any, inputs: ModelInputs) -> ModelTrace:
+    """Trace one training step: the forward pass in training mode, and the gradients of the sum of its outputs."""
+    return _trace(model, inputs, step_of, training=True)
+
+
+def _trace(model: Any, inputs: ModelInputs | None, made: Made, training: bool) -> ModelTrace:
+    subject = subject_of(model)
+    if inputs is None:
+        return _layers_alone(subject)
+    try:
+        return _walked(subject, traced_pass(subject, inputs.own_call(), made, training), training)
+    except Exception as error:  # whatever the model raises
+        return _layers_alone(subject, failure_of(error, inputs, "jax", __package__ or ""))
+
+
+def _layers_alone(subject: Subject, failure: Exception | None = None) -> ModelTrace:
+    types = ordered_types(subject, {}, {})
+    return ModelTrace(layer_records(types, weight_records(subject.leaves, types)), failure=failure)
+
+
+def _walked(subject: Subject, traced: Traced, training: bool) -> ModelTrace:
+    met = traced.marks.types
+    doubled = set(subject.scopes)
+    if subject.kind == "flax.linen":
+        doubled = {*met.values(), *(path.rpartition(".")[2] for path in met)}
+    walk = Walk(Frames(subject.types, doubled))
+    jaxpr = traced.jaxpr.jaxpr
+    held = [
+        walk.constant(variable.aval, value)
+        for variable, value in zip(jaxpr.constvars, traced.jaxpr.consts, strict=True)
+    ]
+    weights = [walk.value(variable.aval, constant=True) for variable in jaxpr.invars[: traced.weights]]
+    inputs = [walk.value(variable.aval) for variable in jaxpr.invars[traced.weights :]]
+    results = walk.over(jaxpr, [*held, *weights, *inputs], Context(instance=next(walk.instances)))
+    types = ordered_types(subject, met, walk.frames.named)
+    every = [*walk.executed, *_of_other_branches(walk.choices)]
+    count_whole_layers(every, subject, types, Calls(traced.marks.calls, training))
+    records = weight_records(subject.leaves, types)
+    records.setdefault("", ([], []))[1].extend(constant_records(walk.held.values(), len(subject.leaves)))
+    outputs = results[: traced.outputs]
+    return ModelTrace(
+        layer_records(types, records, _calls(walk, inputs, outputs, traced)),
+        tuple(map(_record, walk.executed)),
+        _memory(walk, inputs, results, records),
+        _missing(walk.executed),
+        METHOD,
+        tuple(_notes(walk, traced)),
+        choices=tuple(map(_choice, walk.choices)),
+    )
+
+
+def _calls(walk: Walk, inputs: Sequence[Value], outputs: Sequence[Value], traced: Traced) -> dict[str, list[LayerCall]]:
+    """Return the calls of each layer: as the equations tell them, else as they were seen, for a layer without any."""
+    calls = with_turns(layer_calls(walk.executed, inputs, outputs), walk.executed)
+    silent = {path: made for path, made in traced.marks.calls.items() if path not in calls}
+    known = {**calls, **silent}
+    for path, made in silent.items():
+        has_caller = [call.caller is not None and call.caller[0] in known for call in made]
+        calls[path] = [
+            replace(call, caller=call.caller if has else None, times=_times_of_caller(call, calls))
+            for call, has in zip(made, has_caller, strict=True)
+        ]
+    return calls
+
+
+def _times_of_caller(call: LayerCall, calls: Mapping[str, Sequence[LayerCall]]) -> int:
+    """Return how often a layer without equations is called: as often as the layer that calls it."""
+    made = calls.get(call.caller[0], ()) if call.caller is not None else ()
+    return made[0].times if made else 1
+
+
+def _record(each: Executed) -> OpRecord:
+    scope = each.chain[-1]
+    return OpRecord(
+        each.operator,
+        scope.path,
+        scope.call,
+        each.macs * each.times,
+        each.flops * each.times,
+        sum(value.bytes for value in each.inputs) * each.times,
+        sum(value.bytes for value in each.outputs) * each.times,
+        tuple(value.info for value in each.outputs),
+        "backward" if each.is_backward else "forward",
+    )
+
+
+def _missing(executed: Sequence[Executed]) -> Counter[str]:
+    missing: Counter[str] = Counter()
+    for each in executed:
+        if each.missing:
+            missing[each.missing] += max(each.times, 1)
+    return missing
+
+
+def _memory(walk: Walk, inputs: Sequence[Value], results: Sequence[Value], weights: Lists) -> MemoryTimeline:
+    every = {record.identity: record.bytes for lists in weights.values() for each in lists for record in each}
+    live = bytes_along(walk.executed, inputs, results, walk.spans)
+    return MemoryTimeline(sum(every.values()), sum(value.bytes for value in inputs), live, MEMORY_NOTE)
+
+
+def _notes(walk: Walk, traced: Traced) -> list[str]:
+    notes = [*walk.notes, *([traced.unmarked] if traced.unmarked else [])]
+    if walk.folded:
+        notes.append(
+            f"{walk.folded} equations work on single numbers that are known before the function runs: XLA computes "
+            "them while it compiles, and they count as nothing"
+        )
+    return notes
+
+
+# Branches -----------------------------------------------------------------------------------------------------------
+
+
+def _of_other_branches(choices: Sequence[PendingChoice]) -> list[Executed]:
+    """Return the equations of the branches that are not counted."""
+    others: list[Executed] = []
+    for choice in choices:
+        for index, (branch, inner) in enumerate(zip(choice.branches, choice.inner, strict=True)):
+            others += [*([] if index == choice.counted else branch), *_of_other_branches(inner)]
+    return others
+
+
+def _choice(choice: PendingChoice) -> Choice:
+    branches = tuple(
+        Branch(_work(branch), tuple(map(_choice, inner)))
+        for branch, inner in zip(choice.branches, choice.inner, strict=True)
+    )
+    return Choice(branches, choice.counted, choice.reason)
+
+
+def _work(executed: Sequence[Executed]) -> Mapping[str, tuple[int, int]]:
+    work: dict[str, tuple[int, int]] = {}
+    for each in executed:
+        path = each.chain[-1].path
+        macs, flops = work.get(path, (0, 0))
+        work[path] = (macs + each.macs * each.times, flops + each.flops * each.times)
+    return work

@@ -1,0 +1,103 @@
+"""The values of a jaxpr as the walk knows them: shapes, dtypes, and single numbers that are known before it runs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from profilerkit.backend_kit.scoped_calls import Scope
+from profilerkit.costs import Shape
+from profilerkit.trace.records import TensorInfo
+
+__all__ = ["Executed", "PendingChoice", "Value", "bytes_of"]
+
+
+def bytes_of(shape: tuple[int, ...], dtype: Any) -> int:
+    """Return the bytes of an array; 0 for what has no elements of a size, such as a token."""
+    return math.prod(shape) * int(getattr(dtype, "itemsize", 0))
+
+
+@dataclass(eq=False)
+class Value:
+    """A value of a jaxpr.
+
+    Attributes:
+        number: What the lifetimes of buffers know it by; views of one buffer have numbers of their own.
+        shape: Its sizes.
+        dtype: The name of its dtype: "float32".
+        bytes: The bytes that it takes.
+        constant: Whether it is a weight, or a number of the program: no caller gives it.
+        known: The number that all of its elements are, where that is known before the function runs.
+        summands: How many elements were added up to each of its own; 0 where it is no sum.
+    """
+
+    number: int
+    shape: Shape
+    dtype: str
+    bytes: int
+    constant: bool = False
+    known: Any = None
+    summands: int = 0
+
+    @classmethod
+    def of(cls, number: int, aval: Any, **facts: Any) -> Value:
+        """Return the value of an abstract value: an array, a reference to one, or a token."""
+        shape = Shape(int(size) for size in getattr(aval, "shape", ()))
+        dtype = getattr(aval, "dtype", None)
+        return cls(number, shape, "token" if dtype is None else str(dtype), bytes_of(shape, dtype), **facts)
+
+    @classmethod
+    def literal(cls, number: int, aval: Any, value: Any) -> Value:
+        """Return the value of a number that stands in the jaxpr."""
+        return cls.of(number, aval, constant=True, known=np.asarray(value)[()] if np.ndim(value) == 0 else None)
+
+    @property
+    def info(self) -> TensorInfo:
+        """Shape and dtype for reports."""
+        return TensorInfo(tuple(self.shape), self.dtype)
+
+    def changing(self) -> Value:
+        """Return the same value, of which nothing is known: what is carried from one turn of a loop to the next."""
+        return replace(self, known=None, summands=0)
+
+
+@dataclass(eq=False)
+class Executed:
+    """One equation that the walk came by, in the order of execution.
+
+    Attributes:
+        operator: The name of its primitive: "dot_general".
+        chain: The calls of layers that it is in, the model's own first.
+        inputs: The values that it reads.
+        outputs: The values that it makes.
+        times: How often it runs.
+        macs: Multiply-accumulates of one run.
+        flops: Floating-point operations of one run.
+        missing: What is not counted of it, in words; empty where all is.
+        is_backward: Whether it belongs to the backward pass.
+        sources: The values whose buffers the outputs share, by the outputs' numbers.
+    """
+
+    operator: str
+    chain: tuple[Scope, ...]
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    times: int = 1
+    macs: int = 0
+    flops: int = 0
+    missing: str = ""
+    is_backward: bool = False
+    sources: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class PendingChoice:
+    """A branch that only the inputs' values decide: what each side runs, and which of them is counted."""
+
+    branches: list[list[Executed]]
+    inner: list[list[PendingChoice]]
+    counted: int
+    reason: str

@@ -1,0 +1,157 @@
+"""The walk over the equations of a jaxpr in their order: values, layers and the cost of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any
+
+import numpy as np
+from jax.extend.core import Literal
+
+from profilerkit.costs import Shape
+
+from .control_flow import HANDLERS
+from .folding import folded
+from .frames import Frame, Frames
+from .pricing import price
+from .values import Executed, PendingChoice, Value
+
+__all__ = ["Context", "Walk"]
+
+#: Primitives whose output is their first input in another form: XLA makes none of them where it can be read in place.
+_VIEWS = (
+    *("broadcast_in_dim", "copy", "name", "pvary", "reshape", "sharding_constraint", "slice", "squeeze"),
+    *("stop_gradient", "transpose"),
+)
+#: Primitives that leave what their input is the sum of, or which number it is, as it was.
+_PASSING = (*_VIEWS, "convert_element_type", "reduce_precision")
+
+
+@dataclass(frozen=True)
+class Context:
+    """Where a jaxpr stands that is gone over.
+
+    Attributes:
+        frame: The calls of layers around it.
+        times: How often it runs.
+        instance: The number of this walk over it.
+        axis_sizes: How many devices each named axis has.
+    """
+
+    frame: Frame = field(default_factory=Frame)
+    times: int = 1
+    instance: int = 0
+    axis_sizes: Mapping[Any, int] = field(default_factory=dict)
+
+    def repeated(self, times: int) -> Context:
+        """Return the context of what runs so many times in it."""
+        return replace(self, times=self.times * times)
+
+
+@dataclass
+class Walk:
+    """Goes over jaxprs, and notes what runs.
+
+    Attributes:
+        frames: Finds the layers of each equation.
+        executed: What runs, in order.
+        choices: The branches that only the inputs' values decide.
+        spans: The ranges of ``executed`` that run more than once.
+        notes: What a reader of the numbers must know besides.
+        folded: How many equations work on single numbers that are known before the function runs.
+        held: The arrays that the program holds itself, by their ids.
+    """
+
+    frames: Frames
+    executed: list[Executed] = field(default_factory=list)
+    choices: list[PendingChoice] = field(default_factory=list)
+    spans: list[tuple[int, int]] = field(default_factory=list)
+    notes: dict[str, None] = field(default_factory=dict)
+    folded: int = 0
+    held: dict[int, Any] = field(default_factory=dict)
+    numbers: count[int] = field(default_factory=count)
+    instances: count[int] = field(default_factory=count)
+
+    def value(self, aval: Any, **facts: Any) -> Value:
+        """Return a new value."""
+        return Value.of(next(self.numbers), aval, **facts)
+
+    def inside(self, jaxpr: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
+        """Go over a jaxpr, open or closed, with the values of its inputs; return those of its outputs."""
+        consts = getattr(jaxpr, "consts", ())
+        jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
+        constants = [
+            self.constant(variable.aval, value) for variable, value in zip(jaxpr.constvars, consts, strict=True)
+        ]
+        return self.over(jaxpr, [*constants, *inputs], replace(context, instance=next(self.instances)))
+
+    def constant(self, aval: Any, value: Any) -> Value:
+        """Return the value of an array that the program holds."""
+        if getattr(value, "shape", ()) != ():
+            self.held[id(value)] = value
+            return self.value(aval, constant=True)
+        is_number = isinstance(getattr(value, "dtype", None), np.dtype) or np.isscalar(value)
+        return self.value(aval, constant=True, known=np.asarray(value)[()] if is_number else None)
+
+    def over(self, jaxpr: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
+        """Go over the equations of an open jaxpr, with the values of its constants and inputs."""
+        values = dict(zip((*jaxpr.constvars, *jaxpr.invars), inputs, strict=True))
+
+        def read(atom: Any) -> Value:
+            return Value.literal(next(self.numbers), atom.aval, atom.val) if isinstance(atom, Literal) else values[atom]
+
+        for equation in jaxpr.eqns:
+            frame = self.frames.frame(context.frame, equation.source_info.name_stack.stack, context.instance)
+            here = replace(context, frame=frame)
+            given = [read(atom) for atom in equation.invars]
+            handler: Callable[..., list[Value]] = HANDLERS.get(equation.primitive.name, _step)
+            values.update(zip(equation.outvars, handler(self, equation, given, here), strict=True))
+        return [read(atom) for atom in jaxpr.outvars]
+
+    def note(
+        self, operator: str, inputs: Sequence[Value], outputs: Sequence[Value], context: Context, **facts: Any
+    ) -> None:
+        """Note what one equation does."""
+        frame = context.frame
+        self.executed.append(
+            Executed(
+                operator,
+                frame.chain,
+                tuple(inputs),
+                tuple(outputs),
+                context.times,
+                is_backward=frame.is_backward,
+                **facts,
+            )
+        )
+
+
+def _step(walk: Walk, equation: Any, inputs: list[Value], context: Context) -> list[Value]:
+    """Go over an equation without a jaxpr inside: by its formula."""
+    name = equation.primitive.name
+    number = folded(name, equation, inputs)
+    if number is not None:
+        walk.folded += name not in _PASSING
+        return [walk.value(equation.outvars[0].aval, constant=True, known=number)]
+    outputs = [walk.value(variable.aval) for variable in equation.outvars]
+    if outputs:
+        outputs[0].summands = _summands(name, equation, inputs)
+    cost, missing = price(equation, inputs, outputs, context)
+    sources = {}
+    if name in _VIEWS and outputs[0].dtype == inputs[0].dtype:
+        outputs[0].constant = inputs[0].constant
+        sources = {outputs[0].number: inputs[0].number}
+    walk.note(name, inputs, outputs, context, macs=cost.macs, flops=cost.flops, missing=missing, sources=sources)
+    return outputs
+
+
+def _summands(name: str, equation: Any, inputs: Sequence[Value]) -> int:
+    """Return how many elements the first output adds up in each of its own; 0 if it is no sum."""
+    if name == "reduce_sum":
+        kept = Shape(equation.outvars[0].aval.shape).numel
+        return inputs[0].shape.numel // kept if kept else 0
+    if name == "reduce_window_sum":
+        return int(np.prod(equation.params["window_dimensions"]))
+    return inputs[0].summands if name in _PASSING and inputs else 0

@@ -1,0 +1,72 @@
+"""The modes of layers and the values of variables, put back after a block: of modules of nnx, and of Keras models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+
+from ..model.keras_state import as_it_is
+from ..model.recognition import kind_of
+from ..model.subjects import subject_of
+
+__all__ = ["in_inference_mode", "preserved"]
+
+#: The attributes that say whether a layer trains, each true in inference mode.
+_MODES = ("deterministic", "inference", "use_running_average")
+_Modes = list[tuple[Any, str, Any]]
+
+
+def _modes(model: Any) -> _Modes:
+    if kind_of(model) not in ("flax.nnx", "equinox"):
+        return []
+    layers = subject_of(model).layers.values()
+    return [
+        (layer, name, vars(layer)[name])
+        for layer in layers
+        for name in _MODES
+        if name in getattr(layer, "__dict__", {})
+    ]
+
+
+@contextmanager
+def preserved(model: Any) -> Iterator[None]:
+    """Put the modes of the layers and the values of the variables back at the end, after an error too."""
+    modes, restore = _modes(model), _variables_as_they_are(model)
+    try:
+        yield
+    finally:
+        _restore(modes)
+        restore()
+
+
+@contextmanager
+def in_inference_mode(model: Any) -> Iterator[None]:
+    """Let the layers of a module run as for inference inside the block."""
+    modes = _modes(model)
+    try:
+        for layer, name, _ in modes:
+            object.__setattr__(layer, name, True)
+        yield
+    finally:
+        _restore(modes)
+
+
+def _restore(modes: _Modes) -> None:
+    for layer, name, value in modes:
+        object.__setattr__(layer, name, value)
+
+
+def _variables_as_they_are(model: Any) -> Callable[[], None]:
+    """Return what puts back the variables that a module of nnx, or a Keras model, has now."""
+    if kind_of(model) == "keras":
+        return as_it_is(model)
+    if kind_of(model) != "flax.nnx":
+        return lambda: None
+    from flax import nnx
+
+    state = nnx.state(model)
+    values, tree = jax.tree.flatten(state)
+    return lambda: nnx.update(model, jax.tree.unflatten(tree, values))

@@ -1,0 +1,132 @@
+"""What the operators of a real run multiply and add: it is compared with the static trace.
+
+An eager run shows its operators one by one. A function that it calls is one call to TensorFlow: its graph is walked for
+the shapes of that call. What is unknown of either leaves the sums unknown, and nothing is compared then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.eager.polymorphic_function import atomic_function
+
+from profilerkit.process.locks import undone_in_child
+from profilerkit.trace.cross_check import ObservedRun
+
+from ..costs.registry import COSTS
+from .eager_operators import EagerOperators, is_small, watched
+from .layers import LayerCalls
+from .ownership import Ownership
+from .values import Executed, static_shape
+from .walk import Walk
+
+__all__ = ["Observation", "Work", "operator_macs", "work_of"]
+
+#: Multiply-accumulates and floating-point operations; None where not all of them are known.
+Work = tuple[int, int] | None
+
+
+class Observation(EagerOperators):
+    """While `watching` is active, keeps each operator that this thread runs, and each function that it calls.
+
+    With ``calls``, which have to follow the layers meanwhile, the formulas of layers count for these.
+    """
+
+    def __init__(self, calls: LayerCalls | None = None) -> None:
+        super().__init__()
+        self._calls = calls
+        self._root = Ownership().root
+        self._functions: dict[str, Any] = {}
+        #: The functions that were called, with what is known of their arguments.
+        self._called: list[tuple[Any, tuple[Any, ...]]] = []
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Keep what runs inside."""
+        with _called_functions(self._functions), watched(self._seen):
+            yield
+
+    def work(self) -> Work:
+        """Return what was done; to be called once, after `watching`."""
+        try:
+            self.price_all()
+            walked = [_walked(graph, arguments) for graph, arguments in self._called]
+        except Exception:  # whatever a formula of the user's raises here: the trace has said it
+            return None
+        if self.uncounted or None in walked:
+            return None
+        functions = [work for work in walked if work is not None]
+        macs = sum(each.macs for each in self.executed) + sum(macs for macs, _ in functions)
+        return macs, sum(each.flops for each in self.executed) + sum(flops for _, flops in functions)
+
+    def run(self, name: str) -> ObservedRun:
+        """Return what was seen, as the run of that name."""
+        work = self.work()
+        return ObservedRun(name, None if work is None else work[0])
+
+    def _seen(
+        self, op_type: Any, inputs: Any, attrs: Any, outputs: Any, op_name: Any = None, graph: Any = None
+    ) -> None:
+        if graph is not None:  # an operator that is added to a graph, and does not run now
+            return
+        kind = op_type.decode() if isinstance(op_type, bytes) else str(op_type)
+        function = self._functions.get(kind)
+        if function is None:
+            owner = self._root if self._calls is None else self._calls.owner
+            self.ran(kind, list(inputs), attrs, list(outputs), owner)
+        else:
+            facts = ((static_shape(each), each.numpy() if is_small(each) else None) for each in inputs)
+            self._called.append((function.graph, tuple(facts)))
+
+
+def operator_macs(executed: Iterable[Executed]) -> int | None:
+    """Return the multiply-accumulates of all operators; None where formulas of the user's stand for whole layers."""
+    if any(hasattr(key, "layer") for key in COSTS.own()):
+        return None
+    return sum(each.macs for each in executed)
+
+
+def work_of(executed: Walk) -> Work:
+    """Return the work of a walk: None where something is not counted, or depends on what the graph does not tell."""
+    if executed.uncounted or executed.choices:
+        return None
+    return sum(each.macs for each in executed.executed), sum(each.flops for each in executed.executed)
+
+
+def _walked(graph: Any, arguments: Sequence[tuple[Any, Any]]) -> Work:
+    """Return the work of a function's graph for arguments of these shapes and, where they are small, values."""
+    if len(graph.inputs) != len(arguments):
+        return None
+    walk = Walk(Ownership())
+    values = []
+    for placeholder, (shape, constant) in zip(graph.inputs, arguments, strict=True):
+        value = walk.folding.new_value(shape, placeholder.dtype.name, placeholder)
+        value.constant = None if placeholder.dtype in (tf.resource, tf.variant) else constant
+        values.append(value)
+    try:
+        walk.run(graph, values)
+        return work_of(walk)
+    finally:
+        walk.folding.release()
+
+
+@contextmanager
+def _called_functions(functions: dict[str, Any]) -> Iterator[None]:
+    """Note the functions that are called, by the names that TensorFlow has for them."""
+    kind = atomic_function.AtomicFunction
+    original = kind.call_flat
+
+    def call_flat(self: Any, *args: Any) -> Any:
+        if tf.executing_eagerly():
+            functions[self.name.decode()] = self
+        return original(self, *args)
+
+    kind.call_flat = call_flat
+    try:
+        with undone_in_child(lambda: setattr(kind, "call_flat", original)):
+            yield
+    finally:
+        kind.call_flat = original

@@ -1,0 +1,60 @@
+"""Models that ask whether they are run eagerly: what the graph does is compared with an eager run.
+
+A graph is what ``predict``, ``fit`` and a ``tf.function`` run, and what is traced and timed here. A call of a Keras
+model, of a module and of a plain function runs eagerly. Counts are complete where both do the same work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from profilerkit import ModelInputs
+from profilerkit.trace.cross_check import contradicted
+from profilerkit.trace.records import ModelTrace
+
+from ..model.calls import outputs_of
+from ..model.kinds import is_saved_model, is_unbuilt, named_layers
+from ..untouched.preservation import preserved
+from .layers import LayerCalls
+from .observation import Observation
+
+__all__ = ["compared_with_a_run"]
+
+
+def compared_with_a_run(model: Any, inputs: ModelInputs, trace: ModelTrace, asked: Sequence[str]) -> ModelTrace:
+    """Return the trace of the graph of a model that has asked something; contradicted where an eager run does more.
+
+    The model is run once. One that has no values to run with, and one that raises in such a run, may do anything.
+    """
+    if _is_always_a_graph(model):
+        return trace
+    question = f"the model asks what a graph and an eager run answer differently ({asked[0]})"
+    if is_unbuilt(model):
+        return contradicted(trace, f"{question}, and has no values to be run eagerly with; its graph is counted")
+    calls = LayerCalls(named_layers(model), training=False)
+    observation = Observation(calls)
+    with preserved(model, variable_values=True):
+        try:
+            with observation.watching(), calls.following():
+                outputs_of(model, inputs)
+        except Exception as error:  # whatever the model raises in a run of this kind
+            return contradicted(trace, f"{question}, and raises {type(error).__name__} in an eager run")
+        work = observation.work()
+    if work is None:
+        return contradicted(trace, f"{question}, and not all work of an eager run is known; its graph is counted")
+    if work == (trace.macs, trace.flops):
+        return trace
+    return contradicted(
+        trace,
+        f"{question}: run eagerly it has {work[0]:,} MACs and {work[1]:,} FLOPs, as a graph, which is counted, "
+        f"{trace.macs:,} and {trace.flops:,}",
+    )
+
+
+def _is_always_a_graph(model: Any) -> bool:
+    """Return whether a call of the model runs a graph, so that nothing in it runs eagerly."""
+    is_function = hasattr(model, "get_concrete_function") or hasattr(model, "captured_inputs")
+    return is_saved_model(model) or (is_function and not tf.config.functions_run_eagerly())

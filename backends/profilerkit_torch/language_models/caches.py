@@ -1,0 +1,68 @@
+"""What a cache holds, whatever its form: objects, dicts, lists, states of state-space models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+
+from profilerkit.language_models.records import CacheContents, CacheTensor
+
+from ..model.tensors import storage_key
+
+__all__ = ["contents_of", "layer_windows"]
+
+#: How deep a cache may be nested.
+_DEPTH = 8
+
+
+def contents_of(cache: Any, context: int, batch: int, source: int | None = None) -> CacheContents:
+    """Return the tensors of a cache that a model returned; single numbers are left out.
+
+    A storage that several tensors share is counted once.
+    """
+    tensors: list[CacheTensor] = []
+    storages: set[int] = set()
+    with torch._C.DisableTorchFunction():
+        for path, tensor, window in _tensors(cache, "", None, set(), 0):
+            key = storage_key(tensor)
+            allocated = 0 if key in storages else tensor.untyped_storage().nbytes()
+            storages.add(key)
+            size = tensor.numel() * tensor.element_size()
+            dtype = str(tensor.dtype).removeprefix("torch.")
+            tensors.append(CacheTensor(path, tuple(tensor.shape), dtype, size, allocated, window))
+    return CacheContents(context, batch, tuple(tensors), source)
+
+
+def _tensors(
+    value: Any, path: str, window: int | None, visited: set[int], depth: int
+) -> Iterator[tuple[str, torch.Tensor, int | None]]:
+    if isinstance(value, torch.Tensor):
+        if value.numel() > 1 and id(value) not in visited:
+            visited.add(id(value))
+            yield path, value, window
+        return
+    if depth >= _DEPTH or isinstance(value, (str, bytes, type, torch.nn.Module)) or id(value) in visited:
+        return
+    visited.add(id(value))
+    limit = getattr(value, "sliding_window", None)
+    window = limit if isinstance(limit, int) else window
+    for name, inner in _members(value):
+        yield from _tensors(inner, f"{path}.{name}" if path else name, window, visited, depth + 1)
+
+
+def _members(value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        yield from ((str(key), inner) for key, inner in value.items())
+    elif isinstance(value, (list, tuple)):
+        yield from ((str(index), inner) for index, inner in enumerate(value))
+    elif type(value).__module__.partition(".")[0] not in ("torch", "builtins"):
+        yield from getattr(value, "__dict__", {}).items()
+
+
+def layer_windows(cache: Any) -> dict[int, int]:
+    """Return the windows of the layers of a cache of transformers by their indices; of other caches none."""
+    layers = getattr(getattr(cache, "self_attention_cache", cache), "layers", None) or ()
+    limits = ((index, getattr(layer, "sliding_window", None)) for index, layer in enumerate(layers))
+    return {index: limit for index, limit in limits if isinstance(limit, int)}

@@ -1,0 +1,87 @@
+"""The two calls that are followed: a prefill, and a step of one token through the cache that the prefill returned."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from profilerkit import InputError
+from profilerkit.language_models.records import CacheContents
+
+from .caches import contents_of, layer_windows
+from .models import require_decoder
+
+__all__ = ["CACHES", "Calls", "cache_in", "decode", "prefill"]
+
+#: What models call their caches, in their outputs and their arguments.
+CACHES = ("past_key_values", "cache_params", "state", "mems")
+
+
+class Calls:
+    """Runs a prefill and ``steps`` steps of a model, and keeps what their caches hold as plain numbers.
+
+    After `run`, ``contents`` has the contents of the cache after each pass, and ``windows`` the windows of its layers.
+    """
+
+    def __init__(self, steps: int = 1) -> None:
+        self.steps = steps
+        self.contents: list[CacheContents] = []
+        self.windows: dict[int, int] = {}
+        self.error: InputError | None = None
+
+    def run(self, model: Any, tokens: torch.Tensor) -> Any:
+        """Call the model with the prompt, then with one token after the other; return the last logits."""
+        self.contents.clear()
+        batch, length = tokens.shape
+        is_encoder_decoder = bool(getattr(model.config, "is_encoder_decoder", False))
+        outputs = prefill(model, tokens)
+        try:
+            name, cache = cache_in(model, outputs)
+        except InputError as error:
+            self.error = error
+            return outputs.logits
+        seen, source = (1, length) if is_encoder_decoder else (length, None)
+        self.windows = layer_windows(cache)
+        self.contents.append(contents_of(cache, seen, batch, source))
+        for step in range(self.steps):
+            later = decode(model, tokens[:, :1], name, cache, outputs)
+            cache = cache_in(model, later)[1]
+            self.contents.append(contents_of(cache, seen + step + 1, batch, source))
+        return outputs.logits
+
+
+def prefill(model: Any, tokens: torch.Tensor) -> Any:
+    """Return what the model makes of a prompt: logits of the last token where it can leave the others out."""
+    parameters = inspect.signature(model.forward).parameters
+    options: dict[str, Any] = {"use_cache": True}
+    if "logits_to_keep" in parameters:
+        options["logits_to_keep"] = 1
+    if getattr(model.config, "is_encoder_decoder", False):
+        options["decoder_input_ids"] = tokens[:, :1]
+    return model(tokens, **options)
+
+
+def decode(model: Any, token: torch.Tensor, name: str, cache: Any, before: Mapping[str, Any]) -> Any:
+    """Return what the model makes of one more token of each sequence."""
+    options = {name: cache, "use_cache": True}
+    if getattr(model.config, "is_encoder_decoder", False):
+        states = before["encoder_last_hidden_state"]
+        return model(encoder_outputs=(states,), decoder_input_ids=token, **options)
+    return model(token, **options)
+
+
+def cache_in(model: Any, outputs: Any) -> tuple[str, Any]:
+    """Return the cache among a model's outputs, with its name; raises `InputError` if there is none."""
+    parameters = inspect.signature(model.forward).parameters
+    for name in CACHES:
+        cache = outputs.get(name) if name in parameters else None
+        if cache is not None:
+            return name, cache
+    require_decoder(model)
+    raise InputError(
+        f"{type(model).__name__} returned no cache although use_cache=True was given; its outputs are "
+        f"{', '.join(outputs.keys())}. llm follows a model through its own cache: give one that has it"
+    )

@@ -1,0 +1,176 @@
+"""A language model followed through prefill and one step, on shapes alone: its counts, its cache, its weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import nn
+
+from profilerkit import InputError, ModelInputs, ModelTrace
+from profilerkit.error_text import shown
+from profilerkit.language_models.growth import growth_of
+from profilerkit.language_models.laws import phases_of, terms_of
+from profilerkit.language_models.records import CacheContents, ModelFacts, PassCounts
+from profilerkit.language_models.weights import weight_parts
+
+from ..trace.tracing import trace_model
+from .calls import Calls
+from .models import (
+    dtype_of,
+    execution_of,
+    language_model,
+    latent_attention,
+    longest_context,
+    require_decoder,
+    text_configuration,
+    windows_of,
+)
+
+__all__ = ["cache_after", "facts_of"]
+
+#: The fewest tokens of a prompt that tell one law from another, and those that recurrent layers are traced with: their
+#: reference code runs a loop over the tokens.
+_FEWEST, _RECURRENT = 4, 16
+#: What configurations call the sizes of recurrent states.
+_RECURRENT_SIZES = ("state_size", "ssm_state_size", "mamba_d_state", "attention_hidden_size")
+#: What configurations call the sizes of recurrent states.
+_RECURRENT_SIZES = ("state_size", "ssm_state_size", "mamba_d_state", "attention_hidden_size")
+
+
+def facts_of(model: Any, prompt: int, dtype: str | None = None, name: str | None = None, batch: int = 1) -> ModelFacts:
+    """Return what is found out about a language model by one pass over a prompt and one token after it."""
+    followed = language_model(model, dtype)
+    require_decoder(followed)
+    length, notes = _traced_length(followed, prompt)
+    trace, calls = _traced(followed, length, batch, 1)
+    first, second = phases_of(trace)[:2]
+    operators = [[trace.operators[index] for index in phase] for phase in (first, second)]
+    windows = windows_of(followed, calls.windows)
+    terms, strangers = terms_of(*operators, batch=batch, prompt=length, windows=windows)
+    config = followed.config
+    weights = weight_parts(trace, operators[1], batch, _head(followed, trace))
+    has_experts = any(part.kind == "experts" for part in weights)
+    is_encoder_decoder = bool(getattr(config, "is_encoder_decoder", False))
+    if strangers and not is_encoder_decoder:
+        notes.append(_SPLIT.format(layers=_brief(strangers)))
+    if is_encoder_decoder:
+        notes.append(_ENCODER_DECODER)
+    if trace.uncounted:
+        notes.append(f"not counted, so that counts are lower bounds: {', '.join(trace.missing)}")
+    cached = 1 if is_encoder_decoder else length
+    return ModelFacts(
+        name=name or type(followed).__name__,
+        execution=execution_of(followed, has_experts),
+        parameters=trace.total_params,
+        weights=weights,
+        dtype=dtype_of(followed),
+        vocabulary=int(getattr(text_configuration(config), "vocab_size", 0)),
+        longest_context=longest_context(config),
+        traced_prompt=length,
+        prefill=_counts("prefill", trace, first, batch, length, 0, calls.contents[0]),
+        decode=_counts("decode", trace, second, batch, 1, cached, calls.contents[1]),
+        terms=terms,
+        cache=tuple(calls.contents),
+        cache_layers=growth_of(*calls.contents[:2]),
+        latent=latent_attention(followed),
+        is_encoder_decoder=is_encoder_decoder,
+        notes=(*notes, *trace.notes),
+    )
+
+
+_SPLIT = (
+    "the work of some layers follows no law of tokens and pairs ({layers}): prefill is taken to grow with the tokens, "
+    "from the traced prompt; a step is as traced"
+)
+_ENCODER_DECODER = (
+    "the prompt goes to the encoder, and its work and the cross attention are those of the traced prompt; the "
+    "decoder's own attention is taken as in its second token, so that later steps are lower bounds"
+)
+
+
+def cache_after(model: Any, context: int, batch: int, dtype: str | None) -> tuple[CacheContents, CacheContents]:
+    """Return the contents of the cache that a model returns after so many tokens, and after one more."""
+    followed = language_model(model, dtype)
+    require_decoder(followed)
+    before, after = _traced(followed, context, batch, 1)[1].contents
+    return before, after
+
+
+def _traced_length(model: Any, prompt: int) -> tuple[int, list[str]]:
+    """Return the tokens of the prompt to trace, and a note if they are not those that were requested."""
+    if _is_recurrent(model) and prompt > _RECURRENT:
+        return _RECURRENT, [
+            f"traced with a prompt of {_RECURRENT} tokens, for its recurrent layers loop over them; longer ones follow "
+            "from its laws"
+        ]
+    if prompt < _FEWEST:
+        return _FEWEST, [f"traced with a prompt of {_FEWEST} tokens; shorter ones follow from its laws"]
+    return prompt, []
+
+
+def _is_recurrent(model: Any) -> bool:
+    """Return whether a model has recurrent layers, by its configuration or the cache that transformers makes."""
+    from transformers import cache_utils
+
+    if any(getattr(model.config, name, None) for name in _RECURRENT_SIZES):
+        return True
+
+    recurrent = getattr(cache_utils, "LinearAttentionCacheLayerMixin", None)
+    if recurrent is None or getattr(model.config, "is_encoder_decoder", False):
+        return False
+    try:
+        layers = cache_utils.DynamicCache(config=model.config).layers
+    except Exception:  # a configuration that it cannot read: then nothing is known beforehand
+        return False
+    return any(isinstance(layer, recurrent) for layer in layers)
+
+
+def _traced(model: nn.Module, length: int, batch: int, steps: int) -> tuple[ModelTrace, Calls]:
+    calls = Calls(steps)
+    tokens = torch.empty(batch, length, dtype=torch.int64, device="meta")
+    trace = trace_model(model, ModelInputs(tokens).given_to(calls.run))
+    if calls.error is not None:
+        raise calls.error
+    if trace.failure is not None or len(calls.contents) != steps + 1:
+        reason = trace.failure if trace.failure is not None else "it made no cache"
+        raise InputError(
+            f"{type(model).__name__} cannot be followed through a prompt of {length:,} tokens and {steps} more: "
+            f"{shown(str(reason))}"
+        ) from trace.failure
+    return replace(trace, program=None), calls
+
+
+def _counts(
+    phase: str, trace: ModelTrace, indices: Sequence[int], batch: int, new: int, cached: int, contents: CacheContents
+) -> PassCounts:
+    operators = [trace.operators[index] for index in indices]
+    live = max((trace.memory.live_bytes[index] for index in indices), default=0)
+    return PassCounts(
+        phase,
+        batch,
+        new,
+        cached,
+        sum(operator.macs for operator in operators),
+        sum(operator.flops for operator in operators),
+        sum(operator.bytes_read for operator in operators),
+        sum(operator.bytes_written for operator in operators),
+        max(live - contents.allocated_bytes, 0),
+        len(operators),
+        dict(trace.uncounted),
+    )
+
+
+def _head(model: Any, trace: ModelTrace) -> int | None:
+    """Return the identity of the weight that makes logits, in the trace."""
+    output = model.get_output_embeddings()
+    path = next((path for path, module in model.named_modules() if module is output), None)
+    records = [layer for layer in trace.layers if layer.path == path]
+    weights = [weight for layer in records for weight in layer.parameters if weight.name == "weight"]
+    return weights[0].identity if weights else None
+
+
+def _brief(paths: Sequence[str]) -> str:
+    return f"{', '.join(paths[:2])} and {len(paths) - 2} more" if len(paths) > 3 else ", ".join(paths)

@@ -1,0 +1,216 @@
+"""From what the user gives, a model or a configuration of transformers, to the language model that is followed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+
+from profilerkit import ArgumentError, InputError
+from profilerkit.language_models.records import ExecutionModel, LatentAttention
+
+from ..model.modules import modules_of, parameters_of
+
+__all__ = [
+    "dtype_of",
+    "execution_of",
+    "is_configuration",
+    "language_model",
+    "latent_attention",
+    "longest_context",
+    "require_decoder",
+    "text_configuration",
+    "windows_of",
+    "with_head",
+]
+
+#: The dtypes that activations and caches may have.
+_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+def is_configuration(model: Any) -> bool:
+    """Return whether an object is a configuration of transformers."""
+    return any(
+        cls.__module__ == "transformers.configuration_utils"
+        and cls.__name__ in ("PreTrainedConfig", "PretrainedConfig")
+        for cls in type(model).__mro__
+    )
+
+
+def language_model(model: Any, dtype: str | None) -> nn.Module:
+    """Return the language model of a model or configuration of transformers, in a dtype.
+
+    A configuration becomes a model on the meta device; so does a model without a head, if it has no values, and a model
+    of another dtype. Anything else is returned as it is. Raises `InputError` for what is no language model.
+    """
+    if dtype is not None and dtype not in _DTYPES:
+        raise ArgumentError(f"dtype={dtype!r}: give {', '.join(_DTYPES)}, the dtype of activations and cache")
+    if is_configuration(model):
+        return _built(model, None, dtype)
+    if not isinstance(model, nn.Module):
+        raise InputError(
+            f"a {type(model).__name__} is no language model; give a model or configuration of transformers"
+        )
+    config = getattr(model, "config", None)
+    if not is_configuration(config):
+        raise InputError(
+            f"{type(model).__name__} is no model of transformers, whose cache and configuration are read here; give "
+            "one, its configuration, or hf:NAME"
+        )
+    if any(parameter.is_meta for parameter in parameters_of(model)) and not _has_head(model):
+        return _built(config, None, dtype)
+    if dtype is not None and dtype_of(model) != dtype:
+        return _built(config, type(model), dtype)
+    return model
+
+
+def _has_head(model: Any) -> bool:
+    output = getattr(model, "get_output_embeddings", lambda: None)()
+    return output is not None or bool(getattr(model, "can_generate", lambda: False)())
+
+
+def with_head(model: Any) -> Any:
+    """Return a model of transformers with the head for language that it lacks, its weights random; others as they are.
+
+    It is for models that a loader built from a configuration. A large one stays on the meta device.
+    """
+    config = getattr(model, "config", None)
+    if not isinstance(model, nn.Module) or not is_configuration(config) or _has_head(model):
+        return model
+    on_meta = any(parameter.is_meta for parameter in parameters_of(model))
+    return _built(config, None, dtype_of(model), "meta" if on_meta else "cpu")
+
+
+def _built(config: Any, kind: type | None, dtype: str | None, device: str = "meta") -> nn.Module:
+    """Return a model of a configuration on a device; with a head for language unless a class is given."""
+    import transformers
+
+    if kind is None:
+        named = [getattr(transformers, each, None) for each in getattr(config, "architectures", None) or ()]
+        kinds = [each for each in named if isinstance(each, type) and getattr(each, "can_generate", lambda: False)()]
+        for auto in (transformers.AutoModelForCausalLM, transformers.AutoModelForSeq2SeqLM):
+            mapping: Any = auto._model_mapping
+            kinds += [mapping[type(config)]] if type(config) in mapping else []
+        if not kinds:
+            raise InputError(
+                _NO_LANGUAGE.format(kind=type(config).__name__, what="transformers has no language model of it")
+            )
+        kind = kinds[0]
+    chosen = _DTYPES[dtype] if dtype else _own_dtype(config)
+    with _default_dtype(chosen), torch.device(device):
+        model: nn.Module = kind(config)
+    return model.eval()
+
+
+def _own_dtype(config: Any) -> torch.dtype:
+    dtype = getattr(config, "dtype", None)
+    if isinstance(dtype, str):
+        dtype = getattr(torch, dtype, None)
+    return dtype if isinstance(dtype, torch.dtype) else torch.float32
+
+
+@contextmanager
+def _default_dtype(dtype: torch.dtype) -> Iterator[None]:
+    previous = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(previous)
+
+
+def dtype_of(model: nn.Module) -> str:
+    """Return the dtype that most elements of floating-point parameters have."""
+    elements: dict[str, int] = {}
+    for parameter in parameters_of(model):
+        if parameter.is_floating_point():
+            name = str(parameter.dtype).removeprefix("torch.")
+            elements[name] = elements.get(name, 0) + parameter.numel()
+    return max(elements, key=elements.__getitem__) if elements else "float32"
+
+
+_NO_LANGUAGE = (
+    "{kind}: {what}; llm predicts models that generate text token by token. Give a causal language model or an "
+    "encoder-decoder, or profile() for this one"
+)
+
+
+_ENCODER = "an encoder, which has no cache and generates no tokens"
+
+
+def require_decoder(model: Any) -> None:
+    """Raise `InputError` for a model that generates nothing: an encoder, or one without a head."""
+    _require_no_encoder(model.config, type(model).__name__)
+    if model.can_generate():
+        return
+    kind = type(model).__name__
+    if _has_head(model):
+        raise InputError(_NO_LANGUAGE.format(kind=kind, what=_ENCODER))
+    raise InputError(
+        _NO_LANGUAGE.format(kind=kind, what="a model without a head for language, which generates no tokens")
+    )
+
+
+def _require_no_encoder(config: Any, kind: str) -> None:
+    """Raise `InputError` for a configuration of an encoder: one that could be a decoder says that it is none."""
+    if getattr(config, "is_decoder", None) is False and not getattr(config, "is_encoder_decoder", False):
+        raise InputError(_NO_LANGUAGE.format(kind=kind, what=f"{_ENCODER} (is_decoder of its configuration is False)"))
+
+
+def text_configuration(config: Any) -> Any:
+    """Return the part of a configuration that is about text."""
+    inner = getattr(config, "get_text_config", None)
+    return inner(decoder=True) if inner is not None else config
+
+
+def longest_context(config: Any) -> int | None:
+    """Return the most tokens that a model takes, by its configuration; None if it says no number.
+
+    Raises `InputError` for the configuration of an encoder.
+    """
+    if not is_configuration(config):
+        return None
+    _require_no_encoder(config, type(config).__name__)
+    text = text_configuration(config)
+    for name in ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length"):
+        value = getattr(text, name, None)
+        if isinstance(value, int) and value > 0:
+            return value
+    return None
+
+
+def execution_of(model: Any, has_experts: bool) -> ExecutionModel:
+    """Return how the model's own code runs: the library, and its implementations of attention and experts."""
+    import transformers
+
+    config = text_configuration(model.config)
+    return ExecutionModel(
+        "as written",
+        f"transformers {transformers.__version__}",
+        str(getattr(config, "_attn_implementation", None) or "eager"),
+        str(getattr(config, "_experts_implementation", None) or "eager") if has_experts else "",
+    )
+
+
+def windows_of(model: nn.Module, cache_windows: dict[int, int]) -> dict[str, int | None]:
+    """Return the tokens that each attention attends to by its path, from the windows of the layers of the cache."""
+    windows: dict[str, int | None] = {}
+    for path, module in model.named_modules():
+        index = getattr(module, "layer_idx", None)
+        if isinstance(index, int) and index in cache_windows:
+            windows[path] = cache_windows[index]
+    return windows
+
+
+def latent_attention(model: nn.Module) -> LatentAttention | None:
+    """Return the sizes of latent attention; None for a model that has it nowhere, or not in all layers alike."""
+    names = ("num_heads", "kv_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim")
+    sizes = [
+        tuple(getattr(module, name) for name in names)
+        for module in modules_of(model)
+        if hasattr(module, "kv_b_proj") and all(isinstance(getattr(module, name, None), int) for name in names)
+    ]
+    return LatentAttention(len(sizes), *sizes[0]) if sizes and len(set(sizes)) == 1 else None

@@ -1,0 +1,247 @@
+"""What is measured of a device for predictions: single operators over many shapes, and small networks."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from profilerkit import ModelInputs
+from profilerkit.prediction.cases import CalibrationCase
+from profilerkit.process.locks import undone_in_child
+
+__all__ = ["cases", "layer_call_seconds", "on_threads"]
+
+#: Products: rows, and (columns, depth).
+_ROWS = (1, 4, 16, 64, 256, 1024)
+_WEIGHTS = ((16, 16), (64, 64), (256, 64), (64, 256), (256, 256), (768, 768), (3072, 768), (768, 3072))
+#: Batched products: batch, rows, columns, depth.
+_BATCHED = (
+    (4, 16, 16, 16),
+    (64, 16, 16, 16),
+    (12, 64, 64, 64),
+    (12, 197, 64, 197),
+    (48, 64, 64, 64),
+    (8, 256, 256, 64),
+)
+#: Convolutions: batch, channels in, size, channels out, kernel, stride.
+_CONVOLUTIONS = (
+    *((1, 3, 64, 16, 3, 1), (1, 3, 64, 32, 7, 2), (8, 3, 64, 32, 3, 2), (1, 3, 224, 64, 7, 2), (1, 16, 32, 16, 3, 1)),
+    *((1, 32, 32, 64, 1, 1), (8, 32, 32, 64, 1, 1), (1, 64, 56, 64, 3, 1), (1, 64, 56, 256, 1, 1)),
+    *((1, 128, 28, 128, 3, 1), (1, 256, 14, 256, 3, 1), (1, 256, 14, 1024, 1, 1), (1, 512, 7, 512, 3, 1)),
+    *(
+        (8, 64, 16, 64, 3, 1),
+        (8, 128, 8, 128, 3, 1),
+        (8, 16, 32, 16, 3, 1),
+        (4, 64, 28, 128, 3, 2),
+        (8, 256, 7, 256, 1, 1),
+    ),
+)
+#: Depthwise convolutions: batch, channels, size, kernel.
+_DEPTHWISE = (
+    (1, 32, 56, 3),
+    (1, 96, 28, 3),
+    (1, 192, 14, 7),
+    (1, 384, 14, 3),
+    (1, 576, 7, 3),
+    (8, 64, 16, 3),
+    (8, 32, 32, 5),
+)
+#: Attention: batch, heads, length, width of a head.
+_ATTENTION = (
+    (1, 4, 16, 16),
+    (1, 4, 64, 32),
+    (8, 4, 32, 32),
+    (1, 12, 64, 64),
+    (1, 12, 197, 64),
+    (4, 8, 128, 64),
+    (1, 8, 512, 64),
+)
+#: Recurrent layers: batch, steps, features in, features.
+_RECURRENT = ((1, 8, 16, 32), (1, 32, 64, 64), (8, 32, 64, 64), (8, 16, 128, 256), (32, 16, 64, 128), (1, 64, 256, 256))
+#: The elements of traffic.
+_ELEMENTS = (64, 2**10, 2**13, 2**15, 2**17, 2**19, 2**21, 2**23)
+
+
+class _Function(nn.Module):
+    """A model that calls one function of its inputs."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *inputs: torch.Tensor) -> Any:
+        return self.function(*inputs)
+
+
+def cases(device: torch.device, dtype: str) -> Iterator[CalibrationCase]:
+    """Yield the operators to measure."""
+    kind = getattr(torch, dtype)
+    synchronized = torch.cuda.synchronize if device.type == "cuda" else None
+
+    def random(*sizes: int) -> torch.Tensor:
+        return torch.randn(*sizes, device=device, dtype=kind)
+
+    makers = (_products, _convolutions, _attention, _recurrent, _traffic, _images)
+    for name, function, tensors in (each for maker in makers for each in maker(random)):
+        yield CalibrationCase(
+            f"{name} in {dtype}",
+            _called(function, tensors, synchronized),
+            _Function(function),
+            ModelInputs(*tensors),
+        )
+
+
+@contextmanager
+def on_threads(num_threads: int | None) -> Iterator[int]:
+    """Run operators on so many threads inside; yield how many these are."""
+    threads = torch.get_num_threads()
+    try:
+        with undone_in_child(lambda: torch.set_num_threads(threads)):
+            torch.set_num_threads(num_threads or threads)
+            yield torch.get_num_threads()
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _called(
+    function: Callable[..., Any], tensors: tuple[torch.Tensor, ...], synchronize: Callable[[], Any] | None
+) -> Callable[[], object]:
+    def call() -> object:
+        with torch.no_grad():
+            result = function(*tensors)
+        if synchronize is not None:
+            synchronize()
+        return result
+
+    return call
+
+
+_Random = Callable[..., torch.Tensor]
+_Made = Iterator[tuple[str, Callable[..., Any], tuple[torch.Tensor, ...]]]
+
+
+def _products(random: _Random) -> _Made:
+    for columns, depth in _WEIGHTS:
+        weight, bias = random(columns, depth), random(columns)
+        for rows in _ROWS:
+            yield f"linear {rows} x {columns} x {depth}", functional.linear, (random(rows, depth), weight, bias)
+    for batch, rows, columns, depth in _BATCHED:
+        yield f"bmm {batch} x {rows}", torch.bmm, (random(batch, rows, depth), random(batch, depth, columns))
+
+
+def _convolutions(random: _Random) -> _Made:
+    for batch, channels, size, out, kernel, stride in _CONVOLUTIONS:
+        x, weight = random(batch, channels, size, size), random(out, channels, kernel, kernel)
+        yield f"convolution {x.shape} {weight.shape}", _convolution(stride, kernel // 2, 1), (x, weight, random(out))
+        if channels > 3 and stride == 1:
+            y = random(batch, out, size, size)
+            yield f"gradient {x.shape} {weight.shape}", _convolution_gradient(kernel // 2, out), (y, x, weight)
+    for batch, channels, size, kernel in _DEPTHWISE:
+        x, weight = random(batch, channels, size, size), random(channels, 1, kernel, kernel)
+        yield f"depthwise {x.shape}", _convolution(1, kernel // 2, channels), (x, weight, random(channels))
+
+
+def _convolution(stride: int, padding: int, groups: int) -> Callable[..., Any]:
+    return lambda x, weight, bias: functional.conv2d(x, weight, bias, stride, padding, 1, groups)
+
+
+def _convolution_gradient(padding: int, out: int) -> Callable[..., Any]:
+    gradients = [True, True, True]
+    return lambda y, x, weight: torch.ops.aten.convolution_backward(
+        y, x, weight, [out], [1, 1], [padding, padding], [1, 1], False, [0, 0], 1, gradients
+    )
+
+
+def _attention(random: _Random) -> _Made:
+    for batch, heads, length, width in _ATTENTION:
+        tensors = tuple(random(batch, heads, length, width) for _ in range(3))
+        yield f"attention {tensors[0].shape}", functional.scaled_dot_product_attention, tensors
+
+
+def _recurrent(random: _Random) -> _Made:
+    for batch, steps, features, width in _RECURRENT:
+        weights = (random(4 * width, features), random(4 * width, width), random(4 * width), random(4 * width))
+        start = random(1, batch, width), random(1, batch, width)
+        yield f"lstm {batch} x {steps}", _lstm, (random(batch, steps, features), *start, *weights)
+
+
+def _lstm(x: torch.Tensor, h: torch.Tensor, c: torch.Tensor, *weights: torch.Tensor) -> Any:
+    return torch.lstm(x, (h, c), weights, True, 1, 0.0, False, False, True)
+
+
+def _traffic(random: _Random) -> _Made:
+    for elements in _ELEMENTS:
+        rows, width = max(1, elements // 64), min(elements, 64)
+        x, scale = random(rows, width), random(width)
+        yield f"add {elements}", torch.add, (x, random(rows, width))
+        yield f"relu {elements}", torch.relu, (x,)
+        yield f"gelu {elements}", functional.gelu, (x,)
+        yield f"layer norm {elements}", _layer_norm, (x, scale, scale)
+        yield f"softmax {elements}", _softmax, (x,)
+        yield f"sum {elements}", _row_sums, (x,)
+        yield f"copy {elements}", torch.clone, (x,)
+        yield f"cat {elements}", _cat, (x, x)
+        yield f"dropout {elements}", _random_bits, (x,)
+
+
+def _layer_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    return functional.layer_norm(x, x.shape[-1:], weight, bias)
+
+
+def _softmax(x: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(x, -1)
+
+
+def _row_sums(x: torch.Tensor) -> torch.Tensor:
+    return torch.sum(x, 1)
+
+
+def _cat(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return torch.cat((x, y))
+
+
+def _random_bits(x: torch.Tensor) -> torch.Tensor:
+    return torch.bernoulli(x, 0.5)
+
+
+def _images(random: _Random) -> _Made:
+    for channels, size in ((8, 8), (16, 16), (32, 32), (64, 56), (64, 112)):
+        x, each = random(1, channels, size, size), random(channels)
+        yield f"batch norm {x.shape}", _batch_norm, (x, each, each.abs(), each, each)
+        yield f"max pool {x.shape}", _max_pool, (x,)
+        yield f"average pool {x.shape}", _average_pool, (x,)
+    for rows, width in ((64, 16), (1024, 64), (8192, 256)):
+        indices = torch.randint(0, rows, (rows // 4,))
+        yield f"embedding {rows} x {width}", functional.embedding, (indices.to(random(1).device), random(rows, width))
+
+
+def _batch_norm(
+    x: torch.Tensor, mean: torch.Tensor, variance: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor
+) -> torch.Tensor:
+    return functional.batch_norm(x, mean, variance, weight, bias)
+
+
+def _max_pool(x: torch.Tensor) -> Any:
+    return functional.max_pool2d(x, 2)
+
+
+def _average_pool(x: torch.Tensor) -> Any:
+    return functional.avg_pool2d(x, 2)
+
+
+def layer_call_seconds(calls: int = 2000) -> float:
+    """Return the seconds that the call of a module takes that does nothing: the shortest of several runs."""
+    layer, x, shortest = nn.Identity(), torch.zeros(1), math.inf
+    for _ in range(5):
+        began = time.perf_counter()
+        for _ in range(calls):
+            layer(x)
+        shortest = min(shortest, (time.perf_counter() - began) / calls)
+    return shortest

@@ -1,0 +1,191 @@
+"""Questions that a model asks of torch's functions and classes, which no mode sees: they are answered as in a run.
+
+A pass has function modes of its own, and may have fake tensors. Code that asks ``has_torch_function((x,))`` or
+``isinstance(x, FakeTensor)``, as transformers does before it makes a mask, would learn of them. So for as long as code
+of the model's runs, these names lead to answers that leave out what belongs to a pass. Torch's own code gets the truth.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from types import FunctionType
+from typing import Any
+
+import torch
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode, _push_mode
+
+from profilerkit.process.locks import Lock, undone_in_child
+
+__all__ = ["PassMode", "answered_names", "namespaces_of"]
+
+
+class PassMode(TorchFunctionMode):
+    """A function mode that a pass has for itself."""
+
+
+def _asked_by_torch() -> bool:
+    """Return whether what calls the caller of this function is torch's own code."""
+    return str(sys._getframe(2).f_globals.get("__name__", "")).partition(".")[0] == "torch"
+
+
+def _without_pass_modes(function: Callable[..., bool]) -> Callable[..., bool]:
+    """Return ``has_torch_function`` or one of its forms, which passes the modes of a pass by."""
+
+    @wraps(function)
+    def answer(*args: Any) -> bool:
+        modes = _get_current_function_mode_stack()
+        if _asked_by_torch() or not all(isinstance(mode, PassMode) for mode in modes):
+            return function(*args)
+        for _ in modes:
+            _pop_mode()
+        try:
+            return function(*args)
+        finally:
+            for mode in modes:
+                _push_mode(mode)
+
+    return answer
+
+
+class _WithoutThoseOfPasses(type):
+    """Has the fake tensors of a pass be no instances of `FakeTensor`."""
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        if not isinstance(value, FakeTensor):
+            return False
+        return _asked_by_torch() or not any(value.fake_mode is mode for mode in _fake_modes)
+
+    def __subclasscheck__(cls, kind: type) -> bool:
+        return issubclass(kind, FakeTensor)
+
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(FakeTensor, name)
+
+
+class _FakeTensor(metaclass=_WithoutThoseOfPasses):
+    """Stands for `FakeTensor`."""
+
+
+_FUNCTIONS = (
+    torch.overrides.has_torch_function,
+    torch.overrides.has_torch_function_unary,
+    torch.overrides.has_torch_function_variadic,
+)
+#: What a name leads to outside of a pass, and in one.
+_PAIRS: tuple[tuple[Any, Any], ...] = (
+    *((each, _without_pass_modes(each)) for each in _FUNCTIONS),
+    (FakeTensor, _FakeTensor),
+)
+_ANSWERS: dict[int, Any] = {id(original): answer for original, answer in _PAIRS}
+_ORIGINALS: dict[int, Any] = {id(answer): original for original, answer in _PAIRS}
+#: Where others find these names in torch. ``torch._subclasses.fake_tensor`` makes tensors by a name of its own.
+_OF_TORCH: tuple[tuple[dict[str, Any], str], ...] = tuple(
+    (space, name)
+    for space in (vars(torch.overrides), vars(torch._subclasses))
+    for name, value in space.items()
+    if id(value) in _ANSWERS
+)
+
+
+def namespaces_of(modules: Iterable[nn.Module], function: Any = None) -> list[dict[str, Any]]:
+    """Return the namespaces of the files that the model's classes, or a function, come from."""
+    files = {id(space): space for kind in set(map(type, modules)) for space in _files_of(kind)}
+    if isinstance(function, FunctionType):
+        files[id(function.__globals__)] = function.__globals__
+    return list(files.values())
+
+
+def _files_of(kind: type) -> Iterator[dict[str, Any]]:
+    for base in kind.__mro__:
+        if base.__module__.startswith("torch."):  # so are its bases, or they are Python's
+            return
+        if base.__module__ != "builtins":
+            forward = base.__dict__.get("forward")
+            if isinstance(forward, FunctionType):
+                yield forward.__globals__
+            elif base.__module__ in sys.modules:
+                yield vars(sys.modules[base.__module__])
+
+
+@contextmanager
+def answered_names(namespaces: Iterable[dict[str, Any]], fake_mode: Any = None) -> Iterator[None]:
+    """Answer as in a run what is asked by names of torch's or of these namespaces, but for tensors of a fake mode."""
+    if isinstance(fake_mode, FakeTensorMode):
+        _fake_modes.append(fake_mode)
+    imported = len(sys.modules)
+    replaced = _replace(namespaces)
+    try:
+        with undone_in_child(_restore_all):
+            yield
+    finally:
+        _restore(replaced)
+        if len(sys.modules) > imported:
+            _restore_in(list(sys.modules.values())[imported:])
+        if isinstance(fake_mode, FakeTensorMode):
+            _fake_modes.remove(fake_mode)
+
+
+class _Name:
+    """A name that leads to an answer for as long as at least one pass needs it."""
+
+    def __init__(self, namespace: dict[str, Any], name: str) -> None:
+        self.namespace, self.name, self.original = namespace, name, namespace[name]
+        self.passes = 0
+        namespace[name] = _ANSWERS.get(id(self.original), self.original)
+
+    def restore(self) -> None:
+        if self.namespace.get(self.name) is _ANSWERS.get(id(self.original)):
+            self.namespace[self.name] = self.original
+
+
+def _replace(namespaces: Iterable[dict[str, Any]]) -> list[tuple[int, str]]:
+    replaced = []
+    with _lock:
+        asked = [*_OF_TORCH]
+        for space in namespaces:
+            asked += [
+                (space, name) for name, value in space.items() if id(value) in _ANSWERS or id(value) in _ORIGINALS
+            ]
+        for space, name in asked:
+            key = id(space), name
+            if key not in _names:
+                _names[key] = _Name(space, name)
+            _names[key].passes += 1
+            replaced.append(key)
+    return replaced
+
+
+def _restore(replaced: Iterable[tuple[int, str]]) -> None:
+    with _lock:
+        for key in replaced:
+            name = _names.get(key)
+            if name is not None:
+                name.passes -= 1
+                if not name.passes:
+                    _names.pop(key).restore()
+
+
+def _restore_in(modules: Iterable[Any]) -> None:
+    """Restore the names in modules that were imported while a pass ran, and have taken them over."""
+    for module in modules:
+        space = getattr(module, "__dict__", {})
+        for name in [name for name, value in list(space.items()) if id(value) in _ORIGINALS]:
+            space[name] = _ORIGINALS[id(space[name])]
+
+
+def _restore_all() -> None:
+    """Restore the names in a forked child, where no other thread's pass goes on."""
+    while _names:
+        _names.popitem()[1].restore()
+    _fake_modes.clear()
+
+
+_lock = Lock()
+_names: dict[tuple[int, str], _Name] = {}
+#: Those of the passes that are running.
+_fake_modes: list[FakeTensorMode] = []

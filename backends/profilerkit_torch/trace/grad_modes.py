@@ -1,0 +1,54 @@
+"""How a pass treats gradients, and why one kind of pass may have to give way to the next.
+
+A run to be timed computes no gradients: it is under ``torch.no_grad()``. So is the first kind of pass, but it leaves
+autograd out: operators arrive before autograd takes them apart, as they do in ``torch.inference_mode()``. That mode is
+not on: a model may ask for it, and its tensors are of a kind of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, TypeAlias
+
+import torch
+
+__all__ = ["GRAD_MODES", "AutocastError", "GradMode", "GradientsError", "PassError", "ViewError", "below_autograd"]
+
+GradMode: TypeAlias = Callable[[], AbstractContextManager[Any]]
+
+
+@contextmanager
+def below_autograd() -> Iterator[None]:
+    """Run without gradients, and without autograd's kernels: operators are seen before they are taken apart."""
+    with torch.no_grad(), torch._C._AutoDispatchBelowAutograd():
+        yield
+
+
+#: A model that computes gradients itself may do so in the second, or where it relies on its caller in the third.
+GRAD_MODES: tuple[GradMode, ...] = (below_autograd, torch.no_grad, torch.enable_grad)
+
+
+class PassError(RuntimeError):
+    """Raised where a kind of pass cannot do what the model does in a run; the next kind may."""
+
+
+class AutocastError(PassError):
+    """Raised where autocast would not do what it does in the user's run: it passes meta tensors by."""
+
+    def __init__(self) -> None:
+        super().__init__("autocast leaves meta tensors as they are, and keeps its casts by autograd")
+
+
+class GradientsError(PassError):
+    """Raised where a model computes gradients: without autograd they would be missing, or zero."""
+
+    def __init__(self) -> None:
+        super().__init__("the model computes gradients in its forward pass, and this pass is without autograd")
+
+
+class ViewError(PassError):
+    """Raised where a model asks a tensor whether it is a view: without autograd not all of them know."""
+
+    def __init__(self) -> None:
+        super().__init__("the model asks a tensor whether it is a view, and this pass is without autograd")

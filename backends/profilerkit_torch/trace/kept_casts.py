@@ -1,0 +1,41 @@
+"""The casts of weights that autocast keeps until the caller's block ends: no leftovers of a pass."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import torch
+
+from .live_bytes import LiveBytes
+
+__all__ = ["KeptCasts"]
+
+_TO_COPY = torch.ops.aten._to_copy.default
+
+
+class KeptCasts:
+    """Notes which casts, and which weights that the graphs of casts hold, stay after a pass in a block of autocast."""
+
+    def __init__(self, live: LiveBytes, stands_in: bool) -> None:
+        #: Whether the pass is in such a block of the caller's.
+        self.are_kept = torch._C._is_any_autocast_enabled() and torch.is_autocast_cache_enabled()
+        self._live = live
+        self._stands_in = stands_in
+        self._weights: list[weakref.ref[torch.Tensor]] = []
+
+    def note(self, func: Any, args: Any, result: Any) -> None:
+        """Note what an operator has made, if it is the cast of a weight."""
+        if func is not _TO_COPY or not (args[0].requires_grad and args[0].is_leaf):
+            return
+        self._live.stays(result)
+        self._live.stays(args[0])
+        if self._stands_in:
+            self._weights.append(weakref.ref(args[0]))
+
+    def forget_gradients(self) -> None:
+        """Take the gradients off the stand-ins for weights that are kept."""
+        for reference in self._weights:
+            weight = reference()
+            if weight is not None:
+                weight.grad = None

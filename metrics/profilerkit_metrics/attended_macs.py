@@ -1,0 +1,73 @@
+"""Multiply-accumulates without the scores that the masks of attention take away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from profilerkit import Noted, Partial, ProfilerFunction
+from profilerkit.trace.bounds import Bounds
+from profilerkit.trace.completeness import TracePart
+from profilerkit.trace.records import ModelTrace
+
+from .kinds import Count
+
+__all__ = ["AttendedMacs", "ComputeAttendedMacs"]
+
+
+class AttendedMacs(Count):
+    """Multiply-accumulates of one forward pass without the scores that causal attention does not attend to.
+
+    >>> import torch
+    >>> from torch import nn
+    >>> from profilerkit import profile
+    >>> class Causal(nn.Module):
+    ...     def forward(self, x):
+    ...         return nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True)
+    >>> report = profile(Causal(), torch.randn(1, 4, 8), metrics=["macs", "attended_macs"])
+    >>> report["macs"], report["attended_macs"]
+    (256, 160)
+    """
+
+    NAME = "attended_macs"
+    FRIENDLY_NAME = "Attended MACs"
+    UNIT = "MACs"
+    DERIVED_FROM = TracePart.OPERATORS
+    FORMULA = "macs - those of the scores above the diagonal, for each operator with a causal mask"
+    OMISSIONS = (
+        "masks that are tensors, such as those of sliding windows: they count in full, which makes it an upper bound; "
+        "masks of attention that is written as products, which are not seen"
+    )
+    SOURCE = "scores up to the diagonal: L * (L + 1) / 2 of L * L"
+
+
+class ComputeAttendedMacs(ProfilerFunction):
+    """Counts what attention attends to, and says how each attention is counted. Computed only if requested by name."""
+
+    KEYS = (AttendedMacs,)
+    ON_DEMAND = True
+
+    def __call__(self, trace: ModelTrace) -> Any:
+        """Return the count; an upper bound where tensors mask attention."""
+        spared = sum(each.macs - each.attended_macs for each in trace.operators if each.attended_macs is not None)
+        masked = sum(each.is_masked for each in trace.operators)
+        count: Any = trace.macs - spared
+        if masked:
+            missing = f"how much {masked} masks of attention leave, which depends on their values"
+            count = Partial(count, (missing,), Bounds(None, count))
+        return Noted(count, "; ".join(_modes(trace)))
+
+
+def _modes(trace: ModelTrace) -> Iterator[str]:
+    """Yield how many operators of attention count in which way."""
+    attention = [each for each in trace.operators if each.macs and "attention" in each.operator.lower()]
+    causal = sum(each.attended_macs is not None for each in attention)
+    masked = sum(each.is_masked for each in attention)
+    if causal:
+        yield f"causal attention of {causal} operators: what it attends to"
+    if masked:
+        yield f"attention of {masked} operators under a mask of numbers or booleans: in full"
+    if len(attention) - causal - masked:
+        yield f"attention of {len(attention) - causal - masked} operators without a mask: in full"
+    if not attention:
+        yield "no operator is attention; where it is written as products, it counts in full"

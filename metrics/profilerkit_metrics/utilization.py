@@ -1,0 +1,305 @@
+"""How much of a device a model uses: MFU and HFU of its arithmetic, MBU of its memory; and its numbers by dtype.
+
+The definitions are those of the field. Only products count (matrix products, convolutions, attention, recurrent gates),
+never element-wise operations; attention counts in full, whatever its mask; the peak is the dense one of the dtype that
+each product runs in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from profilerkit import DeviceInfo, Measurement, Metric, Noted, ProfilerFunction, Scale, Unavailable
+from profilerkit.backend import Backend, RunOptions
+from profilerkit.devices import UnknownPeakError, device, macs_by_dtype, seconds_at_peak
+from profilerkit.piping.quantity import scale_value
+from profilerkit.protocols import NamesDevices, offered
+from profilerkit.trace.completeness import TracePart
+from profilerkit.trace.records import ModelTrace
+
+from .kinds import Share
+
+__all__ = [
+    "BitsPerParam",
+    "ComputeMbu",
+    "ComputeMfu",
+    "ComputeNumbersByDtype",
+    "ComputeTrainingUtilization",
+    "MacsByDtype",
+    "Mbu",
+    "Mfu",
+    "TrainingHfu",
+    "TrainingMfu",
+]
+
+_FULL = "attention counts in full"
+
+
+class Mfu(Share):
+    """Share of the device's dense peak that the products of one forward pass reach.
+
+    >>> from torch import nn
+    >>> from profilerkit import DeviceInfo, profile
+    >>> from profilerkit.devices import Figure
+    >>> toy = DeviceInfo("toy", dense_peaks={"float32": Figure(1e15, "an example")})
+    >>> report = profile(nn.Linear(8, 2), input_shape=(8,), metrics=["mfu"], peaks_of=toy, num_iters=3)
+    >>> 0 < report["mfu"].median < 1
+    True
+    """
+
+    NAME = "mfu"
+    FRIENDLY_NAME = "MFU"
+    DERIVED_FROM = TracePart.OPERATORS
+    FORMULA = "sum over dtypes of 2 * macs / dense peak, divided by the execution time"
+    OMISSIONS = "element-wise operations; sparse peaks are never used"
+    SOURCE = "model FLOPs utilization: Chowdhery and others, PaLM, 2022, appendix B"
+
+
+class TrainingMfu(Share):
+    """Share of the device's dense peak that the products of one training step reach, without what is computed again.
+
+    >>> from torch import nn
+    >>> from profilerkit import DeviceInfo, profile
+    >>> from profilerkit.devices import Figure
+    >>> toy = DeviceInfo("toy", dense_peaks={"float32": Figure(1e15, "an example")})
+    >>> report = profile(nn.Linear(8, 2), input_shape=(8,), metrics=["training_mfu"], peaks_of=toy, num_iters=3)
+    >>> 0 < report["training_mfu"].median < 1
+    True
+    """
+
+    NAME = "training_mfu"
+    FRIENDLY_NAME = "Training MFU"
+    DERIVED_FROM = TracePart.OPERATORS
+    FORMULA = "sum over dtypes of 2 * macs / dense peak of forward and gradients, divided by the training time"
+    OMISSIONS = "element-wise operations; what activation checkpoints compute again; the optimizer"
+    SOURCE = "model FLOPs utilization: Chowdhery and others, PaLM, 2022, appendix B"
+
+
+class TrainingHfu(Share):
+    """Share of the device's dense peak that the products of one training step reach, with what is computed again.
+
+    >>> from torch import nn
+    >>> from profilerkit import DeviceInfo, profile
+    >>> from profilerkit.devices import Figure
+    >>> toy = DeviceInfo("toy", dense_peaks={"float32": Figure(1e15, "an example")})
+    >>> report = profile(nn.Linear(8, 2), input_shape=(8,), metrics=["training_hfu"], peaks_of=toy, num_iters=3)
+    >>> 0 < report["training_hfu"].median < 1
+    True
+    """
+
+    NAME = "training_hfu"
+    FRIENDLY_NAME = "Training HFU"
+    DERIVED_FROM = TracePart.OPERATORS
+    FORMULA = "as training_mfu, and what activation checkpoints compute again counts too"
+    OMISSIONS = "element-wise operations; what fused attention computes again inside its kernel; the optimizer"
+    SOURCE = "hardware FLOPs utilization: Korthikanti and others, Reducing Activation Recomputation, 2022"
+
+
+class Mbu(Share):
+    """Share of the bandwidth of the device's memory that reading the weights and the cache takes in one forward pass.
+
+    >>> from torch import nn
+    >>> from profilerkit import DeviceInfo, profile
+    >>> from profilerkit.devices import Figure
+    >>> toy = DeviceInfo("toy", figures={"memory_bandwidth": Figure(1e15, "an example")})
+    >>> report = profile(nn.Linear(8, 2), input_shape=(8,), metrics=["mbu"], peaks_of=toy, num_iters=3)
+    >>> 0 < report["mbu"].median < 1
+    True
+    """
+
+    NAME = "mbu"
+    FRIENDLY_NAME = "MBU"
+    DERIVED_FROM = TracePart.WEIGHTS
+    FORMULA = "(bytes of weights + bytes of the cache) / (execution time * bandwidth)"
+    OMISSIONS = "activations; a cache that cache_bytes= does not name"
+    SOURCE = "model bandwidth utilization: Agarwal and others, LLM Inference Performance Engineering, Databricks, 2023"
+
+
+class MacsByDtype(Metric):
+    """Multiply-accumulates of one forward pass by the dtype that they run in, as a mapping.
+
+    >>> from torch import nn
+    >>> from profilerkit import profile
+    >>> profile(nn.Linear(8, 2), input_shape=(8,), metrics=["macs_by_dtype"])["macs_by_dtype"]
+    {'float32': 16}
+    """
+
+    NAME = "macs_by_dtype"
+    FRIENDLY_NAME = "MACs by dtype"
+    DERIVED_FROM = TracePart.OPERATORS
+    FORMULA = "macs of the operators whose first output has the dtype; int8 for products that accumulate in int32"
+    OMISSIONS = "arithmetic that is no multiply-accumulate, as of macs"
+    SOURCE = "profilerkit's own definition"
+
+    def show(self) -> str:
+        """Write each dtype with its count."""
+        if not isinstance(self.value, Mapping):
+            return ""
+        return ", ".join(f"{dtype} {scale_value(count, 'MACs', Scale.SI)}" for dtype, count in self.value.items())
+
+
+class BitsPerParam(Metric):
+    """Bits that one element of the parameters takes, on average over all of them, as they are stored.
+
+    >>> from torch import nn
+    >>> from profilerkit import profile
+    >>> profile(nn.Linear(8, 2).half(), input_shape=(8,), metrics=["bits_per_param"])["bits_per_param"]
+    16.0
+    """
+
+    NAME = "bits_per_param"
+    FRIENDLY_NAME = "Bits per parameter"
+    UNIT = "bit"
+    DERIVED_FROM = TracePart.WEIGHTS
+    FORMULA = "8 * bytes of the distinct parameters / their elements"
+    OMISSIONS = "buffers, such as scales that a quantized layer keeps beside its weights"
+    SOURCE = "profilerkit's own definition"
+
+
+class ComputeMfu(ProfilerFunction):
+    """Computes the MFU of a forward pass from its execution time. Computed only if requested by name."""
+
+    KEYS = (Mfu,)
+    ON_DEMAND = True
+
+    def __call__(
+        self,
+        model: Any,
+        backend: Backend,
+        trace: ModelTrace,
+        execution_time: Measurement,
+        run_options: RunOptions,
+        peaks_of: Any = None,
+        dtype: str | None = None,
+    ) -> Any:
+        """Return the share as a measurement.
+
+        Args:
+            model: The model.
+            backend: The model's backend.
+            trace: The model's trace.
+            execution_time: The time of one pass.
+            run_options: How the model was run.
+            peaks_of: The device whose peaks count: a `DeviceInfo`, a name, or the path of a file; the device that the
+                model runs on unless given.
+            dtype: The dtype that the products run in, if that is not the one in the trace: "tf32", or under autocast.
+        """
+        if run_options.training:
+            return Unavailable("a training step was timed: training_mfu is its share")
+        return _share(
+            trace, execution_time, _device(model, backend, run_options, peaks_of), _ran_in(run_options, dtype)
+        )
+
+
+class ComputeTrainingUtilization(ProfilerFunction):
+    """Computes MFU and HFU of a training step from its time. Computed only if requested by name."""
+
+    KEYS = (TrainingMfu, TrainingHfu)
+    ON_DEMAND = True
+
+    def __call__(
+        self,
+        model: Any,
+        backend: Backend,
+        training_trace: ModelTrace,
+        training_time: Measurement,
+        run_options: RunOptions,
+        peaks_of: Any = None,
+        dtype: str | None = None,
+    ) -> dict[str, Any]:
+        """Return both shares as measurements; ``peaks_of`` and ``dtype`` are those of `ComputeMfu`."""
+        where, ran_in = _device(model, backend, run_options, peaks_of), _ran_in(run_options, dtype)
+        return {
+            TrainingMfu.NAME: _share(training_trace, training_time, where, ran_in, recomputed=False),
+            TrainingHfu.NAME: _share(training_trace, training_time, where, ran_in),
+        }
+
+
+class ComputeMbu(ProfilerFunction):
+    """Computes the MBU of a forward pass from its execution time. Computed only if requested by name."""
+
+    KEYS = (Mbu,)
+    ON_DEMAND = True
+
+    def __call__(
+        self,
+        model: Any,
+        backend: Backend,
+        trace: ModelTrace,
+        execution_time: Measurement,
+        run_options: RunOptions,
+        peaks_of: Any = None,
+        cache_bytes: int = 0,
+    ) -> Any:
+        """Return the share as a measurement; ``cache_bytes`` are the bytes of a cache that the pass reads.
+
+        ``peaks_of`` is that of `ComputeMfu`.
+        """
+        where = _device(model, backend, run_options, peaks_of)
+        if isinstance(where, Unavailable):
+            return where
+        bandwidth = where.bandwidth
+        if bandwidth is None:
+            return Unavailable(f"the bandwidth of {where.name} is not known; give a described device with peaks_of=")
+        moved = trace.size_bytes + cache_bytes
+        return Noted(
+            execution_time.map(lambda seconds: moved / (seconds * bandwidth)),
+            f"of {bandwidth:.4g} B/s of {where.name} ({where.tier}); {moved:,} bytes of weights and cache",
+        )
+
+
+class ComputeNumbersByDtype(ProfilerFunction):
+    """Counts products by dtype, and the bits of a parameter. Computed only if requested by name."""
+
+    KEYS = (MacsByDtype, BitsPerParam)
+    ON_DEMAND = True
+
+    def __call__(self, trace: ModelTrace) -> dict[str, Any]:
+        """Return both."""
+        count, stored = trace.total_params, sum(weight.bytes for weight in trace.parameters)
+        return {
+            MacsByDtype.NAME: macs_by_dtype(trace),
+            BitsPerParam.NAME: 8 * stored / count if count else Unavailable("the model has no parameters"),
+        }
+
+
+def _device(model: Any, backend: Backend, options: RunOptions, peaks_of: Any) -> DeviceInfo | Unavailable:
+    if peaks_of is not None:
+        return device(peaks_of)
+    return offered(backend, NamesDevices).device_info(backend.resolve_device(model, options.device))
+
+
+def _ran_in(options: RunOptions, dtype: str | None) -> str | Unavailable | None:
+    """Return the dtype of all products, None for those of the trace; unavailable where autocast chooses it."""
+    if dtype is not None or "autocast" not in options.given:
+        return dtype
+    if options.autocast is True:
+        return Unavailable("autocast chose the dtype of the products: give it, dtype='bf16'")
+    return str(options.autocast)
+
+
+def _share(
+    trace: ModelTrace,
+    time: Measurement,
+    where: DeviceInfo | Unavailable,
+    dtype: str | Unavailable | None,
+    *,
+    recomputed: bool = True,
+) -> Any:
+    """Return the share of the peak that the products of a trace reach in a time."""
+    if isinstance(where, Unavailable):
+        return where
+    if isinstance(dtype, Unavailable):
+        return dtype
+    macs = macs_by_dtype(trace, recomputed=recomputed)
+    try:
+        least = seconds_at_peak(macs, where, dtype)
+    except UnknownPeakError as error:
+        return Unavailable(str(error))
+    counted = ", ".join(f"{scale_value(count, 'MACs', Scale.SI)} in {dtype or name}" for name, count in macs.items())
+    note = f"of the dense peak of {where.name} ({where.tier}); {counted or 'no products'}; {_FULL}"
+    share = time.map(lambda seconds: least / seconds)
+    if share.median > 1:
+        note += "; above 1: these are not the peaks of the device or of the dtype that the model ran with"
+    return Noted(share, note)

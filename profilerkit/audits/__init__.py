@@ -1,0 +1,71 @@
+"""Audits: fleets of models from a plan, each in a process of its own, with rows in a store that outlive crashes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..process.lazy import lazy_names, module_of_each
+
+if TYPE_CHECKING:
+    from ..plugging.extension import EngineInfo
+    from .adding import add_report
+    from .changes import Change
+    from .engine import Engine
+    from .exporting import export, read_export
+    from .history import History, Point, history
+    from .plan import ModelEntry, Plan
+    from .regressions import Regressions, Step, regressions
+    from .rows import End, Row, RowStatus, Value
+    from .run_budgets import Checked, check_run
+    from .run_diff import RunDiff, diff_runs
+    from .running import Audit, audit
+    from .store import Run, Store
+
+__all__ = [
+    "Audit",
+    "Change",
+    "Checked",
+    "End",
+    "Engine",
+    "EngineInfo",
+    "History",
+    "ModelEntry",
+    "Plan",
+    "Point",
+    "Regressions",
+    "Row",
+    "RowStatus",
+    "Run",
+    "RunDiff",
+    "Step",
+    "Store",
+    "Value",
+    "add_report",
+    "audit",
+    "check_run",
+    "diff_runs",
+    "export",
+    "history",
+    "read_export",
+    "regressions",
+]
+
+_MODULES = module_of_each(
+    {
+        "..plugging.extension": "EngineInfo",
+        ".adding": "add_report",
+        ".changes": "Change",
+        ".engine": "Engine",
+        ".exporting": "export read_export",
+        ".history": "History Point history",
+        ".plan": "ModelEntry Plan",
+        ".regressions": "Regressions Step regressions",
+        ".rows": "End Row RowStatus Value",
+        ".run_budgets": "Checked check_run",
+        ".run_diff": "RunDiff diff_runs",
+        ".running": "Audit audit",
+        ".store": "Run Store",
+    }
+)
+
+__getattr__, __dir__ = lazy_names(__name__, _MODULES, "profilerkit[audit]")

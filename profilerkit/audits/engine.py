@@ -1,0 +1,88 @@
+"""Engines: how the cases of an audit are run, each in a process of its own; found as plugins by their names."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..errors import NotOfferedError, by_likeness
+from ..plugging import offers
+from ..plugging.extension import EngineInfo
+
+if TYPE_CHECKING:
+    from .cases import Case
+    from .outcomes import Outcome
+
+__all__ = ["Engine", "EngineInfo", "EngineOptions", "engine_named", "offered_engines"]
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """What an engine is made with.
+
+    Args:
+        workers: How many models are counted at the same time; None for one a core.
+        repeats: How often a case whose times are noisy is measured again.
+        address: The address of a cluster, for an engine that has one; None for one on this machine.
+        started: Is called with each case when its process is started, for progress; None for nobody.
+    """
+
+    workers: int | None = None
+    repeats: int = 2
+    address: str | None = None
+    started: Callable[[Case], None] | None = None
+
+
+class Engine(ABC):
+    """Runs cases and yields what came of them; an instance serves one audit.
+
+    An engine raises for nothing that a model does: a crash, a time-out and a lost machine are outcomes with a reason.
+    """
+
+    def __init__(self, options: EngineOptions) -> None:
+        self.options = options
+
+    @classmethod
+    def place(cls, machine: str) -> str:
+        """Return where cases are timed, for their keys: the kind of this machine, unless they run elsewhere.
+
+        A row has the kind of the machine on which it was measured in any case.
+        """
+        return machine
+
+    @abstractmethod
+    def run(self, cases: Iterable[Case]) -> Generator[Outcome, None, None]:
+        """Run each case once in a process of its own, and yield its outcome when it is there, in any order.
+
+        Closing the iterator ends all processes that still run.
+        """
+
+    def started(self, case: Case) -> None:
+        """Say that the process of a case is started."""
+        if self.options.started is not None:
+            self.options.started(case)
+
+
+def engine_named(name: str) -> type[Engine]:
+    """Return the class of an engine; raises `NotOfferedError` for an unknown name, and if its package is missing."""
+    offered = {info.name: info for info in offered_engines()}
+    if name not in offered:
+        raise NotOfferedError(
+            f"there is no engine {name!r}; there are, nearest first: {', '.join(by_likeness(name, offered))}"
+        )
+    info = offered[name]
+    try:
+        engine: type[Engine] = info.load()
+        return engine
+    except ImportError as error:
+        raise NotOfferedError(
+            f"the engine {name!r} cannot be used: {error}; install it with: pip install '{info.requirement}'"
+        ) from error
+
+
+def offered_engines() -> list[EngineInfo]:
+    """Return the engines of all plugins; raises `RegistrationConflictError` for two of the same name."""
+    engines = offers.offers("profilerkit_engines", EngineInfo)
+    return [offer.item for offer in offers.claimed_once("engine", engines)]

@@ -1,0 +1,92 @@
+"""What leaves exports and pages: secrets, names of users and hosts, and absolute paths, unless they are asked for."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+import socket
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+__all__ = ["hidden", "hidden_text"]
+
+#: Environment variables whose values are secrets, by words of their names.
+_SECRET_NAMES = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|AUTH", re.IGNORECASE)
+#: What is a secret by its form: keys of well-known services, passwords in URLs and assignments.
+_SECRETS = (
+    (
+        re.compile(r"\b(?:gh[pousr]_\w{20,}|github_pat_\w{20,}|hf_[A-Za-z0-9]{20,}|sk-[\w-]{20,}|glpat-[\w-]{15,})"),
+        "<secret>",
+    ),
+    (re.compile(r"\bAKIA[0-9A-Z]{16}\b"), "<secret>"),
+    (re.compile(r"\bxox[abprs]-[\w-]{10,}"), "<secret>"),
+    (re.compile(r"\beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{5,}"), "<secret>"),
+    (re.compile(r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"), "<secret>"),
+    (re.compile(r"(?i)\b((?:password|passwd|token|secret|api[_-]?key)\s*[=:]\s*)(?!<)[^\s,;&'\"]+"), r"\1<secret>"),
+)
+#: An absolute path: of a folder at the top that is one of the usual, or of two parts at the least.
+_PATH = re.compile(
+    r"(?<![\w.:/\\~-])(?:/(?:[^\s/:'\"<>|,;()\[\]{}]+/)+|/(?=(?:home|root|tmp|usr|var|opt|mnt|srv|data)\b)|[A-Za-z]:\\(?:[^\s\\:'\"<>|,;]+\\)*)"
+)
+#: Names of users that are words as well, which would be hidden all over the place.
+_COMMON_NAMES = frozenset(
+    ["root", "user", "admin", "test", "build", "runner", "default", "data", "model", "local", "python"]
+)
+#: Facts of a report's environment that name the machine.
+_NAMED_FACTS = ("host", "user")
+
+
+def hidden(content: Any) -> Any:
+    """Return values that JSON holds, with every text in them as `hidden_text` returns it; keys stay as they are.
+
+    A mapping's ``host`` and ``user`` are left out.
+
+    >>> hidden({"host": "a", "reason": "no file /home/someone/nets/net.py", "values": [1, 2.5]})
+    {'reason': 'no file …/net.py', 'values': [1, 2.5]}
+    """
+    if isinstance(content, str):
+        return hidden_text(content)
+    if isinstance(content, Mapping):
+        return {key: hidden(value) for key, value in content.items() if key not in _NAMED_FACTS}
+    if isinstance(content, (list, tuple)):
+        return [hidden(each) for each in content]
+    return content
+
+
+def hidden_text(text: str) -> str:
+    r"""Return a text without secrets, names of this user and host, and the folders of absolute paths.
+
+    >>> hidden_text("postgresql://me:pw@db/x, token=abc, C:\\Users\\me\\net.py:12, 3 FLOPs/s, and/or")
+    'postgresql://<secret>@db/x, token=<secret>, …/net.py:12, 3 FLOPs/s, and/or'
+    """
+    if not text:
+        return text
+    for secret in _environment_secrets():
+        text = text.replace(secret, "<secret>")
+    for pattern, replacement in _SECRETS:
+        text = pattern.sub(replacement, text)
+    text = _PATH.sub("…/", text)
+    names = _names()
+    return names.sub("<name>", text) if names is not None else text
+
+
+@lru_cache(maxsize=1)
+def _environment_secrets() -> tuple[str, ...]:
+    """Return the values of this process's environment that are secrets, the longest first."""
+    values = {value for name, value in os.environ.items() if _SECRET_NAMES.search(name) and len(value) >= 8}
+    return tuple(sorted((value for value in values if not value.startswith("/")), key=len, reverse=True))
+
+
+@lru_cache(maxsize=1)
+def _names() -> re.Pattern[str] | None:
+    """Return a pattern of the names of this user and this host, as whole words; None if there are none to hide."""
+    names = {socket.gethostname(), Path.home().name}
+    try:
+        names.add(getpass.getuser())
+    except (OSError, KeyError, ImportError):  # a user without a name
+        names.discard("")
+    hiding = [name for name in names if len(name) >= 3 and name.lower() not in (*_COMMON_NAMES, "localhost")]
+    return re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in hiding)) if hiding else None

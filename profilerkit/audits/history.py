@@ -1,0 +1,105 @@
+"""History: the values of a metric of a model over commits, versions and machines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+from ..errors import ArgumentError, by_likeness
+from ..render.grids import Grid
+from .rows import Row, Value, value_to_dict
+from .series import Case, causes, is_exact, rows_of_model, series_of
+from .store import Store
+
+__all__ = ["History", "Point", "history"]
+
+
+@dataclass(frozen=True)
+class Point:
+    """One measurement: the row, the value, and what else changed since the point before.
+
+    ``moved`` says whether an exact value differs from the last one before it; None for the first, and for a value that
+    was measured or is missing.
+    """
+
+    row: Row
+    value: Value
+    causes: tuple[str, ...] = ()
+    moved: bool | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the point as values that JSON holds."""
+        names = ("created", "run", "commit", "machine", "attempt", "reason")
+        about = {name: getattr(self.row, name) for name in names}
+        about |= {"status": self.row.status.value, "versions": dict(self.row.versions), "flags": list(self.row.flags)}
+        return {**about, **value_to_dict(self.value), "causes": list(self.causes), "moved": self.moved}
+
+
+@dataclass(frozen=True)
+class History:
+    """The points of one case, the oldest first."""
+
+    case: Case
+    metric: str
+    points: tuple[Point, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the history as values that JSON holds."""
+        points = [point.to_dict() for point in self.points]
+        return {"spec": self.case.spec, "settings": self.case.settings, "metric": self.metric, "points": points}
+
+    def grid(self) -> Grid:
+        """Return the history as a table."""
+        titles = ("Measured", "Commit", "Machine", self.metric, "", "Changed since the point before")
+        return Grid(str(self.case), titles, tuple(map(_cells, self.points)), numeric=frozenset({3}))
+
+
+def _cells(point: Point) -> tuple[str, ...]:
+    row, value = point.row, point.value
+    moment = row.created[:16].replace("T", " ")
+    mark = "moved" if point.moved else "" if value.value is not None else value.completeness.value
+    flags = [f"not plausible: {flag}" for flag in row.flags]
+    shown = value.shown if value.value is not None else "-"
+    return moment, row.commit[:10] or "-", row.machine[:8] or "-", shown, mark, "; ".join([*point.causes, *flags])
+
+
+def history(store: Store | str | PathLike[str], model: str, metric: str) -> list[History]:
+    """Return the history of a metric of a model: one for each setting that it was measured with.
+
+    Each measurement is one point, in the order of time, however many runs consist of it; a row that failed is a point
+    without a value. Times of several machines are in one history, and each point names its machine.
+
+    Args:
+        store: A store, or its URL or path.
+        model: The text of a model, a pattern of texts, or the name of a model in its report.
+        metric: The metric.
+
+    Raises `ArgumentError` for a model or a metric that the store has not, with the nearest ones.
+    """
+    if not isinstance(store, Store):
+        with Store.open(store, create=False) as opened:
+            return history(opened, model, metric)
+    rows = rows_of_model(store, model)
+    metrics = {name for row in rows for name in row.values}
+    if metric not in metrics:
+        nearest = ", ".join(by_likeness(metric, metrics)[:5]) or "none"
+        raise ArgumentError(f"{model!r} has no metric {metric!r} in the store; the nearest are: {nearest}")
+    histories = (_history(case, metric, series) for case, series in series_of(rows).items())
+    return [each for each in histories if each.points]
+
+
+def _history(case: Case, metric: str, rows: Sequence[Row]) -> History:
+    points: list[Point] = []
+    last: Value | None = None
+    for row in rows:
+        value = row.values.get(metric)
+        if value is None:
+            continue
+        moved = None
+        if value.value is not None and is_exact(metric, value):
+            moved = None if last is None else value.value != last.value
+            last = value
+        points.append(Point(row, value, causes(points[-1].row, row) if points else (), moved))
+    return History(case, metric, tuple(points))

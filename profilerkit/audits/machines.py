@@ -1,0 +1,86 @@
+"""The machine of a row: its kind, within which times are compared, and how busy it was."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..process.environment import machine
+
+__all__ = ["Busyness", "machine_digest", "machine_facts"]
+
+#: What makes a machine one of a kind: neither its name nor the version of its kernel.
+_KIND = ("system", "architecture", "cpu", "cores", "usable_cores", "memory_bytes")
+
+
+def machine_facts() -> dict[str, str]:
+    """Return the facts that times depend on, as text; the machine's name is not among them."""
+    facts = {"system": platform.system(), "architecture": platform.machine(), **machine()}
+    return {name: facts[name] for name in _KIND if name in facts}
+
+
+def machine_digest(facts: Mapping[str, str]) -> str:
+    """Return the digest of a kind of machine: equal facts have an equal one.
+
+    >>> machine_digest({"cpu": "A", "cores": "2"}) == machine_digest({"cores": "2", "cpu": "A"})
+    True
+    """
+    content = json.dumps({name: facts[name] for name in sorted(facts)}, sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+def load_average() -> float | None:
+    """Return the load of the machine over the last minute; None where the system does not tell."""
+    try:
+        return round(os.getloadavg()[0], 2)
+    except (AttributeError, OSError):
+        return None
+
+
+def busy_seconds() -> float | None:
+    """Return the processor time that all processes of the machine have taken since it was started."""
+    try:
+        numbers = Path("/proc/stat").read_text(encoding="utf-8").splitlines()[0].split()[1:]
+        user, nice, system, _, _, *rest = map(int, numbers)
+        ticks = user + nice + system + sum(rest[:2])
+        return ticks / float(os.sysconf("SC_CLK_TCK"))
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+@dataclass
+class Busyness:
+    """How busy the machine was between two moments, by others than one model.
+
+    ``cpu_seconds`` of the model itself is subtracted from what all processes together took.
+    """
+
+    start: float = field(default_factory=time.monotonic)
+    load_before: float | None = field(default_factory=load_average)
+    _busy_before: float | None = field(default_factory=busy_seconds)
+
+    def conditions(self, cpu_seconds: float | None, beside: int) -> dict[str, Any]:
+        """Return the conditions of a row; ``beside`` is how many models of the audit ran at the same time.
+
+        ``busy`` is the share of all cores that others took, from 0 to 1; None where the system does not tell, or where
+        the model's own processor time is not known.
+        """
+        cores, after, busy = os.cpu_count() or 1, busy_seconds(), None
+        elapsed = time.monotonic() - self.start
+        if after is not None and self._busy_before is not None and cpu_seconds is not None and elapsed > 0:
+            others = after - self._busy_before - cpu_seconds
+            busy = round(min(1.0, max(0.0, others / (elapsed * cores))), 3)
+        return {
+            "load_before": self.load_before,
+            "load_after": load_average(),
+            "cores": cores,
+            "busy": busy,
+            "beside": beside,
+        }

@@ -1,0 +1,253 @@
+"""Regressions: exact changes of counts, and steps in times, over all models and metrics of a store.
+
+Times are compared within one kind of machine. What all models of a night have in common (the median over the models of
+how far each is from its own median) is taken out of each series and searched for steps itself: a step in it is one of
+the machine, or of what all models share, and not of a model. The rate of false discoveries is controlled over all of
+them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from statistics import median
+from typing import Any
+
+from ..errors import ArgumentError
+from .changes import Change, changes_between, verdict_of
+from .rows import Row, Value
+from .series import Case, causes, is_exact, run_named, series_of
+from .steps import MIN_NIGHTS, Split, controlled, splits_of
+from .store import Store
+
+__all__ = ["Regressions", "Step", "regressions"]
+
+#: The number of models from which what all have in common is taken for the machine's.
+MIN_MODELS = 5
+
+Nights = Mapping[str, Row]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step in the times of a model; ``case`` is None for one that all models have in common.
+
+    Args:
+        case: The model and its setting.
+        metric: The metric.
+        machine: The kind of machine.
+        change: The relative change of the level: 0.05 is 5 % more.
+        p: The p-value of this step alone.
+        q: The rate of false discoveries at which it counts.
+        verdict: "worse", "better" or "moved", by the metric's own direction.
+        old: The last row before the step; of a step of the machine that of any of its models.
+        new: The first row after it.
+        causes: What else differs between the two rows.
+    """
+
+    case: Case | None
+    metric: str
+    machine: str
+    change: float
+    p: float
+    q: float
+    verdict: str
+    old: Row
+    new: Row
+    causes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the step as values that JSON holds."""
+        names = ("metric", "machine", "change", "p", "q", "verdict")
+        case = {"spec": self.case and self.case.spec, "settings": self.case and self.case.settings}
+        rows = {"old_run": self.old.run, "new_run": self.new.run, "created": self.new.created}
+        return {**case, **{name: getattr(self, name) for name in names}, **rows, "causes": list(self.causes)}
+
+
+@dataclass(frozen=True)
+class Regressions:
+    """What moved in a store.
+
+    Args:
+        changes: Exact changes of counts, the oldest first.
+        steps: Steps in the times of single models.
+        machines: Steps that all models of a machine have in common.
+        series: How many series of times were searched.
+        notes: What was not searched, and why.
+    """
+
+    changes: tuple[Change, ...] = ()
+    steps: tuple[Step, ...] = ()
+    machines: tuple[Step, ...] = ()
+    series: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def worse(self) -> bool:
+        """Whether a count or a time of a model became worse, or a value was lost."""
+        verdicts = (*(each.verdict for each in self.changes), *(each.verdict for each in self.steps))
+        return not {"worse", "lost"}.isdisjoint(verdicts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all as values that JSON holds."""
+        lists = {name: [each.to_dict() for each in getattr(self, name)] for name in ("changes", "steps", "machines")}
+        return {**lists, "series": self.series, "notes": list(self.notes)}
+
+
+@dataclass
+class _Search:
+    """The series of one metric on one kind of machine, as logarithms by the night's run, and the candidates in them."""
+
+    metric: str
+    machine: str
+    nights: dict[Case, dict[str, Row]] = field(default_factory=dict)
+
+    def logs(self, case: Case) -> dict[str, float]:
+        return {run: math.log(float(row.values[self.metric].value or 1)) for run, row in self.nights[case].items()}
+
+    def common(self) -> dict[str, float]:
+        """Return by night what all models have in common; empty if too few models were measured in each night."""
+        distances: dict[str, dict[str, list[float]]] = {}
+        for case in self.nights:
+            logs = self.logs(case)
+            level = median(logs.values())
+            for run, value in logs.items():
+                distances.setdefault(run, {}).setdefault(case.spec, []).append(value - level)
+        moved = {
+            run: median(median(values) for values in by_spec.values())
+            for run, by_spec in distances.items()
+            if len(by_spec) >= MIN_MODELS
+        }
+        return moved if len(moved) >= MIN_NIGHTS else {}
+
+
+def regressions(
+    store: Store | str | PathLike[str],
+    *,
+    rate: float = 0.05,
+    min_change: float = 0.02,
+    window: int = 60,
+    since: str | None = None,
+) -> Regressions:
+    """Return what moved in a store: counts exactly, times by change points.
+
+    Args:
+        store: A store, or its URL or path.
+        rate: The rate of false discoveries among the steps in times, over all models, metrics and machines.
+        min_change: Smaller steps in times are not reported: 0.02 is 2 %.
+        window: How many of the newest nights of a series of times are searched.
+        since: A run, by `run_named`: changes of rows that are older than its beginning are not reported.
+
+    Raises `ArgumentError` for a rate or a change outside of 0 to 1, a window of fewer than 8 nights, an unknown run.
+    """
+    for name, value in (("rate", rate), ("min_change", min_change)):
+        if not 0 <= value < 1:
+            raise ArgumentError(f"{name}={value!r}: give a number from 0 to 1, such as 0.05")
+    if window < MIN_NIGHTS:
+        raise ArgumentError(f"window={window!r}: a step is looked for in {MIN_NIGHTS} nights at the least")
+    if not isinstance(store, Store):
+        with Store.open(store, create=False) as opened:
+            return regressions(opened, rate=rate, min_change=min_change, window=window, since=since)
+    begin = "" if since is None else run_named(store, since).started
+    series = series_of(store.rows(all_attempts=True))
+    changes = [change for rows in series.values() for change in _changes(rows, store, begin)]
+    changes.sort(key=lambda change: change.new.created)
+    searches, notes = _searches(series, window)
+    steps = [step for search in searches for step in _steps(search, notes)]
+    rates = controlled([step.p for step in steps])
+    steps = [
+        _described(replace(step, q=q), store)
+        for step, q in zip(steps, rates, strict=True)
+        if q <= rate and abs(step.change) >= min_change and step.new.created >= begin
+    ]
+    of_models = tuple(step for step in steps if step.case is not None)
+    of_machines = tuple(step for step in steps if step.case is None)
+    count = sum(len(search.nights) for search in searches)
+    return Regressions(tuple(changes), of_models, of_machines, count, tuple(notes))
+
+
+def _changes(rows: list[Row], store: Store, begin: str) -> Iterator[Change]:
+    """Yield the exact changes of a case, each value beside the last one before it."""
+    newest: dict[str, Row] = {}
+    lost: set[str] = set()
+    for row in rows:
+        by_row: dict[int, tuple[Row, list[str]]] = {}
+        for metric, value in row.values.items():
+            before = newest.get(metric)
+            if before is not None and not (value.value is None and metric in lost):  # it is lost once
+                by_row.setdefault(id(before), (before, []))[1].append(metric)
+            if before is None or value.value is not None or before.values[metric].value is None:
+                newest[metric] = row
+            (lost.add if value.value is None else lost.discard)(metric)
+        if row.created >= begin:
+            for before, metrics in by_row.values():
+                yield from changes_between(before, row, store, metrics)
+
+
+def _searches(series: Mapping[Case, list[Row]], window: int) -> tuple[list[_Search], list[str]]:
+    searches: dict[tuple[str, str], _Search] = {}
+    flagged = not_positive = short = 0
+    for case, rows in series.items():
+        for row in rows:
+            for metric, value in row.values.items():
+                if value.value is None or is_exact(metric, value):
+                    continue
+                flagged += bool(row.flags)
+                not_positive += value.value <= 0 and not row.flags
+                if value.value > 0 and not row.flags:
+                    search = searches.setdefault((row.machine, metric), _Search(metric, row.machine))
+                    search.nights.setdefault(case, {})[row.run] = row
+    for search in searches.values():
+        short += sum(len(nights) < MIN_NIGHTS for nights in search.nights.values())
+        search.nights = {
+            case: dict(list(nights.items())[-window:])
+            for case, nights in search.nights.items()
+            if len(nights) >= MIN_NIGHTS
+        }
+    notes = [
+        f"{count} {text}"
+        for count, text in (
+            (short, f"series of times were not searched: they have fewer than {MIN_NIGHTS} nights on one machine"),
+            (flagged, "times were left out: their rows are flagged as not plausible"),
+            (not_positive, "measured values were left out: they are not above zero"),
+        )
+        if count
+    ]
+    return [search for search in searches.values() if search.nights], notes
+
+
+def _steps(search: _Search, notes: list[str]) -> Iterator[Step]:
+    """Yield the candidates of all series of a search, and of what they have in common."""
+    common = search.common()
+    if common:
+        rows = {run: row for nights in search.nights.values() for run, row in nights.items() if run in common}
+        ordered = dict(sorted(rows.items(), key=lambda item: item[1].created))
+        yield from _of_series(search, None, ordered, [common[run] for run in ordered])
+    else:
+        notes.append(
+            f"{search.metric} on machine {search.machine[:8] or '-'}: fewer than {MIN_MODELS} models a night, so that "
+            "a step of the machine cannot be told apart from one of a model"
+        )
+    for case, nights in search.nights.items():
+        values = [value - common.get(run, 0.0) for run, value in search.logs(case).items()]
+        yield from _of_series(search, case, nights, values)
+
+
+def _of_series(search: _Search, case: Case | None, nights: Nights, values: list[float]) -> Iterator[Step]:
+    rows = list(nights.values())
+    for split in splits_of(values):
+        old, new = rows[split.index - 1], rows[split.index]
+        yield Step(case, search.metric, search.machine, _ratio(split), split.p, 1.0, "moved", old, new)
+
+
+def _ratio(split: Split) -> float:
+    return math.exp(split.after - split.before) - 1
+
+
+def _described(step: Step, store: Store) -> Step:
+    """Return a step with its verdict, and what else changed at that night."""
+    unit = step.new.values[step.metric].unit
+    verdict = verdict_of(Value(1.0, unit), Value(1.0 + step.change, unit), store.report(step.new), step.metric)
+    return replace(step, verdict=verdict, causes=causes(step.old, step.new))

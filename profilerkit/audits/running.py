@@ -1,0 +1,190 @@
+"""Running an audit: what is in the store already is not run again, and every row is stored as soon as it is there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from importlib.metadata import version
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from ..errors import ArgumentError
+from ..process.cached import cached_property
+from .cases import Case, cases_of
+from .commits import commit_of
+from .engine import Engine, EngineOptions, engine_named
+from .machines import machine_digest, machine_facts
+from .outcomes import Outcome
+from .plan import Plan
+from .rows import Row, RowStatus
+from .store import Run, Store
+
+__all__ = ["RERUN", "Audit", "Finished", "Watch", "audit", "default_store"]
+
+#: What is run again although it is in the store.
+RERUN = ("failed", "all")
+
+
+class Watch:
+    """What is told of the progress of an audit; a subclass shows it.
+
+    ``began`` gets the number of all cases and of those that are in the store already.
+    """
+
+    def began(self, cases: int, reused: int) -> None:
+        """Note that the cases are about to be run."""
+
+    def started(self, case: Case) -> None:
+        """Note that the process of a case is started; a case whose times are noisy is started again."""
+
+    def ended(self, case: Case, row: Row) -> None:
+        """Note that the row of a case is in the store."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """An audit that has come to its end.
+
+    ``counts`` are the rows of the run by status, ``measured`` and ``reused`` how many were run now and how many were in
+    the store before.
+    """
+
+    run: str
+    store: str
+    counts: Mapping[str, int]
+    measured: int
+    reused: int
+
+    def rows(self) -> Iterator[Row]:
+        """Yield the rows of the run, from the store."""
+        with Store.open(self.store, create=False) as store:
+            yield from store.rows(run=self.run)
+
+
+@dataclass
+class Audit:
+    """An audit of a plan into a store.
+
+    Args:
+        plan: The plan.
+        store: The URL or path of the store; by default a file beside the plan, ``NAME.db``.
+        engine: The name of an engine.
+        rerun: What is run again although it is in the store: "failed" or "all"; None for nothing.
+        address: The address of a cluster, for an engine that has one.
+        watch: Is told what happens, for progress: see `Watch`.
+
+    Raises `ArgumentError` for another ``rerun``, `NotOfferedError` for another engine, `PlanError` for a pattern that
+    matches nothing, `StoreError` for a store that cannot be opened or written.
+    """
+
+    plan: Plan
+    store: str | PathLike[str] | None = None
+    engine: str = "local"
+    rerun: str | None = None
+    address: str | None = None
+    watch: Watch = field(default_factory=Watch)
+
+    def __post_init__(self) -> None:
+        if self.rerun is not None and self.rerun not in RERUN:
+            raise ArgumentError(f"rerun={self.rerun!r}: give 'failed', 'all', or None for what is missing alone")
+        self.url = str(default_store(self.plan) if self.store is None else self.store)
+
+    @cached_property
+    def cases(self) -> list[Case]:
+        """All cases of the plan."""
+        return cases_of(self.plan)
+
+    @cached_property
+    def machine(self) -> Mapping[str, str]:
+        """The facts of this machine."""
+        return machine_facts()
+
+    @cached_property
+    def place(self) -> str:
+        """Where cases are timed, as their keys have it."""
+        return engine_named(self.engine).place(machine_digest(self.machine))
+
+    def run(self) -> Finished:
+        """Run what is missing, and store each row when it is there.
+
+        If this is interrupted or killed, the rows so far are in the store; the next run goes on from there.
+        """
+        kind: type[Engine] = engine_named(self.engine)
+        cases = self.cases
+        with Store.open(self.url) as store, store.exclusive():
+            reused, pending = self.split(store, cases)
+            run = store.begin_run(self._described(), self.machine)
+            store.reuse(run.run, [row.id for row in reused if row.id is not None])
+            counts = Counter(row.status.value for row in reused)
+            options = EngineOptions(self.plan.workers, self.plan.repeats, self.address, self.watch.started)
+            self.watch.began(len(cases), len(reused))
+            with self._ending(store, run), closing(kind(options).run(pending)) as outcomes:
+                for outcome in outcomes:
+                    row = self._stored(store, run, outcome)
+                    counts[row.status.value] += 1
+                    self.watch.ended(outcome.case, row)
+        return Finished(run.run, self.url, dict(counts), len(pending), len(reused))
+
+    def split(self, store: Store, cases: list[Case]) -> tuple[list[Row], list[Case]]:
+        """Return the rows of cases that are in the store, and the cases that are to be run."""
+        keys = [case.key(self.place) for case in cases]
+        latest = {} if self.rerun == "all" else store.latest(keys)
+        if self.rerun == "failed":
+            latest = {key: row for key, row in latest.items() if row.status is not RowStatus.FAILED}
+        pending = [case for case, key in zip(cases, keys, strict=True) if key not in latest]
+        return list(latest.values()), pending
+
+    def _stored(self, store: Store, run: Run, outcome: Outcome) -> Row:
+        row = replace(outcome.row, key=outcome.case.key(self.place), run=run.run, commit=run.commit)
+        return store.add(row, outcome.report, outcome.machine)
+
+    def _described(self) -> Run:
+        facts = {"engine": self.engine, "profilerkit": version("profilerkit"), "cases": len(self.cases)}
+        about: dict[str, Any] = {"plan": self.plan.to_dict(), "machine": machine_digest(self.machine)}
+        return Run("", "", facts=facts, commit=commit_of(self.plan.folder), **about)
+
+    @contextmanager
+    def _ending(self, store: Store, run: Run) -> Iterator[None]:
+        try:
+            yield
+        except KeyboardInterrupt:
+            store.end_run(run.run, "interrupted")
+            raise
+        store.end_run(run.run)
+
+
+def default_store(plan: Plan) -> Path:
+    """Return the file of a plan's store: beside the plan, with its name."""
+    return plan.folder / f"{plan.name}.db"
+
+
+def audit(
+    plan: Plan | Mapping[str, Any] | str | PathLike[str],
+    store: str | PathLike[str] | None = None,
+    *,
+    engine: str = "local",
+    rerun: str | None = None,
+    address: str | None = None,
+    watch: Watch | None = None,
+) -> Finished:
+    """Run an audit: the models of a plan, each in a process of its own, with a row in the store for each.
+
+    Args:
+        plan: A `Plan`, a mapping with the keys of a plan, or the path of a TOML file.
+        store: The URL or path of the store; by default a file beside the plan.
+        engine: The name of an engine: "local" or "ray", or one of a plugin.
+        rerun: What is run again although it is in the store: "failed" or "all".
+        address: The address of a cluster, for an engine that has one.
+        watch: Is told what happens.
+
+    Returns what there is at the end: ``audit("zoo.toml").rows()`` yields the rows. Raises the errors of `Audit`; a
+    model that crashes, hangs or cannot be loaded raises nothing, its row has the reason.
+    """
+    if isinstance(plan, (str, PathLike)):
+        plan = Plan.load(plan)
+    elif not isinstance(plan, Plan):
+        plan = Plan.of(plan)
+    return Audit(plan, store, engine, rerun, address, watch or Watch()).run()

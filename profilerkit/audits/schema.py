@@ -1,0 +1,130 @@
+"""The tables of a store, for SQLAlchemy Core: the newest schema, which the migrations arrive at.
+
+Every table is append-only: rows are inserted and never changed or deleted. A run therefore has its beginning in
+``runs`` and its end in ``run_ends``; a row that is measured again is a further row with a higher ``attempt``.
+
+- ``machines``: the kinds of machine, each once.
+- ``runs``: one line for each ``profilerkit audit``, and one for each ``profilerkit profile --store``.
+- ``run_ends``: how a run ended; a run without a line was killed, or runs still.
+- ``rows``: one model with one setting, measured once (`profilerkit.audits.rows.Row`).
+- ``measured``: the metrics of each row.
+- ``reports``: the saved reports, compressed, each once.
+- ``run_rows``: which rows a run consists of: those that it measured, and those that were there already.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+__all__ = ["machines", "measured", "metadata", "reports", "rows", "run_ends", "run_rows", "runs"]
+
+metadata = MetaData()
+
+#: SQLite counts up by itself only a column of the type INTEGER.
+_ROW_ID = BigInteger().with_variant(Integer, "sqlite")
+
+machines = Table(
+    "machines",
+    metadata,
+    Column("machine", String(64), primary_key=True, comment="digest of the facts that times depend on"),
+    Column("facts", Text, nullable=False, comment="JSON: cpu, cores, memory, system"),
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("run", String(64), primary_key=True),
+    Column("started", String(40), nullable=False, comment="ISO 8601, UTC"),
+    Column("plan", Text, nullable=False, comment="JSON of the plan as it was read"),
+    Column("facts", Text, nullable=False, comment="JSON: engine, command, profilerkit, number of cases"),
+    Column("machine", String(64), ForeignKey("machines.machine"), nullable=False),
+    Column("commit", String(64), nullable=False),
+    Index("runs_started", "started"),
+)
+
+run_ends = Table(
+    "run_ends",
+    metadata,
+    Column("run", String(64), ForeignKey("runs.run"), primary_key=True),
+    Column("ended", String(40), nullable=False),
+    Column("outcome", String(20), nullable=False, comment="done or interrupted"),
+)
+
+reports = Table(
+    "reports",
+    metadata,
+    Column("checksum", String(64), primary_key=True, comment="the checksum inside of the report"),
+    Column("content", LargeBinary, nullable=False, comment="what Report.save writes, compressed by zlib"),
+)
+
+rows = Table(
+    "rows",
+    metadata,
+    Column("id", _ROW_ID, primary_key=True, autoincrement=True),
+    Column("key", String(64), nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("run", String(64), ForeignKey("runs.run"), nullable=False),
+    Column("spec", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("backend", String(100), nullable=False),
+    Column("model_type", Text, nullable=False),
+    Column("fingerprint", Text, nullable=False),
+    Column("status", String(20), nullable=False, comment="complete, partial or failed"),
+    Column("end", String(20), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("settings", Text, nullable=False, comment="JSON"),
+    Column("flags", Text, nullable=False, comment="JSON: a list of texts"),
+    Column("conditions", Text, nullable=False, comment="JSON"),
+    Column("versions", Text, nullable=False, comment="JSON"),
+    Column("tries", Text, nullable=False, comment="JSON"),
+    Column("code", String(64), nullable=False),
+    Column("commit", String(64), nullable=False),
+    Column("machine", String(64), ForeignKey("machines.machine"), nullable=False),
+    Column("seconds", Double, nullable=False),
+    Column("peak_bytes", BigInteger),
+    Column("created", String(40), nullable=False),
+    Column("checksum", String(64), nullable=False, comment="of the report, empty if there is none"),
+    UniqueConstraint("key", "attempt", name="rows_key_attempt"),
+    Index("rows_spec", "spec"),
+    Index("rows_run", "run"),
+)
+
+measured = Table(
+    "measured",
+    metadata,
+    Column("row", _ROW_ID, ForeignKey("rows.id"), primary_key=True),
+    Column("metric", String(200), primary_key=True),
+    Column("index", Integer, nullable=False, comment="the place of the metric in its report"),
+    Column("value", Double, comment="for searching and sorting; counts beyond 2**53 are rounded here"),
+    Column("exact", Text, nullable=False, comment="JSON of the value, with every digit of a count"),
+    Column("unit", String(40), nullable=False),
+    Column("completeness", String(20), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("low", Text, nullable=False, comment="JSON"),
+    Column("high", Text, nullable=False, comment="JSON"),
+    Column("samples", Integer, nullable=False),
+    Column("noise", Double),
+    Column("shown", Text, nullable=False),
+    Index("measured_metric", "metric"),
+)
+
+run_rows = Table(
+    "run_rows",
+    metadata,
+    Column("run", String(64), ForeignKey("runs.run"), primary_key=True),
+    Column("row", _ROW_ID, ForeignKey("rows.id"), primary_key=True),
+    Index("run_rows_row", "row"),
+)

@@ -1,0 +1,142 @@
+"""How much the peak of the bytes alive depends on branches of which nobody knows which is taken.
+
+One branch of each condition is counted, and the others are put in its place one after the other. A part of the timeline
+that depends on a branch is a *window*, in which the peak lies between two numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any
+
+from ..trace.bounds import PeakSpread
+
+__all__ = ["Fork", "Side", "Window", "peak_ends", "peak_spread", "spread_of_forks"]
+
+#: A timeline is worked out anew for each side of a fork; beyond so many operators in all of them, nothing is said.
+_MOST_OPERATORS = 200_000
+
+Spans = Sequence[tuple[int, int]]
+#: Returns the bytes alive while each operator runs, of operators and the ranges of them that run more than once.
+Timeline = Callable[[Sequence[Any], Spans], Sequence[int]]
+
+
+@dataclass(frozen=True)
+class Window:
+    """A part of a timeline, [start, end), that depends on a branch: its peak lies between ``low`` and ``high``."""
+
+    start: int
+    end: int
+    low: int
+    high: int
+    reason: str
+
+    def moved(self, by: int) -> Window:
+        """Return the window of a timeline to which values have been added in front, or from which some are taken."""
+        return replace(self, start=self.start + by, end=self.end + by)
+
+
+@dataclass(frozen=True)
+class Side:
+    """What one branch does: its operators, and where among them something runs more than once, or branches again."""
+
+    operators: Sequence[Any] = ()
+    spans: Spans = ()
+    forks: Sequence[Fork] = ()
+
+
+@dataclass(frozen=True)
+class Fork:
+    """Where one of several branches runs: the index of the first operator, the counted branch, and the others."""
+
+    start: int
+    counted: Side
+    others: Sequence[Side]
+    reason: str
+
+    @property
+    def end(self) -> int:
+        """The index behind the last operator of the counted branch."""
+        return self.start + len(self.counted.operators)
+
+    def moved(self, by: int) -> Fork:
+        """Return the fork of a list of operators in front of which others have been put."""
+        return replace(self, start=self.start + by)
+
+
+def peak_ends(live_bytes: Sequence[int], input_bytes: int, windows: Sequence[Window]) -> tuple[int, int]:
+    """Return the least and the most bytes that the peak of a timeline may have; ``windows`` do not overlap."""
+    inside = {index for window in windows for index in range(window.start, window.end)}
+    always = max((input_bytes, *(alive for index, alive in enumerate(live_bytes) if index not in inside)))
+    return max((always, *(window.low for window in windows))), max((always, *(window.high for window in windows)))
+
+
+def peak_spread(live_bytes: Sequence[int], input_bytes: int, windows: Sequence[Window]) -> PeakSpread:
+    """Return how much the peak of a timeline may differ; ``windows`` do not overlap.
+
+    >>> peak_spread((5, 9, 9, 4), 2, [Window(1, 3, 3, 12, "a condition")])
+    PeakSpread(below=4, above=3, reasons=('a condition',))
+    """
+    peak = max((input_bytes, *live_bytes))
+    low, high = peak_ends(live_bytes, input_bytes, windows)
+    if low == high:
+        return PeakSpread()
+    reasons = dict.fromkeys(window.reason for window in windows if window.low != window.high > low)
+    return PeakSpread(peak - low, high - peak, tuple(reasons))
+
+
+def spread_of_forks(
+    operators: Sequence[Any], spans: Spans, forks: Sequence[Fork], timeline: Timeline, input_bytes: int = 0
+) -> PeakSpread:
+    """Return how much the peak may differ by which side of each fork is taken.
+
+    The operators of each side make the values that what follows reads. Nothing is known of the peak where that would
+    take too long.
+    """
+    if not forks:
+        return PeakSpread()
+    if sum(map(_timelines, forks)) * len(operators) > _MOST_OPERATORS:
+        return PeakSpread(None, None, tuple(dict.fromkeys(fork.reason for fork in forks)))
+    windows = [
+        Window(fork.start, fork.end, *_ends_of_fork(operators, spans, fork, timeline), fork.reason) for fork in forks
+    ]
+    return peak_spread(timeline(operators, spans), input_bytes, windows)
+
+
+def _timelines(fork: Fork) -> int:
+    sides = (fork.counted, *fork.others)
+    return len(sides) + sum(_timelines(inner) for side in sides for inner in side.forks)
+
+
+def _ends_of_fork(operators: Sequence[Any], spans: Spans, fork: Fork, timeline: Timeline) -> tuple[int, int]:
+    """Return the least and the most that the peak may be while a fork runs, whichever side is taken."""
+    ends = []
+    for side in (fork.counted, *fork.others):
+        changed = [*operators[: fork.start], *side.operators, *operators[fork.end :]]
+        grown = len(side.operators) - len(fork.counted.operators)
+        own = {(start + fork.start, end + fork.start) for start, end in fork.counted.spans}
+        around = [_moved(span, fork, grown) for span in spans if span not in own]
+        inside = [(start + fork.start, end + fork.start) for start, end in side.spans]
+        forks = [inner.moved(fork.start) for inner in side.forks]
+        part = fork.start, fork.end + grown
+        ends.append(_ends_of_part(changed, [*around, *inside], forks, part, timeline))
+    return min(low for low, _ in ends), max(high for _, high in ends)
+
+
+def _moved(span: tuple[int, int], fork: Fork, grown: int) -> tuple[int, int]:
+    """Return a span that lies before a fork, behind it or around it, where the fork's operators are replaced."""
+    start, end = span
+    return start + grown * (start >= fork.end), end + grown * (end > fork.start)
+
+
+def _ends_of_part(
+    operators: Sequence[Any], spans: Spans, forks: Sequence[Fork], part: tuple[int, int], timeline: Timeline
+) -> tuple[int, int]:
+    """Return the least and the most that the peak of a part may be; 0 where nothing runs in it."""
+    inside = set(chain.from_iterable(range(fork.start, fork.end) for fork in forks))
+    alive = timeline(operators, spans)
+    always = max((alive[index] for index in range(*part) if index not in inside), default=0)
+    ends = [_ends_of_fork(operators, spans, fork, timeline) for fork in forks]
+    return max((always, *(low for low, _ in ends))), max((always, *(high for _, high in ends)))

@@ -1,0 +1,258 @@
+"""Costs of the operators of a graph, by name: for frameworks whose operators have input and output shapes and dtypes.
+
+A backend makes one `CostRegistry` for its formulas, and one `OperatorCosts` over it. Its adapters register operators in
+one of four ways, and its trace asks for the cost of one `OperatorCall` at a time::
+
+    COSTS = CostRegistry("JAX", called_with={"operator": (("call",), ())})
+    OPERATORS = OperatorCosts(COSTS, example="dot_general")
+
+    OPERATORS.register_free("reshape", "transpose")
+    OPERATORS.register_elementwise(elementwise.elementary("EXP"), "exp", "exp2")
+    OPERATORS.register_reduction(reduction.total, "reduce_sum")
+
+    @OPERATORS.register("dot_general")
+    def dot_general(call):
+        ...
+
+    try:
+        cost = OPERATORS.cost(call)
+    except UnknownShapeError:
+        ...  # report the operator as not counted: "dot_general of unknown shape"
+    if cost is None:
+        ...  # report the operator as not counted: "dot_general"
+
+An operator is counted only if it is registered. All others have no cost, and are to be reported as not counted: an
+operator that does no arithmetic has to be registered as free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, TypeVar, overload
+
+from ..costs import Cost, CostRegistry, Numbers, Shape, counted, elementwise, evaluated
+from ..costs.numbers import is_float
+from ..error_text import shown
+from ..errors import ArgumentError
+
+__all__ = ["OperatorCall", "OperatorCosts", "PerElements", "Shapes", "UnknownCostError", "UnknownShapeError"]
+
+F = TypeVar("F", bound="Callable[..., Cost]")
+#: A formula over the number of elements, such as those of `profilerkit.costs.elementwise`.
+PerElements: TypeAlias = Callable[[int], Cost]
+
+
+class UnknownShapeError(Exception):
+    """A formula read a shape that is not known before the model runs."""
+
+
+class UnknownCostError(Exception):
+    """A formula does not know the cost of this variant of its operator: the call is reported as not counted."""
+
+
+class Shapes(Sequence[Shape]):
+    """The shapes of several tensors; reading one that is not known raises `UnknownShapeError`.
+
+    Args:
+        shapes: The shapes in order; None for one that is not known.
+
+    >>> shapes = Shapes([None, Shape((2, 3))])
+    >>> len(shapes), shapes[1].numel
+    (2, 6)
+    """
+
+    def __init__(self, shapes: Sequence[Shape | None]) -> None:
+        self._shapes = tuple(shapes)
+
+    def __getitem__(self, index: Any) -> Any:
+        shape = self._shapes[index]
+        if shape is None or (isinstance(index, slice) and None in shape):
+            raise UnknownShapeError
+        return shape
+
+    def __len__(self) -> int:
+        return len(self._shapes)
+
+    def __repr__(self) -> str:
+        return repr(self._shapes)
+
+
+@dataclass(frozen=True)
+class OperatorCall:
+    """One call of an operator: the argument of a formula.
+
+    A backend adds, in a subclass, how formulas read what else determines the cost: the attributes of a node, or the
+    parameters of a primitive.
+
+    Attributes:
+        type: The operator, as the framework spells it: ``"Conv"``.
+        inputs: Shapes of its inputs; a call whose formula reads an unknown one is reported as not counted.
+        outputs: Shapes of its outputs.
+        input_dtypes: Names of the inputs' dtypes, as numpy spells them: ``"float32"``.
+        output_dtypes: Names of the outputs' dtypes.
+        value: Returns the value of an input by its index, as a numpy array, if it is known before the model runs, else
+            None.
+    """
+
+    type: str
+    inputs: Shapes
+    outputs: Shapes
+    input_dtypes: tuple[str, ...] = ()
+    output_dtypes: tuple[str, ...] = ()
+    value: Callable[[int], Any] = field(default=lambda index: None, compare=False, kw_only=True)
+
+    @property
+    def has_floats(self) -> bool:
+        """Whether it takes or returns a floating-point or complex tensor; operations on integers are no FLOPs."""
+        return self.numbers is not Numbers.INTEGER
+
+    @property
+    def numbers(self) -> Numbers:
+        """What numbers it works on: complex ones if one of its inputs is complex."""
+        return Numbers.of(self.input_dtypes, self.output_dtypes)
+
+    def is_constant(self, index: int, number: int) -> bool:
+        """Return whether an input is known to be that single number; larger constants are not read."""
+        try:
+            single = self.inputs[index].numel == 1
+        except UnknownShapeError:
+            return False
+        value = self.value(index) if single else None
+        return value is not None and bool((value == number).all())
+
+
+class OperatorCosts:
+    """What the operators of a framework cost, by name.
+
+    An operator is registered in one of four ways: with a formula of its own, as free, as element-wise, or as a
+    reduction. A formula of its own stands before the others, so that users and plugins can replace what a backend
+    registers.
+
+    Args:
+        registry: Keeps the operators' own formulas. Make it with ``called_with={"operator": (("call",), ())}``: a
+            formula is called with one `OperatorCall`.
+        example: The name of an operator, for the message to a user who registers a formula for what is no name.
+
+    Attributes:
+        free: The operators that move or choose data.
+        elementwise: The formula of each element-wise operator, over the elements of its first output.
+        reductions: The formula of each reduction, over the elements of its first input.
+
+    >>> from profilerkit.costs import CostRegistry, elementwise
+    >>> operators = OperatorCosts(CostRegistry("example"), example="dot_general")
+    >>> operators.register_elementwise(elementwise.elementary("ADD"), "add")
+    >>> matrix = Shapes([Shape((2, 3))])
+    >>> operators.cost(OperatorCall("add", Shapes([*matrix, *matrix]), matrix, ("float32",) * 2, ("float32",)))
+    Cost(macs=0, flops=6)
+    """
+
+    def __init__(self, registry: CostRegistry, *, example: str) -> None:
+        self.free: set[str] = set()
+        self.elementwise: dict[str, PerElements] = {}
+        self.reductions: dict[str, PerElements] = {}
+        self._registry = registry
+        self._example = example
+
+    @overload
+    def register(self, op: str, formula: None = None, *, override: bool = False) -> Callable[[F], F]: ...
+
+    @overload
+    def register(self, op: str, formula: F, *, override: bool = False) -> F: ...
+
+    def register(self, op: str, formula: F | None = None, *, override: bool = False) -> Any:
+        """Give the cost of an operator as a function of an `OperatorCall`; also usable as a decorator.
+
+        Args:
+            op: The operator, as the framework spells it.
+            formula: Called with the `OperatorCall`; returns a `Cost`. It raises `UnknownCostError` for a variant of the
+                operator that it does not know, and lets `UnknownShapeError` pass. Of calls on integers alone two
+                FLOPs for each MAC count, and no others; of calls on complex numbers `Cost.of_macs` returns four MACs
+                and eight FLOPs for each.
+            override: Replace an existing formula; without it that raises `RegistrationConflictError`.
+        """
+        if not isinstance(op, str) or not op:
+            raise ArgumentError(f"op={shown(op)}: give the type of an operator, such as {self._example!r}")
+        return self._registry.register(op, formula, override=override)
+
+    def register_all(self, *types: str) -> Callable[[F], F]:
+        """Return a decorator that registers one formula for several operators."""
+
+        def register(function: F) -> F:
+            for op in types:
+                self.register(op, function)
+            return function
+
+        return register
+
+    def register_free(self, *types: str) -> None:
+        """Register operators that move or choose data and do no floating-point arithmetic."""
+        self.free.update(types)
+
+    def register_elementwise(self, formula: PerElements, *types: str) -> None:
+        """Register operators whose cost is ``formula`` of the number of elements of their first output."""
+        self.elementwise.update(dict.fromkeys(types, formula))
+
+    def register_reduction(self, formula: PerElements, *types: str) -> None:
+        """Register operators whose cost is ``formula`` of the number of elements of their first input."""
+        self.reductions.update(dict.fromkeys(types, formula))
+
+    def register_unless_neutral(self, constant: str, neutral: int, operands: tuple[int, ...], *types: str) -> None:
+        """Register element-wise operators that are free if an operand is known to be the neutral element.
+
+        Frameworks and exporters write such operators where nothing is to be done, as ``x * 1.0``, and every runtime
+        removes them.
+
+        Args:
+            constant: The name of the cost for each output element, in `profilerkit.costs.convention`.
+            neutral: The neutral element: 0 of an addition.
+            operands: The indices of the inputs that it may stand in: a subtraction of it is free, one from it is not.
+            types: The operators.
+        """
+        function = elementwise.elementary(constant)
+
+        @self.register_all(*types)
+        def formula(call: OperatorCall) -> Cost:
+            """One operation for each output element; none if an operand is known to be the neutral element."""
+            if not call.has_floats or any(call.is_constant(operand, neutral) for operand in operands):
+                return Cost(0, 0)
+            return function(call.outputs[0].numel)
+
+    def is_known(self, op: str) -> bool:
+        """Return whether an operator is registered."""
+        return op in self._registry or op in self.free or op in self.elementwise or op in self.reductions
+
+    def cost(self, call: OperatorCall) -> Cost | None:
+        """Return the cost of one call; None if the operator, or this variant of it, has no known cost.
+
+        Raises:
+            UnknownShapeError: If the formula reads a shape that is not known.
+            CostFormulaError: If the formula raises another error, or returns no `Cost`.
+        """
+        formula = self._registry.get(call.type)
+        if formula is None:
+            return self._derived(call)
+        try:
+            return evaluated(
+                call.type,
+                lambda: formula(call),
+                lambda: f"inputs={call.inputs}, outputs={call.outputs}",
+                call.numbers,
+            )
+        except Exception as error:
+            if isinstance(error.__cause__, UnknownShapeError):
+                raise error.__cause__ from None
+            if isinstance(error.__cause__, UnknownCostError):
+                return None
+            raise
+
+    def _derived(self, call: OperatorCall) -> Cost | None:
+        if call.type in self.free:
+            return Cost(0, 0)
+        if call.type in self.elementwise:
+            elements = call.outputs[0].numel if is_float(call.output_dtypes[0]) else 0
+            return counted(self.elementwise[call.type], call.numbers, elements)
+        if call.type in self.reductions:
+            elements = call.inputs[0].numel if is_float(call.input_dtypes[0]) else 0
+            return counted(self.reductions[call.type], call.numbers, elements)
+        return None

@@ -1,0 +1,58 @@
+"""``profilerkit dashboard STORE --output audit.html``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ..errors import ArgumentError, StoreError
+from . import MODEL_FAILED, USAGE, emit, fail
+from .options import require_writable
+from .output import cannot_write
+
+__all__ = ["command"]
+
+
+@click.command("dashboard")
+@click.argument("store")
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    callback=require_writable,
+    help="The page to write, such as audit.html.",
+)
+@click.option("--run", metavar="RUN", help="Only the rows of this run; by default the newest row of each model.")
+@click.option(
+    "--pages/--no-pages",
+    default=True,
+    show_default=True,
+    help="Also write the page of each model, into a folder beside the file.",
+)
+@click.option("--private", is_flag=True, help="Keep secrets, names of users and hosts, and absolute paths.")
+@click.option("-q", "--quiet", is_flag=True, help="Do not print what was written.")
+def command(store: str, output: Path, run: str | None, pages: bool, private: bool, quiet: bool) -> None:
+    """Write the store of an audit as one page: table, Pareto front, histories, and a link to each model's page.
+
+    STORE is the path or URL of the store of an audit. The page needs no network.
+    """
+    try:
+        from ..audits.store import Store
+        from ..dashboard.writing import write
+    except ImportError as error:
+        fail(f"stores need packages that are not installed ({error}): pip install 'profilerkit[audit]'", USAGE, error)
+    try:
+        with Store.open(store, create=False) as opened:
+            written = write(opened, output, run, private, pages)
+    except ArgumentError as error:
+        raise click.BadParameter(str(error), param_hint="--run") from error
+    except StoreError as error:
+        fail(str(error), MODEL_FAILED, error)
+    except OSError as error:
+        cannot_write(error)
+    if not quiet:
+        beside = f", and {written.pages} pages of models in {output.stem}-models" if written.pages else ""
+        emit(f"{written.rows} rows in {output}{beside}")

@@ -1,0 +1,81 @@
+"""``profilerkit devices``: which devices are described, and what is known of one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ..errors import DeviceFileError, DeviceNotKnownError
+from . import emit
+
+if TYPE_CHECKING:
+    from ..devices import DeviceInfo, Figure
+
+__all__ = ["command"]
+
+_DTYPES = ("float32", "float16", "bfloat16", "float8", "int8")
+
+
+@click.command("devices")
+@click.argument("name", required=False)
+def command(name: str | None) -> None:
+    """List the devices that are described, or show one with the source of each figure.
+
+    NAME is a device's name, one of its other names, or the path of a TOML file. '-' stands for what is not known.
+    """
+    from ..devices import device, devices
+
+    if name is None:
+        _list(devices())
+        return
+    try:
+        _show(device(name))
+    except (DeviceNotKnownError, DeviceFileError) as error:
+        raise click.BadParameter(str(error), param_hint="NAME") from error
+
+
+def _list(every: tuple[DeviceInfo, ...]) -> None:
+    """Print a row for each device: dense peaks in TFLOP/s, bandwidth and size of the memory."""
+    from ..render.console import grid_text
+    from ..render.grids import Grid
+
+    rows = tuple(
+        (
+            each.name,
+            *(_over(each.peak(dtype), 1e12) for dtype in _DTYPES),
+            _over(each.bandwidth, 1e9),
+            _over(each.memory, 1e9),
+            each.tier,
+        )
+        for each in every
+    )
+    titles = ("Device", *(f"{dtype}\nTFLOP/s" for dtype in _DTYPES), "memory\nGB/s", "size\nGB", "tier")
+    emit(grid_text(Grid("Devices, with dense peaks", titles, rows, frozenset(range(1, 8)))))
+
+
+def _show(each: DeviceInfo) -> None:
+    """Print every figure of a device, each with its source below it."""
+    from ..devices.reading import FIGURES
+
+    emit(click.style(f"{each.name}: {each.title or each.kind}, {each.tier}", bold=True))
+    if each.aliases:
+        emit(f"  other names: {', '.join(each.aliases)}")
+    for name, figure in each.all_figures():
+        emit(_line(name.replace("_", " ").replace(".", ", "), figure, FIGURES.get(name, "FLOP/s")))
+        emit(f"      {figure.source}")
+    for name, fact in each.facts.items():
+        emit(f"  {name.replace('_', ' ')}: {fact}")
+
+
+def _line(name: str, figure: Figure, unit: str) -> str:
+    from ..piping.quantity import Scale, scale_value
+
+    scale = Scale.TIME if unit == "s" else Scale.SI
+    spread = f" ± {figure.spread:.0%}" if figure.spread is not None else ""
+    note = f"  ({figure.note})" if figure.note else ""
+    return f"  {name}: {scale_value(figure.value, unit, scale)}{spread}{note}"
+
+
+def _over(value: float | None, unit: float) -> str:
+    return "-" if value is None else f"{value / unit:.4g}"

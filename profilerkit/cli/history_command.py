@@ -1,0 +1,32 @@
+"""``profilerkit history MODEL --metric METRIC --store STORE``."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from . import emit
+from .stores import FORMS, errors_of_stores, form_option, shown_grid, store_option
+
+__all__ = ["command"]
+
+
+@click.command("history")
+@click.argument("model")
+@click.option("--metric", required=True, metavar="METRIC", help="The metric, such as macs or execution_time.")
+@store_option
+@form_option(*FORMS)
+def command(model: str, metric: str, store: str, form: str) -> None:
+    """Show the values of a metric over commits, versions and machines.
+
+    MODEL is the text of a model in the store, a pattern of texts, or the name of a model.
+    """
+    with errors_of_stores("MODEL"):
+        from ..audits.history import history
+
+        histories = history(store, model, metric)
+    if form == "json":
+        emit(json.dumps([each.to_dict() for each in histories], indent=1, ensure_ascii=False))
+        return
+    emit("\n\n".join(shown_grid(each.grid(), form) for each in histories))

@@ -1,0 +1,77 @@
+"""``profilerkit regressions --store STORE``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from . import NOT_KEPT, emit
+from .stores import FORMS, errors_of_stores, form_option, shown_grid, store_option
+
+if TYPE_CHECKING:
+    from ..audits.regressions import Regressions, Step
+    from ..render.grids import Grid
+
+__all__ = ["command"]
+
+
+@click.command("regressions")
+@store_option
+@click.option("--rate", default=0.05, show_default=True, help="False discoveries among the steps in times, at most.")
+@click.option("--min-change", default=0.02, show_default=True, help="The least step in a time that is reported.")
+@click.option("--window", default=60, show_default=True, help="How many of the newest nights are searched for steps.")
+@click.option("--since", metavar="RUN", help="Only what moved since this run began: its identifier, or last~N.")
+@click.option("--strict", is_flag=True, help="Exit with 1 if something became worse.")
+@form_option(*FORMS)
+def command(strict: bool, form: str, **options: Any) -> None:
+    """Show what moved in a store: counts exactly, with the layers responsible; times by change points.
+
+    Times are compared within one kind of machine. What all models have in common is the machine's.
+    """
+    with errors_of_stores("options"):
+        from ..audits.regressions import regressions
+
+        result = regressions(**options)
+    if form == "json":
+        emit(json.dumps(result.to_dict(), indent=1, ensure_ascii=False))
+    else:
+        emit(_text(result, form))
+    if strict and result.worse:
+        sys.exit(NOT_KEPT)
+
+
+def _text(result: Regressions, form: str) -> str:
+    from ..audits.run_diff import change_grid
+
+    blocks = []
+    if result.changes:
+        blocks.append(shown_grid(change_grid(result.changes, "Counts that moved"), form))
+    for title, steps in (("All models moved together: the machine", result.machines), ("Times", result.steps)):
+        if steps:
+            blocks.append(shown_grid(_grid(title, steps), form))
+    searched = f"{len(result.changes)} counts moved; {result.series} series of times were searched, with "
+    searched += f"{len(result.steps)} steps of models and {len(result.machines)} of machines"
+    return "\n\n".join([*blocks, "\n".join([searched, *result.notes])])
+
+
+def _grid(title: str, steps: tuple[Step, ...]) -> Grid:
+    from ..render.grids import Grid
+
+    rows = tuple(
+        (
+            "all models" if step.case is None else str(step.case),
+            step.metric,
+            step.verdict,
+            f"{100 * step.change:+.1f} %",
+            f"{step.q:.2g}",
+            step.new.created[:16].replace("T", " "),
+            step.machine[:8],
+            "; ".join(step.causes),
+        )
+        for step in steps
+    )
+    titles = ("Model", "Metric", "", "Step", "q", "First seen", "Machine", "What else changed")
+    return Grid(title, titles, rows, numeric=frozenset({3, 4}))

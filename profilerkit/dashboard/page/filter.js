@@ -1,0 +1,55 @@
+// Which rows match: words that each must occur, and conditions such as macs>1G, backend=torch, status=failed.
+
+const FACTORS = { k: 1e3, m: 1e6, g: 1e9, t: 1e12, p: 1e15, ki: 2 ** 10, mi: 2 ** 20, gi: 2 ** 30, ti: 2 ** 40 };
+const SECONDS = { s: 1, ms: 1e-3, us: 1e-6, "µs": 1e-6, ns: 1e-9 };
+
+/** The number of 1.5G, 4GiB or 20ms in base units; NaN for what is none. */
+function numberOf(text, scale) {
+  const [, digits, unit] = /^([-+]?[\d.,]*\d(?:e[-+]?\d+)?)\s*([a-zµ]*)$/i.exec(text) ?? [];
+  if (digits === undefined) return NaN;
+  const number = Number(digits.replaceAll(",", ""));
+  const word = unit.toLowerCase();
+  if (!word) return number;
+  if (scale === "time") return number * (SECONDS[word] ?? NaN);
+  return number * (FACTORS[word] ?? FACTORS[word.replace(/b$/, "")] ?? (word === "b" ? 1 : NaN));
+}
+
+const COMPARED = { "<": (a, b) => a < b, "<=": (a, b) => a <= b, ">": (a, b) => a > b, ">=": (a, b) => a >= b, "=": (a, b) => a === b };
+
+/** A condition on a column, or null where the word is only a word. */
+function condition(word) {
+  const [, key, sign, text] = /^([a-z_0-9]+)(<=|>=|<|>|=)(.+)$/i.exec(word) ?? [];
+  const column = key && columnOf(key.toLowerCase());
+  if (!column) return null;
+  if (!column.numeric) return sign === "=" ? (row) => column.values[row].toLowerCase() === text.toLowerCase() : null;
+  const number = numberOf(text, column.scale);
+  return Number.isNaN(number) ? null : (row) => isNumber(column.values[row]) && COMPARED[sign](column.values[row], number);
+}
+
+const haystack = Array.from({ length: rows.count }, (_, row) =>
+  ["spec", "name", "backend", "settings", "status", "end", "reason", "model_type"].map((key) => rows.text[key][row]).join("\n").toLowerCase(),
+);
+
+/** The rows that match what is typed, and the status that is pressed. */
+function matching({ q, status }) {
+  const words = q.trim().split(/\s+/).filter(Boolean);
+  const conditions = words.map((word) => condition(word) ?? ((row) => haystack[row].includes(word.toLowerCase())));
+  if (status === "flagged") conditions.push((row) => rows.text.flags[row] !== "");
+  else if (status) conditions.push((row) => rows.text.status[row] === status);
+  const found = [];
+  for (let row = 0; row < rows.count; row += 1) if (conditions.every((holds) => holds(row))) found.push(row);
+  return found;
+}
+
+/** Rows in the order of `name` (upwards) or `-name` (downwards); what has no value comes last either way. */
+function sorted(found, sort) {
+  const column = columnOf(sort.replace(/^-/, ""));
+  if (!column) return found;
+  const sign = sort.startsWith("-") ? -1 : 1;
+  const weights = column.numeric ? column.values : column.values.map((value) => (value === "" ? null : value.toLowerCase()));
+  return [...found].sort((one, two) => {
+    const [a, b] = [weights[one], weights[two]];
+    if (a === null || b === null) return (a === null) - (b === null) || one - two;
+    return a === b ? one - two : a < b ? -sign : sign;
+  });
+}

@@ -1,0 +1,166 @@
+// A metric over runs: of the model that is chosen its values, else of the models that moved most, each over its first.
+
+const LINES = 8;
+const LISTED = 100;
+const HISTORY_HEIGHT = 240;
+
+const valuesOf = (history, metric) => {
+  const values = history.values[metric];
+  return Array.isArray(values) ? values : history.at.map(() => values ?? null);
+};
+
+/** Last value over first; null where either is absent. */
+function movement(history, metric) {
+  const values = valuesOf(history, metric).filter(isNumber);
+  if (values.length < 2) return null;
+  if (values[0] === 0) return values.at(-1) === 0 ? 1 : Infinity;
+  return values.at(-1) / values[0];
+}
+
+const signed = (ratio) => (Number.isFinite(ratio) ? `${ratio >= 1 ? "+" : "−"}${formatNumber(Math.abs(100 * (ratio - 1)))} %` : "from zero");
+
+class History {
+  constructor(place, tools, table) {
+    this.table = table;
+    this.histories = new Map(Object.entries(data.histories).map(([row, history]) => [Number(row), history]));
+    const entries = data.metrics.map((metric) => [metric.name, metric.title]);
+    this.metricChoice = choice("Metric", entries, this.metric.name, (metric) => address.set({ metric }));
+    tools.replaceChildren(this.metricChoice);
+    this.lead = el("p", { class: "lead" });
+    this.plot = el("div", { class: "plot" });
+    this.list = el("div", { class: "one-table" });
+    place.replaceChildren(this.lead, this.plot, this.list);
+    redrawn(this.plot, (width) => this.draw(width));
+    address.listeners.push((changed) => {
+      if (changed.includes("metric")) this.metricChoice.querySelector("select").value = this.metric.name;
+      if (changed.some((name) => ["q", "status", "metric", "model"].includes(name))) this.draw(this.plot.clientWidth);
+    });
+  }
+
+  get metric() {
+    return rows.metrics.get(address.state.metric) ?? rows.metrics.get("macs") ?? data.metrics[0];
+  }
+
+  /** The rows that match and were measured more than once. */
+  compared() {
+    const shown = new Set(this.table.rows);
+    return [...this.histories].filter(([row]) => shown.has(row));
+  }
+
+  /** Those whose metric moved, most first. */
+  moved(compared) {
+    return compared
+      .map(([row, history]) => ({ row, history, ratio: movement(history, this.metric.name) }))
+      .filter(({ ratio }) => ratio !== null && ratio !== 1)
+      .sort((one, two) => Math.abs(Math.log(two.ratio)) - Math.abs(Math.log(one.ratio)) || one.row - two.row);
+  }
+
+  draw(width) {
+    if (!width) return;
+    const row = chosenRow();
+    const one = this.histories.get(row);
+    if (one) this.drawOne(row, one, width);
+    else this.drawMoved(width);
+  }
+
+  drawOne(row, history, width) {
+    const { name, title, unit, scale } = this.metric;
+    const values = valuesOf(history, name);
+    this.lead.textContent = `${title} of ${labelOf(row)}, measured ${history.at.length} times.`;
+    this.lines([{ row, history, values }], width, (value) => quantity(value, unit, scale), title);
+    this.list.replaceChildren(this.steps(history, values));
+  }
+
+  drawMoved(width) {
+    const all = this.compared();
+    const [moved, compared] = [this.moved(all), all.length];
+    const { title, name } = this.metric;
+    if (!moved.length) {
+      this.lead.textContent = `${title} is the same in the first and the last measurement of ${compared === 1 ? "the one model" : `all ${compared.toLocaleString("en-US")} models`} measured more than once. Choose a model to see its own history.`;
+      this.plot.replaceChildren();
+      this.list.replaceChildren();
+      return;
+    }
+    this.lead.textContent = `${title} moved in ${moved.length.toLocaleString("en-US")} of ${counted(compared, "model")} measured more than once. The lines are those that moved most, each over its first value.`;
+    const lines = moved.slice(0, LINES).map(({ row, history }) => {
+      const values = valuesOf(history, name);
+      const first = values.find(isNumber);
+      return { row, history, values: values.map((value) => (isNumber(value) && first ? value / first : null)) };
+    });
+    this.lines(lines, width, (value) => `${formatNumber(value)} x`, `${title} over the first`);
+    this.list.replaceChildren(this.listing(moved));
+  }
+
+  /** Lines over the moments of measurement; a model that failed leaves a gap. */
+  lines(lines, width, text, title) {
+    const moments = [...new Set(lines.flatMap(({ history }) => history.at))].sort();
+    const all = lines.flatMap(({ values }) => values).filter(isNumber);
+    if (!all.length) {
+      this.plot.replaceChildren(nothing("This metric has no value in any of the measurements."));
+      return;
+    }
+    const [low, high] = [Math.min(...all), Math.max(...all)];
+    const room = (high - low || Math.abs(high) || 1) * 0.15;
+    const [bottom, top] = [low >= 0 ? Math.max(0, low - room) : low - room, high + room];
+    const across = linear(0, Math.max(1, moments.length - 1), MARGIN.left + 14, width - MARGIN.right - 24);
+    const up = linear(bottom, top, HISTORY_HEIGHT - MARGIN.bottom, MARGIN.top + 12);
+    const places = new Map(moments.map((moment, place) => [moment, place]));
+    const scale = this.metric.scale;
+    const root = chart(width, HISTORY_HEIGHT, title, { ticks: moments.map((_, place) => place), at: across, text: (place) => moments[place].slice(0, 16) }, { ticks: ticksOf(bottom, top, 5, lines.length > 1 ? "none" : scale), at: up, text });
+    root.append(svg("text", { class: "axis-name", x: MARGIN.left + 4, y: MARGIN.top }, title));
+    const points = [];
+    lines.forEach(({ row, history, values }, kind) => {
+      let path = "";
+      let pen = "M";
+      values.forEach((value, at) => {
+        if (!isNumber(value)) {
+          pen = "M";
+          return;
+        }
+        const [x, y] = [across(places.get(history.at[at])), up(value)];
+        path += `${pen}${x.toFixed(1)},${y.toFixed(1)}`;
+        pen = "L";
+        const point = svg("circle", { class: `point k${kind}`, cx: x, cy: y, r: 4 });
+        const changed = at ? changedVersions(history.versions[at - 1], history.versions[at]) : [];
+        point.addEventListener("pointermove", (event) => tip.show([labelOf(row), `${history.at[at]} UTC: ${text(value)}`, ...changed], event.clientX, event.clientY));
+        point.addEventListener("pointerleave", () => tip.hide());
+        point.addEventListener("click", () => choose(row));
+        points.push(point);
+      });
+      root.append(svg("path", { class: `line k${kind}`, d: path }));
+    });
+    root.append(...points);
+    this.plot.replaceChildren(root);
+  }
+
+  steps(history, values) {
+    const { unit, scale } = this.metric;
+    const lines = history.at.map((at, place) => {
+      const value = values[place];
+      const before = place ? values[place - 1] : null;
+      const change = isNumber(value) && isNumber(before) && value !== before ? signed(before ? value / before : Infinity) : "";
+      const versions = place ? changedVersions(history.versions[place - 1], history.versions[place]).join(", ") : "";
+      const commit = place && history.commit[place] !== history.commit[place - 1] ? `commit ${history.commit[place] || "unknown"}` : "";
+      return [at, history.status[place], isNumber(value) ? quantity(value, unit, scale) : "none", change, [versions, commit].filter(Boolean).join("; ")];
+    });
+    return plainTable(["Measured (UTC)", "Status", this.metric.title, "Change", "What else changed"], lines, [2, 3]);
+  }
+
+  listing(moved) {
+    const { name, unit, scale } = this.metric;
+    const lines = moved.slice(0, LISTED).map(({ row, history, ratio }, place) => {
+      const values = valuesOf(history, name).filter(isNumber);
+      const key = place < LINES ? svg("svg", { class: "key", viewBox: "0 0 18 10", "aria-hidden": "true" }, svg("path", { class: `line k${place}`, d: "M0,5H18" })) : "";
+      const versions = changedVersions(history.versions[0], history.versions.at(-1)).join(", ");
+      return [el("span", {}, key, " ", el("button", { type: "button", class: "link", onclick: () => choose(row) }, labelOf(row))), quantity(values[0], unit, scale), quantity(values.at(-1), unit, scale), signed(ratio), versions];
+    });
+    if (moved.length > LISTED) lines.push([`and ${moved.length - LISTED} more`, "", "", "", ""]);
+    return plainTable(["Model", "First", "Last", "Change", "What else changed"], lines, [1, 2, 3]);
+  }
+}
+
+function plainTable(titles, lines, numeric = []) {
+  const kind = (place) => (numeric.includes(place) ? "number" : null);
+  const head = el("thead", {}, el("tr", {}, ...titles.map((title, place) => el("th", { scope: "col", class: kind(place) }, title))));
+  return el("table", { class: "plain" }, head, el("tbody", {}, ...lines.map((cells) => el("tr", {}, ...cells.map((cell, place) => el("td", { class: kind(place) }, cell))))));
+}

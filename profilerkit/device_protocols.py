@@ -1,0 +1,50 @@
+"""The capabilities of a backend that concern devices; they are imported from `profilerkit.protocols`."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from .backend import DeviceLike
+
+if TYPE_CHECKING:
+    from .devices.info import DeviceInfo
+    from .prediction.cases import CalibrationCase, CalibrationNetwork
+
+__all__ = ["Calibrates", "NamesDevices"]
+
+
+@runtime_checkable
+class NamesDevices(Protocol):
+    """Names the devices of this machine."""
+
+    @abstractmethod
+    def device_info(self, device: DeviceLike = None) -> DeviceInfo:
+        """Return what is known of a device of this machine; of the one that the framework uses first for None.
+
+        `profilerkit.devices.here.described` finds a device by the name that its driver reports. Raises
+        `DeviceNotAvailableError` for a device that this machine does not have.
+        """
+
+
+@runtime_checkable
+class Calibrates(Protocol):
+    """Provides what is measured of a device, so that times on it can be predicted."""
+
+    @abstractmethod
+    def calibration_cases(self, device: DeviceLike, dtype: str) -> Iterable[CalibrationCase]:
+        """Yield single operators over many shapes in a dtype ("float32"): products, and traffic of each family."""
+
+    @abstractmethod
+    def calibration_networks(self, device: DeviceLike) -> Iterable[CalibrationNetwork]:
+        """Yield small networks of several families, to be predicted and run."""
+
+    @abstractmethod
+    def calibrating(self, num_threads: int | None) -> AbstractContextManager[int]:
+        """Return a context in which cases run on so many threads, or as they are for None; it yields the number."""
+
+    @abstractmethod
+    def layer_call_seconds(self) -> float:
+        """Return the seconds that the host takes to call a layer that does nothing."""

@@ -1,0 +1,117 @@
+"""What fits on a device: the longest context, the largest batch, and the number of devices, with each part apart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .step_cost import StepCost
+
+__all__ = ["Fit", "Memory", "fit", "memory_of"]
+
+#: The most sequences or devices that are tried.
+_MOST = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The bytes of one device, by what they are for.
+
+    Attributes:
+        weights: Its share of the weights.
+        cache: Its share of the paged cache.
+        activations: Of one pass over at most ``prefill_tokens`` tokens; each device has all of them.
+        reserve: What is left free, for the framework, kernels and fragments.
+        capacity: What the device has; None if that is not known.
+    """
+
+    weights: int
+    cache: int
+    activations: int
+    reserve: int
+    capacity: int | None
+
+    @property
+    def total(self) -> int:
+        """The bytes that are needed."""
+        return self.weights + self.cache + self.activations + self.reserve
+
+    @property
+    def fits(self) -> bool | None:
+        """Whether they fit; None if the capacity is not known."""
+        return None if self.capacity is None else self.total <= self.capacity
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What fits on the devices.
+
+    Attributes:
+        memory: The bytes of one device at the requested batch and context.
+        batch: The requested batch.
+        context: The requested context.
+        devices: How many devices the bytes are divided over.
+        longest_context: The most tokens of each sequence of the batch; 0 if not even one fits.
+        is_models_maximum: Whether that is the model's own maximum.
+        largest_batch: The most sequences of the context; 0 if not even one fits.
+        needed_devices: The least number of devices for batch and context; None if no number is enough.
+    """
+
+    memory: Memory
+    batch: int
+    context: int
+    devices: int
+    longest_context: int | None
+    is_models_maximum: bool
+    largest_batch: int | None
+    needed_devices: int | None
+
+
+def memory_of(cost: StepCost, batch: int, context: int, prefill_tokens: int, reserve: float, devices: int) -> Memory:
+    """Return the bytes of one of so many devices: weights and cache are divided evenly, activations are not."""
+    facts = cost.facts
+    capacity = None if cost.device is None or cost.device.memory is None else int(cost.device.memory)
+    traced_tokens = facts.prefill.batch * facts.prefill.new_tokens
+    tokens = max(min(batch * context, prefill_tokens), batch)
+    return Memory(
+        math.ceil(cost.stored_weight_bytes / devices),
+        math.ceil(cost.cache_bytes(context, batch) / devices),
+        math.ceil(facts.prefill.activation_bytes * tokens / traced_tokens),
+        math.ceil(capacity * reserve) if capacity is not None else 0,
+        capacity,
+    )
+
+
+def fit(cost: StepCost, batch: int, context: int, prefill_tokens: int, reserve: float) -> Fit:
+    """Return what fits on the devices of a step cost.
+
+    Args:
+        cost: The model on its devices.
+        batch: Sequences.
+        context: Tokens of each.
+        prefill_tokens: The most tokens in one pass.
+        reserve: The share of each device's memory that is left free.
+    """
+
+    def memory(sequences: int, tokens: int, devices: int) -> Memory:
+        return memory_of(cost, sequences, tokens, prefill_tokens, reserve, devices)
+
+    requested = memory(batch, context, cost.devices)
+    if requested.capacity is None:
+        return Fit(requested, batch, context, cost.devices, None, False, None, None)
+    most = cost.facts.longest_context or _MOST
+    longest = _largest(most, lambda tokens: bool(memory(batch, tokens, cost.devices).fits))
+    largest = _largest(_MOST, lambda sequences: bool(memory(sequences, context, cost.devices).fits))
+    too_few = _largest(_MOST, lambda devices: not memory(batch, context, devices).fits)
+    needed = None if too_few == _MOST else too_few + 1
+    return Fit(requested, batch, context, cost.devices, longest, longest == most, largest, needed)
+
+
+def _largest(most: int, holds: Callable[[int], bool]) -> int:
+    """Return the largest number up to ``most`` that ``holds`` accepts, as it does all smaller ones; 0 for none."""
+    low, high = 0, most + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low

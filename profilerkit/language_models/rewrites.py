@@ -1,0 +1,110 @@
+"""The two execution models, and the table of rewrites that leads from the model's own code to a serving engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from .formulas import macs_of
+from .records import LatentAttention, ModelFacts, Term
+
+__all__ = ["REWRITES", "Rewrite", "engine_macs", "engine_terms"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """One thing that a serving engine does otherwise than the model's own code.
+
+    Attributes:
+        name: What is rewritten.
+        as_written: What the model's own code does.
+        engine: What the engine is taken to do.
+        changes: Which numbers that changes.
+    """
+
+    name: str
+    as_written: str
+    engine: str
+    changes: str
+
+
+REWRITES: tuple[Rewrite, ...] = (
+    Rewrite(
+        "fused attention",
+        "the whole square of queries and keys, masked afterwards",
+        "each query with the keys that it attends to: causal, inside the window; scores are never written",
+        "MACs of attention, bytes",
+    ),
+    Rewrite(
+        "absorbed latent attention",
+        "keys and values of the whole cache are expanded from their latents at each step",
+        "decode: the expansion is multiplied into queries and outputs, attention runs on the latents; a pass over "
+        "several tokens expands or absorbs, whichever takes fewer MACs",
+        "MACs of latent attention",
+    ),
+    Rewrite(
+        "latent cache",
+        "what the cache object holds (keys and values of all heads where the library expands them first)",
+        "the latent and the shared part of the key with the position, once for all heads",
+        "bytes of the cache",
+    ),
+    Rewrite(
+        "paged cache",
+        "each step copies the cache to append to it",
+        "blocks of block_size tokens; a step writes its own tokens and reads those that it attends to",
+        "bytes of the cache, bytes moved",
+    ),
+    Rewrite(
+        "head on the last token",
+        "logits of the last token, as generate() asks for; of all tokens where the model cannot leave them out",
+        "logits of the last token of each sequence",
+        "MACs of the head in prefill",
+    ),
+    Rewrite(
+        "grouped experts",
+        "as the experts implementation does",
+        "a product for each token and each of its experts; the weights of distinct experts are read once",
+        "bytes of weights",
+    ),
+    Rewrite(
+        "chunked prefill",
+        "all prompts in one pass",
+        "at most prefill_tokens tokens in one pass: activations are those of so many tokens",
+        "bytes of activations",
+    ),
+)
+
+
+def engine_terms(facts: ModelFacts) -> tuple[Term, ...]:
+    """Return the terms of a model without its latent attention, which `engine_macs` counts by its own sizes.
+
+    The expansion of latents is a term for each cached token where the cache holds latents, and a part of that for each
+    new token where the library expands them before they are cached.
+    """
+    if facts.latent is None:
+        return facts.terms
+    latent = facts.latent
+    expansion = latent.layers * latent.rank * latent.heads * (latent.nope + latent.value)
+    core = latent.layers * latent.heads * (latent.nope + latent.rope + latent.value)
+    rest = [term for term in facts.terms if (term.law, term.rate) not in {("key", expansion), ("pair", core)}]
+    if any((term.law, term.rate) == ("key", expansion) for term in facts.terms):
+        return tuple(rest)
+    return tuple(replace(term, rate=term.rate - expansion) if term.law == "token" else term for term in rest)
+
+
+def _latent_terms(latent: LatentAttention) -> Iterator[tuple[Term, ...]]:
+    """Yield the two ways to run latent attention: expanded, and absorbed."""
+    inner = latent.rank * latent.heads * (latent.nope + latent.value) * latent.layers
+    core = latent.heads * (latent.nope + latent.rope + latent.value) * latent.layers
+    absorbed_core = latent.heads * (latent.rank + latent.rope + latent.rank) * latent.layers
+    yield Term("key", inner), Term("pair", core, latent.window)
+    yield Term("token", inner), Term("pair", absorbed_core, latent.window)
+
+
+def engine_macs(facts: ModelFacts, batch: int, new_tokens: int, cached: int) -> int:
+    """Return the multiply-accumulates that a serving engine needs for a step, by the table of rewrites."""
+    total = macs_of(engine_terms(facts), batch, new_tokens, cached, attended=True)
+    if facts.latent is not None:
+        ways = [macs_of(terms, batch, new_tokens, cached, True) for terms in _latent_terms(facts.latent)]
+        total += ways[1] if new_tokens == 1 else min(ways)
+    return total

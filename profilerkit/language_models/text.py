@@ -1,0 +1,199 @@
+"""A report of a language model, or several side by side, as text and as JSON."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..piping.quantity import Scale, scale_value
+from .serving import ASSUMPTIONS
+
+if TYPE_CHECKING:
+    from .comparison import LanguageModelComparison
+    from .report import LanguageModelReport
+
+__all__ = ["comparison_text", "json_text", "report_text"]
+
+
+def json_text(values: Any) -> str:
+    """Return values as JSON."""
+    return json.dumps(values, indent=2)
+
+
+def report_text(report: LanguageModelReport) -> str:
+    """Return the tables and notes of one report."""
+    parts = [
+        _table("Model", ("", ""), list(_model_rows(report))),
+        _table("Passes as written", ("", "prefill", "decode"), list(_pass_rows(report))),
+        _table(_engine_title(report), _SERVING, [_serving_row(report, index) for index in range(len(report.serving))]),
+    ]
+    if report.fits and report.fits[0].memory.capacity is not None:
+        parts.append(_table("Memory of one device", _FITS, [_fit_row(fit) for fit in report.fits]))
+    if report.measured is not None:
+        parts.append(_table("Measured", ("", "median", "interval", "predicted"), list(_measured_rows(report))))
+    return "\n\n".join([*parts, _wrapped(_notes(report))])
+
+
+#: The width of notes.
+_WIDTH = 100
+_SERVING = (
+    *("batch", "first token", "per token", "tokens/s", "prefill MACs", "step MACs", "step weights", "cache"),
+    "bound by",
+)
+_FITS = ("batch", "weights", "cache", "activations", "reserve", "total", "fits", "context", "batch fits", "devices")
+
+
+def _engine_title(report: LanguageModelReport) -> str:
+    device = report.device
+    on = f"{report.cost.devices} x {device.name} ({device.tier})" if device else "no device: counts alone"
+    return f"Engine, {report.prompt:,} tokens of prompt and {report.new:,} new: {on}"
+
+
+def _model_rows(report: LanguageModelReport) -> Iterable[tuple[str, str]]:
+    facts = report.facts
+    yield "name", report.name
+    yield "parameters", _si(facts.parameters)
+    yield "weights", f"{report.weights}, activations and cache {facts.dtype}"
+    yield "longest context", "no maximum" if facts.longest_context is None else f"{facts.longest_context:,}"
+    yield "as written", str(facts.execution)
+    slope = sum(layer.bytes_per_token for layer in facts.cache_layers)
+    constant = sum(layer.constant_bytes for layer in facts.cache_layers)
+    yield "cache of a token", f"{slope:,} B" if slope else "none"
+    if constant:
+        yield "cache of a sequence", f"{constant:,} B whatever its length"
+    windows = sorted({layer.window for layer in facts.cache_layers if layer.window})
+    if windows:
+        limited = sum(layer.window is not None for layer in facts.cache_layers)
+        yield "windows", f"{limited} of {len(facts.cache_layers)} layers: {', '.join(f'{w:,}' for w in windows)} tokens"
+
+
+def _pass_rows(report: LanguageModelReport) -> Iterable[tuple[str, ...]]:
+    first, second = report.facts.prefill, report.facts.decode
+    yield "new tokens", f"{first.new_tokens:,}", f"{second.new_tokens:,}"
+    yield "in the cache before", f"{first.cached_tokens:,}", f"{second.cached_tokens:,}"
+    yield "MACs", f"{first.macs:,}", f"{second.macs:,}"
+    yield "FLOPs", f"{first.flops:,}", f"{second.flops:,}"
+    yield "operators", f"{first.operators:,}", f"{second.operators:,}"
+
+
+def _serving_row(report: LanguageModelReport, index: int) -> tuple[str, ...]:
+    each = report.serving[index]
+    bound = " / ".join(step.bound_by for step in (each.prefill, each.decode) if step.bound_by) or "-"
+    return (
+        f"{each.batch:,}",
+        _seconds(each.time_to_first_token),
+        _seconds(each.time_per_output_token),
+        _rate(each.tokens_per_second),
+        _si(each.prefill.macs),
+        _si(each.decode.macs),
+        _bytes(each.decode.weight_bytes),
+        _bytes(each.cache_bytes),
+        bound,
+    )
+
+
+def _fit_row(fit: Any) -> tuple[str, ...]:
+    memory = fit.memory
+    context = (
+        "-" if not fit.longest_context else f"{fit.longest_context:,}{' (model)' if fit.is_models_maximum else ''}"
+    )
+    return (
+        f"{fit.batch:,}",
+        *(_bytes(getattr(memory, name)) for name in ("weights", "cache", "activations", "reserve", "total")),
+        "yes" if memory.fits else "no",
+        context,
+        f"{fit.largest_batch:,}" if fit.largest_batch else "-",
+        "never" if fit.needed_devices is None else f"{fit.needed_devices:,}",
+    )
+
+
+def _measured_rows(report: LanguageModelReport) -> Iterable[tuple[str, ...]]:
+    tokens = report.measured
+    assert tokens is not None  # noqa: S101
+    match = next((each for each in report.serving if each.batch == tokens.batch), None)
+    for name, title in (("time_to_first_token", "first token"), ("time_per_output_token", "per token")):
+        measured = getattr(tokens, name)
+        low, high = measured.interval
+        predicted = getattr(match, name) if match else None
+        yield title, _seconds(measured.median), f"{_seconds(low)} to {_seconds(high)}", _seconds(predicted)
+
+
+def _notes(report: LanguageModelReport) -> Iterable[str]:
+    yield from (f"- {line}" for line in (*ASSUMPTIONS, *report.facts.notes))
+    for each in report.fits:
+        if not each.memory.fits and each.memory.capacity is not None:
+            yield _NO_FIT.format(
+                batch=each.batch, count=report.cost.devices, needed=each.needed_devices or "no number of"
+            )
+    if report.device is not None and report.serving[0].time_to_first_token is None:
+        yield f"- {report.device.name} has no peak for {report.cost.peak_dtype} or no bandwidth: no times follow"
+    if report.measured is not None:
+        tokens = report.measured
+        yield (
+            f"- measured on {tokens.device} in {tokens.dtype}, batch {tokens.batch}, {len(tokens.runs)} repetitions of "
+            f"{len(tokens.runs[0])} tokens"
+        )
+
+
+_NO_FIT = (
+    "- batch {batch} does not fit on {count} device(s), and needs {needed}: its times are those of a device with "
+    "memory enough; give devices={needed} for the bounds of so many"
+)
+
+
+def comparison_text(comparison: LanguageModelComparison) -> str:
+    """Return one row for each report and batch size."""
+    rows = []
+    for report in comparison.reports:
+        for index, each in enumerate(report.serving):
+            fit = report.fits[index] if report.fits else None
+            needed = "-" if fit is None or fit.needed_devices is None else f"{fit.needed_devices:,}"
+            device = report.device.name if report.device else "-"
+            slope = sum(layer.bytes_per_token for layer in report.facts.cache_layers)
+            row = (report.name, device, report.weights, f"{each.batch:,}", _seconds(each.time_to_first_token))
+            rate = _rate(each.tokens_per_second)
+            rows.append(
+                (*row, _seconds(each.time_per_output_token), rate, _bytes(slope), _bytes(each.cache_bytes), needed)
+            )
+    titles = ("model", "device", "weights", "batch", "first token", "per token", "tokens/s", "cache/token", "cache")
+    notes = _wrapped(f"- {line}" for line in ASSUMPTIONS)
+    return f"{_table('Language models, engine', (*titles, 'devices'), rows)}\n\n{notes}"
+
+
+def _wrapped(lines: Iterable[str]) -> str:
+    return "\n".join(textwrap.fill(line, _WIDTH, subsequent_indent="  ", break_on_hyphens=False) for line in lines)
+
+
+def _table(title: str, titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table of text: the first column to the left, the others to the right."""
+    header = [list(titles)] if any(titles) else []
+    lines = [*header, *map(list, rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(titles))]
+    aligned = [
+        "  ".join(
+            cell.ljust(w) if column == 0 else cell.rjust(w)
+            for column, (cell, w) in enumerate(zip(line, widths, strict=True))
+        )
+        for line in lines
+    ]
+    if header:
+        aligned.insert(1, "  ".join("-" * width for width in widths))
+    return "\n".join([title, *(line.rstrip() for line in aligned)])
+
+
+def _si(value: float) -> str:
+    return str(scale_value(value, "", Scale.SI))
+
+
+def _bytes(value: float) -> str:
+    return str(scale_value(value, "B", Scale.IEC))
+
+
+def _seconds(value: float | None) -> str:
+    return "-" if value is None else str(scale_value(value, "s", Scale.TIME))
+
+
+def _rate(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f}"

@@ -1,0 +1,57 @@
+"""`predict`: the time of a model on a device, in one line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..api import profiler_of
+from ..arguments.checking import checked
+from ..backend import Backend
+from ..devices.catalog import device
+from ..devices.info import DeviceInfo
+from ..trace.records import ModelTrace
+from .predicting import Prediction, predict_trace
+
+__all__ = ["predict"]
+
+
+def predict(
+    model: Any,
+    inputs: Any = None,
+    *,
+    on: DeviceInfo | str,
+    input_shape: Any = None,
+    batch_size: int | None = None,
+    training: bool = False,
+    dtype: str | None = None,
+    compiled: bool = False,
+    backend: Backend | str | None = None,
+) -> Prediction:
+    """Predict the time of a forward pass or a training step on a device; nothing is run or measured.
+
+    >>> from torch import nn
+    >>> predicted = predict(nn.Linear(8, 2), input_shape=(8,), on="h100")
+    >>> predicted.tier, predicted.binds, predicted.high
+    ('data sheet', 'traffic', None)
+
+    Args:
+        model: A model of any framework a backend is installed for.
+        inputs: Example inputs; see `profilerkit.profile` for this, ``input_shape``, ``batch_size`` and ``backend``.
+        on: The device: a `DeviceInfo`, a name, or the path of a TOML file, calibrated or not.
+        input_shape: Shapes of one sample instead.
+        batch_size: Samples in one pass.
+        training: Predict a training step: the forward pass in training mode, and the gradients.
+        dtype: The dtype that the products run in, if that is not the one in the model: "bf16", "tf32".
+        compiled: Whether a compiler fuses operators.
+        backend: A backend or its name; found from the model unless given.
+
+    Raises:
+        DeviceNotKnownError: No device of that name is described.
+        UnknownPeakError: The device's peak for a dtype of the model's products is not known.
+    """
+    where = device(on)
+    profiler = profiler_of(model, inputs=inputs, input_shape=input_shape, backend=backend)
+    arguments: dict[str, Any] = {} if batch_size is None else {"batch_size": batch_size}
+    key = "training_trace" if checked("training", training) else "trace"
+    trace: ModelTrace = profiler.compute_status(key, **arguments)
+    return predict_trace(trace, where, dtype=dtype, compiled=compiled)

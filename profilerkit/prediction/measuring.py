@@ -1,0 +1,212 @@
+"""Measures a machine for predictions: operators by shape and dtype, traffic by working set, what the host takes."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from ..backend import Backend, DeviceLike, RunOptions
+from ..devices.info import DeviceInfo, Figure, dtype_name
+from ..errors import InputError
+from ..process.environment import machine
+from ..protocols import Calibrates, NamesDevices, Trains, implements, offered
+from ..times.sampling import Sampling, measure
+from ..trace.records import ModelTrace
+from .calibration import Calibration, Network, content_of
+from .cases import CalibrationCase, CalibrationNetwork
+from .predicting import predict_trace
+from .regions import family_of, is_free, kind_of, moved_by, shape_of
+from .tables import EfficiencyTable, Point
+
+__all__ = ["calibrate", "networks_of", "tables_of"]
+
+#: Shorter calls are timed several at a time, so that the clock is no part of them.
+_SHORTEST_SAMPLE = 200e-6
+#: The shares of the time that operators and networks have.
+_OF_OPERATORS, _OF_NETWORKS = 0.6, 0.4
+#: What of the machine is recorded.
+_FACTS = ("os", "cpu", "usable_cores", "python")
+_SOURCE = "measured by profilerkit calibrate"
+
+
+def calibrate(
+    backend: Backend,
+    device: DeviceLike = None,
+    dtypes: Sequence[str] = ("float32",),
+    seconds: float = 120.0,
+    num_threads: int | None = None,
+    progress: Callable[[str], object] = lambda step: None,
+) -> DeviceInfo:
+    """Measure a device of this machine, and return it as a calibrated one.
+
+    Args:
+        backend: The backend whose operators are measured; it implements `profilerkit.protocols.Calibrates`.
+        device: The device; the CPU for None.
+        dtypes: The dtypes to measure products and traffic in.
+        seconds: About how long it may take.
+        num_threads: How many threads an operator may use; those of the framework's setting for None. A calibration is
+            for that number.
+        progress: Called with a text at each step.
+
+    Raises `NotOfferedError` if the backend provides nothing to measure, and `InputError` if nothing of it could be
+    measured.
+    """
+    provider = offered(backend, Calibrates)
+    info = offered(backend, NamesDevices).device_info(device)
+    began = time.perf_counter()
+    cases = [case for dtype in dtypes for case in provider.calibration_cases(device, dtype_name(dtype))]
+    progress(f"{len(cases)} operators on {info.name}")
+    with provider.calibrating(num_threads) as threads:
+        clock = clock_of(info, threads)
+        tables = tables_of(backend, cases, seconds * _OF_OPERATORS, clock)
+        layer_call = provider.layer_call_seconds()
+    dispatch = min(table.least_seconds for table in tables)
+    version = ", ".join(f"{name} {value}" for name, value in list(backend.environment().items())[:2])
+    name = f"{backend.name} ({version}) on {threads} thread{'s' if threads != 1 else ''}"
+    calibration = Calibration(tables, dispatch, layer_call, backend=name)
+    measured = _device(info, calibration, time.perf_counter() - began)
+    networks = list(provider.calibration_networks(device))
+    progress(f"{len(networks)} networks")
+    ratios = networks_of(backend, networks, measured, seconds * _OF_NETWORKS, threads, clock)
+    calibration = replace(calibration, networks=ratios)
+    return _device(info, calibration, time.perf_counter() - began)
+
+
+def clock_of(device: DeviceInfo, threads: int) -> Callable[[], float]:
+    """Return the clock to measure by: on one thread of a CPU the time of the process, which other programs leave alone.
+
+    It is that of a wall clock if nothing else runs.
+    """
+    return time.process_time if device.kind == "cpu" and threads == 1 else time.perf_counter
+
+
+def tables_of(
+    backend: Backend,
+    cases: Iterable[CalibrationCase],
+    seconds: float,
+    clock: Callable[[], float] = time.perf_counter,
+) -> tuple[EfficiencyTable, ...]:
+    """Measure operators and return their tables; raises `InputError` if a case is not one operator."""
+    listed = list(cases)
+    points: dict[tuple[str, str], list[Point]] = {}
+    for case in listed:
+        kind, dtype, point = _measured(backend, case, seconds / len(listed), clock)
+        points.setdefault((kind, dtype), []).append(point)
+    if not points:
+        raise InputError(f"the {backend.name} backend provides no operator to measure")
+    return tuple(EfficiencyTable(kind, dtype, tuple(each)) for (kind, dtype), each in points.items())
+
+
+def _measured(
+    backend: Backend, case: CalibrationCase, seconds: float, clock: Callable[[], float]
+) -> tuple[str, str, Point]:
+    """Return the kind, dtype and point of one case."""
+    trace = backend.trace(case.model, case.inputs)
+    operators = [operator for operator in trace.operators if not is_free(operator)]
+    if len(operators) != 1 or not operators[0].outputs:
+        names = ", ".join(operator.operator for operator in operators) or f"none ({trace.failure})"
+        raise InputError(f"the case {case.name!r} of a calibration is not one operator; it runs {names}")
+    operator = operators[0]
+    moved = moved_by(operator)
+    once, spread = _seconds(case.call, seconds, clock)
+    dtype = operator.outputs[0].dtype
+    if operator.macs:
+        return kind_of(operator), dtype, Point(shape_of(operator), 2.0 * operator.macs, once, spread)
+    return family_of(operator), dtype, Point((max(1.0, moved),), max(1.0, moved), once, spread)
+
+
+def _seconds(call: Callable[[], object], seconds: float, clock: Callable[[], float]) -> tuple[float, float]:
+    """Return the shortest seconds of a call, and the spread: how far the median is above it, as a share.
+
+    Other programs make a call longer, never shorter.
+    """
+    once = 1.0
+    for _ in range(4):
+        began = clock()
+        call()
+        once = min(once, max(clock() - began, 1e-9))
+    repeats = max(1, math.ceil(_SHORTEST_SAMPLE / once))
+
+    def several() -> None:
+        for _ in range(repeats):
+            call()
+
+    taken = measure(several, Sampling(max_seconds=seconds, min_samples=20, relative_precision=0.01, clock=clock))
+    return taken.min / repeats, taken.median / taken.min - 1
+
+
+def networks_of(
+    backend: Backend,
+    networks: Iterable[CalibrationNetwork],
+    device: DeviceInfo,
+    seconds: float,
+    num_threads: int | None = None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> tuple[Network, ...]:
+    """Predict and run networks, forward and in training steps, and return the ratios of both times.
+
+    As for operators, the shortest of the measured times counts: what the machine takes if nothing else runs on it.
+    """
+    listed = list(networks)
+    if not listed:
+        return ()
+    uncorrected = replace(device, calibration={**(device.calibration or {}), "networks": []})
+    phases = ("forward", "training") if implements(backend, Trains) else ("forward",)
+    each_seconds = seconds / len(listed) / len(phases)
+    results = []
+    for network in listed:
+        for phase in phases:
+            trace = _trace(backend, network, phase)
+            predicted = predict_trace(trace, uncorrected)
+            options = RunOptions(training=phase == "training", num_threads=num_threads)
+            with backend.run(network.model, network.inputs, options) as run:
+                taken = measure(run, Sampling(max_seconds=each_seconds, clock=clock))
+            results.append(Network(network.name, network.family, phase, taken.min / predicted.seconds))
+    return tuple(results)
+
+
+def _trace(backend: Backend, network: CalibrationNetwork, phase: str) -> ModelTrace:
+    if phase == "forward":
+        return backend.trace(network.model, network.inputs)
+    return offered(backend, Trains).trace_training(network.model, network.inputs)
+
+
+def _device(info: DeviceInfo, calibration: Calibration, seconds: float) -> DeviceInfo:
+    """Return the calibrated device: the best rates that were measured, and the tables."""
+    facts = machine()
+    peaks = {}
+    for table in calibration.tables:
+        best = calibration.peak(table.dtype)
+        if best is not None:
+            peaks[table.dtype] = Figure(float(f"{best:.4g}"), _SOURCE, "the fastest product", _spread(calibration))
+    largest = max(point.work for table in calibration.tables for point in table.points if len(point.sizes) == 1)
+    figures = {
+        name: figure for name, figure in info.figures.items() if name in ("memory_size", "clock", "memory_clock")
+    }
+    bandwidth = calibration.best_bandwidth(largest)
+    if bandwidth is not None:
+        note = f"the fastest traffic of {largest:.3g} bytes"
+        figures["memory_bandwidth"] = Figure(float(f"{bandwidth:.4g}"), _SOURCE, note, _spread(calibration))
+    figures["dispatch"] = Figure(float(f"{calibration.dispatch:.4g}"), _SOURCE, "the shortest operator")
+    conditions: dict[str, str] = {name: facts[name] for name in _FACTS if name in facts}
+    conditions |= {"calibrated_with": calibration.backend, "seconds": f"{seconds:.0f}"}
+    return DeviceInfo(
+        info.name,
+        info.title or info.name,
+        info.kind,
+        info.aliases,
+        peaks,
+        {},
+        figures,
+        "calibrated",
+        conditions,
+        content_of(calibration),
+    )
+
+
+def _spread(calibration: Calibration) -> float:
+    """Return the median of the spreads of all points."""
+    spreads = sorted(point.spread for table in calibration.tables for point in table.points)
+    return float(f"{spreads[len(spreads) // 2]:.3g}")

@@ -1,0 +1,230 @@
+"""Predicted time of a trace: a bound by the data sheet, and with a calibration an estimate in an interval."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ..devices.info import DeviceInfo, dtype_name
+from ..devices.products import dtype_of
+from ..errors import ArgumentError
+from ..trace.layer_table import LayerTable
+from ..trace.records import ModelTrace, OpRecord
+from .bound import Bound, bound_of, bytes_of, compulsory_bytes
+from .calibration import Calibration
+from .regions import Region, family_of, kind_of, regions_of, shape_of, with_whole_recurrences
+
+__all__ = ["Prediction", "predict_trace"]
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a pass or a training step will take on a device. It is computed, never measured.
+
+    Attributes:
+        device: The device.
+        bound: The least seconds, by peaks and bandwidth.
+        estimate: Seconds by the calibration; None with a data sheet only.
+        low: The lower end of the interval; the bound with a data sheet only.
+        high: The upper end; None if it is not known.
+        binds: What decides the time: "products", "traffic" or "dispatch".
+        device_seconds: The estimate of the device's own time, None without a calibration.
+        host_seconds: The estimate of what the host takes to dispatch; None without one. 0 for a compiled graph.
+        layers: A row for each layer: ``estimate_seconds`` and ``bound_seconds`` of its own operators, what ``binds``.
+        phase: "forward" or "training".
+        notes: What a reader must know besides.
+    """
+
+    device: DeviceInfo
+    bound: Bound
+    estimate: float | None
+    low: float
+    high: float | None
+    binds: str
+    device_seconds: float | None
+    host_seconds: float | None
+    layers: LayerTable
+    phase: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def tier(self) -> str:
+        """What it is made by: "data sheet" or "calibrated"; the two are never mixed."""
+        return "data sheet" if self.estimate is None else "calibrated"
+
+    @property
+    def seconds(self) -> float:
+        """The estimate if there is one, otherwise the bound."""
+        return self.bound.seconds if self.estimate is None else self.estimate
+
+
+@dataclass(frozen=True, slots=True)
+class _Timed:
+    """One region with its seconds, and what binds it."""
+
+    region: Region
+    seconds: float
+    binds: str
+
+
+def predict_trace(
+    trace: ModelTrace, device: DeviceInfo, *, dtype: str | None = None, compiled: bool = False
+) -> Prediction:
+    """Return the predicted time of a trace, forward or of a training step, on a device.
+
+    With a data sheet only it is a bound: ``max(products at peak, compulsory bytes at bandwidth)``. With a calibration
+    it is an estimate too: the sum over regions of operators of their time by the tables, and what the host takes; on a
+    device of its own (a GPU) the longer of both. A compiled graph has fused regions, and no host's time.
+
+    Args:
+        trace: A trace of a forward pass or of a training step.
+        device: The device, calibrated or not.
+        dtype: The dtype that all products run in, if it is another one than in the trace.
+        compiled: Whether a compiler fuses operators.
+
+    Raises:
+        UnknownPeakError: The device's peak for a dtype of the model's products is not known.
+        ArgumentError: The trace has no operators: the model could not be run.
+    """
+    if trace.failure is not None or not trace.operators:
+        raise ArgumentError("the trace has no operators to predict the time of") from trace.failure
+    calibration = Calibration.of(device)
+    phase = "training" if any(operator.phase == "backward" for operator in trace.operators) else "forward"
+    if calibration is None:
+        bound = bound_of(trace, device, dtype)
+        layers = _bound_layers(trace, device, dtype)
+        return Prediction(
+            device, bound, None, bound.seconds, None, bound.binds, None, None, layers, phase, _notes(trace, bound)
+        )
+    return _estimated(trace, device, calibration, phase, dtype, compiled)
+
+
+def _estimated(
+    trace: ModelTrace, device: DeviceInfo, calibration: Calibration, phase: str, dtype: str | None, compiled: bool
+) -> Prediction:
+    """Return the prediction by a calibration."""
+    bandwidth = calibration.best_bandwidth(compulsory_bytes(trace))
+    bound = bound_of(trace, device, dtype, bandwidth)
+    regions = regions_of(with_whole_recurrences(trace), fused=compiled)
+    timed = [_timed(region, calibration, device, dtype) for region in regions]
+    calls = sum(len(layer.calls) for layer in trace.layers)
+    device_seconds = sum(each.seconds for each in timed)
+    host = 0.0 if compiled else calls * calibration.layer_call
+    if device.kind != "cpu" and not compiled:
+        host += len(trace.operators) * calibration.dispatch
+    total = device_seconds + host if device.kind == "cpu" else max(device_seconds, host)
+    middle, low, high = calibration.correction(phase)
+    estimate = max(total * middle, bound.seconds)
+    return Prediction(
+        device,
+        bound,
+        estimate,
+        max(min(total * low, estimate), bound.seconds),
+        None if trace.uncounted else max(total * high, estimate),
+        "dispatch" if host > device_seconds else _most([(each.binds, each.seconds) for each in timed]),
+        device_seconds,
+        host,
+        _timed_layers(trace, timed, calibration, device, dtype),
+        phase,
+        _notes(trace, bound, calibration, compiled),
+    )
+
+
+def _timed(region: Region, calibration: Calibration, device: DeviceInfo, dtype: str | None) -> _Timed:
+    """Return the seconds of a region by the tables."""
+    head = region.head
+    name = _dtype(head, dtype)
+    sizes: tuple[float, ...] = shape_of(head) if head.macs else (max(1.0, region.moved_bytes),)
+    work, peak = (2.0 * head.macs, calibration.peak(name) or 0.0) if head.macs else (sizes[0], float("inf"))
+    table = calibration.table(kind_of(head) if head.macs else family_of(head), name)
+    table = table or calibration.table("product" if head.macs else "element-wise", "float32")
+    if table is None or (head.macs and not peak):
+        raise ArgumentError(
+            f"the calibration of {device.name} has no table for {head.operator} in {name}; make it with --dtype {name}"
+        )
+    seconds = table.seconds(sizes, max(work, 1.0), peak)
+    rate = calibration.best_bandwidth(region.moved_bytes) or float("inf")
+    if seconds <= 1.5 * calibration.dispatch:
+        return _Timed(region, seconds, "dispatch")
+    is_products = bool(head.macs) and work / peak >= region.moved_bytes / rate
+    return _Timed(region, seconds, "products" if is_products else "traffic")
+
+
+def _dtype(operator: OpRecord, dtype: str | None) -> str:
+    if dtype is not None and operator.macs:
+        return dtype_name(dtype)
+    name = dtype_of(operator)
+    return "float32" if name.startswith(("int", "uint", "bool")) and not operator.macs else name
+
+
+def _most(weighted: Iterable[tuple[str, float]]) -> str:
+    """Return the name with the most seconds."""
+    totals: dict[str, float] = {}
+    for name, seconds in weighted:
+        totals[name] = totals.get(name, 0.0) + seconds
+    return max(totals, key=lambda name: totals[name]) if totals else "dispatch"
+
+
+def _timed_layers(
+    trace: ModelTrace, timed: list[_Timed], calibration: Calibration, device: DeviceInfo, dtype: str | None
+) -> LayerTable:
+    by_layer: dict[str, list[_Timed]] = {}
+    for each in timed:
+        by_layer.setdefault(each.region.head.layer, []).append(each)
+    rows = []
+    for row in _bound_layers(trace, device, dtype, calibration):
+        regions = by_layer.get(row["path"], [])
+        seconds = sum(each.seconds for each in regions)
+        binds = _most([(each.binds, each.seconds) for each in regions]) if regions else ""
+        rows.append({**row, "estimate_seconds": max(seconds, row["bound_seconds"]), "binds": binds})
+    return LayerTable(rows)
+
+
+def _bound_layers(
+    trace: ModelTrace, device: DeviceInfo, dtype: str | None, calibration: Calibration | None = None
+) -> LayerTable:
+    """Return the bound of each layer's own operators, as if it ran by itself: its weights, inputs and outputs."""
+    by_layer: dict[str, list[OpRecord]] = {}
+    for operator in trace.operators:
+        by_layer.setdefault(operator.layer, []).append(operator)
+    around = {layer.path.rpartition(".")[0] for layer in trace.layers if layer.path}
+    rows: list[dict[str, Any]] = []
+    for layer in trace.layers:
+        operators = tuple(by_layer.get(layer.path, ()))
+        part = ModelTrace((layer,), operators)
+        rate = None if calibration is None else calibration.best_bandwidth(compulsory_bytes(part))
+        bound = bound_of(part, device, dtype, rate)
+        called = sum(bytes_of(call.inputs) for call in layer.calls)
+        rate = rate or device.bandwidth
+        moved = min(compulsory_bytes(part) + called, sum(op.bytes_read + op.bytes_written for op in operators))
+        bound = Bound(bound.products, None if rate is None else moved / rate)
+        rows.append(
+            {
+                "path": layer.path,
+                "type": layer.type,
+                "depth": layer.depth,
+                "is_leaf": layer.path not in around,
+                "calls": len(layer.calls),
+                "own_macs": sum(operator.macs for operator in operators),
+                "bound_seconds": bound.seconds if operators else 0.0,
+                "estimate_seconds": None,
+                "binds": bound.binds if operators else "",
+            }
+        )
+    return LayerTable(rows)
+
+
+def _notes(
+    trace: ModelTrace, bound: Bound, calibration: Calibration | None = None, compiled: bool = False
+) -> tuple[str, ...]:
+    notes = ["predicted, not measured", "attention counts in full"]
+    if calibration is None:
+        notes.append("by data sheet: a bound, with nothing in the device's caches before")
+        if bound.traffic is None:
+            notes.append("the bandwidth of the device's memory is not known: products alone bound it")
+    else:
+        notes.append(f"by a calibration with {calibration.backend}{', as a compiled graph' if compiled else ''}")
+    if trace.uncounted:
+        notes.append(f"without the cost of {', '.join(trace.missing)}")
+    return tuple(notes)

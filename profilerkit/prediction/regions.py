@@ -1,0 +1,198 @@
+"""Operators by what decides their time: kinds of products, families of traffic, and the regions that a compiler fuses.
+
+The names are the parts of operators' names that frameworks have in common. An operator with multiply-accumulates and an
+unknown name is a product, any other one is element-wise traffic.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+from ..devices.products import element_bytes
+from ..trace.records import ModelTrace, OpRecord
+
+__all__ = [
+    "FAMILIES",
+    "KINDS",
+    "Region",
+    "family_of",
+    "is_free",
+    "kind_of",
+    "moved_by",
+    "plain_name",
+    "regions_of",
+    "shape_of",
+    "with_whole_recurrences",
+]
+
+#: The kinds of products, each with the pattern of its names; the first that matches counts.
+KINDS: tuple[tuple[str, str], ...] = (
+    ("convolution gradient", r"conv\w*backward|conv\w*gradient|conv2dbackprop|backprop(input|filter)"),
+    ("convolution", r"conv"),
+    ("attention", r"attention|sdpa"),
+    ("recurrent", r"lstm|gru|rnn|recurrent"),
+    ("batched product", r"\bbmm|baddbmm|batch_?matmul|einsum"),
+    ("product", r""),
+)
+#: Convolutions of one channel for each output channel: their depth is that of one small kernel.
+_DEPTHWISE = "depthwise convolution"
+_DEPTHWISE_DEPTHS = frozenset({9, 25, 49})
+
+#: The families of traffic, each with the pattern of its names; the first that matches counts.
+FAMILIES: tuple[tuple[str, str], ...] = (
+    ("pooling", r"pool|upsample|interpolate|resize"),
+    ("softmax", r"softmax|logsumexp"),
+    ("batch normalization", r"batch_?norm|instance_?norm"),
+    ("normalization", r"norm"),
+    ("random", r"dropout|bernoulli|rand|multinomial"),
+    ("activation", r"gelu|silu|swish|sigmoid|tanh|exp|log|pow|sin|cos|erf|softplus|mish|elu|sqrt|rsqrt|div"),
+    ("reduction", r"sum|mean|max|min|argmax|argmin|topk|sort|cumsum|var|std|any|all\b"),
+    ("gather", r"embedding|index|gather|take|scatter|select_backward|slice_backward"),
+    ("movement", r"clone|contiguous|copy|cat|stack|pad|reshape|repeat|roll|flip|fill|zeros|ones|full|arange|transpose"),
+    ("element-wise", r""),
+)
+#: ReLU and what torch calls relu6 are no exponential, though "elu" is in their names.
+_ELEMENTWISE = re.compile(r"relu|threshold|hardtanh|hardswish|hardsigmoid|clamp")
+#: What makes no byte move: views, and tensors without values.
+_FREE = re.compile(
+    r"_unsafe_view|view|empty(_like|_strided)?|new_empty|unsafe_split|split(_with_sizes)?|chunk|detach|alias|expand|t"
+    r"|permute|squeeze|unsqueeze|as_strided|select|slice|unbind|identity|lift_fresh|scalar_tensor"
+)
+
+
+def plain_name(operator: str) -> str:
+    """Return an operator's name without its namespace and overload, in small letters.
+
+    >>> plain_name("aten.conv2d.default"), plain_name("aten::mm"), plain_name("Conv")
+    ('conv2d', 'mm', 'conv')
+    """
+    parts = operator.replace("::", ".").split(".")
+    name = parts[1] if len(parts) > 1 else parts[0]
+    return name.lower()
+
+
+def kind_of(operator: OpRecord) -> str:
+    """Return the kind of a product."""
+    name = plain_name(operator.operator)
+    kind = next(kind for kind, pattern in KINDS if re.search(pattern, name))
+    if kind == "convolution" and shape_of(operator)[3] in _DEPTHWISE_DEPTHS:
+        return _DEPTHWISE
+    return kind
+
+
+def family_of(operator: OpRecord) -> str:
+    """Return the family of an operator without products."""
+    name = plain_name(operator.operator)
+    if _ELEMENTWISE.search(name):
+        return "element-wise"
+    return next(family for family, pattern in FAMILIES if re.search(pattern, name))
+
+
+def is_free(operator: OpRecord) -> bool:
+    """Say whether an operator moves no bytes: a view, or a tensor without values."""
+    return not operator.macs and _FREE.fullmatch(plain_name(operator.operator)) is not None
+
+
+def moved_by(operator: OpRecord) -> float:
+    """Return the bytes that an operator moves: of a table that it looks up, the rows that it returns alone."""
+    read, written = operator.bytes_read, operator.bytes_written
+    looks_up = not operator.macs and family_of(operator) == "gather"
+    return float(min(read, written) + written if looks_up else read + written)
+
+
+def shape_of(operator: OpRecord) -> tuple[int, int, int, int]:
+    """Return batch, rows, columns and depth of a product, as far as its first output and its count tell them.
+
+    The depth is the multiply-accumulates for each element of the output; the columns are the channels of an image or
+    else the last dimension; the batch is that of batched products, 1 for others.
+
+    >>> from profilerkit.trace.records import TensorInfo
+    >>> shape_of(OpRecord("mm", "", 0, 24, 48, 0, 0, (TensorInfo((2, 3), "float32"),)))
+    (1, 2, 3, 4)
+    """
+    shape = operator.outputs[0].shape if operator.outputs else ()
+    elements = max(1, math.prod(max(1, size) for size in shape))
+    name = plain_name(operator.operator)
+    is_image = "conv" in name and len(shape) > 2
+    columns = max(1, shape[1 if is_image else -1]) if shape else 1
+    batch = 1
+    if len(shape) > 2 and re.search(r"\bbmm|baddbmm|batch_?matmul|einsum", name):
+        batch = max(1, math.prod(shape[:-2]))
+    rows = max(1, elements // columns // batch)
+    return batch, rows, columns, max(1, operator.macs // elements)
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Operators that run as one: the first, and those that a compiler fuses into it; the bytes that they move."""
+
+    operators: tuple[OpRecord, ...]
+    moved_bytes: float
+
+    @property
+    def head(self) -> OpRecord:
+        """The operator whose kind or family decides the time: the one with most multiply-accumulates, or the first."""
+        return max(self.operators, key=lambda operator: operator.macs)
+
+
+def regions_of(operators: Iterable[OpRecord], *, fused: bool) -> Iterator[Region]:
+    """Yield the regions of a trace: each operator by itself, or as a compiler fuses them.
+
+    The rule of fusion: an operator without products joins the region before it if it runs in the same phase, moves
+    bytes, and its first output has as many elements as that of the operator before. What the region passes on inside
+    is neither written nor read: each join takes the bytes of that output off twice.
+    """
+    group: list[OpRecord] = []
+    moved = 0.0
+    for operator in operators:
+        if is_free(operator):
+            continue
+        passed_on = _passed_on(group[-1], operator) if fused and group else None
+        own_bytes = moved_by(operator)
+        if passed_on is None:
+            if group:
+                yield Region(tuple(group), moved)
+            group, moved = [operator], float(own_bytes)
+        else:
+            group.append(operator)
+            moved += max(0.0, own_bytes - 2 * passed_on)
+    if group:
+        yield Region(tuple(group), moved)
+
+
+def with_whole_recurrences(trace: ModelTrace) -> Iterator[OpRecord]:
+    """Yield the operators of a trace, those of a recurrent layer as one for each phase: frameworks run one kernel.
+
+    A training trace has such a layer step by step. The rows of the one operator are those of the layer's output.
+    """
+    layers = {layer.path: layer for layer in trace.layers if layer.type in _WHOLE and layer.calls}
+    for (path, phase), group in groupby(trace.operators, key=lambda operator: (operator.layer, operator.phase)):
+        operators = tuple(group)
+        outputs = layers[path].calls[0].outputs if path in layers else ()
+        if len(operators) < 3 or not outputs:
+            yield from operators
+            continue
+        macs, flops = sum(each.macs for each in operators), sum(each.flops for each in operators)
+        weights = sum(weight.bytes for weight in layers[path].parameters)
+        moved = weights + math.prod(outputs[0].shape) * element_bytes(outputs[0].dtype)
+        yield OpRecord("recurrent", path, 0, macs, flops, int(weights), int(moved - weights), outputs[:1], phase)
+
+
+#: The types of layers that run as one kernel.
+_WHOLE = frozenset({"LSTM"})
+
+
+def _passed_on(before: OpRecord, operator: OpRecord) -> float | None:
+    """Return the bytes that an operator takes over from the one before it in a region; None if it does not join."""
+    if operator.macs or operator.phase != before.phase or not before.outputs or not operator.outputs:
+        return None
+    if family_of(operator) in ("gather", "pooling", "reduction", "random"):
+        return None
+    elements = math.prod(before.outputs[0].shape)
+    if elements != math.prod(operator.outputs[0].shape) or elements < 1:
+        return None
+    return elements * element_bytes(before.outputs[0].dtype)

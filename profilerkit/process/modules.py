@@ -1,0 +1,22 @@
+"""The modules of a package: found, not listed."""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Container, Iterable
+from importlib import import_module
+from types import ModuleType
+
+__all__ = ["modules_of"]
+
+
+def modules_of(package: str, path: Iterable[str], but: Container[str] = ()) -> dict[str, ModuleType]:
+    """Import the modules of a package and return them by name, in the order of their names.
+
+    Args:
+        package: The name of the package: ``__name__`` in its ``__init__``.
+        path: Where its modules are: ``__path__``.
+        but: The names of modules that are left out, and not imported.
+    """
+    names = sorted(module.name for module in pkgutil.iter_modules(path))
+    return {name: import_module(f"{package}.{name}") for name in names if name not in but}

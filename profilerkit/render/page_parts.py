@@ -1,0 +1,59 @@
+"""What pages are made of: templates, styles and scripts that stand in folders called ``page``, put into one file.
+
+A page may load nothing: its content security policy names its style and its scripts by their digests, and allows no
+others.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+__all__ = ["content_hash", "packed", "script_of", "source", "templates"]
+
+#: The package whose folder has what all pages share.
+SHARED = __package__
+
+
+@cache
+def templates(package: str = SHARED) -> Environment:
+    """Return the templates of a package's folder ``page``."""
+    from jinja2 import Environment, PackageLoader
+
+    return Environment(loader=PackageLoader(package, "page"), autoescape=True, trim_blocks=True, lstrip_blocks=True)
+
+
+@cache
+def source(name: str, package: str = SHARED) -> str:
+    """Return the text of a file in a package's folder ``page``."""
+    return files(package).joinpath("page", name).read_text(encoding="utf-8").strip()
+
+
+def script_of(sources: Sequence[str]) -> str:
+    """Return scripts that build on each other as one, whose names are its own."""
+    return "\n".join(('(() => {\n"use strict";', *sources, "})();"))
+
+
+def content_hash(text: str) -> str:
+    """Return how a content security policy names a script or style that stands in the page itself."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def packed(values: Sequence[Any]) -> Any:
+    """Return values as they are, or as the distinct ones and their positions if that is much shorter.
+
+    >>> packed(["torch"] * 7 + ["keras"])
+    {'of': ['torch', 'keras'], 'at': [0, 0, 0, 0, 0, 0, 0, 1]}
+    """
+    distinct = list(dict.fromkeys(values))
+    if len(distinct) > len(values) // 2 or len(values) < 8:
+        return list(values)
+    positions = {value: index for index, value in enumerate(distinct)}
+    return {"of": distinct, "at": [positions[value] for value in values]}

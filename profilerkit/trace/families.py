@@ -1,0 +1,52 @@
+"""Families of layers: what frameworks and exporters call differently and is one thing, as ``Linear`` and ``Dense``."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["ACTIVATION", "GENERIC", "family_of", "is_activation"]
+
+#: What the type of a layer is called where only its place is known: by exporters that write no classes.
+GENERIC = "module"
+#: The family of a layer that has its function as an option, as in Keras.
+ACTIVATION = "activation"
+#: Names of one family, each in lower case and without its dimensions: ``Conv2d`` is "conv".
+_FAMILIES = {
+    "attention": "multiheadattention multiheaddotproductattention",
+    "average pooling": "averagepool averagepooling avgpool",
+    "batch norm": "batchnorm batchnormalization spatialbatchnormalization",
+    "convolution": "conv convolution depthwiseconv fusedconv",
+    "embedding": "embed embedding",
+    "global average pooling": "adaptiveavgpool globalaveragepool globalaveragepooling",
+    "group norm": "groupnorm groupnormalization",
+    "layer norm": "layernorm layernormalization",
+    "linear": "dense fusedgemm fusedmatmul gemm linear matmul",
+    "max pooling": "maxpool maxpooling",
+    "transposed convolution": "convtranspose transposedconv",
+}
+_OF_NAME = {name: family for family, names in _FAMILIES.items() for name in names.split()}
+_ACTIVATIONS = frozenset(
+    (
+        *("activation", "elu", "gelu", "hardsigmoid", "hardswish", "leakyrelu", "mish", "relu", "relu6", "selu"),
+        *("sigmoid", "silu", "softmax", "softplus", "softsign", "tanh"),
+    )
+)
+
+
+def family_of(layer_type: str) -> tuple[str, str]:
+    """Return the family of a type of layers, and its dimensions where the name has them.
+
+    A type of no family is one of its own.
+
+    >>> family_of("Conv2D"), family_of("Gemm"), family_of("Block")
+    (('convolution', '2d'), ('linear', ''), ('block', ''))
+    """
+    name = layer_type.lower()
+    parts = re.fullmatch(r"(.*?)(\dd)?", name)
+    bare, dimensions = (parts[1], parts[2] or "") if parts is not None else (name, "")
+    return _OF_NAME.get(bare, bare), dimensions
+
+
+def is_activation(layer_type: str) -> bool:
+    """Return whether layers of a type are one element-wise function, or a softmax."""
+    return layer_type.lower() in _ACTIVATIONS

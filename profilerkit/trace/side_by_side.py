@@ -1,0 +1,87 @@
+"""The layers of several models in one table: a row for each layer of any of them, a column for each model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .alignment import is_foreign, layers_of, partners
+from .families import family_of
+from .table import Table
+
+if TYPE_CHECKING:
+    from ..results.report import Report
+
+__all__ = ["in_one_table"]
+
+Row = Mapping[str, Any]
+
+
+class _Line:
+    """One row of the table: the layer in each model that has it, by the model's index, and how deep it lies."""
+
+    def __init__(self, model: int, row: Row, depth: int) -> None:
+        self.rows: dict[int, Row] = {model: row}
+        self.depth = depth
+
+    @property
+    def first(self) -> Row:
+        """The layer in the first model that has it."""
+        return self.rows[min(self.rows)]
+
+
+def in_one_table(reports: Sequence[Report], columns: Sequence[str]) -> Table:
+    """Return one row for each layer of any model, in the order of the first.
+
+    A layer of another model is in the row of the first model's layer that `aligned` matches it with. What the first
+    model lacks is a row of its own, in the place where the other model has it; several models share it if they have it
+    at one path and of one family.
+
+    The columns: ``path``, ``type``, ``depth`` and ``is_leaf`` of the layer in the first model that has it, and for each
+    of ``columns`` and each report the value, such as ``"macs of Student"``; None where the model lacks the layer.
+
+    Raises `ValueError` where one of the reports holds no layers.
+    """
+    tables = [layers_of(report) for report in reports]
+    lines = [_Line(0, row, row["depth"]) for row in tables[0]]
+    of_first = {line.first["path"]: line for line in lines}
+    for index in range(1, len(tables)):
+        match = partners(tables[0], tables[index], is_foreign(reports[0], reports[index]))
+        _place(lines, index, tables[index], {theirs: of_first[mine] for mine, theirs in match.items()})
+    return Table(_rows(lines, reports, columns))
+
+
+def _place(lines: list[_Line], model: int, layers: Sequence[Row], matched: Mapping[str, _Line]) -> None:
+    """Put the layers of a model into the lines that they are matched with, and the others into lines of their own."""
+    at = -1
+    for row in layers:
+        line = matched.get(row["path"]) or _added_before(lines, model, row)
+        if line is None:
+            at += 1
+            while at < len(lines) and lines[at].depth > row["depth"]:
+                at += 1
+            lines.insert(at, _Line(model, row, row["depth"]))
+        else:
+            line.rows[model] = row
+            at = lines.index(line)
+
+
+def _added_before(lines: Sequence[_Line], model: int, row: Row) -> _Line | None:
+    """Return the line of the same layer in another model, of the lines that the first model has no layer in."""
+    for line in lines:
+        if 0 in line.rows or model in line.rows:
+            continue
+        if line.first["path"] == row["path"] and family_of(line.first["type"])[0] == family_of(row["type"])[0]:
+            return line
+    return None
+
+
+def _rows(lines: Sequence[_Line], reports: Sequence[Report], columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+    for line in lines:
+        first = line.first
+        row = {"path": first["path"], "type": first["type"], "depth": line.depth, "is_leaf": first["is_leaf"]}
+        for column in columns:
+            for index, report in enumerate(reports):
+                layer = line.rows.get(index)
+                row[f"{column} of {report.name}"] = None if layer is None else layer.get(column)
+        yield row

@@ -1,0 +1,169 @@
+"""The page of a store in a real browser: nothing on the console, no request, and every view answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from audit_rows import fill
+from browsing import Open, browser, column, visit
+from playwright.sync_api import Page
+
+from profilerkit.audits import Store
+from profilerkit.dashboard import write
+
+pytestmark = pytest.mark.slow
+
+__all__ = ["browser", "visit"]
+
+#: How many rows the page of these tests has; every tenth has failed, every seventh of the others is partial.
+COUNT = 700
+#: Every fourth is torch's, of which none ends with 9; 175, less the 25 that are 6 more than a multiple of 7.
+TORCH_AND_COMPLETE = 150
+
+
+@pytest.fixture(scope="module")
+def audit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("audit")
+    with Store.open(folder / "runs.db") as store:
+        fill(store, COUNT, times=2)
+        write(store, folder / "audit.html")
+    yield folder / "audit.html"
+
+
+def count(page: Page) -> str:
+    return page.locator("#models .count").inner_text()
+
+
+def at(page: Page) -> str:
+    """Return the part of the address that says what is looked at, once it is written."""
+    page.wait_for_timeout(250)
+    return page.url.partition("#")[2]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_is_quiet_and_fits_a_phone(visit: Open, audit: Path, scheme: str) -> None:
+    page = visit(audit, color_scheme=scheme, viewport={"width": 360, "height": 740})
+    page.locator("#models tr[data-at] .name").first.click()
+    assert page.locator("#one").is_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_only_rows_in_view_are_in_the_document(visit: Open, audit: Path) -> None:
+    page = visit(audit)
+    assert count(page) == f"{COUNT} models"
+    assert page.locator("#models tr[data-at]").count() < 60
+    page.locator("#models .scroll").evaluate("node => { node.scrollTop = node.scrollHeight; }")
+    page.locator(f"#models tr[data-at='{COUNT - 1}']").wait_for()
+    assert page.locator("#models tr[data-at]").count() < 60
+
+
+def test_failed_and_partial_rows_are_seen_with_their_reasons(visit: Open, audit: Path) -> None:
+    page = visit(audit)
+    page.locator("button.card[data-status=failed]").click()
+    assert count(page) == f"{COUNT // 10} of {COUNT} models"
+    assert set(column(page, "status", "#models")) == {"failed"}
+    assert set(column(page, "reason", "#models")) == {"the process was ended by the signal SIGSEGV"}
+    assert set(column(page, "macs", "#models")) == {"failed"}
+    page.locator("button.card[data-status=partial]").click()
+    # Numbers 6, 13, 20 ... below 700 are 100; of them 69, 139, 209 ... 699 end with 9: these 10 have failed.
+    assert count(page) == f"90 of {COUNT} models"
+    assert all(text.startswith("≥ ") for text in column(page, "macs", "#models"))
+    assert at(page) == "status=partial"
+
+
+def test_sorting_puts_what_has_no_value_last(visit: Open, audit: Path) -> None:
+    page = visit(audit)
+    head = page.locator("#models [data-key=macs]")
+    head.click()
+    # The largest: number 5k with (7919 * 5k mod 700 + 1) * 2000, at most (695 + 1) * 2000.
+    assert column(page, "macs", "#models")[0] == "1.392 MMACs"
+    assert at(page) == "sort=-macs"
+    head.click()
+    assert column(page, "macs", "#models")[0] == "2 kMACs"
+    page.locator("#models .scroll").evaluate("node => { node.scrollTop = node.scrollHeight; }")
+    page.locator(f"#models tr[data-at='{COUNT - 1}']").wait_for()
+    assert column(page, "macs", "#models")[-1] == "failed"
+    head.click()
+    assert at(page) == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("model_00042", 1),
+        ("sigsegv", 70),
+        ("backend=torch status=complete", TORCH_AND_COMPLETE),
+        ("macs>1.39M", 1),
+        # Of 40 to 49 those with n mod 3 = 1 have the batch size 2: 40, 43, 46, 49; 42 has a 2 in its name,
+        # and the partial ones, 41 and 48, have "2 calls" in their reason.
+        ("model_0004 batch_size 2", 7),
+        ("nothing=such", 0),
+    ],
+)
+def test_filters(visit: Open, audit: Path, words: str, expected: int) -> None:
+    page = visit(audit)
+    page.get_by_role("searchbox").fill(words)
+    assert count(page) == f"{expected} of {COUNT} models"
+
+
+def test_an_address_brings_the_same_view(visit: Open, audit: Path) -> None:
+    page = visit(audit)
+    page.get_by_role("searchbox").fill("backend=torch")
+    page.locator("#models [data-key=total_params]").click()
+    page.get_by_label("Up", exact=True).select_option("total_params")
+    page.locator("#models tr[data-at='2'] .name").click()
+    address = at(page)
+    name = page.locator("#one .fullname").inner_text()
+    other = visit(audit)
+    other.goto(f"{audit.as_uri()}#{address}")
+    other.reload()
+    assert other.get_by_role("searchbox").input_value() == "backend=torch"
+    assert column(other, "spec", "#models") == column(page, "spec", "#models")
+    assert other.get_by_label("Up", exact=True).input_value() == "total_params"
+    assert other.locator("#one .fullname").inner_text() == name
+    assert other.locator("tr[aria-selected=true]").count() == 1
+
+
+def test_the_front_is_what_nothing_beats(visit: Open, audit: Path) -> None:
+    page = visit(audit)
+    page.get_by_role("searchbox").fill("model_0000")
+    page.get_by_label("Across", exact=True).select_option("macs")
+    page.get_by_label("Up", exact=True).select_option("total_params")
+    page.wait_for_timeout(100)
+    points = {n: ((n * 7919 % COUNT + 1) * (2 if n % 5 == 0 else 1), n * 104729 % COUNT) for n in range(9)}
+    front = {
+        f"zoo:model_{n:05d} (batch_size {1 + n % 3})"
+        for n, (x, y) in points.items()
+        if not any(a <= x and b <= y and (a, b) != (x, y) for a, b in points.values())
+    }
+    assert set(page.locator("#scatter .front li").all_inner_texts()) == front
+    assert "9 models with both metrics" in page.locator("#scatter .lead").inner_text()
+
+
+def test_a_history_names_what_moved_and_what_else_changed(visit: Open, audit: Path) -> None:
+    page = visit(audit)
+    history = page.locator("#history")
+    # Every fifth number that has not failed: those that end with 0 or 5.
+    assert "MACs moved in 140 of 700 models" in history.locator(".lead").inner_text()
+    page.get_by_role("searchbox").fill("model_00005")
+    assert "+100 %" in history.inner_text()
+    assert "torch 2.12 to 2.13" in history.inner_text()
+    history.get_by_role("button", name="zoo:model_00005").click()
+    assert "measured 2 times" in history.locator(".lead").inner_text()
+    assert history.locator("circle").count() == 2
+    page.get_by_label("Metric", exact=True).select_option("total_params")
+    assert "%" not in history.locator("table").inner_text()
+
+
+def test_the_table_answers_to_the_keyboard(visit: Open, audit: Path) -> None:
+    page = visit(audit)
+    page.locator("#models [role=grid]").focus()
+    for key in ("ArrowDown", "ArrowDown", "Enter"):
+        page.keyboard.press(key)
+    assert "zoo:model_00002" in page.locator("#one .fullname").inner_text()
+    page.keyboard.press("End")
+    page.locator(f"#models tr[data-at='{COUNT - 1}'].active").wait_for()
+    page.keyboard.press("Escape")
+    assert not page.locator("#one").is_visible()

@@ -1,0 +1,130 @@
+"""Plans: what a file may say, what its matrix becomes, and what a message says of a mistake."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from audited import plan, write_nets
+
+from profilerkit import PlanError
+from profilerkit.audits import Plan
+from profilerkit.audits.cases import cases_of
+from profilerkit.audits.listing import specs_of
+from profilerkit.audits.plan_lines import Lines
+
+LEAST = 'metrics = ["macs"]\ntimeout = 30\nmemory = "4 GiB"\n[[models]]\nspec = "net.py:build"\ninput_shape = [8]\n'
+
+
+def written(folder: Path, text: str) -> Path:
+    file = folder / "zoo.toml"
+    file.write_text(text)
+    return file
+
+
+def test_the_least_plan(tmp_path: Path) -> None:
+    read = Plan.load(written(tmp_path, LEAST))
+    (entry,) = read.models
+    assert (entry.specs, entry.metrics, entry.matrix) == (("net.py:build",), ("macs",), {"input_shape": ([8],)})
+    assert (entry.limits.timeout, entry.limits.memory) == (30.0, 4 * 2**30)
+    assert (read.name, read.folder) == ("zoo", tmp_path)
+
+
+def test_the_same_in_python(tmp_path: Path) -> None:
+    content = {
+        "metrics": ["macs"],
+        "timeout": 30,
+        "memory": "4 GiB",
+        "models": [{"spec": "net.py:build", "input_shape": [8]}],
+    }
+    assert Plan.of(content, tmp_path, "zoo") == Plan.load(written(tmp_path, LEAST))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (LEAST.replace("timeout", "timout"), r"zoo\.toml, line 2: unknown key 'timout'; did you mean 'timeout'\?"),
+        (LEAST + "batchsize = 1\n", r"zoo\.toml, line 7: unknown key 'batchsize'; did you mean 'batch_size'\?"),
+        (LEAST + '[[models]]\nspec = "b"\nspce = "c"\n', r"line 9: unknown key 'spce'; did you mean 'spec'\?"),
+        (LEAST + "batch_size = [1, 0]\n", r"line 7: batch_size=0: give a whole number from 1"),
+        (LEAST.replace("30", "-1"), r"line 2: timeout=-1: give a number of seconds above zero"),
+        (LEAST.replace("4 GiB", "4 GB!"), r"line 3: memory='4 GB!': give a number of bytes, or a text"),
+        (LEAST.replace("[8]", '"x"'), r"line 6: input_shape='x' cannot be read as a shape"),
+        (LEAST.replace('["macs"]', "[]"), r"line 1: metrics is empty"),
+        (LEAST + "batch_size = 1\nbatch_sizes = [2]\n", "batch_size and batch_sizes are the same setting"),
+        (LEAST + '[budgets]\nmacs = "<= 5 zz"\nflops = "hm"\n', r"line 9: flops = 'hm' is no limit"),
+        (LEAST.replace("[[models]]", "[[model]]"), r"unknown key 'model'; did you mean 'models'\?"),
+        ("metrics = ['macs']\n", "has no models"),
+        ("[[models]]\ndevice = 'cpu'\n", "a model has no spec"),
+        ("workers = 0\n" + LEAST, r"line 1: workers=0: give a whole number from 1"),
+        ("= 3", "is no TOML"),
+    ],
+)
+def test_a_mistake_is_an_error_with_its_line(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match=message):
+        Plan.load(written(tmp_path, text))
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match=r"cannot read the plan .*none\.toml: No such file"):
+        Plan.load(tmp_path / "none.toml")
+
+
+def test_lines_of_keys_in_tables() -> None:
+    lines = Lines(
+        "f", "a = 1\n[[models]]\nspec = 'x'\narguments = {num = 2}\n[[models]]\nspec = 'y'\n[budgets]\nspec = 1"
+    )
+    assert [lines.line("spec", index) for index in (-1, 0, 1)] == [8, 3, 6]
+    assert lines.line("num", 0) == 4
+    assert lines.line("nothing") is None
+
+
+def settings_of(folder: Path, *entries: dict[str, Any], **top: Any) -> list[tuple[str, dict[str, Any]]]:
+    return [(case.spec, dict(case.settings)) for case in cases_of(plan(folder, *entries, **top))]
+
+
+def test_the_matrix_is_the_product_of_its_settings(tmp_path: Path) -> None:
+    entry = {"spec": "nets.py:net_01", "batch_size": [1, 8], "device": "cpu", "input_shapes": [[4], [5]]}
+    cases = settings_of(tmp_path, entry)
+    assert len(cases) == 2 * 1 * 2
+    assert cases[1] == ("nets.py:net_01", {"batch_size": 1, "input_shape": [5], "device": "cpu"})
+
+
+def test_a_setting_of_a_model_replaces_that_of_the_plan_in_either_number(tmp_path: Path) -> None:
+    cases = settings_of(tmp_path, {"spec": "a.py:b", "batch_sizes": [2]}, {"spec": "c.py:d"}, batch_size=[1, 3])
+    assert [case["batch_size"] for _, case in cases] == [2, 1, 3]
+
+
+def test_equal_cases_are_one(tmp_path: Path) -> None:
+    assert len(settings_of(tmp_path, {"specs": ["a.py:b", "a.py:b"]}, {"spec": "a.py:b"})) == 1
+
+
+def test_patterns_of_functions_and_of_files(tmp_path: Path) -> None:
+    write_nets(tmp_path, 3, "\ndef _hidden():\n    raise AssertionError\n")
+    (tmp_path / "other.py").write_text("def build(): ...\nraise SystemExit('a pattern must not run the file')\n")
+    assert specs_of("nets.py:net_*", tmp_path)[0] == [f"nets.py:net_0{number}" for number in (1, 2, 3)]
+    assert specs_of("*.py:build", tmp_path)[0] == ["other.py:build"]
+    for name in ("b.onnx", "a.onnx"):
+        (tmp_path / name).touch()
+    assert specs_of("*.onnx", tmp_path)[0] == ["a.onnx", "b.onnx"]
+    excluded = settings_of(tmp_path, {"spec": "nets.py:net_*", "exclude": ["*_02", "*_03"]})
+    assert [spec for spec, _ in excluded] == ["nets.py:net_01"]
+
+
+def test_a_pattern_without_a_match_says_the_nearest(tmp_path: Path) -> None:
+    write_nets(tmp_path, 2)
+    with pytest.raises(PlanError, match=r"'nets\.py:nut_\*' matches no model; the nearest are: nets\.py:net"):
+        specs_of("nets.py:nut_*", tmp_path)
+    with pytest.raises(PlanError, match="'hff:' cannot list its models; these can: hf"):
+        specs_of("hff:b*", tmp_path)
+
+
+def test_a_metric_that_nothing_computes_is_an_error_of_the_plan(tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match=r"nothing computes 'mcas'; did you mean 'macs'\?"):
+        cases_of(plan(tmp_path, {"spec": "a.py:b"}, metrics=["mcas"]))
+
+
+def test_the_metrics_of_budgets_are_computed(tmp_path: Path) -> None:
+    (case,) = cases_of(plan(tmp_path, {"spec": "a.py:b"}, metrics=["macs"], budgets={"model_size": "<= 1 KiB"}))
+    assert case.metrics == ("macs", "model_size")

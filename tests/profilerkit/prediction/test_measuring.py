@@ -1,0 +1,216 @@
+"""Calibrations with a clock and a backend that are made up, and what their files hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from profilerkit import DeviceInfo
+from profilerkit.cli import cli
+from profilerkit.devices import Figure, read_device
+from profilerkit.errors import ArgumentError, InputError, NotOfferedError
+from profilerkit.inputs import ModelInputs
+from profilerkit.prediction import Calibration, EfficiencyTable, Network, Point
+from profilerkit.prediction.calibration import content_of, toml_of
+from profilerkit.prediction.cases import CalibrationCase
+from profilerkit.prediction.measuring import calibrate, clock_of, tables_of
+from profilerkit.prediction.regions import family_of, is_free, kind_of, moved_by, regions_of, shape_of
+from profilerkit.prediction.regions import with_whole_recurrences as whole
+from profilerkit.trace.records import LayerCall, LayerRecord, ModelTrace, OpRecord, TensorInfo, WeightRecord
+
+
+class Clock:
+    """A clock that only what is measured moves."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def taking(self, seconds: float) -> Any:
+        def call() -> None:
+            self.now += seconds
+
+        return call
+
+
+def operator(name: str, shape: tuple[int, ...], macs: int = 0, **more: Any) -> OpRecord:
+    fields = {"layer": "", "read": 400, "written": 200, "phase": "forward", **more}
+    info = (TensorInfo(shape, "float32"),)
+    return OpRecord(name, fields["layer"], 0, macs, 2 * macs, fields["read"], fields["written"], info, fields["phase"])
+
+
+def backend_of(*operators: OpRecord) -> Any:
+    """Return a backend to which any model is these operators; a case names one by its index."""
+    return SimpleNamespace(
+        name="made up",
+        trace=lambda model, inputs: ModelTrace((LayerRecord("", "M", 0),), operators if model is None else model),
+    )
+
+
+def test_tables_hold_the_shortest_time_of_each_case() -> None:
+    clock = Clock()
+    cases = [
+        CalibrationCase("product", clock.taking(2e-3), (operator("mm", (4, 5), 200),), ModelInputs()),
+        CalibrationCase("sum", clock.taking(1e-3), (operator("add", (4, 5)),), ModelInputs()),
+    ]
+    product, traffic = tables_of(backend_of(), cases, 1.0, clock)
+    assert (product.kind, product.dtype, traffic.kind) == ("product", "float32", "element-wise")
+    (first,), (second,) = product.points, traffic.points
+    assert (first.sizes, first.work, second.sizes, second.work) == ((1, 4, 5, 10), 400.0, (600.0,), 600.0)
+    assert [first.seconds, second.seconds] == pytest.approx([2e-3, 1e-3])
+    assert [first.spread, second.spread] == pytest.approx([0.0, 0.0])
+
+
+def test_a_case_that_is_no_single_operator_is_an_error() -> None:
+    case = CalibrationCase("two", lambda: None, (operator("mm", (4, 5), 200), operator("add", (4, 5))), ModelInputs())
+    with pytest.raises(InputError, match="the case 'two' of a calibration is not one operator; it runs mm, add"):
+        tables_of(backend_of(), [case], 1.0)
+
+
+def test_nothing_to_measure_is_an_error() -> None:
+    with pytest.raises(InputError, match="the made up backend provides no operator to measure"):
+        tables_of(backend_of(), [], 1.0)
+    with pytest.raises(NotOfferedError, match="the made up backend provides nothing to calibrate a device with"):
+        calibrate(backend_of())
+
+
+def test_one_thread_of_a_cpu_is_timed_by_the_process() -> None:
+    cpu, gpu = DeviceInfo("c", kind="cpu"), DeviceInfo("g", kind="gpu")
+    names = [clock_of(device, threads).__name__ for device, threads in ((cpu, 1), (cpu, 2), (gpu, 1))]
+    assert names == ["process_time", "perf_counter", "perf_counter"]
+
+
+def test_the_file_of_a_calibration_is_read_back(tmp_path: Path) -> None:
+    table = EfficiencyTable(
+        "product", "float32", (Point((1, 2, 3, 4), 48.0, 1e-6, 0.03), Point((1, 8, 8, 8), 1e3, 2e-6))
+    )
+    networks = (Network('a "net"', "dense", "forward", 1.25),)
+    calibration = Calibration((table,), 1e-6, 2e-6, networks, "torch 1")
+    device = DeviceInfo(
+        "here",
+        "This machine",
+        "cpu",
+        ("other",),
+        {"float32": Figure(5e8, "measured", "the fastest", 0.03)},
+        figures={"memory_bandwidth": Figure(1e9, "measured")},
+        tier="calibrated",
+        facts={"python": "3"},
+        calibration=content_of(calibration),
+    )
+    path = tmp_path / "here.toml"
+    path.write_text(toml_of(device), encoding="utf-8")
+    read = read_device(path)
+    assert read == device
+    assert Calibration.of(read) == calibration
+    with pytest.raises(ArgumentError, match="the device bare has no calibration to write"):
+        toml_of(DeviceInfo("bare"))
+
+
+# What decides an operator's time --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "macs", "kind"),
+    [
+        ("aten.linear.default", (2, 3, 4), 240, "product"),
+        ("aten::bmm", (2, 3, 4), 240, "batched product"),
+        ("aten.conv2d.default", (1, 8, 4, 4), 128 * 27, "convolution"),
+        ("aten.conv2d.default", (1, 8, 4, 4), 128 * 9, "depthwise convolution"),
+        ("aten.convolution_backward.default", (1, 8, 4, 4), 128 * 54, "convolution gradient"),
+        ("aten.scaled_dot_product_attention.default", (1, 2, 4, 8), 64 * 8, "attention"),
+        ("aten.lstm.input", (1, 4, 8), 32 * 8, "recurrent"),
+        ("Conv", (1, 8, 4, 4), 128 * 27, "convolution"),
+        ("dot_general", (4, 4), 64, "product"),
+    ],
+)
+def test_kinds_of_products(name: str, shape: tuple[int, ...], macs: int, kind: str) -> None:
+    assert kind_of(operator(name, shape, macs)) == kind
+
+
+@pytest.mark.parametrize(
+    ("name", "family"),
+    [
+        ("aten.relu.default", "element-wise"),
+        ("aten.gelu.default", "activation"),
+        ("aten.softmax.int", "softmax"),
+        ("aten.batch_norm.default", "batch normalization"),
+        ("aten.native_layer_norm.default", "normalization"),
+        ("aten.max_pool2d.default", "pooling"),
+        ("aten.embedding.default", "gather"),
+        ("aten.sum.dim_IntList", "reduction"),
+        ("aten.clone.default", "movement"),
+        ("aten.add.Tensor", "element-wise"),
+    ],
+)
+def test_families_of_traffic(name: str, family: str) -> None:
+    assert family_of(operator(name, (4,))) == family
+
+
+def test_sizes_of_products() -> None:
+    assert shape_of(operator("aten.linear.default", (2, 3, 4), 2 * 3 * 4 * 5)) == (1, 6, 4, 5)
+    assert shape_of(operator("aten.bmm.default", (2, 3, 4), 2 * 3 * 4 * 5)) == (2, 3, 4, 5)
+    assert shape_of(operator("aten.conv2d.default", (2, 8, 4, 4), 2 * 8 * 16 * 27)) == (1, 32, 8, 27)
+
+
+def test_views_move_nothing_and_tables_their_rows() -> None:
+    assert is_free(operator("aten._unsafe_view.default", (4,)))
+    assert not is_free(operator("aten.reshape.default", (4,)))
+    assert moved_by(operator("aten.embedding.default", (4,), read=10_000, written=16)) == 32
+
+
+def test_regions_of_a_compiled_graph() -> None:
+    """A product of 4 x 5 floats, 80 bytes: GELU joins it, the pooling does not."""
+    operators = [
+        operator("mm", (4, 5), 200, read=360, written=80),
+        operator("aten.gelu.default", (4, 5), read=80, written=80),
+        operator("aten.max_pool2d.default", (4, 5), read=80, written=80),
+    ]
+    assert [region.moved_bytes for region in regions_of(operators, fused=False)] == [440, 160, 160]
+    fused = list(regions_of(operators, fused=True))
+    assert [region.moved_bytes for region in fused] == [440 + 160 - 2 * 80, 160]
+    assert fused[0].head.operator == "mm"
+
+
+def test_a_recurrent_layer_that_is_traced_step_by_step_is_one_operator() -> None:
+    weight = WeightRecord("w", 1, 10, 40, "float32", True)
+    call = LayerCall((), (TensorInfo((2, 3, 4), "float32"),))
+    layers = LayerRecord("", "M", 0), LayerRecord("r", "LSTM", 1, (weight,), calls=(call,))
+    steps = tuple(operator("mm", (2, 16), 100, layer="r") for _ in range(6))
+    head = operator("mm", (2, 5), 7)
+    one, other = whole(ModelTrace(layers, (*steps, head)))
+    assert (one.macs, one.outputs[0].shape, kind_of(one)) == (600, (2, 3, 4), "recurrent")
+    assert (one.bytes_read, one.bytes_written) == (40, 96)
+    assert other is head
+
+
+# With torch -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_calibrate_writes_a_file_that_predicts(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    path = tmp_path / "here.toml"
+    result = CliRunner().invoke(cli, ["calibrate", str(path), "--seconds", "3", "--num-threads", "1"])
+    assert result.exit_code == 0, result.output
+    assert "fastest product in float32" in result.output
+    device = read_device(path)
+    calibration = Calibration.of(device)
+    assert calibration is not None
+    assert {"product", "convolution", "attention", "recurrent", "element-wise"} <= {t.kind for t in calibration.tables}
+    peak = calibration.peak("float32") or 0
+    rates = [point.work / point.seconds for t in calibration.tables for point in t.points if len(point.sizes) > 1]
+    assert max(rates) <= peak * (1 + 1e-9)
+    assert {network.phase for network in calibration.networks} == {"forward", "training"}
+
+
+def test_an_unknown_dtype_is_a_usage_error(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    result = CliRunner().invoke(cli, ["calibrate", str(tmp_path / "here.toml"), "--dtype", "bf61"])
+    assert result.exit_code == 2
+    assert "dtype='bf61' is no dtype of products; did you mean 'bf16'?" in result.output

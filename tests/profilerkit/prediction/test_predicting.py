@@ -1,0 +1,219 @@
+"""Bounds by hand, estimates by tables that are made up, intervals, and the two tiers apart."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from profilerkit import DeviceInfo, predict
+from profilerkit.devices import Figure, UnknownPeakError
+from profilerkit.errors import ArgumentError, DeviceFileError
+from profilerkit.prediction import Calibration, EfficiencyTable, Network, Point, compulsory_bytes, predict_trace
+from profilerkit.prediction.calibration import content_of
+from profilerkit.trace.records import (
+    LayerCall,
+    LayerRecord,
+    MemoryTimeline,
+    ModelTrace,
+    OpRecord,
+    TensorInfo,
+    WeightRecord,
+)
+
+SHEET = DeviceInfo(
+    "sheet",
+    dense_peaks={"float32": Figure(1e6, "made up"), "bfloat16": Figure(4e6, "made up")},
+    sparse_peaks={"bfloat16": Figure(8e6, "made up")},
+    figures={"memory_bandwidth": Figure(1e3, "made up")},
+)
+
+
+def operator(name: str, macs: int, shape: tuple[int, ...], layer: str = "", **more: Any) -> OpRecord:
+    fields = {"bytes_read": 400, "bytes_written": 200, "dtype": "float32", "phase": "forward", **more}
+    output = (TensorInfo(shape, fields["dtype"]),)
+    moved = fields["bytes_read"], fields["bytes_written"]
+    return OpRecord(name, layer, 0, macs, 2 * macs, *moved, output, fields["phase"])
+
+
+def linear(*operators: OpRecord, **more: Any) -> ModelTrace:
+    """A layer of 10 x 5 float32 weights in a model, called with 4 rows of 10: inputs 160 bytes, outputs 80."""
+    call = LayerCall((TensorInfo((4, 10), "float32"),), (TensorInfo((4, 5), "float32"),))
+    weight = WeightRecord("weight", 1, 50, 200, "float32", True)
+    layers = LayerRecord("", "Model", 0, calls=(call,)), LayerRecord("head", "Linear", 1, (weight,), calls=(call,))
+    default = operator("mm", 200, (4, 5), "head", bytes_read=360, bytes_written=80)
+    return ModelTrace(layers, operators or (default,), MemoryTimeline(200, 160), **more)
+
+
+# Bounds ---------------------------------------------------------------------------------------------------------------
+
+
+def test_compulsory_bytes_are_weights_inputs_and_outputs_once() -> None:
+    assert compulsory_bytes(linear()) == 200 + 160 + 80
+
+
+def test_a_bound_is_the_greater_of_products_and_traffic() -> None:
+    """400 FLOPs at 1e6 a second take 0.4 ms, 440 bytes at 1e3 a second 0.44 s; then with a thousandfold memory."""
+    predicted = predict_trace(linear(), SHEET)
+    assert (predicted.tier, predicted.estimate, predicted.high, predicted.binds) == (
+        "data sheet",
+        None,
+        None,
+        "traffic",
+    )
+    assert predicted.seconds == predicted.low == pytest.approx(0.44)
+    fast = replace(SHEET, figures={"memory_bandwidth": Figure(1e9, "made up")})
+    predicted = predict_trace(linear(), fast)
+    assert predicted.seconds == pytest.approx(4e-4)
+    assert predicted.binds == "products"
+
+
+def test_products_of_several_dtypes_add_up_and_sparse_peaks_are_never_used() -> None:
+    trace = linear(operator("mm", 500, (4, 5), "head"), operator("mm", 1000, (4, 5), "head", dtype="bfloat16"))
+    assert predict_trace(trace, SHEET).bound.products == pytest.approx(1000 / 1e6 + 2000 / 4e6)
+
+
+def test_the_dtype_may_be_given() -> None:
+    assert predict_trace(linear(), SHEET, dtype="bf16").bound.products == pytest.approx(400 / 4e6)
+
+
+def test_an_unknown_peak_is_an_error() -> None:
+    with pytest.raises(UnknownPeakError, match="the dense peak of sheet for float64 is not known .*float32, bfloat16"):
+        predict_trace(linear(operator("mm", 5, (1,), dtype="float64")), SHEET)
+
+
+def test_rows_that_an_embedding_returns_count_and_not_its_table() -> None:
+    """A table of 1000 bytes of which 40 are returned, for 8 bytes of indices."""
+    weight = WeightRecord("weight", 1, 250, 1000, "float32", True)
+    call = LayerCall((TensorInfo((1,), "int64"),), (TensorInfo((1, 10), "float32"),))
+    layers = LayerRecord("", "Model", 0, calls=(call,)), LayerRecord("words", "Embedding", 1, (weight,), calls=(call,))
+    looked_up = operator("aten.embedding.default", 0, (1, 10), "words", bytes_read=1008, bytes_written=40)
+    trace = ModelTrace(layers, (looked_up,), MemoryTimeline(1000, 8))
+    assert compulsory_bytes(trace) == 40 + 8 + 40
+
+
+def test_a_training_step_writes_gradients() -> None:
+    backward = operator("mm", 200, (10, 5), "head", phase="backward", bytes_read=1000, bytes_written=200)
+    assert compulsory_bytes(linear(*linear().operators, backward)) == 200 + 160 + 80 + 200
+
+
+def test_each_layer_has_its_bound() -> None:
+    rows = predict_trace(linear(), SHEET).layers
+    assert [(row["path"], row["bound_seconds"], row["binds"]) for row in rows] == [
+        ("", 0.0, ""),
+        ("head", pytest.approx(0.44), "traffic"),
+    ]
+
+
+def test_a_trace_without_operators_is_an_error() -> None:
+    with pytest.raises(ArgumentError, match="the trace has no operators to predict the time of"):
+        predict_trace(ModelTrace((LayerRecord("", "Model", 0),)), SHEET)
+
+
+# Estimates ------------------------------------------------------------------------------------------------------------
+
+#: Products run at 1e6 FLOP/s at any size, traffic at 1e6 bytes a second; each call takes 1 ms besides.
+PRODUCTS = EfficiencyTable(
+    "product",
+    "float32",
+    tuple(Point((1, m, 4, 4), 32.0 * m, 1e-3 + 32.0 * m / 1e6) for m in (0.001, 100, 1000, 10000)),
+)
+TRAFFIC = EfficiencyTable(
+    "element-wise", "float32", tuple(Point((b,), b, 1e-3 + b / 1e6) for b in (0.001, 1e3, 1e4, 1e5))
+)
+
+
+def calibrated(kind: str = "cpu", networks: tuple[Network, ...] = ()) -> DeviceInfo:
+    calibration = Calibration((PRODUCTS, TRAFFIC), 1e-4, 2e-4, networks, "test 1 on 1 thread")
+    return DeviceInfo(
+        "here",
+        kind=kind,
+        dense_peaks={"float32": Figure(1e6, "made up")},
+        tier="calibrated",
+        calibration=content_of(calibration),
+    )
+
+
+def network(ratio: float, phase: str = "forward") -> Network:
+    return Network(f"ratio {ratio}", "made up", phase, ratio)
+
+
+def test_an_estimate_adds_up_operators_and_calls_of_layers() -> None:
+    """A product of 400 FLOPs: 1 ms + 0.4 ms; a sum of 600 bytes: 1 ms + 0.6 ms; two calls of layers: 0.4 ms."""
+    add = operator("add", 0, (4, 5), "head")
+    predicted = predict_trace(linear(*linear().operators, add), calibrated())
+    assert predicted.tier == "calibrated"
+    assert predicted.device_seconds == pytest.approx(1.4e-3 + 1.6e-3, rel=1e-2)
+    assert predicted.host_seconds == pytest.approx(4e-4)
+    assert predicted.estimate == pytest.approx(1.4e-3 + 1.6e-3 + 4e-4, rel=1e-2)
+    assert predicted.binds == "traffic"
+
+
+def test_on_a_device_of_its_own_the_longer_of_device_and_host_counts() -> None:
+    predicted = predict_trace(linear(), calibrated("gpu"))
+    assert predicted.host_seconds == pytest.approx(2 * 2e-4 + 1e-4)
+    assert predicted.estimate == pytest.approx(max(1.4e-3, 5e-4, predicted.bound.seconds), rel=1e-2)
+
+
+def test_a_compiled_graph_fuses_what_follows_and_has_no_host() -> None:
+    """The sum joins the product: its output of 80 bytes is not written and not read, and there is one start."""
+    add = operator("add", 0, (4, 5), "head", bytes_read=160, bytes_written=80)
+    predicted = predict_trace(linear(*linear().operators, add), calibrated(), compiled=True)
+    assert predicted.host_seconds == 0.0
+    assert predicted.device_seconds == pytest.approx(1.4e-3, rel=1e-2)
+
+
+def test_intervals_hold_nine_of_ten_networks() -> None:
+    """The middle of ten ratios around 2 is 2; rank 0.9 * (10 + 1) = 9.9, rounded up, is the largest offset."""
+    networks = tuple(network(2 * math.exp(offset / 100)) for offset in range(-9, 10, 2))
+    device = calibrated(networks=networks)
+    middle, low, high = Calibration.of(device).correction("forward")  # type: ignore[union-attr]
+    assert middle == pytest.approx(2.0)
+    assert (low, high) == (pytest.approx(2 * math.exp(-0.09)), pytest.approx(2 * math.exp(0.09)))
+    plain, corrected = (predict_trace(linear(), each) for each in (calibrated(), device))
+    assert plain.device_seconds == corrected.device_seconds
+    assert corrected.high == pytest.approx((1.4e-3 + 4e-4) * 2 * math.exp(0.09), rel=1e-2)
+
+
+def test_without_networks_the_interval_is_wide() -> None:
+    assert Calibration.of(calibrated()).correction("forward") == (1.0, 1 / 3, 3.0)  # type: ignore[union-attr]
+
+
+def test_uncounted_operators_leave_the_upper_end_open() -> None:
+    predicted = predict_trace(linear(uncounted={"strange": 1}), calibrated())
+    assert predicted.high is None
+    assert "without the cost of strange (1 call)" in predicted.notes
+
+
+def test_no_rate_is_above_the_best_that_was_measured() -> None:
+    far = EfficiencyTable("product", "float32", (Point((1, 1, 1, 1), 10.0, 1.0), Point((1, 8, 8, 8), 1e4, 2.0)))
+    assert far.seconds((1, 4096, 4096, 4096), 1e9, 5e3) >= 1e9 / 5e3
+
+
+def test_a_table_predicts_each_point_from_the_others() -> None:
+    assert max(map(abs, PRODUCTS.errors)) < 0.05
+
+
+def test_a_dtype_without_a_table_is_an_error() -> None:
+    with pytest.raises(ArgumentError, match="the dense peak of here for float64 is not known"):
+        predict_trace(linear(operator("mm", 5, (4, 5), "head", dtype="float64")), calibrated())
+
+
+def test_a_calibration_of_another_format_is_an_error() -> None:
+    odd = replace(calibrated(), calibration={"format": 9})
+    with pytest.raises(DeviceFileError, match="of here has format 9, and this version reads 1; make it anew"):
+        predict_trace(linear(), odd)
+    with pytest.raises(DeviceFileError, match="the calibration of here cannot be read .*'tables'.*; make it anew"):
+        predict_trace(linear(), replace(calibrated(), calibration={"format": 1}))
+
+
+def test_predict_takes_any_model() -> None:
+    """A product of 3 * 8 * 2 MACs in training mode, and that of its gradient by the weight."""
+    nn = pytest.importorskip("torch").nn
+    toy = DeviceInfo("toy", dense_peaks={"float32": Figure(96.0, "made up")})
+    assert predict(nn.Linear(8, 2), input_shape=(8,), batch_size=3, on=toy).seconds == pytest.approx(1.0)
+    predicted = predict(nn.Linear(8, 2), input_shape=(8,), batch_size=3, on=toy, training=True)
+    assert predicted.seconds == pytest.approx(2.0)
+    assert predicted.phase == "training"

@@ -1,0 +1,329 @@
+"""Closed forms of primitives, worked out by hand: each function is traced, and its MACs and FLOPs are compared.
+
+``x`` has 3 x 4 elements, 12 in all, ``square`` 5 x 5, ``tall`` 6 x 4. The expected numbers are written as they are
+worked out: from the shapes, by the definition of the operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import log2
+from typing import Any, NamedTuple
+
+import pytest
+
+pytest.importorskip("jax")
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from profilerkit import ModelInputs, ModelTrace
+from profilerkit_jax.backend import JaxBackend
+
+S = jax.ShapeDtypeStruct
+X, SQUARE, TALL = S((3, 4), "float32"), S((5, 5), "float32"), S((6, 4), "float32")
+IMAGE, COMPLEX, WORDS = S((2, 8, 8, 3), "float32"), S((3, 4), "complex64"), S((3, 4), "int32")
+NHWC = ("NHWC", "HWIO", "NHWC")
+
+
+def traced(function: Callable[..., Any], *inputs: Any) -> ModelTrace:
+    trace = JaxBackend().trace(function, ModelInputs(*inputs))
+    assert trace.failure is None, trace.failure
+    return trace
+
+
+class Case(NamedTuple):
+    """A function of some inputs, the MACs and FLOPs that it takes, and the primitive that the case is about."""
+
+    function: Callable[..., Any]
+    inputs: tuple[Any, ...]
+    macs: int
+    flops: int
+    primitive: str = ""
+
+
+def one(primitive: str, function: Callable[..., Any], flops: int = 12, *inputs: Any) -> tuple[str, Case]:
+    """Return the case of an element-wise function of x: one operation for each of 12 elements, unless said."""
+    return primitive, Case(function, inputs or (X,), 0, flops, primitive)
+
+
+#: One elementary function for each of the 12 elements.
+ELEMENTWISE = dict(
+    [
+        one("abs", jnp.abs),
+        one("acos", lax.acos),
+        one("acosh", lax.acosh),
+        one("add", jnp.add, 12, X, X),
+        one("asin", lax.asin),
+        one("asinh", lax.asinh),
+        one("atan", lax.atan),
+        one("atan2", lax.atan2, 12, X, X),
+        one("atanh", lax.atanh),
+        one("bessel_i0e", lax.bessel_i0e),
+        one("bessel_i1e", lax.bessel_i1e),
+        one("cbrt", lax.cbrt),
+        one("ceil", lax.ceil),
+        one("clamp", lambda x: lax.clamp(0.0, x, 6.0), 2 * 12),  # a comparison for each bound
+        one("cos", lax.cos),
+        one("cosh", lax.cosh),
+        one("digamma", lax.digamma),
+        one("div", jnp.divide, 12, X, X),
+        one("erf", lax.erf),
+        one("erf_inv", lax.erf_inv),
+        one("erfc", lax.erfc),
+        one("exp", jnp.exp),
+        one("exp2", lax.exp2),
+        one("expm1", jnp.expm1),
+        one("floor", lax.floor),
+        one("igamma", lax.igamma, 12, X, X),
+        one("igammac", lax.igammac, 12, X, X),
+        one("integer_pow", lambda x: lax.integer_pow(x, 3)),
+        one("lgamma", lax.lgamma),
+        one("log", jnp.log),
+        one("log1p", jnp.log1p),
+        one("logistic", lax.logistic),
+        one("max", lambda x: lax.max(x, 0.0)),
+        one("min", lambda x: lax.min(x, 6.0)),
+        one("mul", jnp.multiply, 12, X, X),
+        one("neg", lax.neg),
+        one("nextafter", lax.nextafter, 12, X, X),
+        one("polygamma", lax.polygamma, 12, X, X),
+        one("pow", lax.pow, 12, X, X),
+        one("regularized_incomplete_beta", lambda x: lax.betainc(x, x, x)),
+        one("rem", lax.rem, 12, X, X),
+        one("round", lax.round),
+        one("rsqrt", lax.rsqrt),
+        one("sign", jnp.sign),
+        one("sin", jnp.sin),
+        one("sinh", lax.sinh),
+        one("sqrt", jnp.sqrt),
+        one("square", lax.square),
+        one("sub", jnp.subtract, 12, X, X),
+        one("tan", lax.tan),
+        one("tanh", jnp.tanh),
+        one("zeta", lax.zeta, 12, X, X),
+    ]
+)
+
+#: What moves, chooses or compares, and work on integers: nothing.
+FREE = dict(
+    [
+        one("argmax", lambda x: jnp.argmax(x, 0), 0),
+        one("broadcast_in_dim", lambda x: jnp.broadcast_to(x, (2, 3, 4)), 0),
+        one("concatenate", lambda x: jnp.concatenate([x, x]), 0),
+        one("convert_element_type", lambda x: x.astype(jnp.bfloat16), 0),
+        one("dynamic_slice", lambda x, i: lax.dynamic_slice(x, (i, 0), (1, 4)), 0, X, S((), "int32")),
+        one("gather", lambda x, i: x[i], 0, X, S((5,), "int32")),
+        one("gt", lambda x: x > 0, 0),
+        one("iota", lambda x: x.at[0].set(jnp.arange(4.0)), 0),
+        one("pad", lambda x: jnp.pad(x, 1), 0),
+        one("random_bits", lambda key: jax.random.bits(key, (3, 4)), 0, jax.random.key(0)),
+        one("rev", lambda x: x[::-1], 0),
+        one("scatter", lambda x: x.at[0].set(1.0), 0),
+        one("select_n", lambda x: jnp.where(x > 0, x, 0.0), 0),
+        one("slice", lambda x: x[:2], 0),
+        one("sort", jnp.sort, 0),
+        one("top_k", lambda x: lax.top_k(x, 2), 0),
+        one("transpose", lambda x: x.T, 0),
+    ]
+)
+
+REDUCTIONS = dict(
+    [
+        one("reduce_sum", jnp.sum),
+        one("reduce_max", lambda x: lax.reduce_max(x, (0,))),
+        one("reduce_min", lambda x: lax.reduce_min(x, (1,))),
+        one("reduce_prod", lambda x: lax.reduce_prod(x, (1,))),
+        one("cumsum", jnp.cumsum),
+        one("cummax", lambda x: lax.cummax(x, 1)),
+        one("cummin", lambda x: lax.cummin(x, 0)),
+        one("cumprod", lambda x: lax.cumprod(x, 0)),
+        one("cumlogsumexp", lambda x: lax.cumlogsumexp(x, 0), 4 * 12),  # maximum, difference, exponential, addition
+        one("reduce", lambda x: lax.reduce(x, 1.0, lambda a, b: a * b + 1.0, (0,)), 2 * 12),
+        one("reduce_window", lambda x: lax.reduce_window(x, 1.0, lax.mul, (2, 2), (1, 2), "VALID"), 2 * 2 * 4),
+        one("reduce_window_sum", lambda x: lax.reduce_window(x, 0.0, lax.add, (2, 2), (1, 2), "VALID"), 4 * 4),
+        one("reduce_window_max", lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (3, 1), (1, 1), "VALID"), 4 * 3),
+        one("reduce_window_min", lambda x: lax.reduce_window(x, jnp.inf, lax.min, (1, 4), (1, 1), "VALID"), 3 * 4),
+        one("scatter-add", lambda x, i: x.at[i].add(jnp.ones((5, 4))), 5 * 4, X, S((5,), "int32")),
+        one("scatter-mul", lambda x, i: x.at[i].multiply(x[:2]), 2 * 4, X, S((2,), "int32")),
+        one("scatter-max", lambda x, i: x.at[i].max(x[:1]), 1 * 4, X, S((1,), "int32")),
+        one("scatter-min", lambda x, i: x.at[i].min(x[:1]), 1 * 4, X, S((1,), "int32")),
+    ]
+)
+
+
+def product(primitive: str, function: Callable[..., Any], macs: int, *inputs: Any, further: int = 0) -> Case:
+    return Case(function, inputs, macs, 2 * macs + further, primitive)
+
+
+def convolved(image: Any, kernel: Any, **options: Any) -> Any:
+    return lax.conv_general_dilated(image, kernel, dimension_numbers=NHWC, **options)
+
+
+#: 8 x 8 images of 3 channels in a batch of 2; windows of 3 x 3.
+KERNEL, DEPTHWISE = S((3, 3, 3, 6), "float32"), S((3, 3, 1, 6), "float32")
+PRODUCTS = {
+    "matrix": product("dot_general", jnp.matmul, 3 * 4 * 5, X, S((4, 5), "float32")),
+    "batched": product("dot_general", jnp.matmul, 7 * 3 * 4 * 5, S((7, 3, 4), "float32"), S((7, 4, 5), "float32")),
+    "einsum": product("dot_general", lambda a, b: jnp.einsum("ij,kj->ik", a, b), 3 * 6 * 4, X, TALL),
+    "integers": product("dot_general", jnp.matmul, 3 * 4 * 3, WORDS, S((4, 3), "int32")),
+    # a complex multiply-accumulate is four, and eight FLOPs
+    "complex": product("dot_general", jnp.matmul, 4 * 3 * 4 * 5, COMPLEX, S((4, 5), "complex64")),
+    "outer": Case(jnp.outer, (S((3,), "float32"), S((4,), "float32")), 0, 12, ""),
+    "with a bias": product(
+        "dot_general", lambda a, w, b: a @ w + b, 60, X, S((4, 5), "float32"), S((5,), "float32"), further=15
+    ),
+    "ragged": product("ragged_dot_general", lax.ragged_dot, 6 * 4 * 5, TALL, S((2, 4, 5), "float32"), S((2,), "int32")),
+    "ragged, summed": product(
+        "ragged_dot_general",
+        lambda a, b, sizes: lax.ragged_dot_general(
+            a, b, sizes, lax.RaggedDotDimensionNumbers((((0,), (0,)), ((), ())), (0,), ())
+        ),
+        6 * 4 * 5,  # each of the 6 rows belongs to one group
+        *(TALL, S((6, 5), "float32"), S((2,), "int32")),
+    ),
+    "convolution": product(
+        "conv_general_dilated",
+        lambda x, k: convolved(x, k, window_strides=(1, 1), padding="SAME"),
+        2 * 8 * 8 * 6 * 27,
+        *(IMAGE, KERNEL),
+    ),
+    "strided": product(
+        "conv_general_dilated",
+        lambda x, k: convolved(x, k, window_strides=(2, 2), padding="VALID"),
+        2 * 3 * 3 * 6 * 27,
+        *(IMAGE, KERNEL),
+    ),
+    "dilated": product(  # windows reach over 5 x 5
+        "conv_general_dilated",
+        lambda x, k: convolved(x, k, window_strides=(1, 1), padding="VALID", rhs_dilation=(2, 2)),
+        2 * 4 * 4 * 6 * 27,
+        *(IMAGE, KERNEL),
+    ),
+    "grouped": product(
+        "conv_general_dilated",
+        lambda x, k: convolved(x, k, window_strides=(1, 1), padding="SAME", feature_group_count=3),
+        2 * 8 * 8 * 6 * 9,
+        *(IMAGE, DEPTHWISE),
+    ),
+    "transposed": product(  # each input element meets a filter of 6 channels and 3 x 3
+        "conv_general_dilated",
+        lambda x, k: lax.conv_transpose(x, k, (2, 2), "SAME", dimension_numbers=NHWC),
+        2 * 8 * 8 * 3 * 6 * 9,
+        *(IMAGE, KERNEL),
+    ),
+    "one dimension": product(
+        "conv_general_dilated",
+        lambda x, k: lax.conv_general_dilated(x, k, (1,), "VALID", dimension_numbers=("NWC", "WIO", "NWC")),
+        2 * 6 * 5 * (3 * 4),
+        *(S((2, 8, 4), "float32"), S((3, 4, 5), "float32")),
+    ),
+}
+
+#: By Golub and Van Loan, of 5 x 5 and 6 x 4 matrices.
+DECOMPOSITIONS = dict(
+    [
+        one("cholesky", lambda a: lax.linalg.cholesky(a, symmetrize_input=False), round(5**3 / 3), SQUARE),
+        one("lu", lax.linalg.lu, round(2 * 5**3 / 3), SQUARE),
+        one("qr", lambda a: lax.linalg.qr(a, full_matrices=False), round(2 * (2 * 4**2 * (6 - 4 / 3))), TALL),
+        one("svd", lambda a: lax.linalg.svd(a, compute_uv=False), round(4 * 6 * 4**2 - 4 * 4**3 / 3), TALL),
+        one("eigh", lambda a: lax.linalg.eigh(a, symmetrize_input=False), 9 * 5**3, SQUARE),
+        one("eig", lambda a: lax.linalg.eig(a, compute_left_eigenvectors=False), 25 * 5**3, SQUARE),
+        one("schur", lax.linalg.schur, 25 * 5**3, SQUARE),
+        one("hessenberg", lax.linalg.hessenberg, round(10 * 5**3 / 3), SQUARE),
+        one("tridiagonal", lax.linalg.tridiagonal, round(4 * 5**3 / 3), SQUARE),
+        one(
+            "triangular_solve",
+            lambda a, b: lax.linalg.triangular_solve(a, b, left_side=True),
+            5**2 * 7,
+            SQUARE,
+            S((5, 7), "float32"),
+        ),
+        one(
+            *("tridiagonal_solve", lambda d, b: lax.linalg.tridiagonal_solve(d, d, d, b), 3 * 5 + 5 * 5 * 2),
+            *(S((5,), "float32"), S((5, 2), "float32")),
+        ),
+        one("fft", jnp.fft.fft, round(5 * 12 * log2(4)), COMPLEX),
+        one("rfft2", jnp.fft.rfft2, round(5 / 2 * 12 * log2(12))),
+    ]
+)
+DECOMPOSITIONS["rfft2"] = DECOMPOSITIONS["rfft2"]._replace(primitive="fft")
+
+CASES = {**ELEMENTWISE, **FREE, **REDUCTIONS, **PRODUCTS, **DECOMPOSITIONS}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_closed_form(name: str) -> None:
+    case = CASES[name]
+    trace = traced(case.function, *case.inputs)
+    assert not trace.uncounted
+    assert (trace.macs, trace.flops) == (case.macs, case.flops)
+    if case.primitive:
+        assert case.primitive in {op.operator for op in trace.operators}
+
+
+def test_there_are_closed_forms_of_sixty_primitives_at_least() -> None:
+    with_work = {case.primitive for case in CASES.values() if case.flops and case.primitive}
+    assert len(with_work) >= 60
+
+
+# What the convention leaves out ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("function", "flops"),
+    [
+        (lambda x: x + 0.0, 0),
+        (lambda x: x * 1.0, 0),
+        (lambda x: x / 1.0, 0),
+        (lambda x: x - 0.0, 0),
+        (lambda x: 0.0 - x, 12),  # that is a difference
+        (lambda x: 1.0 / x, 12),
+        (lambda x: lax.max(x, -jnp.inf), 0),
+        (lambda x: lax.max(x, jnp.inf), 12),
+    ],
+)
+def test_a_neutral_operand_is_no_work(function: Callable[[Any], Any], flops: int) -> None:
+    assert traced(function, X).flops == flops
+
+
+def test_the_division_of_a_mean_is_not_counted() -> None:
+    assert traced(lambda x: jnp.mean(x, 0), X).flops == 12
+    assert traced(lambda x: jnp.sum(x, 0) / 5.0, X).flops == 12 + 4, "another divisor is no mean's"
+
+
+def test_a_variance_takes_four_operations_for_each_element() -> None:
+    """The mean, a difference, a square and an addition; its divisor is a number that is known before it runs."""
+    assert traced(lambda x: jnp.var(x, 0), X).flops == 4 * 12
+
+
+def test_a_softmax_takes_five() -> None:
+    assert traced(jax.nn.softmax, X).flops == 5 * 12
+
+
+def test_a_gelu_takes_five() -> None:
+    """``0.5 * x * erfc(-x / sqrt(2))``: two products, a negation, a product by a constant and the function."""
+    assert traced(lambda x: jax.nn.gelu(x, approximate=False), X).flops == 5 * 12
+
+
+def test_attention_costs_its_products_scale_and_softmax() -> None:
+    query, pair = S((2, 7, 3, 8), "float32"), S((2, 9, 3, 8), "float32")
+    scores = 2 * 3 * 7 * 9
+    trace = traced(jax.nn.dot_product_attention, query, pair, pair)
+    assert trace.macs == 2 * scores * 8
+    assert trace.flops == 2 * trace.macs + scores * (1 + 5)
+
+
+def test_a_solution_is_a_decomposition_and_two_triangles() -> None:
+    trace = traced(jnp.linalg.solve, SQUARE, S((5, 2), "float32"))
+    assert not trace.uncounted
+    assert trace.flops == round(2 * 5**3 / 3) + 2 * (5**2 * 2)
+
+
+def test_work_on_integers_is_none_but_products() -> None:
+    assert traced(lambda x: jnp.sum(x * x + 1), WORDS).flops == 0
+
+
+def test_complex_numbers_count_their_real_operations() -> None:
+    assert traced(jnp.multiply, COMPLEX, COMPLEX).flops == 12 * 6
+    assert traced(jnp.add, COMPLEX, COMPLEX).flops == 12 * 2

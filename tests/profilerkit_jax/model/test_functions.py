@@ -1,0 +1,209 @@
+"""Functions with their parameters: `JaxModel`, jitted functions, shapes in place of arrays, pytrees, named scopes."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+pytest.importorskip("jax")
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from profilerkit import ArgumentError, InputError, ModelInputs, WithoutValuesError, profile
+from profilerkit_jax import JaxModel, register_op_cost
+from profilerkit_jax.backend import JaxBackend
+
+S = jax.ShapeDtypeStruct
+
+
+def mlp(params: Any, x: Any) -> Any:
+    for layer in params["layers"]:
+        x = jax.nn.relu(x @ layer["weight"] + layer["bias"])
+    return x
+
+
+def parameters(*sizes: int) -> Any:
+    pairs = pairwise(sizes)
+    return {"layers": [{"weight": jnp.ones((m, n)), "bias": jnp.zeros(n)} for m, n in pairs]}
+
+
+def test_a_function_with_its_parameters() -> None:
+    report = profile(JaxModel(mlp, parameters(4, 6, 2)), jnp.ones((3, 4)), metrics=["macs", "flops", "total_params"])
+    assert report["macs"] == 3 * (4 * 6 + 6 * 2)
+    assert report["flops"] == 2 * report["macs"] + 2 * 3 * (6 + 2)  # biases, and comparisons
+    assert report["total_params"] == 4 * 6 + 6 + 6 * 2 + 2
+
+
+@pytest.mark.parametrize("function", [mlp, jax.jit(mlp), partial(mlp), jax.checkpoint(mlp)])
+def test_every_form_of_a_function_counts_alike(function: Any) -> None:
+    trace = JaxBackend().trace(JaxModel(function, parameters(4, 2)), ModelInputs(np.ones((3, 4), np.float32)))
+    assert (trace.macs, trace.total_params, trace.trainable_params) == (3 * 8, 10, 10)
+
+
+def test_a_function_without_parameters_is_a_model_itself() -> None:
+    backend = JaxBackend()
+    jitted = jax.jit(lambda x: x @ x)
+    for model in (jitted, lambda x: x @ x, JaxModel(jitted)):
+        assert backend.accepts(model)
+        assert backend.trace(model, ModelInputs(jnp.ones((3, 3)))).macs == 27
+    assert profile(jitted, jnp.ones((3, 3)), metrics=["macs"])["macs"] == 27, "a jitted function names its framework"
+
+
+HELD = jnp.ones((3, 5))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x @ HELD,
+        jax.jit(lambda x: x @ HELD),
+        jax.jit(lambda x: jax.jit(lambda y: y @ HELD)(x) + x @ HELD),
+        lambda x: jax.lax.cond(x[0, 0] > 0, lambda y: y @ HELD, lambda y: y @ HELD + 1, x),
+    ],
+)
+def test_arrays_that_a_function_holds_are_buffers(function: Any) -> None:
+    trace = JaxBackend().trace(function, ModelInputs(jnp.ones((2, 3))))
+    assert (trace.total_params, trace.size_bytes) == (0, 60)
+
+
+def test_arrays_that_stand_in_two_places_are_one_weight() -> None:
+    shared = jnp.ones((4, 4))
+    tied = JaxModel(lambda p, x: x @ p["a"] @ p["b"], {"a": shared, "b": shared})
+    shapes = JaxModel(lambda p, x: x @ p["a"] @ p["b"], dict.fromkeys("ab", S((4, 4), "float32")))
+    inputs = ModelInputs(jnp.ones((2, 4)))
+    assert JaxBackend().trace(tied, inputs).total_params == 16
+    assert JaxBackend().trace(shapes, inputs).total_params == 32, "one shape may stand for many arrays"
+
+
+def test_pytrees_and_options_are_inputs() -> None:
+    def function(params: Any, batch: Any, *, twice: bool = False, factor: float = 1.0) -> Any:
+        y = batch["x"] @ params + batch["pair"][0]
+        return {"y": y @ y.T if twice else y * factor, "name": "result"}
+
+    model, batch = JaxModel(function, jnp.ones((4, 5))), {"x": jnp.ones((3, 4)), "pair": (jnp.ones(5), None)}
+    once = JaxBackend().trace(model, ModelInputs(batch))
+    twice = JaxBackend().trace(model, ModelInputs(batch, twice=True))
+    assert (once.macs, twice.macs) == (3 * 4 * 5, 3 * 4 * 5 + 3 * 3 * 5)
+    with JaxBackend().run(model, ModelInputs(batch, twice=True)) as run:
+        outputs = run()
+    assert outputs["name"] == "result"
+    np.testing.assert_allclose(outputs["y"], 5 * 5 * np.ones((3, 3)) * 5)
+
+
+# Shapes in place of weights -------------------------------------------------------------------------------------------
+
+
+LAYERS, WIDTH, HIDDEN, WORDS, LENGTH = 80, 8192, 28672, 32000, 512
+
+
+def stack(params: Any, words: Any) -> Any:
+    """A decoder's products alone: four projections and three of the feed-forward part in each layer, and the scores."""
+    x = params["words"][words]
+    for layer in params["layers"]:
+        for name in ("query", "key", "value", "output"):
+            x = x @ layer[name]
+        x = (x @ layer["gate"]) * (x @ layer["up"]) @ layer["down"]
+    return x @ params["head"]
+
+
+def test_seventy_billion_parameters_count_in_seconds() -> None:
+    square, up, down = S((WIDTH, WIDTH), "bfloat16"), S((WIDTH, HIDDEN), "bfloat16"), S((HIDDEN, WIDTH), "bfloat16")
+    names = ("query", "key", "value", "output")
+    layer = {**dict.fromkeys(names, square), "gate": up, "up": up, "down": down}
+    words, head = S((WORDS, WIDTH), "bfloat16"), S((WIDTH, WORDS), "bfloat16")
+    model = JaxModel(stack, {"words": words, "layers": [layer] * LAYERS, "head": head})
+    start = time.process_time()
+    trace = JaxBackend().trace(model, ModelInputs(S((1, LENGTH), "int32")))
+    assert time.process_time() - start < 60
+    each = 4 * WIDTH * WIDTH + 3 * WIDTH * HIDDEN
+    assert trace.total_params == LAYERS * each + 2 * WORDS * WIDTH > 70e9
+    assert trace.size_bytes == 2 * trace.total_params
+    assert trace.macs == LENGTH * (LAYERS * each + WIDTH * WORDS)
+    assert trace.flops == 2 * trace.macs + LAYERS * LENGTH * HIDDEN
+    assert trace.memory.peak_bytes(include_weights=False) == 4 * LENGTH + 3 * 2 * LENGTH * HIDDEN
+
+
+def test_a_model_without_values_is_not_run() -> None:
+    model = JaxModel(mlp, jax.eval_shape(lambda: parameters(4, 2)))
+    with (
+        pytest.raises(WithoutValuesError, match="2 of 2 weights of mlp have no values"),
+        JaxBackend().run(model, ModelInputs(jnp.ones((3, 4)))),
+    ):
+        pass
+    with pytest.raises(WithoutValuesError, match=r"jax\.ShapeDtypeStruct"):
+        JaxBackend().zero_weights(model)
+
+
+def test_inputs_without_values_are_not_run() -> None:
+    with (
+        pytest.raises(InputError, match="give arrays"),
+        JaxBackend().run(JaxModel(mlp, parameters(4, 2)), ModelInputs(S((3, 4), "float32"))),
+    ):
+        pass
+
+
+# Named scopes ---------------------------------------------------------------------------------------------------------
+
+
+def scoped(params: Any, x: Any) -> Any:
+    with jax.named_scope("encoder"):
+        for name in ("first", "second"):
+            with jax.named_scope(name):
+                x = jnp.tanh(x @ params["encoder"][name]["kernel"])
+        x = x + 1
+    with jax.named_scope("encoder"):
+        x = jnp.exp(x)
+    return x * 2
+
+
+def test_named_scopes_are_layers_and_hold_the_parameters_of_their_paths() -> None:
+    params = {"encoder": {name: {"kernel": jnp.ones((4, 4))} for name in ("first", "second")}}
+    table = JaxBackend().trace(JaxModel(scoped, params), ModelInputs(jnp.ones((3, 4)))).table
+    assert [row["path"] for row in table] == ["", "encoder", "encoder.first", "encoder.second"]
+    rows = {row["path"]: row for row in table}
+    assert {row["type"] for path, row in rows.items() if path} == {"named_scope"}
+    assert (rows["encoder.first"]["own_macs"], rows["encoder.first"]["params"]) == (48, 16)
+    assert (rows["encoder"]["params"], rows["encoder"]["macs"]) == (32, 96)
+    assert rows["encoder"]["own_flops"] == 12 + 12
+    assert rows[""]["own_flops"] == 12
+
+
+def test_the_scope_of_an_einsum_is_no_layer() -> None:
+    trace = JaxBackend().trace(lambda x: jnp.einsum("ij,kj->ik", x, x), ModelInputs(jnp.ones((3, 4))))
+    assert [layer.path for layer in trace.layers] == [""]
+
+
+# Mistakes -------------------------------------------------------------------------------------------------------------
+
+
+def test_what_cannot_be_called_is_no_function() -> None:
+    with pytest.raises(ArgumentError, match="function=3 cannot be called; give a function"):
+        JaxModel(3)
+    with pytest.raises(ArgumentError, match="name=3: give the name of the model as a text"):
+        JaxModel(mlp, name=3)  # type: ignore[arg-type]
+
+
+def test_a_model_that_raises_is_quoted() -> None:
+    trace = JaxBackend().trace(JaxModel(mlp, parameters(4, 2)), ModelInputs(jnp.ones((3, 5))))
+    assert "dot_general" in str(trace.failure)
+    assert trace.total_params == 10
+
+
+def test_a_formula_of_the_users_own() -> None:
+    from profilerkit.costs import Cost
+    from profilerkit_jax.costs import scoped_costs
+
+    def tanh(call: Any) -> Cost:
+        return Cost(0, 7 * call.outputs[0].numel)
+
+    with scoped_costs():
+        register_op_cost("tanh", tanh)
+        assert JaxBackend().trace(jnp.tanh, ModelInputs(jnp.ones(3))).flops == 21
+    assert JaxBackend().trace(jnp.tanh, ModelInputs(jnp.ones(3))).flops == 3
+    with pytest.raises(ArgumentError, match="give the type of an operator, such as 'dot_general'"):
+        register_op_cost("", tanh)

@@ -1,0 +1,80 @@
+"""Keras 3 on JAX is JAX's to profile, and one Keras model has equal rows on JAX, PyTorch and TensorFlow.
+
+Keras' framework is fixed when it is imported, so all of this runs in processes of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from source_tree import SUPPORT
+
+pytestmark = pytest.mark.slow
+
+NETWORKS = (
+    *("dense", "convolutions", "depthwise", "lstm", "gru", "simple rnn", "attention", "causal", "embedding", "masked"),
+    *("normalizations", "activations", "nested", "shared", "frozen"),
+)
+FRAMEWORKS = ("jax", "torch", "tensorflow")
+
+
+def environment(framework: str) -> dict[str, str]:
+    return {**os.environ, "KERAS_BACKEND": framework, "TF_CPP_MIN_LOG_LEVEL": "3"}
+
+
+def test_keras_on_jax() -> None:
+    pytest.importorskip("keras")
+    pytest.importorskip("jax")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(SUPPORT / "keras_on_jax.py")],
+        env=environment("jax"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    assert " passed" in done.stdout
+
+
+@pytest.fixture(scope="module")
+def tables() -> dict[str, dict[str, Any]]:
+    """The layer tables of every network on every framework."""
+    for needed in ("keras", *FRAMEWORKS):
+        pytest.importorskip(needed)
+    results = {}
+    for framework in FRAMEWORKS:
+        command = [sys.executable, str(SUPPORT / "keras_rows.py")]
+        done = subprocess.run(command, env=environment(framework), capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-4000:]
+        results[framework] = json.loads(done.stdout)
+    return results
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_one_keras_model_has_equal_rows_on_all_frameworks(tables: dict[str, dict[str, Any]], network: str) -> None:
+    """Path, type, parameters, MACs and FLOPs of every layer, and the totals of the model."""
+    found = {framework: tables[framework][network] for framework in FRAMEWORKS}
+    assert {framework: each.pop("backend") for framework, each in found.items()} == {name: name for name in FRAMEWORKS}
+    assert all(each.pop("complete") for each in found.values())
+    assert len(found["jax"]["rows"]) > 1
+    assert found["jax"] == found["tensorflow"]
+    assert found["jax"] == found["torch"]
+
+
+def test_every_network_is_compared(tables: dict[str, dict[str, Any]]) -> None:
+    assert set(NETWORKS) == set(tables["jax"])
+
+
+def test_rows_by_hand(tables: dict[str, dict[str, Any]]) -> None:
+    """A batch of two: an LSTM of 5 units over 6 steps of 8; a bidirectional GRU of 5; a depthwise 3 x 3 on 6 x 6."""
+    macs = {(network, path): row for network, each in tables["jax"].items() for path, _, *_, row, _ in each["rows"]}
+    assert macs["lstm", "first"] == 2 * 6 * 4 * 5 * (8 + 5)
+    assert macs["gru", "both"] == 2 * 2 * 6 * 3 * 5 * (8 + 5)
+    assert macs["depthwise", "depthwise"] == 2 * 36 * 4 * 9
+    assert macs["attention", "attention"] == 2 * (4 * 6 * 8 * 8 + 2 * 2 * 6 * 6 * 4)
+    assert macs["embedding", "words"] == 0

@@ -1,0 +1,330 @@
+"""Modules of Flax and Equinox: their layers by paths, their weights, and one network in four spellings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytest.importorskip("jax")
+pytest.importorskip("flax")
+pytest.importorskip("equinox")
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import linen, nnx
+
+from profilerkit import InputError, ModelInputs, ModelTrace
+from profilerkit_jax import JaxModel
+from profilerkit_jax.backend import JaxBackend
+
+WIDTH, HIDDEN, BATCH = 4, 6, 3
+INPUTS = ModelInputs(jnp.ones((BATCH, WIDTH)))
+#: Two blocks: layer norm (7 operations an element), linear, ReLU, linear, and the sum with the block's input.
+MACS = 2 * BATCH * 2 * WIDTH * HIDDEN
+FLOPS = 2 * MACS + 2 * BATCH * (7 * WIDTH + HIDDEN + HIDDEN + WIDTH + WIDTH)
+PARAMS = 2 * (2 * WIDTH + WIDTH * HIDDEN + HIDDEN + HIDDEN * WIDTH + WIDTH)
+
+
+class NnxBlock(nnx.Module):
+    def __init__(self, rngs: nnx.Rngs) -> None:
+        self.norm = nnx.LayerNorm(WIDTH, rngs=rngs)
+        self.up = nnx.Linear(WIDTH, HIDDEN, rngs=rngs)
+        self.down = nnx.Linear(HIDDEN, WIDTH, rngs=rngs)
+
+    def __call__(self, x: Any) -> Any:
+        return x + self.down(nnx.relu(self.up(self.norm(x))))
+
+
+class NnxNetwork(nnx.Module):
+    def __init__(self, rngs: nnx.Rngs) -> None:
+        self.blocks = nnx.List([NnxBlock(rngs), NnxBlock(rngs)])
+
+    def __call__(self, x: Any) -> Any:
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+
+class LinenBlock(linen.Module):
+    @linen.compact
+    def __call__(self, x: Any) -> Any:
+        hidden = linen.Dense(HIDDEN, name="up")(linen.LayerNorm(name="norm")(x))
+        return x + linen.Dense(WIDTH, name="down")(linen.relu(hidden))
+
+
+class LinenNetwork(linen.Module):
+    @linen.compact
+    def __call__(self, x: Any) -> Any:
+        for index in range(2):
+            x = LinenBlock(name=f"blocks_{index}")(x)
+        return x
+
+
+class EquinoxBlock(eqx.Module):
+    norm: eqx.nn.LayerNorm
+    up: eqx.nn.Linear
+    down: eqx.nn.Linear
+
+    def __init__(self, key: Any) -> None:
+        self.norm = eqx.nn.LayerNorm(WIDTH)
+        self.up, self.down = eqx.nn.Linear(WIDTH, HIDDEN, key=key), eqx.nn.Linear(HIDDEN, WIDTH, key=key)
+
+    def __call__(self, x: Any) -> Any:
+        return x + self.down(jax.nn.relu(self.up(self.norm(x))))
+
+
+class EquinoxNetwork(eqx.Module):
+    blocks: list[EquinoxBlock]
+
+    def __init__(self, key: Any) -> None:
+        self.blocks = [EquinoxBlock(key), EquinoxBlock(key)]
+
+    def __call__(self, x: Any) -> Any:
+        for block in self.blocks:
+            x = jax.vmap(block)(x)
+        return x
+
+
+def linen_model() -> JaxModel:
+    module = LinenNetwork()
+    return JaxModel(module, module.init(jax.random.key(0), jnp.ones((1, WIDTH))))
+
+
+def linen_of_shapes() -> JaxModel:
+    module = LinenNetwork()
+    return JaxModel(module, jax.eval_shape(module.init, jax.random.key(0), jnp.ones((1, WIDTH))))
+
+
+MODELS: dict[str, Callable[[], Any]] = {
+    "nnx": lambda: NnxNetwork(nnx.Rngs(0)),
+    "nnx of shapes": lambda: nnx.eval_shape(lambda: NnxNetwork(nnx.Rngs(0))),
+    "linen": linen_model,
+    "linen of shapes": linen_of_shapes,
+    "linen, bound": lambda: LinenNetwork().bind(linen_model().params),
+    "equinox": lambda: EquinoxNetwork(jax.random.key(0)),
+    "equinox of shapes": lambda: eqx.filter_eval_shape(EquinoxNetwork, jax.random.key(0)),
+}
+
+
+def traced(model: Any, inputs: ModelInputs = INPUTS) -> ModelTrace:
+    trace = JaxBackend().trace(model, inputs)
+    assert trace.failure is None, trace.failure
+    return trace
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_one_network_in_every_library(name: str) -> None:
+    trace = traced(MODELS[name]())
+    assert (trace.macs, trace.flops, trace.total_params, trace.trainable_params) == (MACS, FLOPS, PARAMS, PARAMS)
+    assert not trace.uncounted
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_layers_have_the_work_and_weights_of_their_own(name: str) -> None:
+    table = traced(MODELS[name]()).table
+    first = "blocks_0" if "linen" in name else "blocks.0"
+    paths = [row["path"] for row in table if row["path"].startswith(first)]
+    assert paths == [first, f"{first}.norm", f"{first}.up", f"{first}.down"]
+    rows = {row["path"].removeprefix(first): row for row in table if row["path"].startswith(first)}
+    assert rows[".norm"]["type"] == "LayerNorm"
+    assert [rows[path]["params"] for path in (".norm", ".up", ".down")] == [8, 4 * 6 + 6, 6 * 4 + 4]
+    assert [rows[path]["own_flops"] for path in ("", ".norm")] == [BATCH * (HIDDEN + WIDTH), BATCH * 7 * WIDTH]
+    assert rows[".up"]["own_macs"] == BATCH * WIDTH * HIDDEN
+    assert {row["calls"] for row in rows.values()} == {1}
+    assert traced(MODELS[name]()).layers[0].type.endswith("Network")
+
+
+@pytest.mark.parametrize("name", ["nnx", "linen", "equinox"])
+def test_without_inputs_there_are_the_layers_with_their_weights(name: str) -> None:
+    trace = JaxBackend().trace(MODELS[name](), None)
+    assert (trace.total_params, len(trace.operators)) == (PARAMS, 0)
+
+
+def test_a_linen_module_needs_its_variables() -> None:
+    with pytest.raises(InputError, match=r"LinenNetwork has no variables; give JaxModel\(module, variables\)"):
+        JaxBackend().trace(LinenNetwork(), INPUTS)
+    with pytest.raises(InputError, match="params=3 for the linen module LinenNetwork: give its variables"):
+        JaxBackend().trace(JaxModel(LinenNetwork(), 3), INPUTS)
+
+
+# Calls ----------------------------------------------------------------------------------------------------------------
+
+
+class Shared(nnx.Module):
+    """One layer that is called three times, the first two directly after one another."""
+
+    def __init__(self) -> None:
+        self.layer = nnx.Linear(WIDTH, WIDTH, use_bias=False, rngs=nnx.Rngs(0))
+
+    def __call__(self, x: Any) -> Any:
+        return self.layer(jnp.tanh(self.layer(self.layer(x))))
+
+
+def test_a_shared_layer_is_called_as_often_as_it_is() -> None:
+    trace = traced(Shared())
+    row = trace.table["layer"]
+    assert (row["calls"], row["macs"], row["params"]) == (3, 3 * BATCH * 16, 16)
+    assert [call.outputs[0].shape for call in trace.layer("layer").calls] == [(BATCH, WIDTH)] * 3
+
+
+class Remat(nnx.Module):
+    def __init__(self) -> None:
+        self.layer = nnx.Linear(WIDTH, WIDTH, use_bias=False, rngs=nnx.Rngs(0))
+
+    def __call__(self, x: Any) -> Any:
+        return nnx.remat(lambda layer, y: layer(y))(self.layer, x)
+
+
+class Jitted(Remat):
+    def __call__(self, x: Any) -> Any:
+        call = nnx.jit(lambda layer, y: layer(y))
+        return call(self.layer, call(self.layer, x))
+
+
+@pytest.mark.parametrize(("kind", "calls"), [(Remat, 1), (Jitted, 2)])
+def test_layers_inside_transformations_keep_their_paths(kind: Callable[[], Any], calls: int) -> None:
+    row = traced(kind()).table["layer"]
+    assert (row["calls"], row["own_macs"]) == (calls, calls * BATCH * 16)
+
+
+class EquinoxRemat(eqx.Module):
+    layer: Any
+
+    def __call__(self, x: Any) -> Any:
+        return eqx.filter_checkpoint(lambda layer, y: jax.vmap(layer)(y))(self.layer, x)
+
+
+def test_layers_of_equinox_inside_transformations_keep_their_paths() -> None:
+    model = EquinoxRemat(eqx.nn.Linear(WIDTH, WIDTH, use_bias=False, key=jax.random.key(0)))
+    assert traced(model).table["layer"]["own_macs"] == BATCH * 16
+
+
+class Compared(eqx.Module):
+    """Adds the weights of two layers up, which needs layers of one class."""
+
+    first: eqx.nn.Linear
+    second: eqx.nn.Linear
+
+    def __call__(self, x: Any) -> Any:
+        return jax.vmap(jax.tree.map(jnp.add, self.first, self.second))(x)
+
+
+def test_a_model_whose_layers_cannot_be_marked_is_counted_as_a_whole() -> None:
+    layers = [eqx.nn.Linear(WIDTH, WIDTH, use_bias=False, key=jax.random.key(seed)) for seed in (0, 1)]
+    trace = traced(Compared(*layers))
+    assert trace.macs == BATCH * 16
+    assert trace.table[""]["own_macs"] == trace.macs
+    assert any("layers could not be told apart" in note for note in trace.notes)
+
+
+class Step(linen.Module):
+    @linen.compact
+    def __call__(self, x: Any, _: Any) -> Any:
+        return jnp.tanh(linen.Dense(WIDTH, use_bias=False, name="dense")(x)), None
+
+
+class Scanned(linen.Module):
+    @linen.compact
+    def __call__(self, x: Any) -> Any:
+        lifted = linen.scan(Step, variable_axes={"params": 0}, split_rngs={"params": True}, length=5)
+        return linen.remat(linen.Dense)(WIDTH, name="last")(lifted(name="steps")(x, None)[0])
+
+
+def test_layers_of_linen_inside_transformations_keep_their_paths() -> None:
+    module = Scanned()
+    table = traced(JaxModel(module, module.init(jax.random.key(0), jnp.ones((1, WIDTH))))).table
+    assert [row["path"] for row in table] == ["", "steps", "steps.dense", "last"]
+    rows = {row["path"]: row for row in table}
+    assert (rows["steps.dense"]["own_macs"], rows["steps.dense"]["params"]) == (5 * BATCH * 16, 5 * 16)
+    assert rows["steps"]["own_flops"] == 5 * BATCH * WIDTH
+    assert rows["last"]["own_macs"] == BATCH * 16
+
+
+def test_a_recurrent_layer_of_linen_has_the_work_of_its_cell() -> None:
+    module = linen.RNN(linen.GRUCell(5))
+    inputs = jnp.ones((2, 7, WIDTH))
+    table = traced(JaxModel(module, module.init(jax.random.key(0), inputs)), ModelInputs(inputs)).table
+    assert "named_scope" not in {row["type"] for row in table}
+    assert table[""]["macs"] == 2 * 7 * 3 * (WIDTH * 5 + 5 * 5)
+
+
+class Stacked(nnx.Module):
+    """Four layers as one, with stacked weights, which a scan goes through."""
+
+    def __init__(self) -> None:
+        make: Any = nnx.vmap(lambda rngs: nnx.Linear(WIDTH, WIDTH, use_bias=False, rngs=rngs), in_axes=0)
+        stacked: Any = nnx.split_rngs(splits=4)
+        self.layers = stacked(make)(nnx.Rngs(0))
+
+    def __call__(self, x: Any) -> Any:
+        call: Any = nnx.scan(lambda carry, layer: layer(carry), in_axes=(nnx.Carry, 0), out_axes=nnx.Carry)
+        return call(x, self.layers)
+
+
+def test_stacked_layers_of_nnx_count_for_each_turn() -> None:
+    row = traced(Stacked()).table["layers"]
+    assert (row["own_macs"], row["params"]) == (4 * BATCH * 16, 4 * 16)
+
+
+# Modes and state ------------------------------------------------------------------------------------------------------
+
+
+class Normalized(nnx.Module):
+    def __init__(self) -> None:
+        rngs = nnx.Rngs(0)
+        self.norm, self.dropout = nnx.BatchNorm(WIDTH, rngs=rngs), nnx.Dropout(0.5, rngs=rngs)
+
+    def __call__(self, x: Any) -> Any:
+        return self.dropout(self.norm(x))
+
+
+def test_models_are_counted_in_inference_mode_and_stay_in_theirs() -> None:
+    model = Normalized()
+    trace = traced(model)
+    assert trace.flops == 2 * BATCH * WIDTH, "a scale and a shift, and no dropout"
+    assert (model.dropout.deterministic, model.norm.use_running_average) == (False, False)
+    assert [weight.name for weight in trace.layer("norm").buffers] == ["mean", "var"]
+    assert (trace.total_params, trace.size_bytes) == (8, 4 * 16)
+    assert type(model.norm) is nnx.BatchNorm
+
+
+def test_evaluation_mode_ends_with_the_call() -> None:
+    model = Normalized()
+    modes = JaxBackend().evaluate(model, lambda: (model.dropout.deterministic, model.norm.use_running_average))
+    assert modes == (True, True)
+    with pytest.raises(KeyError):
+        JaxBackend().evaluate(model, lambda: vars(model)["missing"])
+    assert (model.dropout.deterministic, model.norm.use_running_average) == (False, False)
+    dropout = eqx.nn.Dropout(0.5)
+    assert JaxBackend().evaluate(dropout, lambda: dropout.inference)
+    assert not dropout.inference
+
+
+def test_what_a_block_does_to_a_module_is_put_back() -> None:
+    model = Normalized()
+    before = np.asarray(model.norm.mean[...])
+    with pytest.raises(KeyError), JaxBackend().preserved(model):
+        object.__setattr__(model.dropout, "deterministic", True)
+        model.norm.mean[...] = model.norm.mean[...] + 1
+        raise KeyError
+    assert not model.dropout.deterministic
+    np.testing.assert_array_equal(model.norm.mean[...], before)
+
+
+class Statistics(linen.Module):
+    @linen.compact
+    def __call__(self, x: Any, train: bool = False) -> Any:
+        return linen.BatchNorm(use_running_average=not train)(x)
+
+
+def test_a_linen_module_runs_as_its_arguments_say() -> None:
+    module = Statistics()
+    model = JaxModel(module, module.init(jax.random.key(0), jnp.ones((1, WIDTH))))
+    elements = BATCH * WIDTH
+    assert traced(model).flops == 2 * elements
+    assert traced(model, ModelInputs(jnp.ones((BATCH, WIDTH)), train=True)).flops == 7 * elements
+    assert (traced(model).total_params, len(traced(model).buffers)) == (2 * WIDTH, 2)
+    np.testing.assert_allclose(model(jnp.ones((BATCH, WIDTH))), np.ones((BATCH, WIDTH)), rtol=1e-4)

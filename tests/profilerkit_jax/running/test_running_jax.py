@@ -1,0 +1,168 @@
+"""Runs: outputs, first calls, devices, training steps, what XLA says, optimizers, evaluation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("jax")
+pytest.importorskip("flax")
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+
+from profilerkit import (
+    ArgumentError,
+    Device,
+    DeviceNotAvailableError,
+    InputError,
+    ModelFailedError,
+    ModelInputs,
+    profile,
+)
+from profilerkit.backend import RunOptions
+from profilerkit_jax import EvalLossFunction, JaxModel, compiled_analysis, get_accuracy, get_topk
+from profilerkit_jax.backend import JaxBackend
+
+BACKEND = JaxBackend()
+X = jnp.arange(12.0).reshape(3, 4)
+
+
+class Linear(nnx.Module):
+    def __init__(self) -> None:
+        self.kernel = nnx.Param(jnp.eye(4))
+        self.calls = nnx.BatchStat(jnp.zeros(()))
+
+    def __call__(self, x: Any) -> Any:
+        self.calls[...] = self.calls[...] + 1
+        return {"y": x @ self.kernel[...]}
+
+
+def test_a_run_gives_the_outputs_and_leaves_the_module_as_it_was() -> None:
+    model = Linear()
+    with BACKEND.run(model, ModelInputs(X)) as run:
+        assert run.first_call_seconds is not None
+        assert run.first_call_seconds > 0
+        np.testing.assert_array_equal(run()["y"], X)
+    assert model.calls[...] == 0
+
+
+def test_a_training_step_runs_too() -> None:
+    with BACKEND.run(Linear(), ModelInputs(X), RunOptions(training=True)) as run:
+        [outputs] = run()
+    np.testing.assert_array_equal(outputs, X)
+
+
+def test_arrays_that_the_user_donates_are_still_there() -> None:
+    donating = jax.jit(lambda weight, x: x @ weight, donate_argnums=(0, 1))
+    weight = jnp.eye(4)
+    with BACKEND.run(JaxModel(donating, weight), ModelInputs(X)) as run:
+        run()
+        run()
+    assert not weight.is_deleted()
+    assert not X.is_deleted()
+
+
+def test_an_error_in_a_run_is_the_models() -> None:
+    with pytest.raises(ModelFailedError, match="dot_general"), BACKEND.run(Linear(), ModelInputs(X.T)):
+        pass
+
+
+def test_devices() -> None:
+    model = Linear()
+    assert BACKEND.resolve_device(model, None) == "cpu"
+    assert BACKEND.resolve_device(model, Device.CPU) == "cpu"
+    assert BACKEND.resolve_device(model, "cpu:0") == "cpu"
+    for missing in ("tpu:3", "gpu:99", "no such device"):
+        with pytest.raises(DeviceNotAvailableError, match="the devices of JAX in this process are: cpu"):
+            BACKEND.resolve_device(model, missing)
+
+
+def test_what_xla_says_stands_beside_the_counts() -> None:
+    """XLA counts a loop once however often it runs; profilerkit counts it for each turn."""
+
+    def looped(x: Any) -> Any:
+        return jax.lax.scan(lambda carry, _: (carry @ carry, None), x, None, length=10)[0]
+
+    once = compiled_analysis(lambda x: x @ x, jnp.ones((8, 8)))
+    assert once.flops == 2 * 8**3
+    assert (once.argument_bytes, once.output_bytes) == (256, 256)
+    looping = compiled_analysis(looped, jnp.ones((8, 8)))
+    assert BACKEND.trace(looped, ModelInputs(jnp.ones((8, 8)))).flops == 10 * 2 * 8**3
+    assert looping.flops is not None
+    assert looping.flops < 2 * 2 * 8**3
+
+
+def test_what_xla_says_needs_no_values() -> None:
+    model = JaxModel(lambda p, x: x @ p, jax.ShapeDtypeStruct((4, 5), "float32"))
+    analysis = compiled_analysis(model, jax.ShapeDtypeStruct((3, 4), "float32"))
+    assert analysis.argument_bytes == 4 * (20 + 12)
+    with pytest.raises(ModelFailedError):
+        compiled_analysis(model, jax.ShapeDtypeStruct((3, 5), "float32"))
+
+
+def test_zeros_among_the_weights() -> None:
+    assert BACKEND.zero_weights(Linear()) == (12, 16)
+
+
+def test_a_fingerprint_changes_with_a_weight() -> None:
+    model, params = Linear(), {"w": np.ones(3)}
+    before, of_numpy = BACKEND.fingerprint(model), BACKEND.fingerprint(JaxModel(lambda p, x: x, params))
+    assert BACKEND.fingerprint(model) == before
+    model.kernel[...] = model.kernel[...] * 2
+    assert BACKEND.fingerprint(model) != before
+    assert BACKEND.fingerprint(model, values=False) == BACKEND.fingerprint(Linear(), values=False)
+    params["w"][0] = 2
+    assert BACKEND.fingerprint(JaxModel(lambda p, x: x, params)) != of_numpy
+
+
+def test_the_state_of_an_optimizer_of_optax() -> None:
+    optax = pytest.importorskip("optax")
+    weights = BACKEND.trace(Linear(), None).parameters
+    assert BACKEND.optimizer_bytes(optax.adam(1e-3), weights) == (2 * 64 + 4, 0)  # and a count of steps
+    assert BACKEND.optimizer_bytes(optax.sgd(1e-3), weights) == (0, 0)
+    assert "no optimizer of optax" in str(BACKEND.optimizer_bytes(object(), weights))
+
+
+# Evaluation -----------------------------------------------------------------------------------------------------------
+
+
+def scores(x: Any) -> Any:
+    return x
+
+
+BATCHES = [(np.eye(4, dtype=np.float32), np.arange(4)), (np.eye(4, dtype=np.float32)[:2], np.array([0, 3]))]
+
+
+def test_accuracy_over_batches_of_two_sizes() -> None:
+    """Five of six samples are right."""
+    assert get_accuracy(JaxModel(scores), BATCHES) == pytest.approx(100 * 5 / 6)
+    assert list(get_topk(JaxModel(scores), BATCHES, topk=4).values()) == [100]
+
+
+def test_a_loss_is_the_mean_over_samples() -> None:
+    loss = EvalLossFunction(lambda output, target: np.mean((output.argmax(-1) - target) ** 2))
+    assert loss(JaxModel(scores), BATCHES) == pytest.approx((4 * 0 + 2 * (4 / 2)) / 6)
+
+
+@pytest.mark.parametrize("parts", [1, 3, 7])
+def test_the_parts_of_a_target_are_no_samples(parts: int) -> None:
+    """A loss of 8 for four samples, and of 5 for two: (4 * 8 + 2 * 5) / 6."""
+    loss = EvalLossFunction(lambda output, target: 8.0 if len(output) == 4 else 5.0)
+    batches = [(inputs, [np.zeros(5)[0]] * parts) for inputs, _ in BATCHES]
+    assert loss(JaxModel(scores), batches) == pytest.approx(7)
+
+
+def test_mistakes_of_evaluation_are_named() -> None:
+    with pytest.raises(ArgumentError, match="give a function, a module of Flax or Equinox, a Keras model on JAX, or"):
+        get_accuracy(3, BATCHES)
+    with pytest.raises(InputError, match="not one array with a score for each sample"):
+        get_accuracy(JaxModel(lambda x: (x, x)), BATCHES)
+
+
+def test_a_profile_has_times_and_counts() -> None:
+    report = profile(Linear(), X, metrics=["macs", "execution_time", "first_call_time"])
+    assert report["macs"] == 3 * 16
+    assert "layer_times" not in report

@@ -1,0 +1,239 @@
+"""Loops, branches, calls and devices inside a function: what runs how often."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytest.importorskip("jax")
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.sharding import Mesh, PartitionSpec
+
+from profilerkit import ModelInputs, ModelTrace
+from profilerkit_jax.backend import JaxBackend
+
+S = jax.ShapeDtypeStruct
+MATRIX = S((4, 4), "float32")
+#: The multiply-accumulates of the product of two such matrices.
+ONE = 4 * 4 * 4
+
+
+def traced(function: Callable[..., Any], *inputs: Any) -> ModelTrace:
+    trace = JaxBackend().trace(function, ModelInputs(*inputs))
+    assert trace.failure is None, trace.failure
+    return trace
+
+
+# Loops --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_scan_counts_its_body_for_each_turn() -> None:
+    def chain(x: Any, weights: Any) -> Any:
+        return lax.scan(lambda carry, weight: (carry @ weight, jnp.sum(carry)), x, weights)
+
+    trace = traced(chain, MATRIX, S((9, 4, 4), "float32"))
+    assert trace.macs == 9 * ONE
+    assert trace.flops == 2 * 9 * ONE + 9 * 16
+    assert not trace.uncounted
+
+
+def test_a_layer_in_the_body_of_a_loop_is_called_in_each_turn() -> None:
+    """The scope around the loop once, the one in it five times, and the one in the loop inside fifteen times."""
+
+    def body(carry: Any, _: Any) -> Any:
+        with jax.named_scope("step"):
+            carry = carry @ carry
+
+            def again(inner: Any, _: Any) -> Any:
+                with jax.named_scope("inner"):
+                    return inner @ inner, None
+
+            return lax.scan(again, carry, None, length=3)[0], None
+
+    def chain(x: Any) -> Any:
+        with jax.named_scope("outer"):
+            return lax.scan(body, x, None, length=5)[0] @ x
+
+    trace = traced(chain, MATRIX)
+    calls = {row["path"]: (row["calls"], row["macs"]) for row in trace.table}
+    assert calls == {
+        "": (1, (1 + 5 + 15) * ONE),
+        "outer": (1, (1 + 5 + 15) * ONE),
+        "outer.step": (5, (5 + 15) * ONE),
+        "outer.step.inner": (15, 15 * ONE),
+    }
+
+
+def test_scans_inside_scans_multiply() -> None:
+    def inner(x: Any) -> Any:
+        return lax.scan(lambda carry, _: (carry @ carry, None), x, None, length=3)[0]
+
+    def outer(x: Any) -> Any:
+        return lax.scan(lambda carry, _: (inner(carry), None), x, None, length=5)[0]
+
+    assert traced(outer, MATRIX).macs == 3 * 5 * ONE
+
+
+@pytest.mark.parametrize(
+    ("start", "step", "runs_on", "turns"),
+    [
+        (0, 1, lambda i: i < 7, 7),
+        (2, 1, lambda i: i < 7, 5),
+        (0, 3, lambda i: i < 7, 3),
+        (0, 1, lambda i: i <= 7, 8),
+        (7, -1, lambda i: i > 0, 7),
+        (7, -2, lambda i: i >= 0, 4),
+        (0, 1, lambda i: i < 7, 7),
+        (0, 7, lambda i: i != 21, 3),
+        (9, 1, lambda i: i < 7, 0),
+    ],
+)
+def test_a_while_loop_that_counts_to_a_bound(start: int, step: int, runs_on: Any, turns: int) -> None:
+    def loop(x: Any) -> Any:
+        return lax.while_loop(lambda s: runs_on(s[0]), lambda s: (s[0] + step, s[1] @ s[1]), (start, x))[1]
+
+    trace = traced(loop, MATRIX)
+    assert (trace.macs, dict(trace.uncounted)) == (turns * ONE, {})
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        lambda x: lax.while_loop(lambda c: jnp.sum(c) < 9.0, lambda c: c @ c, x),
+        lambda x: lax.while_loop(lambda s: s[0] < 9, lambda s: (s[0] * 2, s[1] @ s[1]), (1, x))[1],
+        lambda x: lax.while_loop(lambda s: (s[0] < 9) & (jnp.sum(s[1]) > 0), lambda s: (s[0] + 1, s[1] @ s[1]), (0, x))[
+            1
+        ],
+    ],
+)
+def test_a_while_loop_of_an_unknown_number_of_turns_is_partial(loop: Any) -> None:
+    trace = traced(loop, MATRIX)
+    assert trace.macs == ONE
+    assert list(trace.uncounted) == ["while: a loop of an unknown number of turns, counted once"]
+
+
+def test_a_fori_loop_with_a_bound_from_the_inputs_is_partial() -> None:
+    trace = traced(lambda x, n: lax.fori_loop(0, n, lambda i, c: c @ c, x), MATRIX, S((), "int32"))
+    assert trace.macs == ONE
+    assert trace.uncounted
+
+
+# Branches -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_cond_counts_the_dearer_branch_and_tells_both_ends() -> None:
+    trace = traced(lambda x: lax.cond(jnp.sum(x) > 0, lambda c: c @ c @ c, lambda c: c + 1, x), MATRIX)
+    assert trace.macs == 2 * ONE
+    bounds = trace.bounds("macs")
+    assert (bounds.low, bounds.high) == (0, 2 * ONE)
+    of_flops = trace.bounds("flops")
+    assert (of_flops.low, of_flops.high) == (16 + 16, 16 + 2 * 2 * ONE)  # the sum is always there
+
+
+def test_a_choice_inside_a_choice() -> None:
+    def inner(x: Any) -> Any:
+        return lax.cond(x[0, 0] > 0, lambda c: c @ c @ c, lambda c: c @ c, x)
+
+    trace = traced(lambda x: lax.cond(x[1, 1] > 0, inner, lambda c: c @ c @ c @ c, x), MATRIX)
+    assert trace.macs == 3 * ONE
+    bounds = trace.bounds("macs")
+    assert (bounds.low, bounds.high) == (ONE, 3 * ONE)
+
+
+def test_a_branch_that_is_known_is_counted_alone() -> None:
+    trace = traced(lambda x: lax.switch(1, [lambda c: c @ c @ c, lambda c: c @ c], x), MATRIX)
+    assert trace.macs == ONE
+    assert not trace.choices
+
+
+# Calls --------------------------------------------------------------------------------------------------------------
+
+
+@jax.custom_vjp
+def squared(x: Any) -> Any:
+    return x @ x
+
+
+squared.defvjp(lambda x: (x @ x, x), lambda x, g: (g @ x.T + x.T @ g,))
+
+
+@jax.custom_jvp
+def cubed(x: Any) -> Any:
+    return x @ x @ x
+
+
+cubed.defjvp(lambda primals, tangents: (cubed(*primals), tangents[0]))
+
+
+@pytest.mark.parametrize(
+    ("function", "products"),
+    [
+        (jax.jit(lambda x: x @ x), 1),
+        (lambda x: jax.jit(lambda y: y @ y)(x) + jax.jit(lambda y: y @ y)(x), 2),
+        (jax.checkpoint(lambda x: x @ x), 1),
+        (squared, 1),
+        (cubed, 2),
+        (jax.vmap(lambda row: row @ jnp.ones((4, 4))), 1),
+        (lambda x: lax.map(lambda row: row @ jnp.ones((4, 4)), x), 1),
+        (lambda x: lax.associative_scan(jnp.matmul, jnp.stack([x, x])), 1),
+    ],
+)
+def test_what_is_inside_a_call_is_counted(function: Any, products: int) -> None:
+    assert traced(function, MATRIX).macs == products * ONE
+
+
+def test_what_no_output_needs_is_not_counted() -> None:
+    def function(x: Any) -> Any:
+        x @ x @ x
+        return x @ x
+
+    assert traced(function, MATRIX).macs == ONE
+
+
+def test_one_devices_share_of_a_shard_map_is_counted_and_noted() -> None:
+    mesh = Mesh(np.array(jax.devices()[:1]), ("batch",))
+    spec = PartitionSpec("batch")
+    mapped = jax.shard_map(lambda x: lax.psum(x @ x.T, "batch"), mesh=mesh, in_specs=spec, out_specs=PartitionSpec())
+    trace = traced(mapped, MATRIX)
+    assert trace.macs == ONE
+    assert trace.flops == 2 * ONE, "one device has nothing to add up"
+    assert any("shard_map" in note for note in trace.notes)
+
+
+def test_an_abstract_mesh_of_many_devices_needs_none_of_them() -> None:
+    mesh = jax.sharding.AbstractMesh((8,), ("batch",))
+    mapped = jax.shard_map(
+        lambda x: lax.psum(x.T @ x, "batch"), mesh=mesh, in_specs=PartitionSpec("batch"), out_specs=PartitionSpec()
+    )
+    trace = traced(mapped, S((64, 4), "float32"))
+    assert trace.macs == 64 // 8 * 4 * 4
+    assert trace.flops == 2 * trace.macs + 4 * 4  # around a ring one addition for each element
+    assert "8 devices" in " ".join(trace.notes)
+
+
+# Numbers that are known ---------------------------------------------------------------------------------------------
+
+
+def test_single_numbers_of_the_program_cost_nothing() -> None:
+    trace = traced(lambda x: x * (jnp.float32(2.0) * 3.0 + 1.0), MATRIX)
+    assert trace.flops == 16
+
+
+# Memory -------------------------------------------------------------------------------------------------------------
+
+
+def test_live_bytes_along_a_chain() -> None:
+    """Input and two intermediate matrices of 64 bytes are alive while the second exponential runs."""
+    trace = traced(lambda x: jnp.exp(jnp.exp(jnp.exp(x))), MATRIX)
+    assert trace.memory.input_bytes == 64
+    assert trace.memory.live_bytes == (128, 192, 192)
+
+
+def test_views_take_no_bytes() -> None:
+    trace = traced(lambda x: jnp.exp(x.T.reshape(16)), MATRIX)
+    assert trace.memory.live_bytes[-1] == 64 + 64

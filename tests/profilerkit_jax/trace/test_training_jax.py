@@ -1,0 +1,129 @@
+"""Training steps: what the gradients take, counted over the equations that JAX makes of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("jax")
+pytest.importorskip("flax")
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from jax import lax
+
+from profilerkit import ModelInputs, ModelTrace
+from profilerkit_jax import JaxModel
+from profilerkit_jax.backend import JaxBackend
+
+S = jax.ShapeDtypeStruct
+BATCH = 3
+
+
+def stepped(model: Any, *inputs: Any) -> ModelTrace:
+    trace = JaxBackend().trace_training(model, ModelInputs(*inputs))
+    assert trace.failure is None, trace.failure
+    assert not trace.uncounted
+    return trace
+
+
+def work(trace: ModelTrace, phase: str) -> int:
+    return sum(op.macs for op in trace.operators if op.phase == phase)
+
+
+class Network(nnx.Module):
+    def __init__(self) -> None:
+        rngs = nnx.Rngs(0)
+        self.first = nnx.Linear(4, 6, rngs=rngs)
+        self.second = nnx.Linear(6, 2, rngs=rngs)
+
+    def __call__(self, x: Any) -> Any:
+        return self.second(jnp.tanh(self.first(x)))
+
+
+def test_the_backward_pass_of_linear_layers() -> None:
+    """A product for each weight, and one for the input of the second layer; the batch needs no gradient."""
+    trace = stepped(Network(), jnp.ones((BATCH, 4)))
+    first, second = BATCH * 4 * 6, BATCH * 6 * 2
+    assert work(trace, "forward") == first + second
+    assert work(trace, "backward") == first + 2 * second
+
+
+def test_the_backward_pass_belongs_to_the_layers_and_is_no_call_of_its_own() -> None:
+    trace = stepped(Network(), jnp.ones((BATCH, 4)))
+    first, second = BATCH * 4 * 6, BATCH * 6 * 2
+    rows = {row["path"]: row for row in trace.table}
+    assert (rows["first"]["own_macs"], rows["second"]["own_macs"]) == (2 * first, 3 * second)
+    assert (rows["first"]["calls"], rows["second"]["calls"]) == (1, 1)
+
+
+def test_integers_and_buffers_have_no_gradients() -> None:
+    model = JaxModel(
+        lambda p, words: p["table"][words] @ p["weight"],
+        {"table": S((9, 4), "float32"), "weight": S((4, 2), "float32"), "offsets": S((3,), "int32")},
+    )
+    trace = stepped(model, S((5,), "int32"))
+    assert (work(trace, "forward"), work(trace, "backward")) == (40, 80)
+    added = [op for op in trace.operators if op.operator == "scatter-add"]
+    assert [op.flops for op in added] == [5 * 4], "each row that was looked up is added"
+
+
+@pytest.mark.parametrize("padding", ["VALID", "SAME"])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_gradients_of_a_convolution_take_as_many_products_as_the_convolution(padding: str, stride: int) -> None:
+    def function(params: Any, x: Any) -> Any:
+        for kernel in params:
+            x = lax.conv_general_dilated(
+                x, kernel, (stride, stride), padding, dimension_numbers=("NHWC", "HWIO", "NHWC")
+            )
+        return x
+
+    model = JaxModel(function, [S((3, 3, 2, 4), "float32"), S((3, 3, 4, 5), "float32")])
+    trace = stepped(model, S((2, 16, 16, 2), "float32"))
+    forward = [op.macs for op in trace.operators if op.phase == "forward" and op.macs]
+    assert work(trace, "backward") == forward[0] + 2 * forward[1]
+
+
+def test_a_scan_is_gone_through_backwards() -> None:
+    def function(weight: Any, x: Any) -> Any:
+        return lax.scan(lambda carry, _: (jnp.tanh(carry @ weight), None), x, None, length=7)[0]
+
+    trace = stepped(JaxModel(function, S((4, 4), "float32")), S((BATCH, 4), "float32"))
+    each = BATCH * 16
+    assert work(trace, "forward") == 7 * each
+    assert work(trace, "backward") == 2 * 7 * each
+
+
+def test_what_remat_computes_again_is_counted_again() -> None:
+    def block(weight: Any, x: Any) -> Any:
+        return jnp.sin(jnp.sin(x @ weight) @ weight)
+
+    plain = stepped(JaxModel(block, S((4, 4), "float32")), S((BATCH, 4), "float32"))
+    again = stepped(JaxModel(jax.checkpoint(block), S((4, 4), "float32")), S((BATCH, 4), "float32"))
+    assert again.macs == plain.macs + 2 * BATCH * 16
+
+
+class Trained(nnx.Module):
+    def __init__(self) -> None:
+        rngs = nnx.Rngs(0)
+        self.norm, self.dropout = nnx.BatchNorm(4, rngs=rngs), nnx.Dropout(0.5, rngs=rngs)
+
+    def __call__(self, x: Any) -> Any:
+        return self.dropout(self.norm(x))
+
+
+def test_layers_train_in_a_training_step() -> None:
+    """The whole normalization, seven operations an element, and two of dropout; the module stays as it was."""
+    model = Trained()
+    key = model.dropout.rngs.count[...]
+    trace = stepped(model, jnp.ones((BATCH, 4)))
+    forward = {op.operator: op.flops for op in trace.operators if op.phase == "forward" and op.flops}
+    assert forward == {"BatchNorm": 7 * 12, "Dropout": 2 * 12}
+    assert model.dropout.rngs.count[...] == key
+
+
+def test_more_is_alive_in_a_training_step() -> None:
+    inputs = jnp.ones((64, 4))
+    forward = JaxBackend().trace(Network(), ModelInputs(inputs)).memory.peak_bytes()
+    assert stepped(Network(), inputs).memory.peak_bytes() > forward

@@ -1,0 +1,68 @@
+"""Causal attention by hand, masks that are tensors as an upper bound, and what is said of each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from profilerkit import Completeness, profile
+from profilerkit.inputs import ModelInputs
+from profilerkit.plugging.offers import backend_named
+
+
+class Attention(nn.Module):
+    def __init__(self, **options: Any) -> None:
+        super().__init__()
+        self.options = options
+
+    def forward(self, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
+        return nn.functional.scaled_dot_product_attention(query, key, key, **self.options)
+
+
+def report_of(model: nn.Module, length: int = 5, keys: int = 5) -> Any:
+    inputs = torch.randn(2, 3, length, 8), torch.randn(2, 3, keys, 8)
+    return profile(model, inputs, metrics=["macs", "attended_macs"])
+
+
+@pytest.mark.parametrize(("length", "keys", "attended"), [(5, 5, 15), (3, 7, 6), (7, 3, 6 + 4 * 3), (1, 9, 1)])
+def test_causal_attention_up_to_the_diagonal(length: int, keys: int, attended: int) -> None:
+    """Of L x S scores those of row i up to place i: 1 + 2 + ... + S, and all of the rows below. 16 MACs for each."""
+    report = report_of(Attention(is_causal=True), length, keys)
+    assert report["macs"] == 2 * 3 * length * keys * 16
+    assert report["attended_macs"] == 2 * 3 * attended * 16
+    assert report.status("attended_macs").completeness is Completeness.COMPLETE
+    assert report.status("attended_macs").note == "causal attention of 1 operators: what it attends to"
+
+
+def test_without_a_mask_it_is_all() -> None:
+    report = report_of(Attention())
+    assert report["attended_macs"] == report["macs"]
+    assert report.status("attended_macs").note == "attention of 1 operators without a mask: in full"
+
+
+def test_a_window_is_an_upper_bound() -> None:
+    window = torch.ones(5, 5).tril().triu(-1).bool()
+    report = report_of(Attention(attn_mask=window))
+    assert report["attended_macs"] == report["macs"]
+    status = report.status("attended_macs")
+    assert status.sign == "\u2264 "
+    assert "attention of 1 operators under a mask of numbers or booleans: in full" in status.note
+
+
+def test_attention_as_products_is_not_seen() -> None:
+    report = profile(nn.Linear(8, 2), input_shape=(8,), metrics=["attended_macs"])
+    assert report["attended_macs"] == 16
+    assert "where it is written as products, it counts in full" in report.status("attended_macs").note
+
+
+def test_gradients_of_causal_attention_too() -> None:
+    """Twice the forward products, in training by torch's kernel for the CPU."""
+    query = torch.randn(2, 3, 5, 8, requires_grad=True)
+    backend: Any = backend_named("torch")
+    trace = backend.trace_training(Attention(is_causal=True), ModelInputs(query, torch.randn(2, 3, 5, 8)))
+    by_phase = {each.phase: (each.macs, each.attended_macs) for each in trace.operators if each.macs}
+    forward, full = 2 * 3 * 15 * 16, 2 * 3 * 25 * 16
+    assert by_phase == {"forward": (full, forward), "backward": (2 * full, 2 * forward)}

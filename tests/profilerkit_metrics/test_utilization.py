@@ -1,0 +1,132 @@
+"""MFU, HFU and MBU against the definitions of the field, on devices and times that are made up."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+from profilerkit import DeviceInfo, Measurement, Noted, RunOptions, Unavailable, profile
+from profilerkit.devices import Figure, macs_by_dtype
+from profilerkit.inputs import ModelInputs
+from profilerkit.plugging.offers import backend_named
+from profilerkit.trace.records import LayerRecord, ModelTrace, OpRecord, TensorInfo, WeightRecord
+from profilerkit_metrics import ComputeMbu, ComputeMfu, ComputeTrainingUtilization
+
+TOY = DeviceInfo(
+    "toy",
+    dense_peaks={"float32": Figure(1000.0, "made up"), "bfloat16": Figure(4000.0, "made up")},
+    sparse_peaks={"bfloat16": Figure(8000.0, "made up")},
+    figures={"memory_bandwidth": Figure(100.0, "made up")},
+)
+ONE_SECOND = Measurement((1.0, 1.0, 1.0))
+BACKEND: Any = SimpleNamespace(name="none")
+
+
+def product(macs: int, dtype: str, **more: Any) -> OpRecord:
+    return OpRecord("mm", "", 0, macs, 2 * macs + 7, 0, 0, (TensorInfo((1,), dtype),), **more)
+
+
+def traced(*operators: OpRecord, weights: tuple[WeightRecord, ...] = ()) -> ModelTrace:
+    return ModelTrace((LayerRecord("", "Model", 0, weights),), operators)
+
+
+def mfu(trace: ModelTrace, options: RunOptions | None = None, **more: Any) -> Any:
+    return ComputeMfu()(None, BACKEND, trace, ONE_SECOND, options or RunOptions(), peaks_of=TOY, **more)
+
+
+def test_mfu_sums_products_at_the_dense_peaks_of_their_dtypes() -> None:
+    """100 MACs in float32 take 0.2 s at 1000 FLOP/s, 200 in bfloat16 0.1 s at 4000; element-wise work is nothing."""
+    elementwise = OpRecord("relu", "", 0, 0, 10**9, 0, 0, (TensorInfo((1,), "float32"),))
+    share = mfu(traced(product(100, "float32"), product(200, "bfloat16"), elementwise))
+    assert share.value.median == pytest.approx(0.3)
+    assert "100 MACs in float32, 200 MACs in bfloat16; attention counts in full" in share.note
+
+
+def test_the_dtype_may_be_given() -> None:
+    assert mfu(traced(product(100, "float32")), dtype="bf16").value.median == pytest.approx(200 / 4000)
+
+
+def test_autocast_needs_the_dtype() -> None:
+    trace = traced(product(100, "float32"))
+    assert mfu(trace, RunOptions(autocast=True)) == Unavailable(
+        "autocast chose the dtype of the products: give it, dtype='bf16'"
+    )
+    assert mfu(trace, RunOptions(autocast="bfloat16")).value.median == pytest.approx(200 / 4000)
+
+
+def test_an_unknown_peak_is_said() -> None:
+    share = mfu(traced(product(100, "float16")))
+    assert isinstance(share, Unavailable)
+    assert share.reason.startswith(
+        "the dense peak of toy for float16 is not known (known are: float32, bfloat16); add it to a file of the device"
+    )
+
+
+def test_a_share_above_one_says_that_the_peak_is_wrong() -> None:
+    assert "above 1: these are not the peaks" in mfu(traced(product(10**6, "float32"))).note
+
+
+def test_a_timed_training_step_is_no_forward_pass() -> None:
+    share = mfu(traced(product(100, "float32")), RunOptions(training=True))
+    assert share == Unavailable("a training step was timed: training_mfu is its share")
+
+
+def test_mbu_is_weights_and_cache_over_the_bandwidth() -> None:
+    """(24 + 16) bytes in a second of 100 bytes a second."""
+    weights = (WeightRecord("w", 1, 6, 24, "float32", True),)
+    share = ComputeMbu()(None, BACKEND, traced(weights=weights), ONE_SECOND, RunOptions(), peaks_of=TOY, cache_bytes=16)
+    assert isinstance(share, Noted)
+    assert share.value.median == pytest.approx(0.4)
+
+
+def test_mbu_without_a_bandwidth() -> None:
+    share = ComputeMbu()(None, BACKEND, traced(), ONE_SECOND, RunOptions(), peaks_of=DeviceInfo("bare"))
+    assert share == Unavailable("the bandwidth of bare is not known; give a described device with peaks_of=")
+
+
+def test_hfu_has_what_is_computed_again() -> None:
+    trace = traced(product(100, "float32"), product(50, "float32", phase="backward", recomputed=True))
+    shares = ComputeTrainingUtilization()(None, BACKEND, trace, ONE_SECOND, RunOptions(), peaks_of=TOY)
+    assert shares["training_mfu"].value.median == pytest.approx(0.2)
+    assert shares["training_hfu"].value.median == pytest.approx(0.3)
+
+
+class Checkpointed(nn.Module):
+    """Two linear layers, the second of which a checkpoint may run again."""
+
+    def __init__(self, how: bool | None) -> None:
+        super().__init__()
+        self.first, self.how = nn.Linear(4, 8), how
+        self.second = nn.Sequential(nn.Linear(8, 2), nn.ReLU())  # the gradient of ReLU needs its output
+
+    def forward(self, x: torch.Tensor) -> Any:
+        x = self.first(x)
+        return self.second(x) if self.how is None else checkpoint(self.second, x, use_reentrant=self.how)
+
+
+@pytest.mark.parametrize("how", [None, False, True])
+def test_what_a_checkpoint_runs_again_is_recomputed(how: bool | None) -> None:
+    """Batch 3. Forward 3*4*8 + 3*8*2; gradients by both weights, and by the input of the second: 96 + 48 + 48."""
+    trace = backend_named("torch").trace_training(Checkpointed(how), ModelInputs(torch.randn(3, 4)))  # type: ignore[attr-defined]
+    once = 96 + 48 + 96 + 48 + 48
+    assert sum(macs_by_dtype(trace, recomputed=False).values()) == once
+    assert sum(macs_by_dtype(trace).values()) == once + (0 if how is None else 48)
+
+
+def test_integer_products_are_of_the_narrow_dtype() -> None:
+    assert macs_by_dtype(traced(product(5, "int32"), product(7, "float32"))) == {"int8": 5, "float32": 7}
+
+
+def test_numbers_by_dtype_of_a_mixed_model() -> None:
+    """A linear layer of 8 * 4 in float32 and one of 4 * 2 in float64: 36 * 32 + 10 * 64 bits over 46 elements."""
+    model = nn.Sequential(nn.Linear(8, 4), nn.Linear(4, 2).double())
+    model[1].register_forward_pre_hook(lambda module, args: (args[0].double(),))
+    report = profile(model, input_shape=(8,), metrics=["macs_by_dtype", "bits_per_param"])
+    assert report["macs_by_dtype"] == {"float32": 32, "float64": 8}
+    assert report["bits_per_param"] == pytest.approx((36 * 32 + 10 * 64) / 46)
+    assert report.status("macs_by_dtype").shown == "float32 32 MACs, float64 8 MACs"

@@ -1,0 +1,79 @@
+"""A ``ModelProto`` that is changed in place is profiled anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+pytest.importorskip("onnx")
+import numpy as np
+from onnx import ModelProto, helper, numpy_helper
+from onnx_graphs import BACKEND, F, model_of
+
+from profilerkit import Profiler
+from profilerkit_metrics import ComputeFlops
+
+X = np.ones((1, 3, 8, 8), F)
+
+
+def made() -> ModelProto:
+    """Return a convolution of 3 by 3 from three channels to two hundred, and a ReLU: 8 * 8 * 200 * 27 MACs."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["h"], pads=[1, 1, 1, 1], strides=[1, 1]),
+        helper.make_node("Relu", ["h"], ["y"]),
+    ]
+    return model_of(nodes, {"x": X}, {"w": np.ones((200, 3, 3, 3), F)})
+
+
+def stride(model: ModelProto) -> None:
+    next(each for each in model.graph.node[0].attribute if each.name == "strides").ints[:] = [2, 2]
+
+
+def operator(model: ModelProto) -> None:
+    model.graph.node[1].op_type = "Softmax"
+
+
+def weight(model: ModelProto) -> None:
+    model.graph.initializer[0].CopyFrom(numpy_helper.from_array(np.ones((100, 3, 3, 3), F), "w"))
+
+
+def values(model: ModelProto) -> None:
+    model.graph.initializer[0].CopyFrom(numpy_helper.from_array(np.zeros((200, 3, 3, 3), F), "w"))
+
+
+def test_a_changed_stride_is_counted_anew() -> None:
+    model = made()
+    profiler = Profiler(model, inputs=X)
+    profiler.register_profiler_function(ComputeFlops())
+    assert profiler.compute_status("macs") == 8 * 8 * 200 * 27
+    stride(model)
+    assert profiler.compute_status("macs") == 4 * 4 * 200 * 27
+
+
+@pytest.mark.parametrize("change", [stride, operator, weight])
+def test_the_fingerprint_changes_with_the_graph(change: Callable[[ModelProto], None]) -> None:
+    model = made()
+    before = [BACKEND.fingerprint(model, values=each) for each in (True, False)]
+    assert before == [BACKEND.fingerprint(model, values=each) for each in (True, False)]
+    change(model)
+    after = [BACKEND.fingerprint(model, values=each) for each in (True, False)]
+    assert after[0] != before[0]
+    assert after[1] != before[1]
+
+
+def test_new_values_of_large_weights_are_no_other_structure() -> None:
+    model = made()
+    before = [BACKEND.fingerprint(model, values=each) for each in (True, False)]
+    values(model)
+    assert BACKEND.fingerprint(model) != before[0]
+    assert BACKEND.fingerprint(model, values=False) == before[1]
+
+
+def test_new_values_of_a_small_constant_are_another_structure() -> None:
+    """Shapes follow from small constants."""
+    node = helper.make_node("Reshape", ["x", "shape"], ["y"])
+    model = model_of([node], {"x": X}, {"shape": np.asarray([3, 64])})
+    before = BACKEND.fingerprint(model, values=False)
+    model.graph.initializer[0].CopyFrom(numpy_helper.from_array(np.asarray([64, 3]), "shape"))
+    assert BACKEND.fingerprint(model, values=False) != before

@@ -1,0 +1,103 @@
+"""Files of many gigabytes are counted without their weights, and no library that a file names is loaded."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("onnx")
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+from onnx_graphs import F, model_of
+from source_tree import ROOT
+
+from profilerkit import profile
+
+#: Two weights of 1.6 GB each.
+ROWS, COLUMNS = 40_000, 10_000
+BYTES = 4 * ROWS * COLUMNS
+
+
+@pytest.fixture
+def large(tmp_path: Path) -> Path:
+    """A model whose weights take 3.2 GB, in a file that holds nothing but a hole of that size."""
+    weights = []
+    for index, dims in enumerate([(COLUMNS, ROWS), (ROWS, COLUMNS)]):
+        tensor = TensorProto(name=f"w{index}", data_type=TensorProto.FLOAT, data_location=TensorProto.EXTERNAL)
+        tensor.dims.extend(dims)
+        for key, value in {"location": "weights.bin", "offset": index * BYTES, "length": BYTES}.items():
+            tensor.external_data.add(key=key, value=str(value))
+        weights.append(tensor)
+    nodes = [helper.make_node("MatMul", ["x", "w0"], ["h"]), helper.make_node("MatMul", ["h", "w1"], ["y"])]
+    model = model_of(nodes, {"x": (F, ["batch", COLUMNS])})
+    model.graph.initializer.extend(weights)
+    path = tmp_path / "large.onnx"
+    path.write_bytes(model.SerializeToString())
+    with (tmp_path / "weights.bin").open("wb") as file:
+        file.truncate(2 * BYTES)
+    return path
+
+
+def test_external_data_of_more_than_two_gigabytes_is_not_read(large: Path) -> None:
+    resource = pytest.importorskip("resource")
+    assert (large.parent / "weights.bin").stat().st_size > 2**31
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    report = profile(large, batch_size=3, metrics=["macs", "total_params", "model_size", "memory_footprint"])
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert report["macs"] == 2 * 3 * ROWS * COLUMNS
+    assert report["total_params"] == 2 * ROWS * COLUMNS
+    assert report["model_size"] == 2 * BYTES
+    # while the second product runs: its input and output, and the input of the model, which is the caller's
+    assert report["memory_footprint"] == 2 * BYTES + 3 * 4 * (COLUMNS + ROWS + COLUMNS)
+    assert grown * (1 if sys.platform == "darwin" else 1024) < BYTES / 4
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Path:
+    """A shared library that can be loaded."""
+    source = pytest.importorskip("_ctypes").__file__
+    path = tmp_path / "operators.so"
+    shutil.copy(source, path)
+    return path
+
+
+def is_loaded(library: Path) -> bool:
+    maps = Path("/proc/self/maps")
+    if not maps.is_file():
+        pytest.skip("this system does not list what a process has loaded")
+    return str(library) in maps.read_text(encoding="utf-8", errors="replace")
+
+
+def test_no_library_is_loaded_that_a_file_names(library: Path) -> None:
+    """In its metadata, as the domain of an operator, as an attribute, and as a graph that was compiled before."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["h"], name=str(library)),
+        helper.make_node("Fancy", ["h"], ["i"], domain=str(library), library=str(library)),
+        helper.make_node(
+            "EPContext", ["i"], ["y"], domain="com.microsoft", embed_mode=0, ep_cache_context=str(library)
+        ),
+    ]
+    model = model_of(nodes, {"x": np.ones((2, 3), F)}, {"w": np.ones((3, 3), F)})
+    for key in ("custom_op_library", "session.custom_ops_library", "ep.share_ep_contexts", "ort_config"):
+        model.metadata_props.add(key=key, value=str(library))
+    path = library.with_name("model.onnx")
+    onnx.save(model, path)
+    report = profile(path, metrics=["macs", "execution_time"], num_iters=1)
+    assert report["macs"] == 2 * 3 * 3
+    assert f"{library}::Fancy (1 call)" in report.status("macs").missing
+    assert report["execution_time"] is None
+    assert not is_loaded(library)
+    ctypes.CDLL(str(library))
+    assert is_loaded(library), "a library that is loaded is seen"
+
+
+def test_no_code_of_the_backend_registers_operators_of_a_library() -> None:
+    sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "backends/profilerkit_onnx").rglob("*.py"))
+    assert "InferenceSession" in sources
+    assert "register_custom_ops" not in sources
+    assert "register_execution_provider_library" not in sources

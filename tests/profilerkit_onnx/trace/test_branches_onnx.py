@@ -1,0 +1,223 @@
+"""Conditions and loops of ONNX that values decide: counts and memory have two ends. All numbers by hand."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+pytest.importorskip("onnx")
+import numpy as np
+from onnx import GraphProto, TensorProto, helper
+from onnx_graphs import BACKEND, F, graph_of, model_of
+
+from profilerkit import ModelInputs, ModelTrace, profile
+from profilerkit.trace.bounds import Bounds, PeakSpread
+
+#: Two rows of three: 24 bytes.
+X = np.ones((2, 3), F)
+C = np.asarray(True)
+W = np.ones((3, 3), F)
+#: Multiply-accumulates of x @ w.
+ONE = 2 * 3 * 3
+
+
+def graph(*nodes: Any, output: str, **weights: Any) -> GraphProto:
+    made: GraphProto = graph_of(list(nodes), [], [output], weights)
+    return made
+
+
+def either(condition: str, output: str, then: GraphProto, other: GraphProto) -> Any:
+    return helper.make_node("If", [condition], [output], then_branch=then, else_branch=other)
+
+
+def products(source: str, output: str, number: int) -> GraphProto:
+    """Return a graph that multiplies with w so many times."""
+    names = [source, *(f"{output}{index}" for index in range(number - 1)), f"{output}_end"]
+    nodes = [helper.make_node("MatMul", [a, "w"], [b]) for a, b in pairwise(names)]
+    return graph(*nodes, output=names[-1])
+
+
+def traced(*nodes: Any, weights: Any = None, **inputs: Any) -> ModelTrace:
+    inputs = {"x": X, **inputs}
+    trace = BACKEND.trace(model_of(list(nodes), inputs, {"w": W, **(weights or {})}), ModelInputs(**inputs))
+    assert trace.failure is None
+    return trace
+
+
+# Counts ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("first", "second"), [(1, 3), (3, 1)])
+def test_a_count_lies_between_the_cheaper_and_the_dearer_branch(first: int, second: int) -> None:
+    trace = traced(either("c", "y", products("x", "a", first), products("x", "b", second)), c=C)
+    assert trace.macs == 3 * ONE
+    assert trace.bounds("macs") == Bounds(ONE, 3 * ONE)
+    assert trace.bounds("flops") == Bounds(2 * ONE, 6 * ONE)
+
+
+def test_branches_of_the_same_work_leave_the_count_complete() -> None:
+    trace = traced(either("c", "y", products("x", "a", 2), products("x", "b", 2)), c=C)
+    assert trace.bounds("macs") == Bounds(2 * ONE, 2 * ONE)
+    assert trace.choices == ()
+
+
+def test_a_condition_inside_a_branch_widens_the_ends_of_that_branch() -> None:
+    """One product, or two and then one or four: counted are six, and the least is one."""
+    inner = either("d", "inner", products("start_end", "p", 1), products("start_end", "q", 4))
+    outer = graph(*products("x", "start", 2).node, inner, output="inner")
+    trace = traced(either("c", "y", products("x", "a", 1), outer), c=C, d=C)
+    assert (trace.macs, trace.bounds("macs")) == (6 * ONE, Bounds(ONE, 6 * ONE))
+    swapped = traced(either("c", "y", outer, products("x", "a", 9)), c=C, d=C)
+    assert (swapped.macs, swapped.bounds("macs")) == (9 * ONE, Bounds(3 * ONE, 9 * ONE))
+
+
+def test_a_report_prints_both_ends() -> None:
+    model = model_of([either("c", "y", products("x", "a", 1), products("x", "b", 3))], {"x": X, "c": C}, {"w": W})
+    report = profile(model, ModelInputs(x=X, c=C), metrics=["macs", "memory_footprint"])
+    status = report.status("macs")
+    assert (status.completeness.value, status.ends) == ("partial", Bounds(ONE, 3 * ONE))
+    assert status.missing == (
+        "the condition of the If 'y' depends on values: the most expensive of its branches is counted",
+    )
+
+
+def test_what_the_other_branch_leaves_out_opens_the_upper_end() -> None:
+    fancy = graph(helper.make_node("Fancy", ["x"], ["f"], domain="com.example"), output="f")
+    node = either("c", "y", fancy, products("x", "a", 2))
+    model = model_of([node], {"x": X, "c": C}, {"w": W})
+    trace = BACKEND.trace(model, ModelInputs(x=X, c=C))
+    assert trace.missing == ("com.example::Fancy (1 call)",)
+    assert trace.bounds("macs") == Bounds(0, None)
+
+
+# What one branch alone tells ------------------------------------------------------------------------------------------
+
+
+def constant(value: Any, name: str) -> GraphProto:
+    return graph(output=name, **{name: np.asarray(value)})
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_flag_that_a_branch_sets_is_not_known_after_it(first: bool) -> None:
+    flag = either("c", "flag", constant(first, "yes"), constant(not first, "no"))
+    trace = traced(flag, either("flag", "y", products("x", "a", 1), products("x", "b", 3)), c=C)
+    assert (trace.macs, trace.bounds("macs")) == (3 * ONE, Bounds(ONE, 3 * ONE))
+
+
+def test_a_flag_that_both_branches_set_alike_is_known() -> None:
+    flag = either("c", "flag", constant(True, "yes"), constant(True, "also"))
+    trace = traced(flag, either("flag", "y", products("x", "a", 1), products("x", "b", 3)), c=C)
+    assert trace.bounds("macs") == Bounds(ONE, ONE)
+
+
+def test_a_size_that_a_branch_sets_is_not_known_after_it() -> None:
+    """(2, 3) or (4, 3): the product behind the condition may be of two rows or of four."""
+    double = graph(helper.make_node("Concat", ["x", "x"], ["twice"], axis=0), output="twice")
+    same = graph(helper.make_node("Identity", ["x"], ["once"]), output="once")
+    trace = traced(either("c", "rows", double, same), helper.make_node("MatMul", ["rows", "w"], ["y"]), c=C)
+    assert trace.missing == ("MatMul of unknown shape (1 call)",)
+    assert trace.bounds("macs") == Bounds(0, None)
+
+
+# Loops ----------------------------------------------------------------------------------------------------------------
+
+
+def loop(go_on: Any, trips: int, begins: str = "") -> Any:
+    body = graph_of(
+        [helper.make_node("MatMul", ["state", "w"], ["next"]), go_on], ["turn", "go", "state"], ["on", "next"]
+    )
+    body.input[0].type.CopyFrom(helper.make_tensor_type_proto(TensorProto.INT64, []))
+    body.input[1].type.CopyFrom(helper.make_tensor_type_proto(TensorProto.BOOL, []))
+    return helper.make_node("Loop", ["trips", begins, "x"], ["y"], body=body), {"trips": np.asarray(trips)}
+
+
+def test_a_loop_that_its_body_may_end_is_counted_up_to_its_limit() -> None:
+    node, weights = loop(helper.make_node("And", ["go", "c"], ["on"]), 7, "yes")
+    trace = traced(node, weights={**weights, "yes": np.asarray(True)}, c=C)
+    assert (trace.macs, trace.bounds("macs")) == (7 * ONE, Bounds(0, 7 * ONE))
+    assert trace.choices[0].reason == "the Loop 'y' may stop before its limit: it is counted up to that"
+
+
+@pytest.mark.parametrize("begins", ["", "yes"])
+def test_a_loop_that_hands_its_condition_on_runs_to_its_limit(begins: str) -> None:
+    node, weights = loop(helper.make_node("Identity", ["go"], ["on"]), 7, begins)
+    trace = traced(node, weights={**weights, "yes": np.asarray(True)})
+    assert trace.bounds("macs") == Bounds(7 * ONE, 7 * ONE)
+
+
+def test_a_condition_in_a_loop_counts_in_each_turn() -> None:
+    inner = either("c", "next", products("state", "a", 1), products("state", "b", 3))
+    body = graph_of([inner, helper.make_node("Identity", ["go"], ["on"])], ["turn", "go", "state"], ["on", "next"])
+    body.input[0].type.CopyFrom(helper.make_tensor_type_proto(TensorProto.INT64, []))
+    body.input[1].type.CopyFrom(helper.make_tensor_type_proto(TensorProto.BOOL, []))
+    node = helper.make_node("Loop", ["trips", "", "x"], ["y"], body=body)
+    trace = traced(node, weights={"trips": np.asarray(5)}, c=C)
+    assert (trace.macs, trace.bounds("macs")) == (15 * ONE, Bounds(5 * ONE, 15 * ONE))
+
+
+# Memory ---------------------------------------------------------------------------------------------------------------
+
+
+def wide(times: int) -> GraphProto:
+    """Return a graph that makes ``times`` copies of x side by side (24 bytes each) and sums them up: (2, 1)."""
+    return graph(
+        helper.make_node("Concat", ["x"] * times, [f"wide{times}"], axis=1),
+        helper.make_node("ReduceSum", [f"wide{times}", "axis"], [f"sum{times}"]),
+        output=f"sum{times}",
+    )
+
+
+#: A bool of one byte beside x.
+GIVEN = 24 + 1
+
+
+@pytest.mark.parametrize(("first", "second"), [(2, 10), (10, 2)])
+def test_the_peak_lies_between_those_of_the_branches(first: int, second: int) -> None:
+    """Ten copies are summed up for 60 operations, two for 12, so that ten are counted; each sum takes 8 bytes."""
+    trace = traced(either("c", "y", wide(first), wide(second)), weights={"axis": np.asarray([1])}, c=C)
+    assert trace.memory.peak_bytes(include_weights=False) == GIVEN + 240 + 8
+    assert trace.peak_spread is not None
+    assert (trace.peak_spread.below, trace.peak_spread.above) == (240 - 48, 0)
+
+
+def test_branches_of_the_same_work_may_take_different_memory() -> None:
+    """Moving data is no work: of two branches without any, the one that makes six times as much counts as an end."""
+    much = graph(
+        helper.make_node("Concat", ["x"] * 6, ["six"], axis=1),
+        helper.make_node("Slice", ["six", "zero", "three", "axis"], ["cut"]),
+        output="cut",
+    )
+    little = graph(helper.make_node("Identity", ["x"], ["same"]), output="same")
+    weights = {"axis": np.asarray([1]), "zero": np.asarray([0]), "three": np.asarray([3])}
+    for first, second, below, above in ((much, little, 168, 0), (little, much, 0, 168)):
+        model = model_of([either("c", "y", first, second)], {"x": X, "c": C}, weights)
+        trace = BACKEND.trace(model, ModelInputs(x=X, c=C))
+        assert trace.bounds("flops") == Bounds(0, 0)
+        # six copies are 144 bytes and the slice of them 24; x itself takes nothing more
+        assert trace.peak_spread is not None
+        assert (trace.peak_spread.below, trace.peak_spread.above) == (below, above)
+        report = profile(model, ModelInputs(x=X, c=C), metrics=["flops", "memory_footprint"])
+        assert report.status("flops").completeness.value == "complete"
+        footprint = report.status("memory_footprint")
+        assert footprint.completeness.value == "partial"
+        assert footprint.ends == Bounds(footprint.value - below, footprint.value + above)
+
+
+def test_a_branch_below_the_peak_of_the_rest_changes_nothing() -> None:
+    """Forty copies behind the condition outweigh both branches."""
+    behind = [
+        helper.make_node("Concat", ["x"] * 40, ["forty"], axis=1),
+        helper.make_node("ReduceSum", ["forty", "axis"], ["row"]),
+        helper.make_node("Add", ["row", "z"], ["y"]),
+    ]
+    trace = traced(either("c", "z", wide(2), wide(10)), *behind, weights={"axis": np.asarray([1])}, c=C)
+    assert trace.peak_spread == PeakSpread()
+    report = profile(
+        model_of([either("c", "z", wide(2), wide(10)), *behind], {"x": X, "c": C}, {"axis": np.asarray([1])}),
+        ModelInputs(x=X, c=C),
+        metrics=["flops", "memory_footprint"],
+    )
+    assert report.status("memory_footprint").completeness.value == "complete"
+    assert report.status("flops").completeness.value == "partial"

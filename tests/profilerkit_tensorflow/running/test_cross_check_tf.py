@@ -1,0 +1,180 @@
+"""What a run does is compared with the static trace: a contradiction makes the counts partial, agreement does not."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+import pytest
+
+tf = pytest.importorskip("tensorflow")
+
+import keras  # noqa: E402 - TensorFlow comes first
+from one_product import ONE, W, X  # noqa: E402
+from small import ones  # noqa: E402
+
+from profilerkit import ModelInputs, Report, profile  # noqa: E402
+from profilerkit_tensorflow.trace.observation import Observation  # noqa: E402
+
+
+def profiled(model: Any, x: Any = X, **options: Any) -> Report:
+    return profile(model, x, metrics=["macs", "execution_time"], num_iters=2, warmup=1, backend="tensorflow", **options)
+
+
+def difference(report: Report) -> str:
+    status = report.status("macs")
+    assert (status.completeness.value == "complete") == (not status.missing)
+    return "; ".join(status.missing)
+
+
+# Contradictions ---------------------------------------------------------------------------------------------------
+
+
+def other_work_eagerly(x: Any) -> Any:
+    """Multiply eagerly alone, told by a question that nothing notices: the name of the tensor's class."""
+    return x @ W if "Eager" in type(x).__name__ else x
+
+
+def test_an_eager_run_of_other_work_makes_the_counts_partial() -> None:
+    report = profiled(other_work_eagerly, mode="eager")
+    assert report["macs"] == 0
+    assert difference(report) == (
+        "the model does other work when it is run than in the static pass, which is counted here: its first run has "
+        f"{ONE} MACs in its operators, the static pass 0"
+    )
+    assert difference(profiled(other_work_eagerly)) == "", "as a graph it does what is counted"
+
+
+def test_a_model_that_keras_runs_eagerly_is_compared_where_predict_runs_it() -> None:
+    class Layer(keras.layers.Layer):  # type: ignore[misc]
+        def call(self, x: Any) -> Any:
+            return other_work_eagerly(x)
+
+    inputs = keras.Input((3,))
+    model = keras.Model(inputs, Layer()(inputs))
+    assert difference(profiled(model, mode="predict")) == ""
+    model.compile(run_eagerly=True)
+    assert f"its first run has {ONE} MACs" in difference(profiled(model, mode="predict"))
+
+
+@pytest.mark.parametrize("mode", ["graph", "xla"])
+def test_a_function_that_is_traced_anew_is_compared(mode: str) -> None:
+    """It multiplies in its first trace alone, so that what is timed is not what was counted."""
+    traces = count()
+    report = profiled(lambda x: x @ W if not next(traces) else x, mode=mode)
+    assert report["macs"] == ONE
+    assert difference(report).endswith(f"the function that is timed has 0 MACs in its operators, the static pass {ONE}")
+
+
+@pytest.mark.parametrize("metric", ["layer_times", "operator_table"])
+def test_times_of_layers_and_operators_are_compared(metric: str) -> None:
+    traces = count()
+
+    def function(x: Any) -> Any:
+        return x * 2.0 if next(traces) else x @ W
+
+    options: dict[str, Any] = {"passes": 2, "backward": False, "backend": "tensorflow"}
+    assert "has 0 MACs in its operators" in difference(profile(function, X, metrics=["macs", metric], **options))
+
+
+def test_a_recurrent_layer_runs_its_cell_once_more_when_it_is_run_eagerly() -> None:
+    """Keras calls the cell before the loop, for the shape of its outputs: in a graph nothing needs that."""
+    model = keras.Sequential([keras.Input((4, 6)), keras.layers.LSTM(5)])
+    step = 2 * (6 + 5) * 4 * 5  # of two samples
+    report = profiled(model, ones(2, 4, 6), mode="eager")
+    assert report["macs"] == 4 * step
+    assert f"its first run has {5 * step:,} MACs" in difference(report)
+    assert difference(profiled(model, ones(2, 4, 6))) == ""
+
+
+# Agreement --------------------------------------------------------------------------------------------------------
+
+
+def attention() -> Any:
+    inputs = keras.Input((4, 6))
+    return keras.Model(inputs, keras.layers.MultiHeadAttention(2, 3)(inputs, inputs))
+
+
+def convolutions() -> Any:
+    layers = keras.layers
+    return keras.Sequential(
+        [
+            keras.Input((12, 12, 4)),
+            layers.Conv2D(8, 3, dilation_rate=2, padding="same"),
+            layers.BatchNormalization(),
+            layers.DepthwiseConv2D(3, dilation_rate=2),
+            layers.Conv2D(8, 3, groups=2),
+            layers.Conv2DTranspose(3, 3, strides=2),
+            layers.GlobalAveragePooling2D(),
+            layers.Dense(2),
+        ]
+    )
+
+
+def calling_functions(x: Any) -> Any:
+    inner = tf.function(lambda y: tf.while_loop(lambda i, z: i < 3, lambda i, z: (i + 1, z @ W), (0, y))[1])
+    return tf.function(lambda y: inner(y) @ W)(x) @ W
+
+
+def dense_over_sparse() -> Any:
+    layer = keras.layers.Dense(5)
+    layer.build((None, 6))
+    return layer
+
+
+AGREEING: dict[str, tuple[Any, Any]] = {
+    "attention": (attention, ones(2, 4, 6)),
+    "convolutions": (convolutions, ones(2, 12, 12, 4)),
+    "functions": (lambda: calling_functions, X),
+    "einsum": (lambda: lambda x: tf.einsum("ij,jk->ki", x, W), X),
+    "sparse": (dense_over_sparse, tf.sparse.from_dense(tf.eye(4, 6))),
+    "condition": (lambda: lambda x: tf.cond(tf.reduce_sum(x) > 0, lambda: x @ W, lambda: x), X),
+}
+
+
+@pytest.mark.parametrize("case", AGREEING)
+def test_an_eager_run_of_the_same_work_is_no_contradiction(case: str) -> None:
+    made, x = AGREEING[case]
+    missing = difference(profiled(made(), x, mode="eager"))
+    assert "other work" not in missing
+    assert (missing == "") == (case != "condition")
+
+
+def test_all_of_an_eager_run_is_seen() -> None:
+    """Three products in the loop of a function that a function calls, one behind it, and one behind both."""
+    observation = Observation()
+    with observation.watching():
+        calling_functions(X)
+    assert observation.work() == (5 * ONE, 2 * 5 * ONE)
+
+
+def test_what_is_not_known_of_a_run_is_not_compared() -> None:
+    observation = Observation()
+    with observation.watching():
+        tf.sparse.add(tf.sparse.from_dense(X), tf.sparse.from_dense(X))
+    assert observation.work() is None
+    assert observation.run("a run").macs is None
+
+
+def test_tensorflow_is_as_it_was_after_a_run_that_raises() -> None:
+    from tensorflow.python.eager import context
+    from tensorflow.python.eager.polymorphic_function import atomic_function
+
+    before = vars(atomic_function.AtomicFunction)["call_flat"], list(context.context().op_callbacks)
+    with pytest.raises(ValueError, match="wrong"), Observation().watching():
+        raise ValueError("wrong")
+    assert (vars(atomic_function.AtomicFunction)["call_flat"], list(context.context().op_callbacks)) == before
+
+
+def test_a_trace_of_a_model_without_formulas_of_the_users_tells_the_macs_of_its_operators() -> None:
+    from profilerkit.costs import Cost
+    from profilerkit_tensorflow import register_layer_cost
+    from profilerkit_tensorflow.backend import TFBackend
+    from profilerkit_tensorflow.costs import scoped_costs
+
+    model, inputs = dense_over_sparse(), ModelInputs(ones(4, 6))
+    assert TFBackend().trace(model, inputs).operator_macs == 4 * 6 * 5
+    with scoped_costs():
+        register_layer_cost(keras.layers.Dense, lambda layer, ins, outs, training: Cost(7, 14), override=True)
+        trace = TFBackend().trace(model, inputs)
+    assert (trace.macs, trace.operator_macs) == (7, None)

@@ -1,0 +1,217 @@
+"""``llm`` over tiny models: what it refuses, what it leaves as it was, what it measures, and its forms."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import torch
+from tiny_language_models import tiny_config, tiny_llama
+from toy_language_model import DEVICE
+
+import profilerkit
+from profilerkit import ArgumentError, InputError, WithoutValuesError, llm
+from profilerkit.language_models import LanguageModelComparison
+
+transformers = pytest.importorskip("transformers")
+#: Multiply-accumulates of a token, by hand: queries, keys and values, output, and three of the feed-forward part.
+TOKEN, HEAD, PAIR = 2 * (32 * 32 + 2 * 32 * 16 + 32 * 32 + 3 * 32 * 48), 32 * 40, 2 * 2 * 32
+
+
+def counted(report: Any) -> tuple[int, int]:
+    return report.facts.prefill.macs, report.facts.decode.macs
+
+
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+def test_a_model_with_values_and_its_configuration_count_alike(attention: str) -> None:
+    model = tiny_llama(attn_implementation=attention)
+    expected = (10 * TOKEN + HEAD + 100 * PAIR, TOKEN + HEAD + 11 * PAIR)
+    for subject in (model, tiny_config(attn_implementation=attention)):
+        report: Any = llm(subject, prompt=10, new=4)
+        assert counted(report) == expected
+        assert report.facts.execution.attention == attention
+        assert str(report.facts.execution).startswith(f"as written (transformers {transformers.__version__}")
+
+
+def test_the_model_comes_back_as_it_was() -> None:
+    model = tiny_llama()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    flags = [module.training for module in model.modules()]
+    llm(model, prompt=10, new=4, measure=True, repetitions=1)
+    assert [module.training for module in model.modules()] == flags
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    assert all(parameter.device.type == "cpu" for parameter in model.parameters())
+
+
+def test_another_dtype_is_that_of_weights_and_cache() -> None:
+    model = tiny_llama()
+    full: Any = llm(model, prompt=10, new=4)
+    half: Any = llm(model, prompt=10, new=4, dtype="bf16")
+    assert (full.facts.dtype, half.facts.dtype) == ("float32", "bfloat16")
+    assert full.kv_bytes(10).logical == 2 * half.kv_bytes(10).logical == 2 * 10 * 2 * 2 * 16 * 2
+    assert full.kv_bytes_per_token(10) == 256
+
+
+def test_measured_tokens_stand_beside_the_prediction() -> None:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        report: Any = llm(tiny_llama(), prompt=10, new=4, batch=2, measure=True, repetitions=2)
+    finally:
+        torch.set_num_threads(threads)
+    tokens = report.measured
+    assert [len(run) for run in tokens.runs] == [4, 4]
+    assert all(seconds > 0 for run in tokens.runs for seconds in run)
+    assert len(tokens.time_to_first_token.samples) == 2
+    assert len(tokens.time_per_output_token.samples) == 6
+    assert tokens.cache_bytes == report.kv_bytes(13, 2).logical  # the last token is not in the cache
+    assert "measured on cpu in float32, batch 2, 2 repetitions of 4 tokens" in str(report)
+
+
+def test_tokens_are_timed_one_by_one() -> None:
+    from profilerkit_torch.language_models.generation import generated
+
+    times = iter(range(1000))
+    tokens = generated(tiny_llama(), 5, 3, 1, 2, clock=lambda: float(next(times)))
+    assert tokens.runs == ((1.0, 1.0, 1.0), (1.0, 1.0, 1.0))
+
+
+def test_an_encoder_decoder_generates() -> None:
+    config = transformers.T5Config(num_layers=1, d_model=16, d_ff=16, d_kv=8, num_heads=2, vocab_size=30)
+    report: Any = llm(transformers.T5ForConditionalGeneration(config), prompt=6, new=3, measure=True, repetitions=1)
+    assert len(report.measured.runs[0]) == 3
+    assert report.facts.is_encoder_decoder
+    # Bytes of float32 for keys and values of one layer: six tokens of the prompt, and three of the decoder.
+    assert report.measured.cache_bytes == 2 * 16 * 4 * (6 + 3)
+
+
+def test_models_devices_and_formats_are_compared() -> None:
+    result = llm(
+        tiny_config(), tiny_config(num_hidden_layers=1), prompt=8, new=2, device=DEVICE, weights=("bf16", "int4")
+    )
+    assert isinstance(result, LanguageModelComparison)
+    assert [report.weights for report in result.reports] == ["bfloat16", "int4"] * 2
+    lines = str(result).splitlines()
+    assert [line.split()[2] for line in lines if line.startswith("LlamaForCausalLM")] == ["bfloat16", "int4"] * 2
+    assert sum(line.startswith("- ") for line in lines) == 3, "notes that all have stand once"
+    assert json.loads(json.dumps(result.to_dict()))["kind"] == "language models"
+
+
+def test_the_dictionary_has_base_units(tmp_path: Any) -> None:
+    report: Any = llm(tiny_config(), prompt=8, new=2, batch=(1, 4), device=DEVICE, dtype="bf16")
+    path = tmp_path / "report.json"
+    report.save(path)
+    values = json.loads(path.read_text())
+    assert values["as_written"]["prefill"]["macs"] == 8 * TOKEN + HEAD + 64 * PAIR
+    rows = values["engine"]["serving"]
+    assert [row["batch"] for row in rows] == [1, 4]
+    assert rows[0]["prefill"]["macs"] == 8 * TOKEN + HEAD + 36 * PAIR
+    assert rows[0]["time_to_first_token"] == rows[0]["prefill"]["seconds"]
+    assert values["engine"]["fits"][0]["memory"]["capacity"] == 10**6
+
+
+def test_weights_of_8_bits_are_bound_by_the_peak_of_8_bits() -> None:
+    report: Any = llm(tiny_config(), prompt=8, new=2, device=DEVICE, dtype="bf16", weights="fp8")
+    step = report.cost(1, 8)
+    assert step.compute_seconds == 2 * step.macs / 2e12
+
+
+def test_a_model_that_does_not_fit_says_so() -> None:
+    config = tiny_config(vocab_size=40_000)
+    text = str(llm(config, prompt=8, new=2, device=DEVICE, dtype="bf16"))
+    assert "batch 1 does not fit on 1 device(s), and needs" in text
+
+
+def test_a_short_prompt_is_traced_with_more_tokens() -> None:
+    report: Any = llm(tiny_config(), prompt=1, new=2)
+    assert "traced with a prompt of 4 tokens" in report.facts.notes[0]
+    assert report.serving[0].prefill.macs == TOKEN + HEAD + PAIR
+
+
+ENCODER = "an encoder, which has no cache and generates no tokens"
+
+
+def refused() -> list[tuple[str, Any, str]]:
+    bert = {"vocab_size": 40, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    bert_config = transformers.BertConfig(**bert, intermediate_size=32)
+    return [
+        ("configuration of an encoder", lambda: llm(bert_config, prompt=8, new=2), f"BertConfig: {ENCODER}"),
+        (
+            "encoder",
+            lambda: llm(transformers.BertForMaskedLM(bert_config), prompt=8, new=2),
+            f"BertConfig: {ENCODER}",
+        ),
+        (
+            "a vision model",
+            lambda: llm(transformers.ViTConfig(num_hidden_layers=1), prompt=8, new=2),
+            "ViTConfig: transformers has no language model of it; llm predicts models that generate text",
+        ),
+        (
+            "no head",
+            lambda: llm(transformers.LlamaModel(tiny_config()), prompt=8, new=2),
+            "LlamaModel: a model without a head for language, which generates no tokens",
+        ),
+        (
+            "above the maximum",
+            lambda: llm(tiny_config(), prompt=60, new=5),
+            "prompt 60 + new 5 = 65 tokens were requested, and LlamaConfig takes 64",
+        ),
+        (
+            "a cache above the maximum",
+            lambda: profilerkit.kv_bytes(tiny_config(), 65),
+            "the context = 65 tokens were requested, and LlamaConfig takes 64",
+        ),
+        ("no model of transformers", lambda: llm(torch.nn.Linear(2, 2)), "Linear is no model of transformers"),
+        ("values", lambda: llm(tiny_config(), prompt=8, new=2, measure=True), "a model of transformers with values"),
+    ]
+
+
+@pytest.mark.parametrize("index", range(8), ids=lambda index: refused()[index][0])
+def test_what_is_refused_says_why(index: int) -> None:
+    _, call, message = refused()[index]
+    with pytest.raises(InputError) as caught:
+        call()
+    assert message in str(caught.value)
+
+
+def test_a_model_that_returns_no_cache_is_an_error() -> None:
+    class Forgetful(transformers.LlamaForCausalLM):  # type: ignore[misc,name-defined]
+        def forward(self, *args: Any, **kwargs: Any) -> Any:
+            outputs = super().forward(*args, **kwargs)
+            outputs.past_key_values = None
+            return outputs
+
+    with pytest.raises(InputError, match="Forgetful returned no cache although use_cache=True was given"):
+        llm(Forgetful(tiny_config()), prompt=8, new=2)
+
+
+def test_a_model_on_the_meta_device_is_not_measured() -> None:
+    with torch.device("meta"):
+        model = transformers.LlamaForCausalLM(tiny_config())
+    with pytest.raises(WithoutValuesError):
+        llm(model, prompt=8, new=2, measure=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"dtype": "int3"}, "dtype='int3': give float32, bfloat16, float16"),
+        ({"weights": "int5"}, "weights='int5' is no format of weights"),
+        ({"reserve": 1}, "reserve=1: give the share of memory that is left free, from 0 to below 1"),
+        ({"prompt": 0}, "prompt=0: give a whole number from 1"),
+        ({"new": 1.5}, "new=1.5: give a whole number from 1"),
+        ({"batch": 0}, "batch_size=0: give a whole number from 1"),
+    ],
+)
+def test_wrong_arguments_are_errors(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        llm(tiny_config(), **{"prompt": 8, "new": 2, **arguments})
+    assert message in str(caught.value)
+
+
+def test_no_model_and_a_name_for_several_are_errors() -> None:
+    with pytest.raises(ArgumentError, match="llm\\(\\) needs a model"):
+        llm()
+    with pytest.raises(ArgumentError, match="name='x' was given for 2 models"):
+        llm(tiny_config(), tiny_config(), name="x")

@@ -1,0 +1,133 @@
+"""Prefill and decode of ten published configurations to the unit, and the bytes of their caches by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from published_language_models import MODELS
+
+from profilerkit import kv_bytes, kv_bytes_per_token, llm
+
+transformers = pytest.importorskip("transformers")
+LARGE = ("meta-llama/Llama-3.1-405B", "meta-llama/Meta-Llama-3-70B", "deepseek-ai/DeepSeek-V3", "Qwen/Qwen3-30B-A3B")
+PROMPT = 700  # more than the window of Gemma 3
+
+
+def is_newer() -> bool:
+    return tuple(map(int, transformers.__version__.split(".")[:2])) >= (5, 23)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in LARGE else []) for name in MODELS]
+)
+def test_prefill_and_decode_are_the_closed_forms_to_the_unit(name: str) -> None:
+    model = MODELS[name]
+    work = model.work()
+    report: Any = llm(model.build(), prompt=PROMPT, new=3, dtype="bf16")
+    facts = report.facts
+    rotary = rotary_macs(facts)
+    assert facts.prefill.macs == work.prefill(PROMPT) + rotary * PROMPT
+    assert facts.decode.macs == work.decode(PROMPT) + rotary
+    # The formula of the step's cost is that of the traced passes.
+    assert report.cost.as_written(1, PROMPT, 0) == facts.prefill.macs
+    assert report.cost.as_written(1, 1, PROMPT) == facts.decode.macs
+    # ... and at lengths that were not traced it is the closed form.
+    if not rotary:
+        for context in (1, 37, 500, 900):
+            assert report.cost.as_written(3, 1, context) == 3 * work.decode(context)
+            assert report.cost.as_written(2, context, 0) == 2 * work.prefill(context)
+    assert not facts.prefill.uncounted
+
+
+def rotary_macs(facts: Any) -> int:
+    """Older versions of transformers multiply positions with frequencies by a product, of 32 or 64 MACs a token."""
+    return 0 if is_newer() or "GPT2" in facts.name else 64
+
+
+@pytest.mark.parametrize("name", ["meta-llama/Meta-Llama-3-8B", "Qwen/Qwen2.5-7B", "mistralai/Mixtral-8x7B-v0.1"])
+def test_the_cache_of_a_token_is_the_hand_count(name: str) -> None:
+    config = MODELS[name].build()
+    assert kv_bytes_per_token(config, 100, dtype="bf16") == MODELS[name].cache
+    cache = kv_bytes(config, 100, batch=3, dtype="bf16")
+    assert cache.logical == cache.allocated == 3 * 100 * MODELS[name].cache
+    assert cache.paged == 3 * 112 * MODELS[name].cache  # seven blocks of sixteen tokens
+
+
+def test_llama_3_8b_has_131072_bytes_a_token() -> None:
+    assert MODELS["meta-llama/Meta-Llama-3-8B"].cache == 131_072
+
+
+@pytest.mark.slow
+def test_deepseek_v3_caches_latents_in_this_version_and_expanded_heads_in_older_ones() -> None:
+    """transformers 5.23 caches 61 * (512 + 64) numbers a token, 5.0 caches 61 * 128 * (192 + 128) of them."""
+    model = MODELS["deepseek-ai/DeepSeek-V3"]
+    latents, expanded = 61 * (512 + 64) * 2, 61 * 128 * (192 + 128) * 2
+    assert (latents, expanded) == (70_272, 4_997_120)
+    report: Any = llm(model.build(), prompt=64, new=2, dtype="bf16")
+    assert report.kv_bytes_per_token(64) == (latents if is_newer() else expanded)
+    assert report.cost.cache_bytes(64) == 64 * latents  # the engine's, whatever the library caches
+
+
+def test_a_window_limits_the_cache_and_a_view_keeps_the_whole_prompt() -> None:
+    """Mistral's window of 4,096: the cache keeps 4,095 tokens, since the next one is the last of its window."""
+    config = MODELS["mistralai/Mistral-7B-v0.1"].build()
+    per_token = 131_072
+    assert kv_bytes_per_token(config, 4094, dtype="bf16") == per_token
+    assert kv_bytes_per_token(config, 5000, dtype="bf16") == 0
+    cache = kv_bytes(config, 5000, dtype="bf16")
+    assert cache.logical == 4095 * per_token
+    assert cache.allocated == 5000 * per_token  # a view of the prompt's keys and values
+    assert cache.paged == 4096 * per_token
+
+
+def test_gemma_3_has_windows_in_22_of_26_layers() -> None:
+    """Each layer has 2 * 256 numbers a token: 1,024 bytes. Beyond the window of 512 only four layers grow."""
+    config = MODELS["google/gemma-3-1b-pt"].build()
+    assert kv_bytes_per_token(config, 100, dtype="bf16") == 26 * 1024
+    assert kv_bytes_per_token(config, 700, dtype="bf16") == 4 * 1024
+    assert kv_bytes(config, 700, dtype="bf16").logical == 4 * 1024 * 700 + 22 * 1024 * 511
+
+
+def test_mamba_has_a_state_of_constant_size() -> None:
+    """state-spaces/mamba-130m: 24 layers of 1,536 channels, 4 numbers of bfloat16 and 16 of float32 for each."""
+    config = transformers.MambaConfig(hidden_size=768, num_hidden_layers=24, vocab_size=50280)
+    assert kv_bytes_per_token(config, 20, dtype="bf16") == 0
+    state = 24 * 1536 * (4 * 2 + 16 * 4)
+    assert [kv_bytes(config, n, dtype="bf16").logical for n in (5, 20)] == [state, state]
+    assert kv_bytes(config, 5, batch=2, dtype="bf16").logical == 2 * state
+
+
+def test_t5_has_cross_attention_in_its_cache() -> None:
+    """google-t5/t5-small: 6 layers of 8 heads of 64; keys and values of the prompt, and of each decoded token."""
+    config = transformers.T5Config()
+    token = 6 * 2 * 8 * 64 * 2
+    cache = kv_bytes(config, 100, dtype="bf16")
+    cross = sum(tensor.bytes for tensor in cache.contents.tensors if "cross" in tensor.path)
+    assert cross == 100 * token
+    assert cache.logical == 100 * token + token  # the decoder has seen one token
+    assert kv_bytes_per_token(config, 100, dtype="bf16") == token
+
+
+def test_rwkv_keeps_its_states_in_a_list() -> None:
+    """Five states of hidden_size numbers in each layer; the first two of the model's dtype, three of float32."""
+    sizes = {"hidden_size": 64, "num_hidden_layers": 2, "vocab_size": 50, "attention_hidden_size": 64}
+    config = transformers.RwkvConfig(**sizes)
+    assert kv_bytes(config, 6, dtype="bf16").logical == 2 * 64 * (2 * 2 + 3 * 4)
+    assert kv_bytes_per_token(config, 6, dtype="bf16") == 0
+
+
+def test_gemma_3_1b_has_the_parameters_that_keras_hub_publishes() -> None:
+    """999,885,952, in keras-team/keras-hub: keras_hub/src/models/gemma3/gemma3_presets.py."""
+    report: Any = llm(MODELS["google/gemma-3-1b-pt"].build(), prompt=8, new=2, dtype="bf16")
+    assert report.facts.parameters == 999_885_952
+    assert {part.kind for part in report.facts.weights} == {"matrix", "head", "other"}  # the table is tied to the head
+
+
+def test_mixtral_has_the_experts_that_the_trace_shows() -> None:
+    """32 layers of 8 experts, of 3 * 4096 * 14336 elements each, two for each token."""
+    report: Any = llm(MODELS["mistralai/Mixtral-8x7B-v0.1"].build(), prompt=8, new=2, dtype="bf16")
+    (experts,) = [part for part in report.facts.weights if part.kind == "experts"]
+    assert (experts.experts, experts.experts_per_token, experts.layers) == (8, 2, 32)
+    assert experts.elements == 32 * 8 * 3 * 4096 * 14336
+    assert report.facts.execution.experts == "grouped_mm"

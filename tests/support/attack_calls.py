@@ -1,0 +1,50 @@
+"""What is done with models under attack, for every backend."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from profilerkit import Profiler, Report, load
+from profilerkit.plugging.offers import offered_renderers
+from profilerkit.render import render
+
+__all__ = ["in_a_thread", "in_every_form", "profiled_cloned_and_compared"]
+
+
+def in_a_thread(do: Callable[[], Any]) -> None:
+    """Call a function in another thread of the caller's; what it raises is raised here."""
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            do()
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=run, name="the caller's")
+    thread.start()
+    thread.join()
+    if raised:
+        raise raised[0]
+
+
+def in_every_form(report: Report) -> list[Any]:
+    """Save a report, read it again, and show it in every form that there is."""
+    with tempfile.TemporaryDirectory() as folder:
+        report.save(Path(folder) / "report.json")
+        found = load(Path(folder) / "report.json")
+    shown = [render(report, offer.item.name, details=True) for offer in offered_renderers()]
+    return [*shown, found.to_dict(), report._repr_html_()]
+
+
+def profiled_cloned_and_compared(profiler: Profiler, model: Any, **runs: Any) -> Report:
+    """Use a profiler in every way that it has."""
+    profiler.compute_network_status(print_mode="debug", short_print=False, **runs)
+    clone = profiler.clone(model=model, retain_status=True)
+    clone.compute_status("macs", recompute=True)
+    clone.compare(profiler, print_mode="debug", recompute=True, **runs)
+    return profiler.report()
