@@ -7,6 +7,10 @@ task whose node was lost is tried again, a few times, by this module and not by 
 
 from __future__ import annotations
 
+import faulthandler
+import os
+import signal
+import threading
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -44,6 +48,25 @@ class _Task:
     cpus: float = 1
 
 
+class _Process:
+    """What a connection to Ray changes in this process and leaves changed when it ends."""
+
+    def __init__(self) -> None:
+        self._variables = dict(os.environ)
+        self._tracebacks = faulthandler.is_enabled()
+        self._on_termination = signal.getsignal(signal.SIGTERM)
+
+    def restore(self) -> None:
+        """Set it as it was."""
+        for name in set(os.environ) - set(self._variables):
+            del os.environ[name]
+        os.environ.update(self._variables)
+        if faulthandler.is_enabled() and not self._tracebacks:
+            faulthandler.disable()
+        if threading.current_thread() is threading.main_thread() and self._on_termination is not None:
+            signal.signal(signal.SIGTERM, self._on_termination)
+
+
 class RayEngine(Engine):
     """Runs the cases on a cluster of Ray's: that at ``address``, or one on this machine that ends with the audit.
 
@@ -54,6 +77,7 @@ class RayEngine(Engine):
     def __init__(self, options: EngineOptions) -> None:
         super().__init__(options)
         self._owns = not ray.is_initialized()
+        self._before = _Process()
         if self._owns:
             cores = {"num_cpus": options.workers} if options.workers and options.address is None else {}
             ray.init(address=options.address, log_to_driver=False, include_dashboard=False, **cores)
@@ -82,6 +106,7 @@ class RayEngine(Engine):
                 ray.cancel(reference, force=True)
             if self._owns:
                 ray.shutdown()
+                self._before.restore()
 
     def _fill(self, waiting: Iterator[Case], tasks: dict[Any, _Task]) -> Iterator[Outcome]:
         """Hand cases over to Ray, a few more than it can run at once."""
