@@ -9,6 +9,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
 from .meta_layouts import attention_output
+from .meta_recurrent import RECURRENT
 from .meta_sizes import SIZES
 
 __all__ = ["grouped_product", "without_running"]
@@ -20,8 +21,8 @@ _ELEMENT_WISE = (
 )
 
 
-def without_running(func: Any, args: Any, kwargs: Any) -> torch.Tensor | None:
-    """Return the output of an operator on meta tensors whose shape is known beforehand; None for any that must run."""
+def without_running(func: Any, args: Any, kwargs: Any) -> Any:
+    """Return what an operator makes of meta tensors where its shape is known beforehand; None for any that must run."""
     tensor = args[0] if args else None
     if not isinstance(tensor, torch.Tensor) or not tensor.is_meta or not tensor.is_floating_point():
         return None
@@ -31,6 +32,9 @@ def without_running(func: Any, args: Any, kwargs: Any) -> torch.Tensor | None:
     if schema.name == "aten::scaled_dot_product_attention":
         return attention_output(*args, **kwargs)
     name = f"{schema.name}.{schema.overload_name}"
+    recurrent = RECURRENT.get(name)
+    if recurrent is not None:
+        return None if kwargs else recurrent(*args)
     sized = SIZES.get(name)
     if sized is not None:
         shape = sized(*args, **kwargs)
