@@ -250,6 +250,7 @@ def reference_of_metrics() -> str:
 #: Each page, the names of its tables, and what makes them.
 PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "metrics.rst": {
+        "metrics": metrics_in_short,
         "formulas of the metrics": facts_of_metrics,
         "elementary functions": elementary,
         "complex numbers": complex_functions,
@@ -264,7 +265,6 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     },
     "conventions.rst": {"gradients": torch_gradients},
     "api.rst": {"metrics": reference_of_metrics},
-    "../README.rst": {"metrics": metrics_in_short},
 }
 
 
