@@ -6,14 +6,17 @@ PROFILERKIT_BROWSER names the browser where it is not found by itself.
 
 from __future__ import annotations
 
+import base64
 import os
 import shutil
 import sys
 import tempfile
 from importlib import import_module
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from profilerkit import Comparison, Report, compare, profile
@@ -74,6 +77,32 @@ def photograph(browser: Browser, report: Path, comparison: Path) -> None:
     page.screenshot(path=HERE / "pictures" / "page-phone.png")
 
 
+#: How wide and high the picture of the README is, in pixels.
+README = {"x": 0, "y": 40, "width": 1200, "height": 900}
+
+_THEMED = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">
+<title>The page of a report</title>
+<style>.dark {{ display: none }} @media (prefers-color-scheme: dark) {{
+.dark {{ display: inline }} .light {{ display: none }} }}</style>
+<image class="light" width="{width}" height="{height}" href="data:image/png;base64,{light}"/>
+<image class="dark" width="{width}" height="{height}" href="data:image/png;base64,{dark}"/>
+</svg>
+"""
+
+
+def photograph_for_readme(browser: Browser, report: Path) -> None:
+    """Save the picture of the README: the page of a report, light or dark as the reader has it."""
+    pictures = {}
+    for scheme in ("light", "dark"):
+        page = opened(browser, report, scheme, height=README["y"] + README["height"])
+        taken = Image.open(BytesIO(page.screenshot(clip=README)))  # type: ignore[arg-type]
+        small = BytesIO()
+        taken.convert("RGB").quantize(128).save(small, "PNG", optimize=True)
+        pictures[scheme] = base64.b64encode(small.getvalue()).decode()
+    size = {name: README[name] for name in ("width", "height")}
+    (HERE / "pictures" / "page.svg").write_text(_THEMED.format(**size, **pictures), encoding="utf-8")
+
+
 def photograph_formats(browser: Browser, comparison: Path) -> None:
     """Save the picture of docs/four-formats.rst: the cards, and the layers beside those of a graph as it is run."""
     page = opened(browser, comparison, "light", width=1200, height=1750)
@@ -94,6 +123,7 @@ def main() -> None:
         pages[1].write_text(render(compared(), "html"), encoding="utf-8")
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
         photograph(browser, *pages)
+        photograph_for_readme(browser, pages[0])
         photograph_formats(browser, formats)
         browser.close()
 

@@ -30,6 +30,7 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 sys.path.insert(0, str(DOCS))
 make_outputs = import_module("make_outputs")
+make_links = import_module("make_links")
 sys.path.remove(str(DOCS))
 PAGES = make_outputs.PAGES
 
@@ -60,6 +61,27 @@ def test_readme_is_plain_restructuredtext() -> None:
     core = pytest.importorskip("docutils.core")
     text = (ROOT / "README.rst").read_text(encoding="utf-8")
     core.publish_doctree(text, settings_overrides={"halt_level": 2, "report_level": 2, "raw_enabled": False})
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.rst").read_text(encoding="utf-8").split()) < 900
+
+
+@pytest.mark.parametrize("name", make_links.FILES)
+def test_links_have_the_address_of_the_repository_and_lead_somewhere(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    assert make_links.with_address(text) == text, "run python docs/make_links.py"
+    linked = make_links.files_linked_from(text)
+    assert linked
+    assert [path for path in linked if not (ROOT / path).exists()] == []
+
+
+def test_a_new_address_reaches_every_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "`a <https://github.com/profilerkit/profilerkit/blob/main/README.rst>`_, https://example.org/a/b"
+    monkeypatch.setattr(make_links, "address", lambda: "https://example.org/x/y")
+    assert (
+        make_links.with_address(text) == "`a <https://example.org/x/y/blob/main/README.rst>`_, https://example.org/a/b"
+    )
 
 
 #: The counts that the demo prints, which are the same on every machine.
