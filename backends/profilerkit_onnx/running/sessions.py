@@ -10,7 +10,7 @@ from onnx import ModelProto
 from profilerkit import InputError, NotOfferedError, WithoutValuesError
 from profilerkit.backend_kit.failures import failure_of
 
-from ..loaders import folder_of
+from ..loaders import folder_of, whole
 from ..model.external_data import external_files
 from .devices import providers_of
 from .runtime import onnxruntime
@@ -45,10 +45,11 @@ def options_of(level: str, num_threads: int | None = None) -> Any:
 def session_of(model: ModelProto, options: Any, device: str, inputs: object = None) -> Any:
     """Return a session of a model on a device.
 
-    Raises `WithoutValuesError` where the file with the weights is missing, `InputError` for one that lies outside the
-    folder of the model, `NotOfferedError` for a model that is too large to be handed over, and `ModelFailedError` for
+    Raises `WithoutValuesError` where the file with the weights is missing, `InputError` for one that has changed since the
+    model was opened, or lies outside the folder of the model, `NotOfferedError` for a model that is too large to be handed over, and `ModelFailedError` for
     one that onnxruntime refuses.
     """
+    model = whole(model)
     folder = _folder_of_weights(model)
     if folder is not None:
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
