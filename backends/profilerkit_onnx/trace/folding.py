@@ -48,6 +48,8 @@ def folded(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[str,
     arrays = [None if value is None else value.array for value in inputs]
     if any(array is None for value, array in zip(inputs, arrays, strict=True) if value is not None):
         return nothing
+    if node.op_type == "Identity" and len(arrays) == 1:
+        return arrays
     if node.op_type in ("ConstantOfShape", "Expand", "Tile", "Range") and not _is_small(node, arrays):
         return nothing
     return _computed(node, arrays, opsets) or nothing

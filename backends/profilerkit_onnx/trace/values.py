@@ -42,6 +42,17 @@ class Value:
         """Return a tensor of a dtype and shape."""
         return cls(number, tensor_type(element, shape), **known)
 
+    def again(self, number: int) -> Value:
+        """Return a value like this one in a buffer of its own."""
+        copy = object.__new__(Value)
+        copy.__dict__.update(self.__dict__, number=number)  # with its shape, where that was read already
+        return copy
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether its type tells all that a file could declare of it."""
+        return self.type.WhichOneof("value") is not None and (not self.is_tensor or self.shape is not None)
+
     def agreed(self, others: Collection[Value]) -> Value:
         """Return what is known of a value that may also be one of others: nothing follows from the file alone then.
 
@@ -62,6 +73,11 @@ class Value:
     def element(self) -> int:
         """Its dtype, as a number of ``TensorProto.DataType``; 0 for what is no tensor."""
         return int(self.type.tensor_type.elem_type) if self.is_tensor else 0
+
+    @cached_property
+    def type_key(self) -> bytes:
+        """What compares its type with others."""
+        return bytes(self.type.SerializeToString(deterministic=True))
 
     @cached_property
     def shape(self) -> Shape | None:
