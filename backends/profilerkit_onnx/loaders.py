@@ -98,7 +98,7 @@ def whole(model: ModelProto) -> ModelProto:
         return model
     path = _entry(model, _PATH) or ""
     try:
-        with open(path, "rb") as file:
+        with Path(path).open("rb") as file:
             if _stamp(file.fileno()) == _entry(model, _STAMP):
                 return _unmarked(with_elements(model, file))
     except (OSError, MalformedError):

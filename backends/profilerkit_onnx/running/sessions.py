@@ -45,9 +45,9 @@ def options_of(level: str, num_threads: int | None = None) -> Any:
 def session_of(model: ModelProto, options: Any, device: str, inputs: object = None) -> Any:
     """Return a session of a model on a device.
 
-    Raises `WithoutValuesError` where the file with the weights is missing, `InputError` for one that has changed since the
-    model was opened, or lies outside the folder of the model, `NotOfferedError` for a model that is too large to be handed over, and `ModelFailedError` for
-    one that onnxruntime refuses.
+    Raises `WithoutValuesError` where the file with the weights is missing, `InputError` for one that has changed since
+    the model was opened, or lies outside the folder of the model, `NotOfferedError` for a model that is too large to be
+    handed over, and `ModelFailedError` for one that onnxruntime refuses.
     """
     model = whole(model)
     folder = _folder_of_weights(model)

@@ -48,11 +48,6 @@ class Value:
         copy.__dict__.update(self.__dict__, number=number)  # with its shape, where that was read already
         return copy
 
-    @property
-    def is_settled(self) -> bool:
-        """Whether its type tells all that a file could declare of it."""
-        return self.type.WhichOneof("value") is not None and (not self.is_tensor or self.shape is not None)
-
     def agreed(self, others: Collection[Value]) -> Value:
         """Return what is known of a value that may also be one of others: nothing follows from the file alone then.
 
