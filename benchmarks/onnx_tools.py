@@ -42,8 +42,10 @@ from profilerkit_torch import TorchBackend
 
 HERE = Path(__file__).parent
 EXPORTER = "TorchScript"
-#: Runs for each time; the shortest is printed, as others may use the machine.
+#: Runs of a tool for each file; the shortest is printed, as others may use the machine.
 SAMPLES = 3
+#: Rounds in which a profile, a first run and a warm pass take turns.
+ROUNDS = 7
 
 
 def operators(folder: Path) -> Iterator[tuple[Path, int]]:
@@ -115,21 +117,23 @@ def exact(answers: Mapping[str, dict[str, Any]], expected: Mapping[Path, int]) -
 
 
 class Seconds(NamedTuple):
-    """The shortest seconds of some calls: those of the clock, and those of all processors, which others do not take."""
+    """The seconds of some calls: the median by the clock, and the shortest of all processors, which others leave."""
 
     clock: float
     processors: float
 
 
-def shortest(call: Callable[[], object]) -> Seconds:
-    """Return the shortest seconds of some calls."""
-    clock, processors = [], []
-    for _ in range(SAMPLES):
-        start = time.perf_counter(), time.process_time()
-        call()
-        clock.append(time.perf_counter() - start[0])
-        processors.append(time.process_time() - start[1])
-    return Seconds(min(clock), min(processors))
+def seconds_of(*calls: Callable[[], object]) -> list[Seconds]:
+    """Return the seconds of calls that take turns, after one round that is not measured."""
+    clock: list[list[float]] = [[] for _ in calls]
+    processors: list[list[float]] = [[] for _ in calls]
+    for _ in range(ROUNDS + 1):
+        for call, *times in zip(calls, clock, processors, strict=True):
+            start = time.perf_counter(), time.process_time()
+            call()
+            times[0].append(time.perf_counter() - start[0])
+            times[1].append(time.process_time() - start[1])
+    return [Seconds(median(each[1:]), min(times[1:])) for each, times in zip(clock, processors, strict=True)]
 
 
 def run_once(path: Path) -> None:
@@ -143,14 +147,11 @@ def feeds_of(session: Any) -> dict[str, Any]:
     return {each.name: np.zeros(each.shape, dtypes[each.type]) for each in session.get_inputs()}
 
 
-def times_of(path: Path) -> tuple[Seconds, Seconds, Seconds]:
-    """Return seconds of a whole static profile of a file, of loading and running it once, and of one pass alone."""
-    profiled = shortest(lambda: profile(path, metrics=STATIC))
-    ran = shortest(lambda: run_once(path))
+def times_of(path: Path) -> list[Seconds]:
+    """Return seconds of a whole static profile of a file, of loading and running it once, and of a warm pass."""
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     feeds = feeds_of(session)
-    session.run(None, feeds)
-    return profiled, ran, shortest(lambda: session.run(None, feeds))
+    return seconds_of(lambda: profile(path, metrics=STATIC), lambda: run_once(path), lambda: session.run(None, feeds))
 
 
 def counts(folder: Path, peers: str, quick: bool) -> None:
@@ -172,10 +173,16 @@ def counts(folder: Path, peers: str, quick: bool) -> None:
 
 def times(folder: Path, quick: bool) -> None:
     """Print what a static profile of a file takes beside a run of it."""
-    print("seconds of the clock, and of all processors: a static profile; loading and one run; one pass alone\n")
+    print("milliseconds by the clock (of all processors), batch 1, and what a profile takes of a run\n")
+    print(f"{'':<12}{'profile':>16}{'load and run':>16}{'a warm pass':>16}{'/ first':>9}{'/ warm':>9}")
     for path in large(folder, quick):
-        cells = "".join(f"{each.clock:>12.3f}{each.processors:>9.3f}" for each in times_of(path))
-        print(f"{path.stem:<14}{cells}", flush=True)
+        profiled, first, warm = times_of(path)
+        cells = "".join(
+            f"{1e3 * each.clock:>8.0f} {f'({1e3 * each.processors:.0f})':>7}" for each in (profiled, first, warm)
+        )
+        print(
+            f"{path.stem:<12}{cells}{profiled.clock / first.clock:>9.2f}{profiled.clock / warm.clock:>9.2f}", flush=True
+        )
         path.unlink()
 
 

@@ -17,8 +17,9 @@ from .types import LARGEST
 
 __all__ = ["MalformedError", "with_elements", "without_elements"]
 
-#: The fields that hold the elements of a tensor; texts, which have no size, are always read.
-ELEMENTS = ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data")
+#: The fields that hold the elements of a tensor, by the bytes of one of them. Of the others no length is wrong or
+#: right by itself; exporters write no large tensor into them.
+_ELEMENTS = {"raw_data": 1, "float_data": 4, "double_data": 8}
 #: The messages whose tensors are read: nothing of them is used.
 _READ = ("training_info",)
 #: The longest elements of a tensor whose values are looked at: numbers of 16 bytes.
@@ -148,14 +149,14 @@ class _Reader:
 
     def of_tensor(self, descriptor: Any, start: int, end: int) -> Iterator[_Piece]:
         """Yield what is kept of a tensor: all but its elements, and where they are; all of an unusual one."""
-        names = {number: descriptor.fields_by_number[number].name for number in descriptor.fields_by_number}
-        fields = [(names.get(number, ""), key, body, after) for number, key, body, after in self.fields(start, end)]
-        large = [each for each in fields if each[0] in ELEMENTS and each[3] - each[2] > _LARGE]
+        names = {number: field.name for number, field in descriptor.fields_by_number.items()}
+        fields = [(names.get(number, ""), *places) for number, *places in self.fields(start, end)]
+        large = [each for each in fields if each[0] in _ELEMENTS and each[3] - each[2] > _LARGE]
         if len(large) != 1 or any(name in ("data_location", "external_data") for name, *_ in fields):
             yield start, end
             return
         [(name, key, body, after)] = large
-        if sum(each[0] in ELEMENTS for each in fields) > 1:
+        if (after - body) % _ELEMENTS[name] or sum(each[0].endswith("_data") for each in fields) > 1:
             yield start, end
             return
         yield start, key
