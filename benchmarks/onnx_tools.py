@@ -14,20 +14,16 @@ import logging
 import subprocess
 import sys
 import tempfile
-import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import onnx
-import onnxruntime
 import torch
 from onnx_tool_counts import TOOLS
 from trace_tools import MODELS as LARGE
-from trace_tools import STATIC
 
 sys.path.append(str(Path(__file__).parents[1] / "examples"))
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "support"))
@@ -37,15 +33,13 @@ from exported_models import CHANGES, INVALID, MODELS, REFUSED, Tupled, built, ex
 from onnx_graphs import model_of
 from test_closed_forms_onnx import CASES
 
-from profilerkit import ModelInputs, profile
+from profilerkit import ModelInputs
 from profilerkit_torch import TorchBackend
 
 HERE = Path(__file__).parent
 EXPORTER = "TorchScript"
 #: Runs of a tool for each file; the shortest is printed, as others may use the machine.
 SAMPLES = 3
-#: Rounds in which a profile, a first run and a warm pass take turns.
-ROUNDS = 7
 
 
 def operators(folder: Path) -> Iterator[tuple[Path, int]]:
@@ -116,44 +110,6 @@ def exact(answers: Mapping[str, dict[str, Any]], expected: Mapping[Path, int]) -
     return right, refused, median(seconds) if seconds else 0.0
 
 
-class Seconds(NamedTuple):
-    """The seconds of some calls: the median by the clock, and the shortest of all processors, which others leave."""
-
-    clock: float
-    processors: float
-
-
-def seconds_of(*calls: Callable[[], object]) -> list[Seconds]:
-    """Return the seconds of calls that take turns, after one round that is not measured."""
-    clock: list[list[float]] = [[] for _ in calls]
-    processors: list[list[float]] = [[] for _ in calls]
-    for _ in range(ROUNDS + 1):
-        for call, *times in zip(calls, clock, processors, strict=True):
-            start = time.perf_counter(), time.process_time()
-            call()
-            times[0].append(time.perf_counter() - start[0])
-            times[1].append(time.process_time() - start[1])
-    return [Seconds(median(each[1:]), min(times[1:])) for each, times in zip(clock, processors, strict=True)]
-
-
-def run_once(path: Path) -> None:
-    """Load a file and run it once, as a user does who wants its result."""
-    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    session.run(None, feeds_of(session))
-
-
-def feeds_of(session: Any) -> dict[str, Any]:
-    dtypes = {"tensor(float)": np.float32, "tensor(int64)": np.int64}
-    return {each.name: np.zeros(each.shape, dtypes[each.type]) for each in session.get_inputs()}
-
-
-def times_of(path: Path) -> list[Seconds]:
-    """Return seconds of a whole static profile of a file, of loading and running it once, and of a warm pass."""
-    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    feeds = feeds_of(session)
-    return seconds_of(lambda: profile(path, metrics=STATIC), lambda: run_once(path), lambda: session.run(None, feeds))
-
-
 def counts(folder: Path, peers: str, quick: bool) -> None:
     """Print how many cases each tool has exactly."""
     folders = folder / "operators", folder / "networks"
@@ -172,18 +128,9 @@ def counts(folder: Path, peers: str, quick: bool) -> None:
 
 
 def times(folder: Path, quick: bool) -> None:
-    """Print what a static profile of a file takes beside a run of it."""
-    print("milliseconds by the clock (of all processors), batch 1, and what a profile takes of a run\n")
-    print(f"{'':<12}{'profile':>16}{'load and run':>16}{'a warm pass':>16}{'/ first':>9}{'/ warm':>9}")
-    for path in large(folder, quick):
-        profiled, first, warm = times_of(path)
-        cells = "".join(
-            f"{1e3 * each.clock:>8.0f} {f'({1e3 * each.processors:.0f})':>7}" for each in (profiled, first, warm)
-        )
-        print(
-            f"{path.stem:<12}{cells}{profiled.clock / first.clock:>9.2f}{profiled.clock / warm.clock:>9.2f}", flush=True
-        )
-        path.unlink()
+    """Print what a static profile of a file takes beside a run of it, in a process without torch."""
+    paths = [str(path) for path in large(folder, quick)]
+    subprocess.run([sys.executable, str(HERE / "onnx_file_times.py"), *paths], check=True)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -20,7 +21,7 @@ _RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "Rand
 def array_of(tensor: TensorProto) -> Array | None:
     """Return the elements of a tensor that stands in the file; None for a large one, and for one in another file."""
     external = tensor.data_location == TensorProto.EXTERNAL
-    if external or int(np.prod(tensor.dims, dtype=np.int64)) > LARGEST or tensor.data_type == TensorProto.STRING:
+    if external or math.prod(tensor.dims) > LARGEST or tensor.data_type == TensorProto.STRING:
         return None
     try:
         return np.asarray(numpy_helper.to_array(tensor))

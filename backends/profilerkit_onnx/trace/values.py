@@ -88,6 +88,8 @@ class Value:
     @cached_property
     def info(self) -> TensorInfo:
         """Shape and dtype for reports, with -1 for a size that is not known."""
+        if self.shape is not None:
+            return TensorInfo(tuple(self.shape), dtype_name(self.element))
         dims = dims_of(self.type) if self.is_tensor else ()
         sizes = tuple(dim if isinstance(dim, int) else -1 for dim in dims or ())
         return TensorInfo(sizes, dtype_name(self.element))
