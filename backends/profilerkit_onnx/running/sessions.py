@@ -15,7 +15,7 @@ from ..model.external_data import external_files
 from .devices import providers_of
 from .runtime import onnxruntime
 
-__all__ = ["LARGEST", "LEVELS", "options_of", "session_of"]
+__all__ = ["LARGEST", "LEVELS", "folder_of_weights", "options_of", "session_of"]
 
 #: The execution modes: how far onnxruntime rewrites a graph, by its names of the levels.
 LEVELS = {
@@ -50,7 +50,7 @@ def session_of(model: ModelProto, options: Any, device: str, inputs: object = No
     handed over, and `ModelFailedError` for one that onnxruntime refuses.
     """
     model = whole(model)
-    folder = _folder_of_weights(model)
+    folder = folder_of_weights(model)
     if folder is not None:
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
     if model.ByteSize() > LARGEST:
@@ -64,8 +64,11 @@ def session_of(model: ModelProto, options: Any, device: str, inputs: object = No
         raise failure_of(error, inputs, "onnx", __package__ or "", "does onnxruntime know its operators?") from error
 
 
-def _folder_of_weights(model: ModelProto) -> Path | None:
-    """Return the folder that holds a model's external data; None for a model that has none."""
+def folder_of_weights(model: ModelProto) -> Path | None:
+    """Return the folder that holds a model's external data; None for a model that has none.
+
+    Raises `WithoutValuesError` where a file is missing, `InputError` for one that lies outside of the folder.
+    """
     names = external_files(model)
     if not names:
         return None

@@ -34,9 +34,14 @@ def shapes(trace: ModelTrace) -> list[tuple[int, ...]]:
 
 
 def test_a_layer_that_comes_again_is_priced_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    priced = []
+    priced: list[str] = []
     price = walk.price
-    monkeypatch.setattr(walk, "price", lambda node, *rest: priced.append(node.op_type) or price(node, *rest))
+
+    def noted(node: NodeProto, *rest: Any) -> Any:
+        priced.append(node.op_type)
+        return price(node, *rest)
+
+    monkeypatch.setattr(walk, "price", noted)
     names = ["x", *(f"h{index}" for index in range(9)), "y"]
     nodes = []
     for before, after in pairwise(names):
