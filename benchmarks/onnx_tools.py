@@ -14,20 +14,16 @@ import logging
 import subprocess
 import sys
 import tempfile
-import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import onnx
-import onnxruntime
 import torch
 from onnx_tool_counts import TOOLS
 from trace_tools import MODELS as LARGE
-from trace_tools import STATIC
 
 sys.path.append(str(Path(__file__).parents[1] / "examples"))
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "support"))
@@ -37,12 +33,12 @@ from exported_models import CHANGES, INVALID, MODELS, REFUSED, Tupled, built, ex
 from onnx_graphs import model_of
 from test_closed_forms_onnx import CASES
 
-from profilerkit import ModelInputs, profile
+from profilerkit import ModelInputs
 from profilerkit_torch import TorchBackend
 
 HERE = Path(__file__).parent
 EXPORTER = "TorchScript"
-#: Runs for each time; the shortest is printed, as others may use the machine.
+#: Runs of a tool for each file; the shortest is printed, as others may use the machine.
 SAMPLES = 3
 
 
@@ -114,45 +110,6 @@ def exact(answers: Mapping[str, dict[str, Any]], expected: Mapping[Path, int]) -
     return right, refused, median(seconds) if seconds else 0.0
 
 
-class Seconds(NamedTuple):
-    """The shortest seconds of some calls: those of the clock, and those of all processors, which others do not take."""
-
-    clock: float
-    processors: float
-
-
-def shortest(call: Callable[[], object]) -> Seconds:
-    """Return the shortest seconds of some calls."""
-    clock, processors = [], []
-    for _ in range(SAMPLES):
-        start = time.perf_counter(), time.process_time()
-        call()
-        clock.append(time.perf_counter() - start[0])
-        processors.append(time.process_time() - start[1])
-    return Seconds(min(clock), min(processors))
-
-
-def run_once(path: Path) -> None:
-    """Load a file and run it once, as a user does who wants its result."""
-    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    session.run(None, feeds_of(session))
-
-
-def feeds_of(session: Any) -> dict[str, Any]:
-    dtypes = {"tensor(float)": np.float32, "tensor(int64)": np.int64}
-    return {each.name: np.zeros(each.shape, dtypes[each.type]) for each in session.get_inputs()}
-
-
-def times_of(path: Path) -> tuple[Seconds, Seconds, Seconds]:
-    """Return seconds of a whole static profile of a file, of loading and running it once, and of one pass alone."""
-    profiled = shortest(lambda: profile(path, metrics=STATIC))
-    ran = shortest(lambda: run_once(path))
-    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    feeds = feeds_of(session)
-    session.run(None, feeds)
-    return profiled, ran, shortest(lambda: session.run(None, feeds))
-
-
 def counts(folder: Path, peers: str, quick: bool) -> None:
     """Print how many cases each tool has exactly."""
     folders = folder / "operators", folder / "networks"
@@ -171,12 +128,9 @@ def counts(folder: Path, peers: str, quick: bool) -> None:
 
 
 def times(folder: Path, quick: bool) -> None:
-    """Print what a static profile of a file takes beside a run of it."""
-    print("seconds of the clock, and of all processors: a static profile; loading and one run; one pass alone\n")
-    for path in large(folder, quick):
-        cells = "".join(f"{each.clock:>12.3f}{each.processors:>9.3f}" for each in times_of(path))
-        print(f"{path.stem:<14}{cells}", flush=True)
-        path.unlink()
+    """Print what a static profile of a file takes beside a run of it, in a process without torch."""
+    paths = [str(path) for path in large(folder, quick)]
+    subprocess.run([sys.executable, str(HERE / "onnx_file_times.py"), *paths], check=True)
 
 
 def main(arguments: list[str] | None = None) -> None:

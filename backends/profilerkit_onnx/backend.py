@@ -23,6 +23,7 @@ from profilerkit.protocols import (
     NamesDevices,
     NoticesTraining,
     OpensModels,
+    ReadsWeights,
     TakesCosts,
     TimesLayers,
     TimesOperators,
@@ -33,15 +34,16 @@ from profilerkit.times.operator_times import OperatorTimes
 from . import data
 from .costs.registry import COSTS, register_op_cost
 from .layer_timing import timer
-from .loaders import is_program, opened
+from .loaders import is_program, opened, whole
 from .model.declared_inputs import declared_inputs
 from .model.scopes import name_of
 from .model.structure import fingerprint
+from .model.zeros import zero_weights
 from .operator_timing import passes as operator_passes
 from .running import devices, measured_memory
 from .running.runs import running
 from .running.runtime import is_installed, onnxruntime
-from .running.sessions import LEVELS
+from .running.sessions import LEVELS, folder_of_weights
 from .trace.tracing import trace_model
 
 __all__ = ["OnnxBackend"]
@@ -60,6 +62,7 @@ class OnnxBackend(
     NamesDevices,
     NoticesTraining,
     OpensModels,
+    ReadsWeights,
     TakesCosts,
     TimesLayers,
     TimesOperators,
@@ -170,6 +173,11 @@ class OnnxBackend(
     def preserved(self, model: Any) -> AbstractContextManager[None]:
         """Return a context that does nothing: no method changes a model."""
         return nullcontext()
+
+    def zero_weights(self, model: Any) -> tuple[int, int]:
+        """Return how many elements of the floating-point parameters are zero, and how many there are in all."""
+        loaded = whole(opened(model))
+        return zero_weights(loaded, folder_of_weights(loaded))
 
     def inapplicable(self, model: Any) -> Mapping[str, str]:
         """Say that nothing of an ONNX model is trained."""

@@ -1,4 +1,4 @@
-"""Models from ``.onnx`` files, without their external data, and from what torch's exporter returns."""
+"""Models from ``.onnx`` files, without their weights, and from what torch's exporter returns."""
 
 from __future__ import annotations
 
@@ -9,22 +9,29 @@ from typing import Any
 
 import onnx
 from google.protobuf.message import DecodeError
+from onnx import ModelProto
 
 from profilerkit import InputError
 
-from .model.external_data import external_files
+from .model.external_data import LEFT, external_files
+from .model.large_tensors import MalformedError, with_elements, without_elements
 
-__all__ = ["folder_of", "is_program", "opened"]
+__all__ = ["folder_of", "is_program", "opened", "whole"]
 
-#: Under which a model that was read from a file keeps the folder of that file, where its weights may lie. Messages of
-#: protobuf take no attributes, and no weak references. No file can know this name, so none can lead to another folder.
-_FOLDER = f"profilerkit.folder.{secrets.token_hex(16)}"
+#: Under which a model that was read from a file keeps the path of that file, in whose folder its weights may lie, and
+#: what tells whether the file is still the same. Messages of protobuf take no attributes, and no weak references. No
+#: file can know these names, so none can lead to another folder.
+_PATH, _STAMP = (f"profilerkit.{word}.{secrets.token_hex(16)}" for word in ("path", "stamp"))
 
 
-def folder_of(model: Any) -> Path | None:
+def folder_of(model: ModelProto) -> Path | None:
     """Return the folder that a model was read from; None for one that was made in memory."""
-    folder = next((entry.value for entry in model.metadata_props if entry.key == _FOLDER), None)
-    return None if folder is None else Path(folder)
+    path = _entry(model, _PATH)
+    return None if path is None else Path(path).parent
+
+
+def _entry(model: ModelProto, key: str) -> str | None:
+    return next((entry.value for entry in model.metadata_props if entry.key == key), None)
 
 
 def is_program(model: Any) -> bool:
@@ -36,8 +43,8 @@ def is_program(model: Any) -> bool:
 def opened(model: Any) -> Any:
     """Return the ``ModelProto`` of a path or of an exported program; anything else as it is.
 
-    External data, which may be larger than memory, is not read: shapes and dtypes stand in the file itself. Raises
-    `InputError` for a path where no ONNX model is.
+    Weights may be larger than memory, and no count needs them: those in other files are not read, and the elements of
+    large tensors stay in the file (see `whole`). Raises `InputError` for a path where no ONNX model is.
     """
     if is_program(model):
         return model.model_proto
@@ -47,7 +54,7 @@ def opened(model: Any) -> Any:
     if not path.is_file():
         raise InputError(f"the path {str(path)!r} does not exist or is no file; give the path of a .onnx file")
     try:
-        proto = onnx.load(path, load_external_data=False)
+        proto, stamp = _read(path)
     except (DecodeError, ValueError) as error:
         raise InputError(
             f"the file {str(path)!r} is no ONNX model, or is damaged: {error}; export the model again"
@@ -58,5 +65,54 @@ def opened(model: Any) -> Any:
             "model again"
         )
     if external_files(proto):
-        proto.metadata_props.add(key=_FOLDER, value=str(path.parent.absolute()))
+        proto.metadata_props.add(key=_PATH, value=str(path.absolute()))
+        proto.metadata_props.add(key=_STAMP, value=stamp)
     return proto
+
+
+def _read(path: Path) -> tuple[ModelProto, str]:
+    """Return the model of a file without the elements of large tensors, and what tells the file from a later one."""
+    if path.suffix != ".onnx":  # onnx has other formats, by the endings of their files
+        return onnx.load(path, load_external_data=False), ""
+    with path.open("rb") as file:
+        stamp = _stamp(file.fileno())
+        try:
+            content = without_elements(file)
+        except MalformedError:
+            file.seek(0)
+            content = file.read()
+    return onnx.load_from_string(content), stamp
+
+
+def _stamp(file: int) -> str:
+    status = os.fstat(file)
+    return f"{status.st_dev} {status.st_ino} {status.st_size} {status.st_mtime_ns}"
+
+
+def whole(model: ModelProto) -> ModelProto:
+    """Return a model with the elements that `opened` left in its file; the model itself if none were left.
+
+    Data in other files is not read. Raises `InputError` if the file is gone, or has changed since it was opened.
+    """
+    if LEFT not in external_files(model):
+        return model
+    path = _entry(model, _PATH) or ""
+    try:
+        with Path(path).open("rb") as file:
+            if _stamp(file.fileno()) == _entry(model, _STAMP):
+                return _unmarked(with_elements(model, file))
+    except (OSError, MalformedError):
+        pass
+    raise InputError(
+        f"the file {path!r}, where the weights of the model are, has changed or is gone since the model was opened; "
+        "give the path again, or a ModelProto that was loaded with its weights"
+    )
+
+
+def _unmarked(model: ModelProto) -> ModelProto:
+    """Take from a model what its file is, unless further weights lie beside it."""
+    if not external_files(model):
+        kept = [entry for entry in model.metadata_props if entry.key not in (_PATH, _STAMP)]
+        del model.metadata_props[:]
+        model.metadata_props.extend(kept)
+    return model

@@ -63,7 +63,7 @@ def is_model_path(spec: str) -> bool:
 
 
 def load_path(spec: str, trust: bool = False) -> Any:
-    """Return the model of an ONNX file; nothing in such a file is code, so ``trust`` changes nothing."""
-    from .loaders import opened
+    """Return the model of an ONNX file, with its weights; nothing in such a file is code: ``trust`` changes nothing."""
+    from .loaders import opened, whole
 
-    return opened(spec)
+    return whole(opened(spec))

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("onnx")
 import numpy as np
-from onnx import ModelProto, helper
+from onnx import ModelProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from onnx_architectures import BUILDERS, KINDS, Graph, build_low_precision, build_mlp
 
@@ -33,6 +33,10 @@ class TestOnnx(BackendConformance):
 
     def snapshot(self, model: Any) -> Any:
         return {"bytes": model.SerializeToString(deterministic=True)}
+
+    def change_a_parameter(self, model: Any) -> None:
+        tensor = model.graph.initializer[0]
+        tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor) + 1, tensor.name))
 
     def low_precision_model(self, dtype: str) -> Any:
         return build_low_precision(dtype)

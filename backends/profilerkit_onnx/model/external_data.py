@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import secrets
+from collections.abc import Iterable, Iterator
 
-from onnx import GraphProto, ModelProto, TensorProto
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
-__all__ = ["external_files"]
+__all__ = ["LEFT", "external_files", "tensors_of"]
+
+#: The location of elements that were left in the file of the model itself. No file can know this name.
+LEFT = f"profilerkit.left.{secrets.token_hex(16)}"
 
 
 def external_files(model: ModelProto) -> list[str]:
-    """Return the names of the files that hold tensors of a model, in its graph and in the graphs inside."""
-    tensors = _tensors(model.graph)
-    return list(dict.fromkeys(name for tensor in tensors if (name := _location(tensor)) is not None))
+    """Return the names of the files that hold tensors of a model, in its graph, the graphs inside and its functions.
+
+    Where elements were left in the file of the model itself, `LEFT` is among them.
+    """
+    return list(dict.fromkeys(name for tensor in tensors_of(model) if (name := _location(tensor)) is not None))
 
 
 def _location(tensor: TensorProto) -> str | None:
@@ -21,12 +27,27 @@ def _location(tensor: TensorProto) -> str | None:
     return next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
 
 
-def _tensors(graph: GraphProto) -> Iterator[TensorProto]:
+def tensors_of(model: ModelProto) -> Iterator[TensorProto]:
+    """Yield the tensors of a model: of its graph, of the graphs inside, and of its functions."""
+    yield from _of_graph(model.graph)
+    for function in model.functions:
+        yield from _of_nodes(function.node)
+
+
+def _of_graph(graph: GraphProto) -> Iterator[TensorProto]:
     yield from graph.initializer
     for sparse in graph.sparse_initializer:
         yield from (sparse.values, sparse.indices)
-    for node in graph.node:
+    yield from _of_nodes(graph.node)
+
+
+def _of_nodes(nodes: Iterable[NodeProto]) -> Iterator[TensorProto]:
+    for node in nodes:
         for attribute in node.attribute:
             yield from (*([attribute.t] if attribute.HasField("t") else []), *attribute.tensors)
+            if attribute.HasField("sparse_tensor"):
+                yield from (attribute.sparse_tensor.values, attribute.sparse_tensor.indices)
+            for sparse in attribute.sparse_tensors:
+                yield from (sparse.values, sparse.indices)
             for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
-                yield from _tensors(inner)
+                yield from _of_graph(inner)

@@ -56,6 +56,8 @@ def scopes_of(model: ModelProto) -> Scopes:
     calls = _Calls()
     for node, (paths, marks) in zip(nodes, chains, strict=True):
         for path in paths:
+            if path in scopes.types:
+                continue
             for around in accumulate(path.split("."), lambda outer, inner: f"{outer}.{inner}"):
                 scopes.types.setdefault(around, types.get(around, CONTAINER))
         scopes.chains.append(calls.entered(node, paths, marks))
@@ -131,7 +133,9 @@ def _paths_of_names(model: ModelProto, nodes: Sequence[NodeProto]) -> list[Paths
     The second call of a layer has a number at its name, ``/block/convolution_1/Conv``. It is told from a layer that is
     called so by its sibling ``/block/convolution``, and by the weights, which have the names of their layers.
     """
-    split = [tuple(_joined(node.name.lstrip("/").split("/")[:-1])) for node in nodes]
+    texts = [node.name.lstrip("/").rpartition("/")[0] for node in nodes]
+    joined = {text: tuple(_joined(text.split("/"))) for text in dict.fromkeys(texts)}
+    split = [joined[text] for text in texts]
     every = {path for paths in split for path in paths}
     owners = {tensor.name.rpartition(".")[0] for tensor in model.graph.initializer}
     renamed: dict[str, tuple[str, int]] = {}
@@ -197,6 +201,7 @@ class _Calls:
         self.calls: dict[str, int] = {}
         self.first: dict[str, str] = {}
         self.open: tuple[str, ...] = ()
+        self.last: tuple[tuple[str, ...], tuple[int, ...], tuple[Scope, ...]] | None = None
 
     def entered(self, node: NodeProto, paths: tuple[str, ...], marks: tuple[int, ...]) -> tuple[Scope, ...]:
         """Return the calls of layers that a node is in."""
@@ -204,6 +209,13 @@ class _Calls:
             node
         ):  # what an exporter adds between the nodes of a layer does not end its call
             return (Scope(""),)
+        if self.last is not None and self.last[:2] == (paths, marks):
+            return self.last[2]
+        chain = self._entered(node, paths, marks)
+        self.last = (paths, marks, chain)
+        return chain
+
+    def _entered(self, node: NodeProto, paths: tuple[str, ...], marks: tuple[int, ...]) -> tuple[Scope, ...]:
         marks = marks or (0,) * len(paths)
         shared = 0
         while shared < min(len(paths), len(self.open)) and paths[shared] == self.open[shared]:

@@ -21,7 +21,7 @@ from profilerkit.trace.records import WeightRecord
 from .scopes import Scopes
 from .types import bytes_of, dtype_name
 
-__all__ = ["Constant", "constants_of", "weight_records"]
+__all__ = ["Constant", "constants_of", "graphs_of", "weight_records"]
 
 #: The inputs of operators that are parameters whatever their dtype, by their places.
 _PARAMETERS = {
@@ -89,15 +89,16 @@ class Constant:
 
 def constants_of(model: ModelProto) -> dict[str, Constant]:
     """Return the tensors that stand in the graph of a model, and in the graphs inside it, by name."""
-    return {constant.name: constant for graph in _graphs(model.graph) for constant in _of_graph(graph)}
+    return {constant.name: constant for graph in graphs_of(model.graph) for constant in _of_graph(graph)}
 
 
-def _graphs(graph: GraphProto) -> Iterator[GraphProto]:
+def graphs_of(graph: GraphProto) -> Iterator[GraphProto]:
+    """Yield a graph and the graphs inside it."""
     yield graph
     for node in graph.node:
         for attribute in node.attribute:
             for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
-                yield from _graphs(inner)
+                yield from graphs_of(inner)
 
 
 def _of_graph(graph: GraphProto) -> Iterator[Constant]:

@@ -14,7 +14,7 @@ from profilerkit import ArgumentError
 from profilerkit.backend import DeviceLike
 from profilerkit.error_text import shown
 
-from ..loaders import opened
+from ..loaders import opened, whole
 from ..model.scopes import scopes_of, write_scope
 from .devices import resolve_device
 from .origins import Origin, origins_of
@@ -72,7 +72,7 @@ def rewriting(model: ModelProto, options: Any, device: str, inputs: object = Non
     with TemporaryDirectory(prefix="profilerkit-") as folder:
         path = Path(folder, "rewritten.onnx")
         options.optimized_model_filepath = str(path)
-        if model.ByteSize() > _LARGE or any(tensor.external_data for tensor in model.graph.initializer):
+        if named.ByteSize() > _LARGE or any(tensor.external_data for tensor in named.graph.initializer):
             options.add_session_config_entry("session.optimized_model_external_initializers_file_name", "weights.bin")
         session = session_of(named, options, device, inputs)
         graph = onnx.load(path, load_external_data=False)
@@ -82,7 +82,7 @@ def rewriting(model: ModelProto, options: Any, device: str, inputs: object = Non
 def _numbered(model: ModelProto) -> ModelProto:
     """Return a copy of a model whose nodes have names that differ, by which the runtime's profiler tells them."""
     copy = ModelProto()
-    copy.CopyFrom(model)
+    copy.CopyFrom(whole(model))
     for index, node in enumerate(copy.graph.node):
         node.name = f"{node.name}:{index}"
     return copy

@@ -14,6 +14,7 @@ from profilerkit import ModelInputs, Run
 from profilerkit.backend_kit.failures import failure_of
 
 from ..data import as_tensor
+from ..loaders import whole
 from ..model.declared_inputs import bound_inputs
 from .runtime import onnxruntime
 from .sessions import options_of, session_of
@@ -33,7 +34,7 @@ def running(
 
     Each call returns the outputs: one array, or several by their names.
     """
-    feeds = feeds_of(model, inputs)
+    model, feeds = whole(model), feeds_of(model, inputs)
     start = time.perf_counter()
     session = session_of(model, options_of(level, num_threads), device, inputs)
     call = call_of(session, feeds, device, inputs)

@@ -10,12 +10,12 @@ from onnx import ModelProto
 from profilerkit import InputError, NotOfferedError, WithoutValuesError
 from profilerkit.backend_kit.failures import failure_of
 
-from ..loaders import folder_of
+from ..loaders import folder_of, whole
 from ..model.external_data import external_files
 from .devices import providers_of
 from .runtime import onnxruntime
 
-__all__ = ["LARGEST", "LEVELS", "options_of", "session_of"]
+__all__ = ["LARGEST", "LEVELS", "folder_of_weights", "options_of", "session_of"]
 
 #: The execution modes: how far onnxruntime rewrites a graph, by its names of the levels.
 LEVELS = {
@@ -45,11 +45,12 @@ def options_of(level: str, num_threads: int | None = None) -> Any:
 def session_of(model: ModelProto, options: Any, device: str, inputs: object = None) -> Any:
     """Return a session of a model on a device.
 
-    Raises `WithoutValuesError` where the file with the weights is missing, `InputError` for one that lies outside the
-    folder of the model, `NotOfferedError` for a model that is too large to be handed over, and `ModelFailedError` for
-    one that onnxruntime refuses.
+    Raises `WithoutValuesError` where the file with the weights is missing, `InputError` for one that has changed since
+    the model was opened, or lies outside the folder of the model, `NotOfferedError` for a model that is too large to be
+    handed over, and `ModelFailedError` for one that onnxruntime refuses.
     """
-    folder = _folder_of_weights(model)
+    model = whole(model)
+    folder = folder_of_weights(model)
     if folder is not None:
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
     if model.ByteSize() > LARGEST:
@@ -63,8 +64,11 @@ def session_of(model: ModelProto, options: Any, device: str, inputs: object = No
         raise failure_of(error, inputs, "onnx", __package__ or "", "does onnxruntime know its operators?") from error
 
 
-def _folder_of_weights(model: ModelProto) -> Path | None:
-    """Return the folder that holds a model's external data; None for a model that has none."""
+def folder_of_weights(model: ModelProto) -> Path | None:
+    """Return the folder that holds a model's external data; None for a model that has none.
+
+    Raises `WithoutValuesError` where a file is missing, `InputError` for one that lies outside of the folder.
+    """
     names = external_files(model)
     if not names:
         return None

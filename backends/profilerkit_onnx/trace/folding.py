@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -20,7 +21,7 @@ _RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "Rand
 def array_of(tensor: TensorProto) -> Array | None:
     """Return the elements of a tensor that stands in the file; None for a large one, and for one in another file."""
     external = tensor.data_location == TensorProto.EXTERNAL
-    if external or int(np.prod(tensor.dims, dtype=np.int64)) > LARGEST or tensor.data_type == TensorProto.STRING:
+    if external or math.prod(tensor.dims) > LARGEST or tensor.data_type == TensorProto.STRING:
         return None
     try:
         return np.asarray(numpy_helper.to_array(tensor))
@@ -48,6 +49,8 @@ def folded(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[str,
     arrays = [None if value is None else value.array for value in inputs]
     if any(array is None for value, array in zip(inputs, arrays, strict=True) if value is not None):
         return nothing
+    if node.op_type == "Identity" and len(arrays) == 1:
+        return arrays
     if node.op_type in ("ConstantOfShape", "Expand", "Tile", "Range") and not _is_small(node, arrays):
         return nothing
     return _computed(node, arrays, opsets) or nothing

@@ -9,12 +9,14 @@ from onnx.checker import ValidationError
 from onnx.shape_inference import InferenceError, infer_node_outputs
 
 from .runtime_shapes import inferred_for_runtime
-from .values import Value
+from .values import Array, Value
 
 __all__ = ["inferred", "schema_of"]
 
-#: Operators whose values, not shapes alone, tell the shapes of the outputs are few; they get all values that are known.
+#: The names of the domain of the standard.
 _DEFAULT = ("", "ai.onnx")
+#: More dimensions than any tensor has.
+_MOST_DIMENSIONS = 64
 
 
 def _by_newest(
@@ -25,6 +27,14 @@ def _by_newest(
         return dict(infer_node_outputs(schema, node, types, data, opset_imports=imports))
     except ValidationError as error:
         raise InferenceError(str(error)) from None
+
+
+def _may_tell_sizes(array: Array) -> bool:
+    """Say whether the elements of a constant may tell sizes of outputs: whole numbers, or a factor for each dimension.
+
+    No operator of the standard takes sizes from a tensor of more dimensions.
+    """
+    return array.ndim <= 1 and (array.dtype.kind in "iub" or array.size <= _MOST_DIMENSIONS)
 
 
 def schema_of(node: NodeProto, opsets: Mapping[str, int]) -> defs.OpSchema | None:
@@ -57,7 +67,7 @@ def inferred(
     for name, value in zip(node.input, inputs, strict=True):
         if value is not None:
             types[name] = value.type
-            if value.array is not None:
+            if value.array is not None and _may_tell_sizes(value.array):
                 arrays[name] = value.array
     if any(kind.WhichOneof("value") is None for kind in types.values()):
         return nothing

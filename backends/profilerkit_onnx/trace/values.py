@@ -42,6 +42,12 @@ class Value:
         """Return a tensor of a dtype and shape."""
         return cls(number, tensor_type(element, shape), **known)
 
+    def again(self, number: int) -> Value:
+        """Return a value like this one in a buffer of its own."""
+        copy = object.__new__(Value)
+        copy.__dict__.update(self.__dict__, number=number)  # with its shape, where that was read already
+        return copy
+
     def agreed(self, others: Collection[Value]) -> Value:
         """Return what is known of a value that may also be one of others: nothing follows from the file alone then.
 
@@ -64,6 +70,11 @@ class Value:
         return int(self.type.tensor_type.elem_type) if self.is_tensor else 0
 
     @cached_property
+    def type_key(self) -> bytes:
+        """What compares its type with others."""
+        return bytes(self.type.SerializeToString(deterministic=True))
+
+    @cached_property
     def shape(self) -> Shape | None:
         """Its shape; None where a size is not known before the model runs."""
         return shape_of(self.type, {}) if self.is_tensor else None
@@ -77,6 +88,8 @@ class Value:
     @cached_property
     def info(self) -> TensorInfo:
         """Shape and dtype for reports, with -1 for a size that is not known."""
+        if self.shape is not None:
+            return TensorInfo(tuple(self.shape), dtype_name(self.element))
         dims = dims_of(self.type) if self.is_tensor else ()
         sizes = tuple(dim if isinstance(dim, int) else -1 for dim in dims or ())
         return TensorInfo(sizes, dtype_name(self.element))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -12,7 +12,7 @@ from onnx import AttributeProto, FunctionProto, NodeProto, TypeProto
 from onnx.shape_inference import InferenceError
 
 from profilerkit.backend_kit.branch_memory import Fork
-from profilerkit.costs import Shape
+from profilerkit.costs import Cost, Shape
 from profilerkit.trace.bounds import Choice
 
 from ..costs import is_known
@@ -22,6 +22,7 @@ from .folding import array_of, folded
 from .functions import body_of, function_key
 from .inference import inferred, schema_of
 from .pricing import attributes_of, name_of, price
+from .signatures import Known, signature
 from .values import Executed, Value
 
 __all__ = ["Walk", "made_before"]
@@ -61,6 +62,7 @@ class Walk:
         paths: The path of the layer of each node of the model's own graph; empty where nobody asks for choices.
         constants: How many nodes depend on constants alone.
         node: The index of the node of the model's own graph that is gone over.
+        seen: What the nodes so far have shown, by their signatures.
     """
 
     opsets: Mapping[str, int]
@@ -77,6 +79,7 @@ class Walk:
     constants: int = 0
     node: int = -1
     numbers: count[int] = field(default_factory=count)
+    seen: dict[Hashable, Known] = field(default_factory=dict)
 
     def number(self) -> int:
         """Return a number for a new value."""
@@ -99,18 +102,39 @@ class Walk:
         if function is not None:
             self._inside(node, function, inputs, values, times)
             return
-        outputs = self._outputs(node, inputs)
+        key = None if node.op_type == "Constant" else signature(node, inputs, self.opsets)
+        known = self.seen.get(key)
+        if known is not None:
+            again = [value.again(self.number()) for value in known.outputs]
+            self._take(known, node, inputs, again, values, times)
+            return
+        outputs, inferred_alone = self._outputs(node, inputs)
         if not is_known(name_of(node)) and not all(value.constant for value in outputs):
             body = body_of(node, inputs, self.opsets)
             if body is not None and self._by_definition(node, body, inputs, values, times):
                 return
+        constant = bool(outputs) and all(value.constant for value in outputs)
+        cost, missing = (Cost(0, 0), "") if constant else price(node, inputs, outputs, attributes_of(node))
+        known = Known(outputs, constant, cost, missing)
+        if key is not None and inferred_alone:
+            self.seen[key] = known
+        self._take(known, node, inputs, outputs, values, times)
+
+    def _take(
+        self,
+        known: Known,
+        node: NodeProto,
+        inputs: Sequence[Value | None],
+        outputs: Sequence[Value],
+        values: Values,
+        times: int,
+    ) -> None:
+        """Take the outputs of a node into the values, and note what it does."""
         values.update(zip(node.output, outputs, strict=True))
-        if outputs and all(value.constant for value in outputs):
+        if known.constant:
             self.constants += node.op_type != "Constant"
-            return
-        attributes = attributes_of(node)
-        cost, missing = price(node, inputs, outputs, attributes)
-        self.note(node, inputs, outputs, times, *cost, missing)
+        else:
+            self.note(node, inputs, outputs, times, *known.cost, known.missing)
 
     def note(
         self,
@@ -171,10 +195,13 @@ class Walk:
             if output and name in inner:
                 values[output] = inner[name]
 
-    def _outputs(self, node: NodeProto, inputs: Sequence[Value | None]) -> list[Value]:
-        """Return the outputs of a node: types, and elements where they are known before the model runs."""
+    def _outputs(self, node: NodeProto, inputs: Sequence[Value | None]) -> tuple[list[Value], bool]:
+        """Return the outputs of a node: types, and elements where they are known before the model runs.
+
+        And whether no type of theirs depends on what the file declares of a value by its name.
+        """
         if node.op_type == "Constant" and not node.domain:
-            return [self._constant(node)]
+            return [self._constant(node)], False
         try:
             types = inferred(node, schema_of(node, self.opsets), inputs, self.opsets)
         except InferenceError as error:
@@ -187,10 +214,11 @@ class Walk:
         arrays = folded(node, inputs, self.opsets)
         given = [value for value in inputs if value is not None]
         constant = bool(given) and all(value.constant for value in given)
-        return [
+        outputs = [
             Value(self.number(), self._type(name, kind, array), constant or array is not None, array)
             for name, kind, array in zip(node.output, types, arrays, strict=True)
         ]
+        return outputs, all(map(_is_settled, outputs, types))
 
     def _type(self, name: str, kind: TypeProto | None, array: object) -> TypeProto:
         """Return the type of an output: as inferred, else as the file declares it."""
@@ -216,6 +244,13 @@ class Walk:
         [array] = folded(node, [], self.opsets)
         kinds = inferred(node, schema_of(node, self.opsets), [], self.opsets)
         return Value(self.number(), kinds[0] or TypeProto(), constant=True, array=array)
+
+
+def _is_settled(value: Value, kind: TypeProto | None) -> bool:
+    """Say whether a value has the type that was inferred for it, and no declaration could tell more of it."""
+    if kind is None or kind.WhichOneof("value") is None:
+        return False
+    return value.array is not None or (value.type is kind and (not value.is_tensor or value.shape is not None))
 
 
 def _filled(node: NodeProto, given: Mapping[str, AttributeProto], inner: Values, formal: set[str]) -> NodeProto:

@@ -1,0 +1,60 @@
+"""Zeros among the weights of a model: the one question that reads their values without running it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+from onnx import GraphProto, ModelProto, TensorProto, numpy_helper
+
+from profilerkit import InputError
+
+from .scopes import scopes_of
+from .types import dtype_name
+from .weights import constants_of, graphs_of, weight_records
+
+__all__ = ["zero_weights"]
+
+
+def zero_weights(model: ModelProto, folder: Path | None = None) -> tuple[int, int]:
+    """Return how many elements of the floating-point parameters are zero, and how many there are.
+
+    ``folder`` holds the weights that lie beside the model. Raises `InputError` for a tensor that is damaged.
+    """
+    constants = constants_of(model)
+    names = list(constants)
+    records = weight_records(model, scopes_of(model), constants)
+    parameters = {names[int(record.identity)] for lists in records.values() for record in lists[0]}
+    tensors: Mapping[str, tuple[TensorProto, int]] = {
+        name: (tensor, elements) for graph in graphs_of(model.graph) for name, tensor, elements in _tensors(graph)
+    }
+    zeros = total = 0
+    for name in parameters:
+        tensor, elements = tensors[name]
+        if dtype_name(tensor.data_type).startswith(("float", "bfloat")):
+            zeros += elements - _nonzero(tensor, folder)
+            total += elements
+    return zeros, total
+
+
+def _tensors(graph: GraphProto) -> Iterator[tuple[str, TensorProto, int]]:
+    """Yield the constants of a graph: name, the tensor with the elements that are stored, and how many there are."""
+    for tensor in graph.initializer:
+        yield tensor.name, tensor, math.prod(tensor.dims)
+    for sparse in graph.sparse_initializer:
+        yield sparse.values.name, sparse.values, math.prod(sparse.dims)
+    for node in graph.node:
+        for attribute in node.attribute:
+            if node.op_type == "Constant" and attribute.name == "value" and attribute.HasField("t"):
+                yield node.output[0], attribute.t, math.prod(attribute.t.dims)
+
+
+def _nonzero(tensor: TensorProto, folder: Path | None) -> int:
+    try:
+        return int((numpy_helper.to_array(tensor, str(folder or "")) != np.float32(0)).sum())
+    except (ValueError, TypeError, OSError) as error:
+        raise InputError(
+            f"the values of the weight {tensor.name!r} cannot be read: {error}; export the model again"
+        ) from error
