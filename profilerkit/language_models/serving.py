@@ -12,6 +12,7 @@ __all__ = ["ASSUMPTIONS", "Serving", "serving"]
 ASSUMPTIONS = (
     "times are lower bounds: the greater of products at the dense peak and compulsory bytes at the bandwidth; "
     "no launch, host or communication",
+    "attention of the engine counts as attended: causal, and inside the window; as written it counts in full",
     "no queue, no continuous batching: all prompts of a batch start together and have the same length",
     "routing of experts is taken to be uniform",
 )

@@ -73,7 +73,7 @@ def _pass_rows(report: LanguageModelReport) -> Iterable[tuple[str, ...]]:
     first, second = report.facts.prefill, report.facts.decode
     yield "new tokens", f"{first.new_tokens:,}", f"{second.new_tokens:,}"
     yield "in the cache before", f"{first.cached_tokens:,}", f"{second.cached_tokens:,}"
-    yield "MACs", f"{first.macs:,}", f"{second.macs:,}"
+    yield "MACs, attention in full", f"{first.macs:,}", f"{second.macs:,}"
     yield "FLOPs", f"{first.flops:,}", f"{second.flops:,}"
     yield "operators", f"{first.operators:,}", f"{second.operators:,}"
 
