@@ -6,8 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from ..times.measurement import Measurement
+
+if TYPE_CHECKING:
+    from ..trace.records import ModelTrace
+    from .shapes import StepShapes
 
 __all__ = [
     "CacheContents",
@@ -288,6 +293,8 @@ class ModelFacts:
         latent: The sizes of latent attention; None for a model without it.
         is_encoder_decoder: Whether the prompt goes to an encoder.
         notes: What a reader of the numbers must know besides.
+        shapes: The shapes of a step's products, attention and traffic; None where they follow no law.
+        passes: The traces of both passes as written, by which a measured generation is predicted.
     """
 
     name: str
@@ -306,3 +313,5 @@ class ModelFacts:
     latent: LatentAttention | None = None
     is_encoder_decoder: bool = False
     notes: tuple[str, ...] = ()
+    shapes: StepShapes | None = None
+    passes: tuple[ModelTrace, ...] = field(default=(), compare=False, repr=False)
