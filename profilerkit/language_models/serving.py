@@ -21,7 +21,8 @@ ASSUMPTIONS = (
 #: What holds for every estimate, in words.
 ESTIMATED = (
     "estimates are by the device's calibration: products by their shapes, fused attention, traffic after fusion; no "
-    "time of the host, as of captured graphs; an interval is made to hold nine of ten networks like those of the calibration"
+    "time of the host, as of captured graphs; an interval is made to hold nine of ten networks like those of the "
+    "calibration"
 )
 
 

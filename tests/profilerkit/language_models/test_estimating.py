@@ -27,7 +27,7 @@ SHAPES = StepShapes(
 
 def table(kind: str, rate: float, sizes: int) -> EfficiencyTable:
     """A call takes a millisecond, and work runs at the rate."""
-    works = (0.001, 1e3, 1e4, 1e5, 1e6)
+    works = (0.001, 100, 1e3, 1e4, 1e5, 1e6)
     points = ((Point((1, w, 4, 4)[:sizes] if sizes > 1 else (w,), w, 1e-3 + w / rate)) for w in works)
     return EfficiencyTable(kind, "bfloat16", tuple(points))
 
