@@ -9,7 +9,7 @@ import pytest
 from toy_language_model import DEVICE, toy_facts
 
 from profilerkit.devices import DeviceInfo, Figure
-from profilerkit.language_models import LatentAttention, StepCost, WeightPart
+from profilerkit.language_models import CacheLayer, LatentAttention, StepCost, WeightPart
 from profilerkit.language_models.estimating import Estimate, mean_of, rate_of
 from profilerkit.language_models.formulas import weight_format
 from profilerkit.language_models.serving import SAMPLED, serving
@@ -74,10 +74,11 @@ def test_a_prefill_attends_up_to_the_diagonal() -> None:
 
 def test_a_window_limits_what_is_estimated() -> None:
     shapes = replace(SHAPES, attention=(AttentionShape(6, 3, 10, "bfloat16"),))
-    near, far = (cost_on(calibrated(), shapes=shapes).estimate(1, 1, cached) for cached in (100, 2000))
+    cost = cost_on(calibrated(), shapes=shapes, cache_layers=(CacheLayer("layers.0", 8, window=10),))
+    near, far = (cost.estimate(1, 1, cached) for cached in (100, 2000))
     assert near is not None
     assert far is not None
-    assert near.value == pytest.approx(far.value, rel=0.2)
+    assert near.value == far.value
     assert far.value < cost_on(calibrated()).estimate(1, 1, 2000).value / 2  # type: ignore[union-attr,operator]
 
 
