@@ -138,8 +138,8 @@ class Estimator:
         )
 
     def _moved(self, count: float) -> float:
-        """Return the least seconds of so many bytes."""
-        bandwidth = self.calibration.best_bandwidth(count)
+        """Return the least seconds of so many bytes among all weights, which no cache holds if they are many."""
+        bandwidth = self.calibration.best_bandwidth(self.cost.stored_weight_bytes)
         return count / bandwidth if bandwidth else 0.0
 
 

@@ -9,7 +9,7 @@ import pytest
 from toy_language_model import DEVICE, toy_facts
 
 from profilerkit.devices import DeviceInfo, Figure
-from profilerkit.language_models import CacheLayer, LatentAttention, StepCost, WeightPart
+from profilerkit.language_models import CacheLayer, LatentAttention, StepCost, Term, WeightPart
 from profilerkit.language_models.estimating import Estimate, mean_of, rate_of
 from profilerkit.language_models.formulas import weight_format
 from profilerkit.language_models.serving import SAMPLED, serving
@@ -26,9 +26,12 @@ SHAPES = StepShapes(
 
 
 def table(kind: str, rate: float, sizes: int) -> EfficiencyTable:
-    """A call takes a millisecond, and work runs at the rate."""
+    """A call takes a millisecond, and work runs at the rate; the shapes are small, so that few bytes are moved."""
     works = (0.001, 100, 1e3, 1e4, 1e5, 1e6)
-    points = ((Point((1, w, 4, 4)[:sizes] if sizes > 1 else (w,), w, 1e-3 + w / rate)) for w in works)
+    points = (
+        Point((1, 2.0 ** (8 * (index - len(works))), 1, 1) if sizes > 1 else (work,), work, 1e-3 + work / rate)
+        for index, work in enumerate(works, start=1)
+    )
     return EfficiencyTable(kind, "bfloat16", tuple(points))
 
 
@@ -74,7 +77,9 @@ def test_a_prefill_attends_up_to_the_diagonal() -> None:
 
 def test_a_window_limits_what_is_estimated() -> None:
     shapes = replace(SHAPES, attention=(AttentionShape(6, 3, 10, "bfloat16"),))
-    cost = cost_on(calibrated(), shapes=shapes, cache_layers=(CacheLayer("layers.0", 8, window=10),))
+    terms = (Term("token", 1000), Term("last", 100), Term("pair", 6, 10))
+    layers = (CacheLayer("layers.0", 8, window=10),)
+    cost = cost_on(calibrated(), shapes=shapes, terms=terms, cache_layers=layers)
     near, far = (cost.estimate(1, 1, cached) for cached in (100, 2000))
     assert near is not None
     assert far is not None

@@ -217,3 +217,12 @@ def test_predict_takes_any_model() -> None:
     predicted = predict(nn.Linear(8, 2), input_shape=(8,), batch_size=3, on=toy, training=True)
     assert predicted.seconds == pytest.approx(2.0)
     assert predicted.phase == "training"
+
+
+def test_one_row_times_a_matrix_may_read_faster_than_traffic_that_writes() -> None:
+    """4 * (1,000,000 + 1,000 + 1,000) bytes in 1 ms are 4.008e9 bytes a second; traffic reached 1e9."""
+    rows = EfficiencyTable("product", "float32", (Point((1, 1, 1000, 1000), 2e6, 1e-3),))
+    copies = EfficiencyTable("movement", "float32", (Point((4e6,), 4e6, 4e-3),))
+    calibration = Calibration((rows, copies), 1e-5, 1e-5)
+    assert calibration.best_bandwidth(4e6) == pytest.approx(4.008e9)
+    assert calibration.best_bandwidth(1e9) == pytest.approx(1e9)  # no product was as large: traffic alone
