@@ -76,6 +76,7 @@ class Estimator:
         if bound is None or self.reason():
             return Estimate(None, bound, None, "calibrated")
         total = self._products_and_traffic(batch, new_tokens) + self._attention(step, batch, new_tokens, cached)
+        total = max(total, bound)
         middle, low, high = self.calibration.correction("forward")
         value = max(total * middle, bound)
         return Estimate(value, max(min(total * low, value), bound), max(total * high, value), "calibrated")

@@ -97,13 +97,17 @@ class Calibration:
     def best_bandwidth(self, working_set: float) -> float | None:
         """Return the best rate of bytes that was measured with a working set of about that size or more.
 
-        Products count too: one row times a large matrix reads memory faster than traffic that also writes does.
+        Products count too: one row times a large matrix reads memory faster than traffic that also writes does. Above
+        the largest traffic that was measured all is taken to come from memory.
         """
-        rates = [each.rate_at(working_set) for each in self.tables if each.kind in ("element-wise", "movement")]
+        traffic = [each for each in self.tables if each.kind in ("element-wise", "movement")]
+        rates = [each.rate_at(working_set) for each in traffic]
+        largest = max((point.sizes[0] for each in traffic for point in each.points), default=working_set)
+        least = min(working_set, largest) / 2
         for table in self.tables:
             if table.kind in ("product", "batched product"):
                 moved = [(_moved_bytes(point, table.dtype), point.seconds) for point in table.points]
-                rates += [count / seconds for count, seconds in moved if count >= working_set / 2]
+                rates += [count / seconds for count, seconds in moved if count >= least]
         return max(rates, default=None)
 
     @cached_property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -78,9 +79,16 @@ def facts_of(model: Any, prompt: int, dtype: str | None = None, name: str | None
         latent=latent_attention(followed),
         is_encoder_decoder=is_encoder_decoder,
         notes=(*notes, *trace.notes),
-        shapes=None if is_encoder_decoder else shapes_of(*operators, batch=batch, prompt=length, windows=windows),
-        passes=tuple(_pass_of(trace, phase, index) for index, phase in enumerate(operators)),
+        shapes_by=None
+        if is_encoder_decoder
+        else partial(shapes_of, *operators, batch=batch, prompt=length, windows=windows),
+        passes_by=partial(_passes_of, trace, operators),
     )
+
+
+def _passes_of(trace: ModelTrace, operators: Sequence[Sequence[OpRecord]]) -> tuple[ModelTrace, ...]:
+    """Return the traces of both passes."""
+    return tuple(_pass_of(trace, phase, index) for index, phase in enumerate(operators))
 
 
 def _pass_of(trace: ModelTrace, operators: Sequence[OpRecord], index: int) -> ModelTrace:

@@ -49,7 +49,8 @@ def calibrated(product_rate: float = 1e6, networks: tuple[Network, ...] = (), pe
 
 
 def cost_on(device: DeviceInfo, **changes: Any) -> StepCost:
-    return StepCost(toy_facts(**{"shapes": SHAPES, **changes}), device)
+    shapes = changes.pop("shapes", SHAPES)
+    return StepCost(toy_facts(shapes_by=lambda: shapes, **changes), device)
 
 
 def test_a_step_is_the_sum_of_products_attention_and_traffic() -> None:
@@ -114,7 +115,7 @@ def test_networks_correct_the_middle_and_give_the_interval() -> None:
 
 
 def test_by_a_data_sheet_there_is_the_bound_alone() -> None:
-    cost = StepCost(toy_facts(shapes=SHAPES), DEVICE)
+    cost = StepCost(toy_facts(shapes_by=lambda: SHAPES), DEVICE)
     assert cost.estimate(2, 1, 20) == Estimate(None, cost(2, 1, 20).seconds, None, "data sheet")
     row = serving(cost, 2, 10, 4)
     assert row.first_token == Estimate(None, row.time_to_first_token, None, "data sheet")
