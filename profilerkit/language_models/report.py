@@ -153,9 +153,16 @@ class LanguageModelReport:
         """Return the report as text."""
         return report_text(self)
 
+    def to_html(self) -> str:
+        """Return the report as one page of HTML that needs nothing else, with both figures."""
+        from ..render.language_models import language_model_page
+
+        return language_model_page((self,))
+
     def save(self, path: str | PathLike[str]) -> None:
-        """Write all of it to a file, as JSON."""
-        write_text(checked("path", path), json_text(self.to_dict()))
+        """Write all of it to a file: a page if its name ends in ``.html``, otherwise JSON."""
+        target = checked("path", path)
+        write_text(target, self.to_html() if str(target).endswith(".html") else json_text(self.to_dict()))
 
     def plot(self, kind: str = "cache_memory") -> Any:
         """Return a figure of matplotlib: "cache_memory" (by the context) or "tokens_per_second" (by the batch).

@@ -15,7 +15,15 @@ if TYPE_CHECKING:
     from .report import LanguageModelReport
     from .serving import Serving
 
-__all__ = ["comparison_text", "is_traced_pass", "json_text", "report_tables", "report_text"]
+__all__ = [
+    "comparison_table",
+    "comparison_text",
+    "is_traced_pass",
+    "json_text",
+    "report_notes",
+    "report_tables",
+    "report_text",
+]
 
 
 def json_text(values: Any) -> str:
@@ -186,8 +194,14 @@ _NO_FIT = (
 
 
 def comparison_text(comparison: LanguageModelComparison) -> str:
-    """Return one row for each report and batch size."""
-    rows = []
+    """Return one row for each report and batch size, and the notes that all have."""
+    notes = _wrapped(f"- {line}" for line in ASSUMPTIONS)
+    return f"{_table(*comparison_table(comparison))}\n\n{notes}"
+
+
+def comparison_table(comparison: LanguageModelComparison) -> tuple[str, Sequence[str], list[tuple[str, ...]]]:
+    """Return one row for each report and batch size: the title, the titles of the columns and the rows."""
+    rows: list[tuple[str, ...]] = []
     for report in comparison.reports:
         for index, each in enumerate(report.serving):
             fit = report.fits[index] if report.fits else None
@@ -200,8 +214,7 @@ def comparison_text(comparison: LanguageModelComparison) -> str:
                 (*row, _seconds(each.time_per_output_token), rate, _bytes(slope), _bytes(each.cache_bytes), needed)
             )
     titles = ("model", "device", "weights", "batch", "first token", "per token", "tokens/s", "cache/token", "cache")
-    notes = _wrapped(f"- {line}" for line in ASSUMPTIONS)
-    return f"{_table('Language models, engine', (*titles, 'devices'), rows)}\n\n{notes}"
+    return "Language models, engine", (*titles, "devices"), rows
 
 
 def _wrapped(lines: Iterable[str]) -> str:
