@@ -155,9 +155,9 @@ class LanguageModelReport:
 
     def to_html(self) -> str:
         """Return the report as one page of HTML that needs nothing else, with both figures."""
-        from ..render.language_models import language_model_page
+        from .page import page_of
 
-        return language_model_page((self,))
+        return page_of((self,))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write all of it to a file: a page if its name ends in ``.html``, otherwise JSON."""
