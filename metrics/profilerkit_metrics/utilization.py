@@ -31,6 +31,9 @@ __all__ = [
     "Mfu",
     "TrainingHfu",
     "TrainingMfu",
+    "device_of",
+    "dtype_ran_in",
+    "share_of",
 ]
 
 #: How attention may be counted.
@@ -191,8 +194,8 @@ class ComputeMfu(ProfilerFunction):
         """
         if run_options.training:
             return Unavailable("a training step was timed: training_mfu is its share")
-        where, ran_in = _device(model, backend, run_options, peaks_of), _ran_in(run_options, dtype)
-        return _share(trace, execution_time, where, ran_in, attention)
+        where, ran_in = device_of(model, backend, run_options, peaks_of), dtype_ran_in(run_options, dtype)
+        return share_of(trace, execution_time, where, ran_in, attention)
 
 
 class ComputeTrainingUtilization(ProfilerFunction):
@@ -213,10 +216,10 @@ class ComputeTrainingUtilization(ProfilerFunction):
         attention: str = "full",
     ) -> dict[str, Any]:
         """Return both shares as measurements; ``peaks_of``, ``dtype`` and ``attention`` are those of `ComputeMfu`."""
-        where, ran_in = _device(model, backend, run_options, peaks_of), _ran_in(run_options, dtype)
+        where, ran_in = device_of(model, backend, run_options, peaks_of), dtype_ran_in(run_options, dtype)
         return {
-            TrainingMfu.NAME: _share(training_trace, training_time, where, ran_in, attention, recomputed=False),
-            TrainingHfu.NAME: _share(training_trace, training_time, where, ran_in, attention),
+            TrainingMfu.NAME: share_of(training_trace, training_time, where, ran_in, attention, recomputed=False),
+            TrainingHfu.NAME: share_of(training_trace, training_time, where, ran_in, attention),
         }
 
 
@@ -240,7 +243,7 @@ class ComputeMbu(ProfilerFunction):
 
         ``peaks_of`` is that of `ComputeMfu`.
         """
-        where = _device(model, backend, run_options, peaks_of)
+        where = device_of(model, backend, run_options, peaks_of)
         if isinstance(where, Unavailable):
             return where
         bandwidth = where.bandwidth
@@ -268,13 +271,14 @@ class ComputeNumbersByDtype(ProfilerFunction):
         }
 
 
-def _device(model: Any, backend: Backend, options: RunOptions, peaks_of: Any) -> DeviceInfo | Unavailable:
+def device_of(model: Any, backend: Backend, options: RunOptions, peaks_of: Any) -> DeviceInfo | Unavailable:
+    """Return the device whose peaks count: the requested one, or the one that the model runs on."""
     if peaks_of is not None:
         return device(peaks_of)
     return offered(backend, NamesDevices).device_info(backend.resolve_device(model, options.device))
 
 
-def _ran_in(options: RunOptions, dtype: str | None) -> str | Unavailable | None:
+def dtype_ran_in(options: RunOptions, dtype: str | None) -> str | Unavailable | None:
     """Return the dtype of all products, None for those of the trace; unavailable where autocast chooses it."""
     if dtype is not None or "autocast" not in options.given:
         return dtype
@@ -283,7 +287,7 @@ def _ran_in(options: RunOptions, dtype: str | None) -> str | Unavailable | None:
     return str(options.autocast)
 
 
-def _share(
+def share_of(
     trace: ModelTrace,
     time: Measurement,
     where: DeviceInfo | Unavailable,
@@ -305,7 +309,8 @@ def _share(
     except UnknownPeakError as error:
         return Unavailable(str(error))
     counted = ", ".join(f"{scale_value(count, 'MACs', Scale.SI)} in {dtype or name}" for name, count in macs.items())
-    note = f"of the dense peak of {where.name} ({where.tier}); {counted or 'no products'}; {_counted_attention(trace, attention)}"
+    note = f"of the dense peak of {where.name} ({where.tier}); {counted or 'no products'}; "
+    note += _counted_attention(trace, attention)
     share = time.map(lambda seconds: least / seconds)
     if share.median > 1:
         note += "; above 1: these are not the peaks of the device or of the dtype that the model ran with"
