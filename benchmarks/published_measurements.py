@@ -7,7 +7,7 @@ are not needed: it takes some seconds.
 
 from __future__ import annotations
 
-import tomllib
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,21 @@ DATA = Path(__file__).with_suffix(".toml")
 TITLES = ("device", "engine", "model", "weights", "what", "published", "measured", "at least", "bound / measured")
 
 
+def read() -> dict[str, Any]:
+    """Return the measurements, the sources and the models."""
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    return tomllib.loads(DATA.read_text(encoding="utf-8"))
+
+
 def seconds_of(measurement: Mapping[str, Any]) -> float:
     """Return the seconds of a published number: of a prompt, or of each generated token."""
     number, unit = measurement["published"].split()
     if unit == "ms":
         return float(number) / 1000
-    return measurement.get("prompt", 1) / float(number)
+    return int(measurement.get("prompt", 1)) / float(number)
 
 
 def bound_of(cost: Any, measurement: Mapping[str, Any]) -> float:
@@ -29,7 +38,7 @@ def bound_of(cost: Any, measurement: Mapping[str, Any]) -> float:
     if "prompt" in measurement:
         return float(cost(1, measurement["prompt"], 0).seconds)
     steps = range(measurement["new"] - 1)
-    return sum(cost(1, 1, cached + 1).seconds for cached in steps) / len(steps)
+    return float(sum(cost(1, 1, cached + 1).seconds for cached in steps)) / len(steps)
 
 
 def rows() -> Iterator[tuple[str, ...]]:
@@ -38,14 +47,15 @@ def rows() -> Iterator[tuple[str, ...]]:
 
     from profilerkit import llm
 
-    content = tomllib.loads(DATA.read_text(encoding="utf-8"))
+    content = read()
     costs: dict[tuple[str, ...], Any] = {}
     for each in content["measurements"]:
         key = each["device"], each["model"], each["weights"]
         if key not in costs:
             config = LlamaConfig(**content["models"][each["model"]])
             weights = None if each["weights"] == "fp16" else each["weights"]
-            costs[key] = llm(config, prompt=64, new=2, device=each["device"], dtype="fp16", weights=weights).cost
+            report: Any = llm(config, prompt=64, new=2, device=each["device"], dtype="fp16", weights=weights)
+            costs[key] = report.cost
         measured, bound = seconds_of(each), bound_of(costs[key], each)
         what = f"prompt of {each['prompt']:,}" if "prompt" in each else f"each of {each['new']:,} tokens"
         yield (
