@@ -1,8 +1,8 @@
 """Prefill and decode of Llama 3.1 405B without its weights, in a process of its own, from a folder with a config.json.
 
 Asked for: less than 3 s and 1 GiB, imports included. The process begins with ``from profilerkit import llm``, as the
-command line does: torch and transformers are imported by it. What importing them alone takes stands beside it. Run it on
-a machine that does nothing else; the seconds of a shared one are upper bounds.
+command line does: torch and transformers are imported by it. What importing them alone takes stands beside it.
+Run it on a machine that does nothing else; the seconds of a shared one are upper bounds.
 """
 
 import json

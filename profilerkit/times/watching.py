@@ -9,7 +9,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ..arguments.checking import checked, status_names
-from ..piping.registry import read_arguments
 from .steps import StepRecord, StepRecorder, WatchedSteps
 
 if TYPE_CHECKING:
@@ -105,7 +104,7 @@ class Watch:
         asked = status_names("metrics", metrics)
         names = _reported(twin) if asked is None else asked
         used = {} if self._recorder.optimizer is None else {"optimizer": self._recorder.optimizer}
-        arguments = {**read_arguments(arguments, [twin._registry]), "watched": self.steps, **used}
+        arguments = {**twin._registry.read(arguments), "watched": self.steps, **used}
         twin._compute_all(twin._registry.requested(names, arguments), arguments)
         return twin.report(names)
 
