@@ -65,6 +65,9 @@ from .watched_steps import OptimizerTime as OptimizerTime
 from .watched_steps import OtherTime as OtherTime
 from .watched_steps import StepMemory as StepMemory
 from .watched_steps import StepTime as StepTime
+from .watched_utilization import ComputeWatchedUtilization as ComputeWatchedUtilization
+from .watched_utilization import StepHfu as StepHfu
+from .watched_utilization import StepMfu as StepMfu
 
 __all__ = [
     "AttendedMacs",
@@ -94,6 +97,7 @@ __all__ = [
     "ComputeTrainingTime",
     "ComputeTrainingUtilization",
     "ComputeWatchedSteps",
+    "ComputeWatchedUtilization",
     "DynamicEvalMetric",
     "EvalMetric",
     "ExecutionTime",
@@ -118,7 +122,9 @@ __all__ = [
     "PredictedTime",
     "PredictedTrainingTime",
     "Sparsity",
+    "StepHfu",
     "StepMemory",
+    "StepMfu",
     "StepTime",
     "Throughput",
     "TotalParams",

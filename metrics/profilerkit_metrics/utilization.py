@@ -1,8 +1,8 @@
 """How much of a device a model uses: MFU and HFU of its arithmetic, MBU of its memory; and its numbers by dtype.
 
 The definitions are those of the field. Only products count (matrix products, convolutions, attention, recurrent gates),
-never element-wise operations; attention counts in full, whatever its mask; the peak is the dense one of the dtype that
-each product runs in.
+never element-wise operations; attention counts in full, whatever its mask, unless ``attention="attended"`` is given;
+the peak is the dense one of the dtype that each product runs in.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from profilerkit import DeviceInfo, Measurement, Metric, Noted, ProfilerFunction, Scale, Unavailable
+from profilerkit import ArgumentError, DeviceInfo, Measurement, Metric, Noted, ProfilerFunction, Scale, Unavailable
 from profilerkit.backend import Backend, RunOptions
 from profilerkit.devices import UnknownPeakError, device, macs_by_dtype, seconds_at_peak
 from profilerkit.piping.quantity import scale_value
@@ -31,9 +31,13 @@ __all__ = [
     "Mfu",
     "TrainingHfu",
     "TrainingMfu",
+    "device_of",
+    "dtype_ran_in",
+    "share_of",
 ]
 
-_FULL = "attention counts in full"
+#: How attention may be counted.
+_ATTENTION = ("full", "attended")
 
 
 class Mfu(Share):
@@ -172,6 +176,7 @@ class ComputeMfu(ProfilerFunction):
         run_options: RunOptions,
         peaks_of: Any = None,
         dtype: str | None = None,
+        attention: str = "full",
     ) -> Any:
         """Return the share as a measurement.
 
@@ -184,12 +189,13 @@ class ComputeMfu(ProfilerFunction):
             peaks_of: The device whose peaks count: a `DeviceInfo`, a name, or the path of a file; the device that the
                 model runs on unless given.
             dtype: The dtype that the products run in, if that is not the one in the trace: "tf32", or under autocast.
+            attention: "full" counts the whole square of scores, "attended" those up to the diagonal of causal
+                attention.
         """
         if run_options.training:
             return Unavailable("a training step was timed: training_mfu is its share")
-        return _share(
-            trace, execution_time, _device(model, backend, run_options, peaks_of), _ran_in(run_options, dtype)
-        )
+        where, ran_in = device_of(model, backend, run_options, peaks_of), dtype_ran_in(run_options, dtype)
+        return share_of(trace, execution_time, where, ran_in, attention)
 
 
 class ComputeTrainingUtilization(ProfilerFunction):
@@ -207,12 +213,13 @@ class ComputeTrainingUtilization(ProfilerFunction):
         run_options: RunOptions,
         peaks_of: Any = None,
         dtype: str | None = None,
+        attention: str = "full",
     ) -> dict[str, Any]:
-        """Return both shares as measurements; ``peaks_of`` and ``dtype`` are those of `ComputeMfu`."""
-        where, ran_in = _device(model, backend, run_options, peaks_of), _ran_in(run_options, dtype)
+        """Return both shares as measurements; ``peaks_of``, ``dtype`` and ``attention`` are those of `ComputeMfu`."""
+        where, ran_in = device_of(model, backend, run_options, peaks_of), dtype_ran_in(run_options, dtype)
         return {
-            TrainingMfu.NAME: _share(training_trace, training_time, where, ran_in, recomputed=False),
-            TrainingHfu.NAME: _share(training_trace, training_time, where, ran_in),
+            TrainingMfu.NAME: share_of(training_trace, training_time, where, ran_in, attention, recomputed=False),
+            TrainingHfu.NAME: share_of(training_trace, training_time, where, ran_in, attention),
         }
 
 
@@ -236,7 +243,7 @@ class ComputeMbu(ProfilerFunction):
 
         ``peaks_of`` is that of `ComputeMfu`.
         """
-        where = _device(model, backend, run_options, peaks_of)
+        where = device_of(model, backend, run_options, peaks_of)
         if isinstance(where, Unavailable):
             return where
         bandwidth = where.bandwidth
@@ -264,13 +271,14 @@ class ComputeNumbersByDtype(ProfilerFunction):
         }
 
 
-def _device(model: Any, backend: Backend, options: RunOptions, peaks_of: Any) -> DeviceInfo | Unavailable:
+def device_of(model: Any, backend: Backend, options: RunOptions, peaks_of: Any) -> DeviceInfo | Unavailable:
+    """Return the device whose peaks count: the requested one, or the one that the model runs on."""
     if peaks_of is not None:
         return device(peaks_of)
     return offered(backend, NamesDevices).device_info(backend.resolve_device(model, options.device))
 
 
-def _ran_in(options: RunOptions, dtype: str | None) -> str | Unavailable | None:
+def dtype_ran_in(options: RunOptions, dtype: str | None) -> str | Unavailable | None:
     """Return the dtype of all products, None for those of the trace; unavailable where autocast chooses it."""
     if dtype is not None or "autocast" not in options.given:
         return dtype
@@ -279,27 +287,41 @@ def _ran_in(options: RunOptions, dtype: str | None) -> str | Unavailable | None:
     return str(options.autocast)
 
 
-def _share(
+def share_of(
     trace: ModelTrace,
     time: Measurement,
     where: DeviceInfo | Unavailable,
     dtype: str | Unavailable | None,
+    attention: str = "full",
     *,
     recomputed: bool = True,
 ) -> Any:
     """Return the share of the peak that the products of a trace reach in a time."""
+    if attention not in _ATTENTION:
+        raise ArgumentError(f"attention={attention!r}: give {' or '.join(map(repr, _ATTENTION))}")
     if isinstance(where, Unavailable):
         return where
     if isinstance(dtype, Unavailable):
         return dtype
-    macs = macs_by_dtype(trace, recomputed=recomputed)
+    macs = macs_by_dtype(trace, recomputed=recomputed, attended=attention == "attended")
     try:
         least = seconds_at_peak(macs, where, dtype)
     except UnknownPeakError as error:
         return Unavailable(str(error))
     counted = ", ".join(f"{scale_value(count, 'MACs', Scale.SI)} in {dtype or name}" for name, count in macs.items())
-    note = f"of the dense peak of {where.name} ({where.tier}); {counted or 'no products'}; {_FULL}"
+    note = f"of the dense peak of {where.name} ({where.tier}); {counted or 'no products'}; "
+    note += _counted_attention(trace, attention)
     share = time.map(lambda seconds: least / seconds)
     if share.median > 1:
         note += "; above 1: these are not the peaks of the device or of the dtype that the model ran with"
     return Noted(share, note)
+
+
+def _counted_attention(trace: ModelTrace, attention: str) -> str:
+    """Return in words which attention is counted."""
+    if attention == "full":
+        return "attention counts in full"
+    causal = sum(each.attended_macs is not None for each in trace.operators)
+    masked = sum(each.is_masked for each in trace.operators)
+    in_full = f", {masked} operators under a mask of numbers or booleans in full" if masked else ""
+    return f"attention counts as attended: {causal} causal operators up to the diagonal{in_full}"

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
+#: The form of a file by the end of its name.
+_FORMS = {".json": "json", ".txt": "console", ".html": "html"}
 _COUNT = click.IntRange(min=1)
 
 
@@ -29,8 +31,8 @@ def _several(context: click.Context, parameter: click.Parameter, value: str | No
 
 def _writable(context: click.Context, parameter: click.Parameter, path: str | None) -> Path | None:
     target: Path | None = require_writable(context, parameter, path)
-    if target is not None and target.suffix not in (".json", ".txt"):
-        raise click.BadParameter(f"{target.name!r}: give a name that ends in .json or .txt")
+    if target is not None and target.suffix not in _FORMS:
+        raise click.BadParameter(f"{target.name!r}: give a name that ends in .json, .txt or .html")
     return target
 
 
@@ -70,7 +72,7 @@ def _writable(context: click.Context, parameter: click.Parameter, path: str | No
     show_default=True,
     help="Form of the printed result; JSON has every number in base units.",
 )
-@click.option("--output", metavar="FILE", callback=_writable, help="Also write a file: .json or .txt.")
+@click.option("--output", metavar="FILE", callback=_writable, help="Also write a file: .json, .txt or .html.")
 def command(models: tuple[str, ...], form: str, output: Path | None, **options: Any) -> None:
     """Predict what language models need to be served: cache, times, memory.
 
@@ -80,7 +82,7 @@ def command(models: tuple[str, ...], form: str, output: Path | None, **options: 
     result = _result(models, options)
     if output is not None:
         try:
-            write_text(output, _text(result, "json" if output.suffix == ".json" else "console") + "\n")
+            write_text(output, _text(result, _FORMS[output.suffix]) + "\n")
         except OSError as error:
             emit(_text(result, form))
             cannot_write(error)
@@ -90,6 +92,8 @@ def command(models: tuple[str, ...], form: str, output: Path | None, **options: 
 def _text(result: LanguageModelReport | LanguageModelComparison, form: str) -> str:
     from ..language_models.text import json_text
 
+    if form == "html":
+        return result.to_html()
     return json_text(result.to_dict()) if form == "json" else result.to_text()
 
 

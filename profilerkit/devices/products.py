@@ -36,8 +36,12 @@ def dtype_of(operator: OpRecord) -> str:
     return _ACCUMULATED.get(dtype, dtype)
 
 
-def macs_by_dtype(trace: ModelTrace | Iterable[OpRecord], *, recomputed: bool = True) -> dict[str, int]:
+def macs_by_dtype(
+    trace: ModelTrace | Iterable[OpRecord], *, recomputed: bool = True, attended: bool = False
+) -> dict[str, int]:
     """Return the multiply-accumulates by the dtype that they run in; what is computed again is left out if requested.
+
+    With ``attended``, causal attention counts the scores up to the diagonal alone.
 
     >>> from profilerkit.trace.records import OpRecord, TensorInfo
     >>> product = OpRecord("mm", "", 0, 6, 12, 20, 8, (TensorInfo((1, 2), "bfloat16"),))
@@ -49,7 +53,9 @@ def macs_by_dtype(trace: ModelTrace | Iterable[OpRecord], *, recomputed: bool = 
     for operator in operators:
         if operator.macs and (recomputed or not operator.recomputed):
             dtype = dtype_of(operator)
-            macs[dtype] = macs.get(dtype, 0) + operator.macs
+            spared = attended and operator.attended_macs is not None
+            count = operator.attended_macs if spared else operator.macs
+            macs[dtype] = macs.get(dtype, 0) + (count or 0)
     return macs
 
 

@@ -16,6 +16,7 @@ from ..errors import ArgumentError, InputError
 from ..plugging.extension import LoadedModel
 from ..plugging.loaders import load_model
 from ..plugging.offers import backend_named, find_backend
+from ..process.collector import collector_paused
 from ..protocols import FollowsLanguageModels, offered
 from .caching import CacheBytes, cache_bytes, slope_of
 from .comparison import LanguageModelComparison
@@ -91,8 +92,9 @@ def llm(
     targets = [None if each is None else device_of(each) for each in _each(device)]
     reports: list[LanguageModelReport] = []
     for model, kind in product(models, _each(dtype)):
-        followed = _Followed(model, _dtype(kind), backend, name, trust)
-        facts = followed.facts(counts["prompt"], counts["new"])
+        with collector_paused():  # it would go through all objects many times while modules are imported
+            followed = _Followed(model, _dtype(kind), backend, name, trust)
+            facts = followed.facts(counts["prompt"], counts["new"])
         measured = followed.generated(counts, batches[0]) if checked("measure", measure, "strict") else None
         for target, weight in product(targets, formats):
             cost = StepCost(

@@ -9,7 +9,7 @@ from typing import Any
 from ..arguments.checking import checked
 from ..process.files import write_text
 from .report import LanguageModelReport
-from .text import comparison_text, json_text
+from .text import comparison_table, comparison_text, json_text
 
 __all__ = ["LanguageModelComparison"]
 
@@ -28,9 +28,16 @@ class LanguageModelComparison:
         """Return all of it as values that JSON can hold, in base units."""
         return {"kind": "language models", "reports": [report.to_dict() for report in self.reports]}
 
+    def to_html(self) -> str:
+        """Return the comparison and all reports as one page of HTML that needs nothing else, with both figures."""
+        from .page import page_of
+
+        return page_of(self.reports, comparison_table(self))
+
     def save(self, path: str | PathLike[str]) -> None:
-        """Write all of it to a file, as JSON."""
-        write_text(checked("path", path), json_text(self.to_dict()))
+        """Write all of it to a file: a page if its name ends in ``.html``, otherwise JSON."""
+        target = checked("path", path)
+        write_text(target, self.to_html() if str(target).endswith(".html") else json_text(self.to_dict()))
 
     def plot(self, kind: str = "cache_memory") -> Any:
         """Return a figure of all reports; see `LanguageModelReport.plot`."""

@@ -9,7 +9,10 @@ from fractions import Fraction
 from ..trace.records import ModelTrace, OpRecord
 from .records import Term
 
-__all__ = ["phases_of", "terms_of"]
+__all__ = ["Law", "laws_of", "phases_of", "terms_of"]
+
+#: A law with its rate and its window; None for work that follows none.
+Law = tuple[str, int, int | None] | None
 
 #: Multiply-accumulates of a layer's operator, by the layer's path and the operator.
 Groups = Mapping[tuple[str, str], int]
@@ -52,6 +55,22 @@ def _grouped(operators: Iterable[OpRecord]) -> Counter[tuple[str, str]]:
         if operator.macs:
             groups[operator.layer, operator.operator] += operator.macs
     return groups
+
+
+def laws_of(
+    prefill: Iterable[OpRecord],
+    decode: Iterable[OpRecord],
+    *,
+    batch: int,
+    prompt: int,
+    windows: Mapping[str, int | None],
+) -> dict[tuple[str, str], Law]:
+    """Return the law that the operators of each layer follow, by its path and the operator; see `terms_of`."""
+    first, second = _grouped(prefill), _grouped(decode)
+    return {
+        key: _law(first[key], second[key], batch, prompt, _window_of(key[0], windows))
+        for key in sorted({*first, *second})
+    }
 
 
 def terms_of(

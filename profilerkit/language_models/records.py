@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
+from ..process.cached import cached_property
 from ..times.measurement import Measurement
+
+if TYPE_CHECKING:
+    from ..trace.records import ModelTrace
+    from .shapes import StepShapes
 
 __all__ = [
     "CacheContents",
@@ -288,6 +294,8 @@ class ModelFacts:
         latent: The sizes of latent attention; None for a model without it.
         is_encoder_decoder: Whether the prompt goes to an encoder.
         notes: What a reader of the numbers must know besides.
+        shapes_by: Makes ``shapes`` when they are first asked for.
+        passes_by: Makes ``passes`` when they are first asked for.
     """
 
     name: str
@@ -306,3 +314,15 @@ class ModelFacts:
     latent: LatentAttention | None = None
     is_encoder_decoder: bool = False
     notes: tuple[str, ...] = ()
+    shapes_by: Callable[[], StepShapes | None] | None = field(default=None, compare=False, repr=False)
+    passes_by: Callable[[], tuple[ModelTrace, ...]] | None = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def shapes(self) -> StepShapes | None:
+        """The shapes of a step's products, attention and traffic; None where they follow no law."""
+        return self.shapes_by() if self.shapes_by is not None else None
+
+    @cached_property
+    def passes(self) -> tuple[ModelTrace, ...]:
+        """The traces of both passes as written, by which a measured generation is predicted."""
+        return self.passes_by() if self.passes_by is not None else ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..arguments.checking import checked
 from ..devices import DeviceInfo
@@ -16,7 +16,10 @@ from .records import GeneratedTokens, ModelFacts
 from .rewrites import REWRITES
 from .serving import ASSUMPTIONS, Serving
 from .step_cost import StepCost
-from .text import json_text, report_text
+from .text import is_traced_pass, json_text, report_text
+
+if TYPE_CHECKING:
+    from ..prediction.predicting import Prediction
 
 __all__ = ["LanguageModelReport"]
 
@@ -58,6 +61,32 @@ class LanguageModelReport:
     def title(self) -> str:
         """The model with the weights' format and the device."""
         return ", ".join([self.name, self.weights, *([self.device.name] if self.device else [])])
+
+    @property
+    def reason_without_estimates(self) -> str:
+        """Why there are bounds and no estimates, in words; empty if there are estimates."""
+        if self.device is None:
+            return "no device: counts alone"
+        if self.cost.estimator is None:
+            return "by a data sheet: bounds, no estimates; 'profilerkit calibrate' makes a device that has them"
+        return self.cost.estimator.reason()
+
+    def as_written(self) -> tuple[Prediction, Prediction] | None:
+        """Return the predicted times of both traced passes as the model's own code runs them, on the device.
+
+        They are of one sequence, of the traced prompt and of the step after it, dispatched operator by operator: what
+        ``measure=True`` runs. No serving prediction follows from them. None without a device or its figures.
+        """
+        from ..devices.products import UnknownPeakError
+        from ..prediction.predicting import predict_trace
+
+        if self.device is None or len(self.facts.passes) != 2:
+            return None
+        try:
+            first, second = (predict_trace(each, self.device) for each in self.facts.passes)
+        except UnknownPeakError:
+            return None
+        return first, second
 
     def kv_bytes(self, context: int, batch: int = 1) -> CacheBytes:
         """Return the bytes of the cache that the model itself returns after so many tokens of so many sequences."""
@@ -104,19 +133,36 @@ class LanguageModelReport:
                 "block_size": self.cost.block_size,
                 "assumptions": list(ASSUMPTIONS),
                 "serving": [_serving(each) for each in self.serving],
+                "estimates": self.reason_without_estimates or "by a calibration",
                 "fits": [asdict(each) for each in self.fits],
             },
-            "measured": None if self.measured is None else _measured(self.measured),
+            "measured": None if self.measured is None else _measured(self.measured) | self._beside_measured(),
             "notes": list(facts.notes),
         }
+
+    def _beside_measured(self) -> dict[str, Any]:
+        """Return the prediction of the code that was measured, where it is of the same batch and prompt."""
+        both = self.as_written() if is_traced_pass(self) else None
+        if both is None:
+            return {"predicted_as_written": None}
+        names = ("estimate", "low", "high", "tier")
+        first, later = ({name: getattr(each, name) for name in names} for each in both)
+        return {"predicted_as_written": {"time_to_first_token": first, "time_per_output_token": later}}
 
     def to_text(self) -> str:
         """Return the report as text."""
         return report_text(self)
 
+    def to_html(self) -> str:
+        """Return the report as one page of HTML that needs nothing else, with both figures."""
+        from .page import page_of
+
+        return page_of((self,))
+
     def save(self, path: str | PathLike[str]) -> None:
-        """Write all of it to a file, as JSON."""
-        write_text(checked("path", path), json_text(self.to_dict()))
+        """Write all of it to a file: a page if its name ends in ``.html``, otherwise JSON."""
+        target = checked("path", path)
+        write_text(target, self.to_html() if str(target).endswith(".html") else json_text(self.to_dict()))
 
     def plot(self, kind: str = "cache_memory") -> Any:
         """Return a figure of matplotlib: "cache_memory" (by the context) or "tokens_per_second" (by the batch).

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .estimating import Estimate, mean_of, rate_of
 from .step_cost import Step, StepCost
 
-__all__ = ["ASSUMPTIONS", "Serving", "serving"]
+__all__ = ["ASSUMPTIONS", "ESTIMATED", "SAMPLED", "Serving", "serving"]
 
 #: What holds for every predicted time, in words.
 ASSUMPTIONS = (
-    "times are lower bounds: the greater of products at the dense peak and compulsory bytes at the bandwidth; "
-    "no launch, host or communication",
+    "times are lower bounds where they are not called estimates: the greater of products at the dense peak and "
+    "compulsory bytes at the bandwidth; no launch, host or communication",
+    "attention of the engine counts as attended: causal, and inside the window; as written it counts in full",
     "no queue, no continuous batching: all prompts of a batch start together and have the same length",
     "routing of experts is taken to be uniform",
+)
+
+#: What holds for every estimate, in words.
+ESTIMATED = (
+    "estimates are by the device's calibration: products by their shapes, fused attention, traffic after fusion; no "
+    "time of the host, as of captured graphs; an interval is made to hold nine of ten networks like those of the "
+    "calibration"
 )
 
 
@@ -33,6 +42,10 @@ class Serving:
         tokens_per_second: New tokens of all sequences over the whole time.
         cache_bytes: Bytes of the paged cache at the end.
         requires_devices: How many devices are needed to hold it; None if that is not known or never enough.
+        first_token: Seconds of the prefill between two ends; None if not even the bound is known.
+        per_token: The mean seconds of a later step between two ends, over at most `SAMPLED` of them.
+        decode_rate: Tokens of all sequences in a second of decoding, between two ends.
+        rate: New tokens of all sequences over the whole time, between two ends.
     """
 
     batch: int
@@ -46,6 +59,14 @@ class Serving:
     tokens_per_second: float | None
     cache_bytes: int
     requires_devices: int | None = None
+    first_token: Estimate | None = None
+    per_token: Estimate | None = None
+    decode_rate: Estimate | None = None
+    rate: Estimate | None = None
+
+
+#: Of how many steps the time of a later one is the mean, for estimates.
+SAMPLED = 9
 
 
 def serving(cost: StepCost, batch: int, prompt: int, new: int, requires_devices: int | None = None) -> Serving:
@@ -60,6 +81,7 @@ def serving(cost: StepCost, batch: int, prompt: int, new: int, requires_devices:
     first = prefill.seconds
     later = sum(known) / len(known) if known and len(known) == len(steps) else None
     total = None if first is None or (steps and later is None) else first + (later or 0.0) * len(steps)
+    estimate, per_token = cost.estimate(batch, prompt, 0), _per_token(cost, batch, prompt, new, later)
     return Serving(
         batch,
         prompt,
@@ -72,4 +94,25 @@ def serving(cost: StepCost, batch: int, prompt: int, new: int, requires_devices:
         batch * new / total if total else None,
         cost.cache_bytes(prompt + new - 1, batch),
         requires_devices,
+        estimate,
+        per_token,
+        rate_of(batch, (per_token, 1)),
+        rate_of(batch * new, (estimate, 1), (per_token, new - 1)),
     )
+
+
+def _per_token(cost: StepCost, batch: int, prompt: int, new: int, bound: float | None) -> Estimate | None:
+    """Return the mean seconds of a later step between two ends; by a data sheet the bound of all of them."""
+    if bound is None:
+        return None
+    if cost.estimator is None:
+        return Estimate(None, bound, None, "data sheet")
+    estimates = [cost.estimate(batch, 1, prompt + index) for index in _spread(new - 1)]
+    return mean_of(each for each in estimates if each is not None)
+
+
+def _spread(count: int) -> list[int]:
+    """Return at most `SAMPLED` indices below ``count``, spread evenly from the first to the last."""
+    if count <= SAMPLED:
+        return list(range(count))
+    return [round(index * (count - 1) / (SAMPLED - 1)) for index in range(SAMPLED)]

@@ -8,6 +8,7 @@ from ..arguments.checking import checked
 from ..devices import DeviceInfo
 from ..errors import ArgumentError, InputError
 from ..process.cached import cached_property
+from .estimating import Estimate, Estimator
 from .formulas import WeightFormat, dtype_bytes, expected_experts, macs_of, stored_bytes
 from .records import CacheLayer, ModelFacts
 from .rewrites import engine_macs
@@ -62,7 +63,7 @@ class StepCost:
     """The cost of a step by batch, new tokens and tokens in the cache: ``cost(batch=8, new_tokens=1, cached=2048)``.
 
     Seconds are lower bounds from the device's data: no launch, no host, no communication, no queue. A simulator of
-    serving adds its own.
+    serving adds its own, or takes ``cost.estimate(batch, new_tokens, cached)``, which a calibrated device has.
 
     Attributes:
         facts: The model.
@@ -100,7 +101,7 @@ class StepCost:
         weight_bytes = self.weight_bytes_read(batch * new_tokens)
         total = weight_bytes + read + written
         peak = self.device.peak(self.peak_dtype or self.facts.dtype) if self.device else None
-        bandwidth = self.device.bandwidth if self.device else None
+        bandwidth = self._bandwidth(total)
         return Step(
             "engine",
             macs,
@@ -110,6 +111,34 @@ class StepCost:
             2 * macs / peak / self.devices if peak else None,
             total / bandwidth / self.devices if bandwidth else None,
         )
+
+    def estimate(self, batch: int, new_tokens: int = 1, cached: int = 0) -> Estimate | None:
+        """Return the seconds of a step between two ends: an estimate by a calibration, a bound by a data sheet.
+
+        The arguments are those of the call. None if the bound is not known.
+        """
+        step = self(batch, new_tokens, cached)
+        if step.seconds is None:
+            return None
+        if self.estimator is None:
+            return Estimate(None, step.seconds, None, "data sheet")
+        return self.estimator.estimate(step, batch, new_tokens, cached)
+
+    @cached_property
+    def estimator(self) -> Estimator | None:
+        """What estimates steps by the device's calibration; None without one."""
+        from ..prediction.calibration import Calibration
+
+        calibration = Calibration.of(self.device) if self.device is not None else None
+        return None if calibration is None else Estimator(self, calibration)
+
+    def _bandwidth(self, moved: int) -> float | None:
+        """Return the bandwidth that bounds so many bytes: of a calibrated device what it reached with as many."""
+        if self.estimator is not None:
+            best = self.estimator.calibration.best_bandwidth(moved)
+            if best is not None:
+                return best
+        return self.device.bandwidth if self.device else None
 
     def as_written(self, batch: int, new_tokens: int = 1, cached: int = 0) -> int:
         """Return the multiply-accumulates that the model's own code runs for a step; no time is predicted from them."""

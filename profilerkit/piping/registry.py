@@ -175,6 +175,10 @@ class Registry:
         function = self._bindings[name].function if name in self._bindings else None
         return function if isinstance(function, ArgumentBundle) else None
 
+    def read(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments that its functions take, for a method that a user calls; see `read_arguments`."""
+        return read_arguments(arguments, [self], stacklevel=4)
+
     def require_once(self, arguments: Mapping[str, Any]) -> None:
         """Raise `ArgumentError` where a bundle is given as a whole and in parts."""
         for name in arguments:

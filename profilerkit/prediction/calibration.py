@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..devices.info import DeviceInfo, Figure
+from ..devices.products import element_bytes
 from ..error_text import shown
 from ..errors import ArgumentError, DeviceFileError
 from ..process.cached import cached_property
@@ -94,8 +95,19 @@ class Calibration:
         return max(rates, default=None)
 
     def best_bandwidth(self, working_set: float) -> float | None:
-        """Return the best rate of traffic that was measured with a working set of about that size or more."""
-        rates = [each.rate_at(working_set) for each in self.tables if each.kind in ("element-wise", "movement")]
+        """Return the best rate of bytes that was measured with a working set of about that size or more.
+
+        Products count too: one row times a large matrix reads memory faster than traffic that also writes does. Above
+        the largest traffic that was measured all is taken to come from memory.
+        """
+        traffic = [each for each in self.tables if each.kind in ("element-wise", "movement")]
+        rates = [each.rate_at(working_set) for each in traffic]
+        largest = max((point.sizes[0] for each in traffic for point in each.points), default=working_set)
+        least = min(working_set, largest) / 2
+        for table in self.tables:
+            if table.kind in ("product", "batched product"):
+                moved = [(_moved_bytes(point, table.dtype), point.seconds) for point in table.points]
+                rates += [count / seconds for count, seconds in moved if count >= least]
         return max(rates, default=None)
 
     @cached_property
@@ -141,6 +153,12 @@ _INSTEAD = {
     "gather": ("movement", "element-wise"),
     "movement": ("element-wise",),
 }
+
+
+def _moved_bytes(point: Point, dtype: str) -> float:
+    """Return the bytes of both factors and the output of a product."""
+    batch, rows, columns, depth = point.sizes
+    return batch * (rows * depth + depth * columns + rows * columns) * element_bytes(dtype)
 
 
 def _table(content: Mapping[str, Any]) -> EfficiencyTable:

@@ -114,6 +114,7 @@ def _estimated(
     if device.kind != "cpu" and not compiled:
         host += len(trace.operators) * calibration.dispatch
     total = device_seconds + host if device.kind == "cpu" else max(device_seconds, host)
+    total = max(total, bound.seconds)  # networks are corrected by what they took, however the tables add up
     middle, low, high = calibration.correction(phase)
     estimate = max(total * middle, bound.seconds)
     return Prediction(

@@ -19,7 +19,8 @@ class StepRecord:
 
     ``forward`` and ``backward`` are those of the model's layers, over all its calls in the step. ``memory`` has
     bytes on the device, where it tells: ``forward_end``, ``backward_end``, ``optimizer_end`` and ``step_end``, and
-    ``forward_peak`` and so on for a phase in which more was allocated than ever before in the process.
+    ``forward_peak`` and so on for a phase in which more was allocated than ever before in the process. ``calls`` is how
+    often the model was called: more than once where gradients are accumulated; None where that is not known.
     """
 
     seconds: float
@@ -27,6 +28,7 @@ class StepRecord:
     backward: float | None = None
     optimizer: float | None = None
     memory: Mapping[str, int] = field(default_factory=dict)
+    calls: int | None = None
 
     @property
     def other(self) -> float:

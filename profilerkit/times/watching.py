@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..arguments.checking import checked, status_names
 from .steps import StepRecord, StepRecorder, WatchedSteps
@@ -91,11 +91,12 @@ class Watch:
             dict(self._recorder.reasons),
         )
 
-    def report(self, metrics: Iterable[str] | None = None) -> Report:
+    def report(self, metrics: Iterable[str] | None = None, **arguments: Any) -> Report:
         """Return the times of the steps and of the layers in them, with the counts of what the model was called with.
 
-        ``metrics`` are other status keys to report; functions get the `WatchedSteps` as ``watched``. The model is
-        counted as it is now, on shapes alone; the optimizer's state belongs to its memory.
+        ``metrics`` are other status keys to report; functions get the `WatchedSteps` as ``watched``, and ``arguments``
+        that they name, such as ``peaks_of="h100"`` for "step_mfu". The model is counted as it is now, on shapes alone;
+        the optimizer's state belongs to its memory.
         """
         twin = self._profiler.clone().register_defaults()
         if self._recorder.inputs is not None:
@@ -103,7 +104,7 @@ class Watch:
         asked = status_names("metrics", metrics)
         names = _reported(twin) if asked is None else asked
         used = {} if self._recorder.optimizer is None else {"optimizer": self._recorder.optimizer}
-        arguments = {"watched": self.steps, **used}
+        arguments = {**twin._registry.read(arguments), "watched": self.steps, **used}
         twin._compute_all(twin._registry.requested(names, arguments), arguments)
         return twin.report(names)
 

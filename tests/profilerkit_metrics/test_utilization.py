@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from profilerkit import DeviceInfo, Measurement, Noted, RunOptions, Unavailable, profile
+from profilerkit import ArgumentError, DeviceInfo, Measurement, Noted, RunOptions, Unavailable, profile
 from profilerkit.devices import Figure, macs_by_dtype
 from profilerkit.inputs import ModelInputs
 from profilerkit.plugging.offers import backend_named
@@ -45,6 +45,33 @@ def test_mfu_sums_products_at_the_dense_peaks_of_their_dtypes() -> None:
     share = mfu(traced(product(100, "float32"), product(200, "bfloat16"), elementwise))
     assert share.value.median == pytest.approx(0.3)
     assert "100 MACs in float32, 200 MACs in bfloat16; attention counts in full" in share.note
+
+
+def test_attention_may_count_as_attended() -> None:
+    """Of 100 MACs of causal attention 60 are up to the diagonal; 50 under a mask of numbers count in full."""
+    causal = product(100, "float32", attended_macs=60)
+    masked = product(50, "float32", is_masked=True)
+    full, attended = mfu(traced(causal, masked)), mfu(traced(causal, masked), attention="attended")
+    assert full.value.median == pytest.approx(2 * 150 / 1000)
+    assert attended.value.median == pytest.approx(2 * 110 / 1000)
+    assert full.note.endswith("attention counts in full")
+    assert attended.note.endswith(
+        "attention counts as attended: 1 causal operators up to the diagonal, 1 operators under a mask of numbers or "
+        "booleans in full"
+    )
+
+
+def test_training_counts_attention_as_requested() -> None:
+    causal = product(100, "float32", attended_macs=60)
+    shares = ComputeTrainingUtilization()(
+        None, BACKEND, traced(causal), ONE_SECOND, RunOptions(), peaks_of=TOY, attention="attended"
+    )
+    assert [share.value.median for share in shares.values()] == [pytest.approx(0.12)] * 2
+
+
+def test_another_attention_is_an_error() -> None:
+    with pytest.raises(ArgumentError, match="attention='causal': give 'full' or 'attended'"):
+        mfu(traced(product(100, "float32")), attention="causal")
 
 
 def test_the_dtype_may_be_given() -> None:

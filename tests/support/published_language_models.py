@@ -1,10 +1,12 @@
 """Published language models as configurations built from numbers, and their multiply-accumulates by closed forms.
 
 The numbers are those of each model's public ``config.json``, at ``https://huggingface.co/`` and the name below, which
-no test downloads. Some were compared with copies of it in public repositories: those of Llama 3.1, Qwen2.5-7B and
-DeepSeek-V3, and in part that of Gemma 3, whose number of parameters is a test. Those of Llama 3 70B, Mistral, Mixtral
-and GPT-2 were not. The closed forms were worked out by hand from the architectures; they use neither the traces nor
-the formulas of profilerkit.
+no test downloads. Some were compared with copies in public repositories: those of Llama 3.1, Qwen2.5-7B and
+DeepSeek-V3; Gemma 3 1B with the script that converted its checkpoint (huggingface/transformers:
+convert_gemma3_weights.py), and its number of parameters is a test; Mixtral with keras-team/keras-hub:
+keras_hub/src/models/mixtral/README.md; Mistral's window of 4,096 with a copy of its file. Those of Llama 3 70B and
+GPT-2 were not. The closed forms were worked out by hand from the architectures; they use neither the traces nor the
+formulas of profilerkit.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,7 +15,9 @@ from profilerkit.error_text import shown
 from profilerkit.language_models.growth import growth_of
 from profilerkit.language_models.laws import phases_of, terms_of
 from profilerkit.language_models.records import CacheContents, ModelFacts, PassCounts
+from profilerkit.language_models.shapes import shapes_of
 from profilerkit.language_models.weights import weight_parts
+from profilerkit.trace.records import OpRecord
 
 from ..trace.tracing import trace_model
 from .calls import Calls
@@ -34,8 +37,6 @@ __all__ = ["cache_after", "facts_of"]
 #: The fewest tokens of a prompt that tell one law from another, and those that recurrent layers are traced with: their
 #: reference code runs a loop over the tokens.
 _FEWEST, _RECURRENT = 4, 16
-#: What configurations call the sizes of recurrent states.
-_RECURRENT_SIZES = ("state_size", "ssm_state_size", "mamba_d_state", "attention_hidden_size")
 #: What configurations call the sizes of recurrent states.
 _RECURRENT_SIZES = ("state_size", "ssm_state_size", "mamba_d_state", "attention_hidden_size")
 
@@ -78,7 +79,26 @@ def facts_of(model: Any, prompt: int, dtype: str | None = None, name: str | None
         latent=latent_attention(followed),
         is_encoder_decoder=is_encoder_decoder,
         notes=(*notes, *trace.notes),
+        shapes_by=None
+        if is_encoder_decoder
+        else partial(shapes_of, *operators, batch=batch, prompt=length, windows=windows),
+        passes_by=partial(_passes_of, trace, operators),
     )
+
+
+def _passes_of(trace: ModelTrace, operators: Sequence[Sequence[OpRecord]]) -> tuple[ModelTrace, ...]:
+    """Return the traces of both passes."""
+    return tuple(_pass_of(trace, phase, index) for index, phase in enumerate(operators))
+
+
+def _pass_of(trace: ModelTrace, operators: Sequence[OpRecord], index: int) -> ModelTrace:
+    """Return the trace of one of both passes: its operators, and of the calls of each layer its half."""
+    layers = []
+    for layer in trace.layers:
+        half = len(layer.calls) // 2
+        calls = layer.calls[:half] if index == 0 else layer.calls[half:]
+        layers.append(replace(layer, calls=calls))
+    return ModelTrace(tuple(layers), tuple(operators), uncounted=trace.uncounted)
 
 
 _SPLIT = (

@@ -87,13 +87,14 @@ class TorchStepRecorder(StepRecorder):
         moments = [self._began, ended, *self._updates[: len(self._updates) // 2 * 2]]
         seconds = self._clock.seconds(moments)
         updates = [end - start for start, end in zip(seconds[2::2], seconds[3::2], strict=True)]
-        forward, backward = _outermost(runs)
+        forward, backward, calls = _outermost(runs)
         return StepRecord(
             seconds=seconds[1] - seconds[0],
             forward=forward if runs else None,
             backward=backward if any(run.has_backward for run in runs) else None,
             optimizer=sum(updates) if updates else None,
             memory=dict(self._memory),
+            calls=calls,
         )
 
     def abandon(self) -> None:
@@ -209,10 +210,10 @@ class TorchStepRecorder(StepRecorder):
         return self._timer.runs() if self._timer is not None else []
 
 
-def _outermost(runs: Sequence[TimedRun]) -> tuple[float, float]:
-    """Return the seconds of all calls by the user's own code, forward and backward."""
+def _outermost(runs: Sequence[TimedRun]) -> tuple[float, float, int]:
+    """Return the seconds of all calls by the user's own code, forward and backward, and how many there were."""
     seconds = [(forward, backward) for run in runs for call, forward, backward in inclusive(run) if call.outer is None]
-    return sum(forward for forward, _ in seconds), sum(backward for _, backward in seconds)
+    return sum(forward for forward, _ in seconds), sum(backward for _, backward in seconds), len(seconds)
 
 
 def _is_inside(frame: FrameType | None, outer: FrameType) -> bool:

@@ -21,6 +21,8 @@ __all__ = ["cases", "layer_call_seconds", "on_threads"]
 #: Products: rows, and (columns, depth).
 _ROWS = (1, 4, 16, 64, 256, 1024)
 _WEIGHTS = ((16, 16), (64, 64), (256, 64), (64, 256), (256, 256), (768, 768), (3072, 768), (768, 3072))
+#: A matrix that no cache holds (256 MiB in float32), and the rows it is multiplied with: as language models decode.
+_LARGE, _FEW_ROWS = (8192, 8192), (1, 4, 16)
 #: Batched products: batch, rows, columns, depth.
 _BATCHED = (
     (4, 16, 16, 16),
@@ -128,9 +130,9 @@ _Made = Iterator[tuple[str, Callable[..., Any], tuple[torch.Tensor, ...]]]
 
 
 def _products(random: _Random) -> _Made:
-    for columns, depth in _WEIGHTS:
+    for columns, depth in (*_WEIGHTS, _LARGE):
         weight, bias = random(columns, depth), random(columns)
-        for rows in _ROWS:
+        for rows in _FEW_ROWS if (columns, depth) == _LARGE else _ROWS:
             yield f"linear {rows} x {columns} x {depth}", functional.linear, (random(rows, depth), weight, bias)
     for batch, rows, columns, depth in _BATCHED:
         yield f"bmm {batch} x {rows}", torch.bmm, (random(batch, rows, depth), random(batch, depth, columns))

@@ -64,7 +64,7 @@ def test_several_of_anything_are_compared(spec: str, capsys: pytest.CaptureFixtu
         (["--prompt", "100"], "takes 64 (max_position_embeddings of its configuration)"),
         (["--prompt", "8", "--new", "2", "--weights", "int5"], "weights='int5' is no format of weights"),
         (["--prompt", "8", "--new", "2", "--device", "h1000"], "no device 'h1000'"),
-        (["--output", "x.png"], "give a name that ends in .json or .txt"),
+        (["--output", "x.png"], "give a name that ends in .json, .txt or .html"),
         (["--prompt", "0"], "0 is not in the range x>=1"),
     ],
 )
@@ -78,3 +78,10 @@ def test_a_small_model_is_measured(spec: str, capsys: pytest.CaptureFixture[str]
     code, out, _ = run(capsys, spec, "--prompt", "4", "--new", "2", "--measure")
     assert code == 0
     assert "Measured" in out
+
+
+def test_a_page_is_written(spec: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "out.html"
+    code, _, _ = run(capsys, spec, "--prompt", "8", "--new", "4", "--device", "h100", "--output", str(path))
+    assert code == 0
+    assert "Passes as written" in path.read_text(encoding="utf-8")

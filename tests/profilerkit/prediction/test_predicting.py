@@ -217,3 +217,30 @@ def test_predict_takes_any_model() -> None:
     predicted = predict(nn.Linear(8, 2), input_shape=(8,), batch_size=3, on=toy, training=True)
     assert predicted.seconds == pytest.approx(2.0)
     assert predicted.phase == "training"
+
+
+def test_one_row_times_a_matrix_may_read_faster_than_traffic_that_writes() -> None:
+    """4 * (1,000,000 + 1,000 + 1,000) bytes in 1 ms are 4.008e9 bytes a second; traffic reached 1e9.
+
+    A product of 4 * (10,000 + 100 + 100) bytes stays in a cache: it tells nothing about more than 81,600 bytes.
+    """
+    points = (Point((1, 1, 1000, 1000), 2e6, 1e-3), Point((1, 1, 100, 100), 2e4, 1e-6))
+    copies = EfficiencyTable("movement", "float32", (Point((4e6,), 4e6, 4e-3),))
+    calibration = Calibration((EfficiencyTable("product", "float32", points), copies), 1e-5, 1e-5)
+    assert calibration.best_bandwidth(1e5) == pytest.approx(4.008e9)
+    assert calibration.best_bandwidth(8e4) == pytest.approx(40_800 / 1e-6)
+    assert calibration.best_bandwidth(1e12) == pytest.approx(4.008e9)  # more than any traffic: all from memory
+    assert Calibration((copies,), 1e-5, 1e-5).best_bandwidth(4e6) == pytest.approx(1e9)
+
+
+def test_where_tables_are_faster_than_the_bound_the_interval_is_about_the_bound() -> None:
+    """Products at 1e9 FLOP/s by the table, but 400 FLOPs at a peak of 100 take 4 s; networks took twice as long."""
+    fast = EfficiencyTable("product", "float32", (Point((1, 5, 4, 4), 1e6, 1e-3), Point((1, 50, 4, 4), 2e6, 2e-3)))
+    networks = tuple(network(ratio) for ratio in (1.9, 1.95, 2.0, 2.05, 2.1))
+    content = content_of(Calibration((fast, TRAFFIC), 1e-4, 0.0, networks, "a test"))
+    slow = DeviceInfo("slow", kind="cpu", dense_peaks={"float32": Figure(100.0, "made up")}, calibration=content)
+    predicted = predict_trace(linear(), slow)
+    assert predicted.bound.seconds == pytest.approx(4.0)
+    assert predicted.estimate == pytest.approx(8.0)
+    assert predicted.high is not None
+    assert predicted.high > predicted.estimate > predicted.low

@@ -94,7 +94,7 @@ def test_models_devices_and_formats_are_compared() -> None:
     assert [report.weights for report in result.reports] == ["bfloat16", "int4"] * 2
     lines = str(result).splitlines()
     assert [line.split()[2] for line in lines if line.startswith("LlamaForCausalLM")] == ["bfloat16", "int4"] * 2
-    assert sum(line.startswith("- ") for line in lines) == 3, "notes that all have stand once"
+    assert sum(line.startswith("- ") for line in lines) == 4, "notes that all have stand once"
     assert json.loads(json.dumps(result.to_dict()))["kind"] == "language models"
 
 

@@ -89,6 +89,48 @@ def test_gemma_3_has_windows_in_22_of_26_layers() -> None:
     assert kv_bytes(config, 700, dtype="bf16").logical == 4 * 1024 * 700 + 22 * 1024 * 511
 
 
+#: Gemma 3's sizes: layers, heads of keys and values, their size, and the window, which is 512 up to 1B and 1,024 from
+#: 4B on; each sixth layer sees everything. From _VARIANTS of the script that converted Google's checkpoints, in
+#: huggingface/transformers: src/transformers/models/gemma3/convert_gemma3_weights.py, commit 0d7e95d96b4e.
+GEMMA_3 = {
+    "270m": (18, 1, 256, 512),
+    "1b": (26, 1, 256, 512),
+    "4b": (34, 4, 256, 1024),
+    "12b": (48, 8, 256, 1024),
+    "27b": (62, 16, 128, 1024),
+}
+#: Bytes of a token in bfloat16 by hand: before any window is full, and after.
+GEMMA_3_BYTES = {
+    "270m": (18_432, 3_072),
+    "1b": (26_624, 4_096),
+    "4b": (139_264, 20_480),
+    "12b": (393_216, 65_536),
+    "27b": (507_904, 81_920),
+}
+
+
+@pytest.mark.parametrize(
+    "size", ["270m", *(pytest.param(s, marks=pytest.mark.slow) for s in ("1b", "4b", "12b", "27b"))]
+)
+def test_each_size_of_gemma_3_has_its_own_window(size: str) -> None:
+    layers, heads, head_dim, window = GEMMA_3[size]
+    config = transformers.Gemma3TextConfig(
+        hidden_size=64,  # the cache does not depend on it
+        intermediate_size=64,
+        vocab_size=64,
+        num_attention_heads=heads,
+        num_hidden_layers=layers,
+        num_key_value_heads=heads,
+        head_dim=head_dim,
+        sliding_window=window,
+    )
+    bytes_in_layer = 2 * heads * head_dim * 2
+    assert GEMMA_3_BYTES[size] == (layers * bytes_in_layer, layers // 6 * bytes_in_layer)
+    # The window keeps one token less than it has: the next one is its last.
+    assert kv_bytes_per_token(config, window - 2, dtype="bf16") == GEMMA_3_BYTES[size][0]
+    assert kv_bytes_per_token(config, window - 1, dtype="bf16") == GEMMA_3_BYTES[size][1]
+
+
 def test_mamba_has_a_state_of_constant_size() -> None:
     """state-spaces/mamba-130m: 24 layers of 1,536 channels, 4 numbers of bfloat16 and 16 of float32 for each."""
     config = transformers.MambaConfig(hidden_size=768, num_hidden_layers=24, vocab_size=50280)

@@ -1,0 +1,135 @@
+"""MFU and HFU of the steps of a training loop that were measured, with accumulated gradients and ranks in them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from profilerkit import Measurement, Noted, ProfilerFunction, Unavailable
+from profilerkit.backend import Backend, RunOptions
+from profilerkit.times.steps import WatchedSteps
+from profilerkit.trace.completeness import TracePart
+from profilerkit.trace.records import ModelTrace
+
+from .kinds import Share
+from .utilization import device_of, dtype_ran_in, share_of
+
+__all__ = ["ComputeWatchedUtilization", "StepHfu", "StepMfu"]
+
+
+class StepMfu(Share):
+    """Share of the dense peak that the products of a watched step reach, without what is computed again.
+
+    >>> import torch
+    >>> from profilerkit import DeviceInfo
+    >>> from profilerkit.devices import Figure
+    >>> from profilerkit_torch import watch
+    >>> toy = DeviceInfo("toy", dense_peaks={"float32": Figure(1e15, "an example")})
+    >>> model = torch.nn.Linear(8, 2)
+    >>> watched = watch(model, at_step=None)
+    >>> watched.start()
+    >>> for _ in range(2):  # accumulated gradients
+    ...     model(torch.ones(4, 8)).sum().backward()
+    >>> watched.stop()
+    >>> report = watched.report(metrics=["step_mfu"], peaks_of=toy)
+    >>> 0 < report["step_mfu"].median < 1
+    True
+    """
+
+    NAME = "step_mfu"
+    FRIENDLY_NAME = "Step MFU"
+    DERIVED_FROM = TracePart.OPERATORS
+    FORMULA = (
+        "calls of the model in the step * sum over dtypes of 2 * macs / dense peak of forward and gradients, divided "
+        "by the seconds of the step and by the ranks that the model is spread over"
+    )
+    OMISSIONS = "element-wise operations; what activation checkpoints compute again; the optimizer"
+    SOURCE = "model FLOPs utilization: Chowdhery and others, PaLM, 2022, appendix B"
+
+
+class StepHfu(Share):
+    """Share of the dense peak that the products of a watched step reach, with what is computed again.
+
+    >>> import torch
+    >>> from profilerkit import DeviceInfo
+    >>> from profilerkit.devices import Figure
+    >>> from profilerkit_torch import watch
+    >>> toy = DeviceInfo("toy", dense_peaks={"float32": Figure(1e15, "an example")})
+    >>> model = torch.nn.Linear(8, 2)
+    >>> watched = watch(model, at_step=None)
+    >>> watched.start()
+    >>> model(torch.ones(4, 8)).sum().backward()
+    >>> watched.stop()
+    >>> report = watched.report(metrics=["step_hfu"], peaks_of=toy)
+    >>> 0 < report["step_hfu"].median < 1
+    True
+    """
+
+    NAME = "step_hfu"
+    FRIENDLY_NAME = "Step HFU"
+    DERIVED_FROM = TracePart.OPERATORS
+    FORMULA = "as step_mfu, and what activation checkpoints compute again counts too"
+    OMISSIONS = "element-wise operations; what fused attention computes again inside its kernel; the optimizer"
+    SOURCE = "hardware FLOPs utilization: Korthikanti and others, Reducing Activation Recomputation, 2022"
+
+
+class ComputeWatchedUtilization(ProfilerFunction):
+    """Computes MFU and HFU of each watched step. Computed only if requested by name."""
+
+    KEYS = (StepMfu, StepHfu)
+    ON_DEMAND = True
+
+    def __call__(
+        self,
+        model: Any,
+        backend: Backend,
+        training_trace: ModelTrace,
+        run_options: RunOptions,
+        watched: WatchedSteps | None = None,
+        peaks_of: Any = None,
+        dtype: str | None = None,
+        attention: str = "full",
+    ) -> dict[str, Any]:
+        """Return both shares as measurements with a sample for each step.
+
+        Every call of the model in a step counts as the last one, whose inputs the trace is of. Data-parallel ranks
+        each watch their own share; where the weights are spread over ranks, the counts are the whole model's, and are
+        divided by them. ``peaks_of``, ``dtype`` and ``attention`` are those of `ComputeMfu`.
+        """
+        reason = _reason(watched)
+        if reason or watched is None:
+            return {StepMfu.NAME: Unavailable(reason), StepHfu.NAME: Unavailable(reason)}
+        ranks = training_trace.rank.ranks if training_trace.rank is not None else 1
+        steps = [step for step in watched.steps.values() if step.calls and step.backward is not None]
+        time = Measurement(tuple(step.seconds * ranks / (step.calls or 1) for step in steps))
+        where, ran_in = device_of(model, backend, run_options, peaks_of), dtype_ran_in(run_options, dtype)
+        note = f"{_calls([step.calls or 0 for step in steps])} in a step{_spread(ranks)}"
+        return {
+            name: _noted(share_of(training_trace, time, where, ran_in, attention, recomputed=recomputed), note)
+            for name, recomputed in ((StepMfu.NAME, False), (StepHfu.NAME, True))
+        }
+
+
+def _reason(watched: WatchedSteps | None) -> str:
+    """Return why there is no share; empty if there is one."""
+    if watched is None:
+        return "no training loop was watched; see Profiler.watch"
+    if not watched.steps:
+        return watched.missed or "no step was measured: call start() and stop()"
+    if not any(step.calls for step in watched.steps.values()):
+        return watched.reasons.get("forward", "the model was not called in the steps that were measured")
+    if not any(step.calls and step.backward is not None for step in watched.steps.values()):
+        return watched.reasons.get("backward", "no backward pass came through the model in the measured steps")
+    return ""
+
+
+def _calls(numbers: list[int]) -> str:
+    few, many = min(numbers), max(numbers)
+    return f"{few} call{'s' if many > 1 else ''} of the model" if few == many else f"{few} to {many} calls of the model"
+
+
+def _spread(ranks: int) -> str:
+    return f"; the model is spread over {ranks} ranks, each with this peak" if ranks > 1 else ""
+
+
+def _noted(share: Any, note: str) -> Any:
+    return Noted(share.value, f"{share.note}; {note}") if isinstance(share, Noted) else share
