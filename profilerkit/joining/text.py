@@ -34,7 +34,7 @@ def _layers(joined: JoinedProfile, depth: int | None, top: int | None) -> Grid:
         rows = sorted(rows, key=lambda row: -row["own_seconds"])[:top]
     elif depth is not None:
         rows = [row for row in rows if row["depth"] <= depth]
-    titles = ("Layer", "Type", "Time", "Share", "MACs", "Bytes", "FLOP/s", "MFU", "Roofline", "Bound by")
+    titles = ("Layer", "Type", "Time", "Share", "MACs", "Bytes", "FLOP/s", "MFU", "Roofline")
     used = len(titles) if joined.device is not None else 7
     cells = tuple(tuple(_cells(row, named=top is not None))[:used] for row in rows)
     title = f"Layers of {joined.name} ({joined.profiler}, {joined.phase})"
@@ -54,8 +54,7 @@ def _cells(row: Mapping[str, Any], named: bool) -> Iterator[str]:
     rate = row["flops_per_second"]
     yield "-" if rate is None else str(scale_value(rate, "", Scale.SI))
     yield _share(row["mfu"] if row["macs"] else None)
-    yield _share(row["roofline"])
-    yield row["binds"]
+    yield f"{_share(row['roofline'] or None)} {row['binds']}".rstrip()
 
 
 def _share(share: float | None) -> str:
