@@ -26,6 +26,10 @@ _DRIVER = ("cuda_runtime", "cuda_driver", "Runtime", "xpu_runtime", "privateuse1
 _DEVICE = ("kernel", "gpu_memcpy", "gpu_memset", "Kernel", "Memcpy", "Memset")
 
 
+#: Seconds by which the sum of a begin and a duration may miss what it is.
+_ROUNDING = 5e-10
+
+
 class Kind(Enum):
     """What an event of the host is."""
 
@@ -103,10 +107,12 @@ class Frame:
 def split_events(profile: ProfileFile, paths: frozenset[str]) -> tuple[list[HostEvent], list[DeviceEvent]]:
     """Return the events of the host and of devices, each in order of time; ranges named as ``paths`` are layers."""
     host, device = list[HostEvent](), list[DeviceEvent]()
-    for event in profile.timed():
+    timed = list(profile.timed())
+    origin = min((event["ts"] for event in timed), default=0.0)  # seconds since the start of a machine lose digits
+    for event in timed:
         category, args = event.get("cat"), event.get("args")
         args = args if isinstance(args, dict) else {}
-        start = event["ts"] / 1e6
+        start = (event["ts"] - origin) / 1e6
         end = start + event["dur"] / 1e6
         if category in _DEVICE:
             external = args.get("External id", args.get("external id"))
@@ -142,7 +148,7 @@ def frames_of(events: Sequence[HostEvent]) -> list[Frame]:
     frames = []
     for event in sorted(events, key=lambda event: (event.start, -event.end, event.kind is not Kind.PASS)):
         stack = stacks.setdefault(event.thread, [])
-        while stack and stack[-1].event.end <= event.start:
+        while stack and stack[-1].event.end <= event.start + _ROUNDING:
             stack.pop()
         frame = Frame(event, stack[-1] if stack else None)
         frames.append(frame)

@@ -81,7 +81,9 @@ class _Sums:
         self, at: float, end: float, seconds: float, name: str, frame: Frame | None, begin: float | None = None
     ) -> None:
         index = bisect_right(self._starts, at) - 1
-        if index < 0 or at >= self._windows[index][1]:
+        if frame is None:  # of which pass it is is not known, and it is not to be lost
+            index = max(index, 0)
+        elif index < 0 or at >= self._windows[index][1]:
             return
         layer = None if frame is None else frame.layer
         phase = "backward" if frame is not None and frame.is_backward else "forward"
