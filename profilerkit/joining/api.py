@@ -79,9 +79,7 @@ def join(
         raise ArgumentError("the trace of the model has no operators to join the profile with")
     made = profiler.compute_status("inputs", **arguments)
     reader = offered(profiler.backend, JoinsProfiles)
-    recording = reader.recording_in(
-        file, profiler.model, made if isinstance(made, ModelInputs) else None, trace, skip
-    )
+    recording = reader.recording_in(file, profiler.model, made if isinstance(made, ModelInputs) else None, trace, skip)
     _require_layers(recording, trace)
     joined = JoinedProfile(
         profiler.name, file.profiler, "training" if is_training else "forward", recording, trace, given, dtype
@@ -98,7 +96,9 @@ def _sizes(file: ProfileFile, batch_size: int | None) -> tuple[Any, int | None]:
         named = {each.get("name"): (tuple(each["shape"][1:]), str(each["dtype"])) for each in shapes}
         first = int(shapes[0]["shape"][0])
     except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise ProfileFileError(f"{file.path}: what its script has noted of the inputs cannot be read: {error}") from error
+        raise ProfileFileError(
+            f"{file.path}: what its script has noted of the inputs cannot be read: {error}"
+        ) from error
     shape: Any = named if None not in named else list(named.values())
     return shape, first if batch_size is None else batch_size
 

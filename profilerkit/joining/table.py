@@ -113,9 +113,7 @@ def unattributed_rows(kernels: Iterable[RecordedKernel]) -> Table:
         seconds[kernel.name, kernel.around] += kernel.seconds
         calls[kernel.name, kernel.around] += kernel.calls
     keys: Sequence[tuple[str, str]] = sorted(seconds, key=lambda key: -seconds[key])
-    return Table(
-        [{"kernel": key[0], "around": key[1], "calls": calls[key], "seconds": seconds[key]} for key in keys]
-    )
+    return Table([{"kernel": key[0], "around": key[1], "calls": calls[key], "seconds": seconds[key]} for key in keys])
 
 
 def _without_layer(kernels: Iterable[RecordedKernel]) -> Iterator[RecordedKernel]:

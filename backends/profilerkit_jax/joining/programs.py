@@ -87,9 +87,7 @@ def instructions_in(text: str) -> dict[str, Instruction]:
         name, opcode, rest = match.groups()
         scopes, calls = _SCOPES.search(rest), _CALLS.search(rest)
         operands = tuple(_OPERAND.findall(rest.partition("metadata=")[0]))
-        found[name] = Instruction(
-            opcode, scopes[1] if scopes else "", operands, computation, calls[1] if calls else ""
-        )
+        found[name] = Instruction(opcode, scopes[1] if scopes else "", operands, computation, calls[1] if calls else "")
     return found
 
 

@@ -226,9 +226,7 @@ def main() -> None:
     made = [made_input(text, options.batch_size, options.device, dtype) for text in options.input]
     inputs = tuple(tensor for name, tensor in made if not name)
     named = {name: tensor for name, tensor in made if name}
-    profile_model(
-        model, inputs, named, options.output, options.steps, options.warm_up, options.training
-    )
+    profile_model(model, inputs, named, options.output, options.steps, options.warm_up, options.training)
     print(f"written to {options.output}")
 
 

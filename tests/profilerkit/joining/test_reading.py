@@ -64,7 +64,7 @@ def test_events_without_times_are_left_out(tmp_path: Path) -> None:
     ("content", "message"),
     [
         (b"", "is empty; was the profiler stopped"),
-        (b"{\"traceEvents\": [{\"ph\": \"X\", ", "is no JSON, or cut off"),
+        (b'{"traceEvents": [{"ph": "X", ', "is no JSON, or cut off"),
         (gzip.compress(b"[1, 2]" * 999)[:20], "is a damaged gzip file, perhaps cut off"),
         (b"\x1f\x8bnot really", "is a damaged gzip file"),
         (b"\xff\xfe\x00", "is no JSON, or cut off"),

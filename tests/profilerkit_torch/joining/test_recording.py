@@ -16,7 +16,9 @@ from profilerkit.devices import Figure
 #: With a batch of 3: 3 * 4 * 8 = 96 and 3 * 8 * 2 = 48 MACs.
 MACS = {"0": 96, "1": 0, "2": 48}
 #: 1 MFLOP/s and 1 MB/s: a microsecond for each operation and each byte.
-SLOW = DeviceInfo("slow", dense_peaks={"float32": Figure(1e6, "by hand")}, figures={"memory_bandwidth": Figure(1e6, "h")})
+SLOW = DeviceInfo(
+    "slow", dense_peaks={"float32": Figure(1e6, "by hand")}, figures={"memory_bandwidth": Figure(1e6, "h")}
+)
 
 
 def network() -> nn.Sequential:
@@ -184,9 +186,7 @@ def test_a_gradient_is_of_the_layer_that_made_its_node(tmp_path: Path) -> None:
         trace.layer(path, at, at + 9)
         trace.operator(f"aten::{name}", at + 1, at + 3, Sequence_number=number)
     for name, number, at in (("AddmmBackward0", 7, 100), ("ReluBackward0", 6, 120), ("AddmmBackward0", 5, 140)):
-        trace.operator(
-            f"autograd::engine::evaluate_function: {name}", at, at + 10, thread=101, Sequence_number=number
-        )
+        trace.operator(f"autograd::engine::evaluate_function: {name}", at, at + 10, thread=101, Sequence_number=number)
         trace.operator(name, at + 1, at + 9, thread=101, Sequence_number=number)
     trace.operator("autograd::engine::evaluate_function: AccumulateGrad", 151, 155, thread=101)
     result = joined(trace, tmp_path)
@@ -259,7 +259,9 @@ def test_other_shapes_are_refused(tmp_path: Path) -> None:
     trace.layer("", 0, 99)
     trace.layer("0", 1, 20)
     trace.operator("aten::linear", 2, 19, Input_Dims=[[32, 4], [8, 4], [8]])
-    with pytest.raises(ProfileFileError, match=r"aten::linear in '0' makes \(32, 8\) in the profile, \(3, 8\) in the trace"):
+    with pytest.raises(
+        ProfileFileError, match=r"aten::linear in '0' makes \(32, 8\) in the profile, \(3, 8\) in the trace"
+    ):
         joined(trace, tmp_path)
     assert seconds(joined(trace, tmp_path, batch_size=32))["0"] == 17
 
