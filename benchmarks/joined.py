@@ -15,6 +15,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,7 @@ def torch_networks() -> Mapping[str, tuple[Callable[[], Any], tuple[int, ...]]]:
 def of_torch(folder: Path) -> Iterator[tuple[str, JoinedProfile]]:
     """Yield the networks by profiles of torch.profiler's: forward passes, and training steps."""
     import torch
+
     from profilerkit_torch.joining.script import profile_model
 
     for name, (made, shape) in torch_networks().items():
@@ -121,8 +123,8 @@ def jax_networks() -> Mapping[str, tuple[Callable[[], Any], tuple[int, ...]]]:
     import jax
     from flax import nnx
 
-    def network(*made: Any) -> Callable[[], Any]:
-        return lambda: nnx.Sequential(*(each() if isinstance(each, type(lambda: 0)) else each for each in made))
+    def network(*made: Callable[[], Any]) -> Callable[[], Any]:
+        return lambda: nnx.Sequential(*(each() for each in made))
 
     def rngs() -> Any:
         return nnx.Rngs(0)
@@ -141,8 +143,8 @@ def jax_networks() -> Mapping[str, tuple[Callable[[], Any], tuple[int, ...]]]:
 
     relu, gelu, tanh, silu = jax.nn.relu, jax.nn.gelu, jax.numpy.tanh, jax.nn.silu
     image, text = (4, 48, 48, 3), (4, 64, WIDTH)
-    activation = {"relu": relu, "gelu": gelu, "tanh": tanh, "silu": silu}
-    layers = {name: (lambda function: lambda: _Activation(function))(each) for name, each in activation.items()}
+    named = {"relu": relu, "gelu": gelu, "tanh": tanh, "silu": silu}
+    layers = {name: partial(_Activation, function) for name, function in named.items()}
     return {
         "perceptron": (network(dense(512, 512), layers["relu"], dense(512, 10)), (32, 512)),
         "deep perceptron": (network(*(dense(256, 256), layers["tanh"]) * 4), (64, 256)),

@@ -114,8 +114,8 @@ __all__ = [
     "PlanError",
     "PluginFailedError",
     "PluginWarning",
-    "ProfileFileError",
     "Prediction",
+    "ProfileFileError",
     "Profiler",
     "ProfilerBusyError",
     "ProfilerFunction",
@@ -163,8 +163,8 @@ _MODULES = module_of_each(
             BackendNotInstalledError BudgetError CostFormulaError DependencyCycleError
             DeviceFileError DeviceNotAvailableError DeviceNotKnownError IncompleteStatusError
             InputError InvalidTraceError MissingArgumentError ModelChangedWarning ModelFailedError
-            NotOfferedError PlanError PluginFailedError PluginWarning ProfileFileError ProfilerBusyError ProfilerKitError
-            ProfilerKitWarning RegistrationConflictError RegistrationWarning ReportFileError
+            NotOfferedError PlanError PluginFailedError PluginWarning ProfileFileError ProfilerBusyError
+            ProfilerKitError ProfilerKitWarning RegistrationConflictError RegistrationWarning ReportFileError
             StoreError TracingError UnknownStatusError WithoutValuesError
         """,
         ".hookspecs": "hookimpl",

@@ -45,7 +45,7 @@ def join(
             compressed by gzip or not.
         model: The model that was profiled.
         inputs: Example inputs, of the sizes that were profiled; see `profilerkit.profile` for this, ``input_shape``,
-            ``batch_size`` and ``backend``. A profile of the script of ``profilerkit trace-script`` has its sizes itself.
+            ``batch_size`` and ``backend``. A profile of the script of ``trace-script`` has its sizes itself.
         input_shape: Shapes of one sample instead.
         batch_size: Samples in one pass.
         training: Whether the passes are training steps; read from the profile unless given.

@@ -177,8 +177,8 @@ def _doubts(paths: tuple[str, ...], layers: LayerTable) -> list[str]:
         )
     if traffic:
         notes.append(
-            f"above 1 by traffic ({_listed(traffic)}): their tensors were in the device's caches, or the work was fused "
-            "into another layer's kernel, so that the bandwidth of its memory does not bound them"
+            f"above 1 by traffic ({_listed(traffic)}): their tensors were in the device's caches, or the work was "
+            "fused into another layer's kernel, so that the bandwidth of its memory does not bound them"
         )
     return notes
 

@@ -81,7 +81,8 @@ def _summary(joined: JoinedProfile) -> Iterator[str]:
     )
     where = f" on {recording.device}" if recording.device else " on a device" if recording.on_device else " on the host"
     yield f"Kernels ran{where}; layers are known by {recording.by}."
-    yield f"Without a layer: {_seconds(joined.unattributed_seconds)}, {joined.unattributed_share:.1%} of the kernels' time."
+    share = f"{joined.unattributed_share:.1%} of the kernels' time"
+    yield f"Without a layer: {_seconds(joined.unattributed_seconds)}, {share}."
     if joined.mfu is not None:
         yield f"MFU of the whole pass: {_share(joined.mfu)}."
     for path, remark in recording.remarks.items():

@@ -13,11 +13,11 @@ import gzip
 import importlib
 import importlib.util
 import json
-import os
 import platform
 import shutil
 import sys
 import tempfile
+from pathlib import Path
 from typing import Any, Dict, Iterator, List, Tuple  # noqa: UP035 - it runs on old interpreters, too
 
 import torch
@@ -165,10 +165,10 @@ def write(profiler: Any, output: str) -> None:
     """Write the profile, compressed if the name of the file says so."""
     folder = tempfile.mkdtemp()
     try:
-        plain = os.path.join(folder, "profile.json")
+        plain = str(Path(folder, "profile.json"))
         profiler.export_chrome_trace(plain)
         if output.endswith(".gz"):
-            with open(plain, "rb") as source, gzip.open(output, "wb") as target:
+            with Path(plain).open("rb") as source, gzip.open(output, "wb") as target:
                 shutil.copyfileobj(source, target)
         else:
             shutil.copyfile(plain, output)
@@ -183,13 +183,13 @@ def load(spec: str) -> torch.nn.Module:
         raise SystemExit(f"MODEL is {spec!r}; give module:name or path/to/file.py:name")
     if source.endswith(".py"):
         found = importlib.util.spec_from_file_location("profiled_model", source)
-        if found is None or found.loader is None or not os.path.exists(source):
+        if found is None or found.loader is None or not Path(source).exists():
             raise SystemExit(f"there is no file {source}")
         module = importlib.util.module_from_spec(found)
         sys.modules["profiled_model"] = module
         found.loader.exec_module(module)
     else:
-        sys.path.insert(0, os.getcwd())
+        sys.path.insert(0, str(Path.cwd()))
         module = importlib.import_module(source)
     model = getattr(module, name)
     model = model if isinstance(model, torch.nn.Module) else model()
@@ -227,7 +227,7 @@ def main() -> None:
     inputs = tuple(tensor for name, tensor in made if not name)
     named = {name: tensor for name, tensor in made if name}
     profile_model(model, inputs, named, options.output, options.steps, options.warm_up, options.training)
-    print(f"written to {options.output}")
+    sys.stdout.write(f"written to {options.output}\n")
 
 
 if __name__ == "__main__":
