@@ -18,7 +18,7 @@ from .backend_kit.optimizers import OptimizerBytes
 from .device_protocols import Calibrates, NamesDevices
 from .errors import NotOfferedError
 from .inputs import ModelInputs
-from .joining.protocol import JoinsProfiles
+from .joining_protocol import JoinsProfiles
 from .language_model_protocol import FollowsLanguageModels
 from .times.layer_times import LayerTime, LayerTimer
 from .times.operator_times import OperatorTimes

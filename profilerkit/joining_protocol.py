@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from ..inputs import ModelInputs
+from .inputs import ModelInputs
 
 if TYPE_CHECKING:
-    from ..trace.records import ModelTrace
-    from .reading import ProfileFile
-    from .records import Recording
+    from .joining.reading import ProfileFile
+    from .joining.records import Recording
+    from .trace.records import ModelTrace
 
 __all__ = ["JoinsProfiles"]
 
