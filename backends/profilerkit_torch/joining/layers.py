@@ -63,8 +63,8 @@ def _tiles(frames: Sequence[Frame], trace: ModelTrace) -> int:
     return max(1, round(profiled / len(products))) if products else 1
 
 
-def name_layers(frames: Sequence[Frame], trace: ModelTrace) -> tuple[list[Window], int, str]:
-    """Give each frame its layer; return the windows of passes, how many the last one holds, and how they are known.
+def name_layers(frames: Sequence[Frame], trace: ModelTrace) -> tuple[list[Window], str]:
+    """Give each frame its layer; return the windows of the passes, and how the layers are known.
 
     Raises `ProfileFileError` for a profile of another model.
     """
@@ -79,8 +79,8 @@ def name_layers(frames: Sequence[Frame], trace: ModelTrace) -> tuple[list[Window
         by = "the names and order of operators"
     windows, tiles = passes_of(frames, trace)
     if by.startswith("the names"):
-        repeated = _repeated(windows, tiles, frames, trace)
-        pairs = name_layers_by_operators(frames, repeated, trace)
+        windows = _repeated(windows, tiles, frames, trace)
+        pairs = name_layers_by_operators(frames, windows, trace)
     else:
         _inherit(frames)
         pairs = list(_first_pairs(frames, windows, trace))
@@ -91,7 +91,7 @@ def name_layers(frames: Sequence[Frame], trace: ModelTrace) -> tuple[list[Window
     require_equal_shapes(pairs)
     _inherit(frames)
     _name_backward(frames)
-    return windows, tiles, by
+    return windows, by
 
 
 def _repeated(windows: list[Window], tiles: int, frames: Sequence[Frame], trace: ModelTrace) -> list[Window]:

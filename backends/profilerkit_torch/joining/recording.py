@@ -39,11 +39,10 @@ def recording_in(profile: ProfileFile, trace: ModelTrace, skip: int = 0) -> Reco
             "is the operators that start kernels which are joined with layers"
         )
     frames = frames_of(host)
-    windows, tiles, by = name_layers(frames, trace)
-    if skip >= len(windows) * tiles or (skip and tiles > 1):
-        found = f"{len(windows)} passes" if tiles == 1 else f"{tiles} passes that cannot be told apart"
-        raise ProfileFileError(f"skip={skip}: the profile has {found}; leave out fewer")
-    walk = _Sums(windows[skip:], tiles, by)
+    windows, by = name_layers(frames, trace)
+    if skip >= len(windows):
+        raise ProfileFileError(f"skip={skip}: the profile has {len(windows)} passes; leave out fewer")
+    walk = _Sums(windows[skip:], by)
     if device:
         return walk.of_device(device, _launches(frames), _device_name(profile.header, device))
     return walk.of_host(frames)
@@ -52,8 +51,8 @@ def recording_in(profile: ProfileFile, trace: ModelTrace, skip: int = 0) -> Reco
 class _Sums:
     """Adds kernels up over the passes."""
 
-    def __init__(self, windows: Sequence[tuple[float, float]], tiles: int, by: str) -> None:
-        self._windows, self._tiles, self._by = windows, tiles, by
+    def __init__(self, windows: Sequence[tuple[float, float]], by: str) -> None:
+        self._windows, self._by = windows, by
         self._starts = [start for start, _ in windows]
         self._seconds: defaultdict[_Key, float] = defaultdict(float)
         self._calls: defaultdict[_Key, int] = defaultdict(int)
@@ -95,13 +94,12 @@ class _Sums:
     def _recording(self, on_device: bool, device: str = "", notes: Iterable[str] = ()) -> Recording:
         if not self._seconds:
             raise ProfileFileError("the passes of the profile have no operator in them")
-        count = len(self._windows) * self._tiles
+        count = len(self._windows)
         kernels = tuple(
             RecordedKernel(name, layer, seconds / count, self._calls[name, layer, phase, around] / count, phase, around)
             for (name, layer, phase, around), seconds in self._seconds.items()
         )
-        walls = [_extent(self._spans[index]) for index in range(len(self._windows))]
-        passes = tuple(wall / self._tiles for wall in walls for _ in range(self._tiles))
+        passes = tuple(_extent(self._spans[index]) for index in range(count))
         busy = sum(_covered(spans) for spans in self._spans.values()) / count
         return Recording(
             kernels, passes, max(mean(passes) - busy, 0.0), device, on_device, self._by, notes=tuple(notes)
