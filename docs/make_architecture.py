@@ -52,7 +52,7 @@ def arrows(folder: Path) -> Arrows:
 def room_of(path: Path, folder: Path) -> str | None:
     """Return the room that a file lies in; None for the package's own ``__init__.py``."""
     first = path.relative_to(folder).parts[0].removesuffix(".py")
-    return None if first == "__init__" else first
+    return None if first in ("__init__", "__main__") else first
 
 
 def _imported(path: Path, folder: Path) -> Iterator[str]:

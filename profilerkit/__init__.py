@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         PlanError,
         PluginFailedError,
         PluginWarning,
+        ProfileFileError,
         ProfilerBusyError,
         ProfilerKitError,
         ProfilerKitWarning,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from .hookspecs import hookimpl
     from .inputs import DataLoader, ForwardPass, ModelInputPattern, ModelInputs, TensorSpec
     from .isolation import isolated
+    from .joining import JoinedProfile, join
     from .language_models import kv_bytes, kv_bytes_per_token, llm
     from .piping.function import ExternalProfilerFunction, JointFunction, ProfilerFunction
     from .piping.plain_metric import metric
@@ -94,6 +96,7 @@ __all__ = [
     "IncompleteStatusError",
     "InputError",
     "InvalidTraceError",
+    "JoinedProfile",
     "JointFunction",
     "LoadedModel",
     "LoaderInfo",
@@ -112,6 +115,7 @@ __all__ = [
     "PluginFailedError",
     "PluginWarning",
     "Prediction",
+    "ProfileFileError",
     "Profiler",
     "ProfilerBusyError",
     "ProfilerFunction",
@@ -137,6 +141,7 @@ __all__ = [
     "compare",
     "hookimpl",
     "isolated",
+    "join",
     "kv_bytes",
     "kv_bytes_per_token",
     "llm",
@@ -158,13 +163,14 @@ _MODULES = module_of_each(
             BackendNotInstalledError BudgetError CostFormulaError DependencyCycleError
             DeviceFileError DeviceNotAvailableError DeviceNotKnownError IncompleteStatusError
             InputError InvalidTraceError MissingArgumentError ModelChangedWarning ModelFailedError
-            NotOfferedError PlanError PluginFailedError PluginWarning ProfilerBusyError ProfilerKitError
-            ProfilerKitWarning RegistrationConflictError RegistrationWarning ReportFileError
+            NotOfferedError PlanError PluginFailedError PluginWarning ProfileFileError ProfilerBusyError
+            ProfilerKitError ProfilerKitWarning RegistrationConflictError RegistrationWarning ReportFileError
             StoreError TracingError UnknownStatusError WithoutValuesError
         """,
         ".hookspecs": "hookimpl",
         ".inputs": "DataLoader ForwardPass ModelInputPattern ModelInputs TensorSpec",
         ".isolation": "isolated",
+        ".joining": "JoinedProfile join",
         ".language_models": "kv_bytes kv_bytes_per_token llm",
         ".piping.function": "ExternalProfilerFunction JointFunction ProfilerFunction",
         ".piping.plain_metric": "metric",

@@ -32,6 +32,7 @@ __all__ = [
     "PlanError",
     "PluginFailedError",
     "PluginWarning",
+    "ProfileFileError",
     "ProfilerBusyError",
     "ProfilerKitError",
     "ProfilerKitWarning",
@@ -101,6 +102,10 @@ class DeviceNotKnownError(ProfilerKitError, LookupError):
 
 class DeviceFileError(ProfilerKitError, ValueError):
     """A file that should describe a device, or hold its calibration, cannot be read."""
+
+
+class ProfileFileError(ProfilerKitError, ValueError):
+    """A profile that was made elsewhere cannot be read, or cannot be joined with the model."""
 
 
 class InputError(ProfilerKitError, ValueError):

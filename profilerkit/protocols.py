@@ -18,6 +18,7 @@ from .backend_kit.optimizers import OptimizerBytes
 from .device_protocols import Calibrates, NamesDevices
 from .errors import NotOfferedError
 from .inputs import ModelInputs
+from .joining_protocol import JoinsProfiles
 from .language_model_protocol import FollowsLanguageModels
 from .times.layer_times import LayerTime, LayerTimer
 from .times.operator_times import OperatorTimes
@@ -34,6 +35,7 @@ __all__ = [
     "FitsInputs",
     "FollowsLanguageModels",
     "HoldsOptimizer",
+    "JoinsProfiles",
     "KeepsApart",
     "LimitsMetrics",
     "MeasuresMemory",
@@ -330,6 +332,7 @@ CAPABILITIES = (
     Capability(RunsInRanks, "models that run in several processes", "profiles models of one process"),
     Capability(DeclaresInputs, "inputs that a model declares itself", "reads no inputs from models"),
     Capability(Calibrates, "calibration of a device", "provides nothing to calibrate a device with"),
+    Capability(JoinsProfiles, "profiles from elsewhere, by layer", "does not join profiles from elsewhere"),
     Capability(NamesDevices, "devices of this machine, by name", "does not name the devices of this machine"),
     Capability(FollowsLanguageModels, "language models, through their own cache", "does not follow language models"),
     Capability(FitsInputs, "", "takes inputs in one layout"),

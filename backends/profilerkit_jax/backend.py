@@ -8,14 +8,17 @@ from typing import Any, ClassVar, TypeVar
 
 import jax
 
-from profilerkit import Backend, ModelInputs, ModelTrace, Run, TensorSpec
+from profilerkit import Backend, ModelInputs, ModelTrace, NotOfferedError, Run, TensorSpec
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
 from profilerkit.backend_kit.keras_layers import declared_call, is_keras
 from profilerkit.backend_kit.optimizers import OptimizerBytes
 from profilerkit.declared_inputs import DeclaredInput, made_from
 from profilerkit.devices.info import DeviceInfo
+from profilerkit.joining.reading import ProfileFile
+from profilerkit.joining.records import Recording
 from profilerkit.protocols import (
     DeclaresInputs,
+    JoinsProfiles,
     NamesDevices,
     NoticesTraining,
     ReadsOptimizers,
@@ -28,6 +31,7 @@ from profilerkit.trace.records import WeightRecord
 from . import data
 from .costs import register_op_cost
 from .costs.registry import COSTS
+from .joining.recording import recording_in
 from .model import reading
 from .model.recognition import is_model
 from .model.subjects import subject_of
@@ -43,7 +47,15 @@ T = TypeVar("T")
 
 
 class JaxBackend(
-    Backend, DeclaresInputs, NamesDevices, NoticesTraining, ReadsOptimizers, ReadsWeights, TakesCosts, Trains
+    Backend,
+    DeclaresInputs,
+    JoinsProfiles,
+    NamesDevices,
+    NoticesTraining,
+    ReadsOptimizers,
+    ReadsWeights,
+    TakesCosts,
+    Trains,
 ):
     """Profiles functions, jitted ones, `JaxModel`, modules of Flax's nnx and linen and of Equinox, and Keras on JAX.
 
@@ -103,6 +115,19 @@ class JaxBackend(
     def trace_training(self, model: Any, inputs: ModelInputs) -> ModelTrace:
         """Trace one training step: the forward pass, and the gradients of the sum of the outputs."""
         return trace_step(model, inputs.map(data.as_tensor))
+
+    def recording_in(
+        self, profile: ProfileFile, model: Any, inputs: ModelInputs | None, trace: ModelTrace, skip: int = 0
+    ) -> Recording:
+        """Return the passes in a profile of JAX's, with the layer that each instruction worked for."""
+        return recording_in(profile, model, inputs, trace, skip)
+
+    def profile_script(self) -> str:
+        """Raise `NotOfferedError`: JAX writes profiles itself."""
+        raise NotOfferedError(
+            "JAX needs no script: call the jitted model a few times inside of jax.profiler.trace(folder), each time "
+            "with block_until_ready(), and join the folder"
+        )
 
     @contextmanager
     def run(self, model: Any, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> Iterator[Run]:

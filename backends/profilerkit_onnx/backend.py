@@ -10,14 +10,17 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 import onnx
 
-from profilerkit import Backend, ModelInputs, ModelTrace, Run, TensorSpec
+from profilerkit import Backend, ModelInputs, ModelTrace, NotOfferedError, Run, TensorSpec
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
 from profilerkit.declared_inputs import made_from
 from profilerkit.devices.here import described, processor
 from profilerkit.devices.info import DeviceInfo
+from profilerkit.joining.reading import ProfileFile
+from profilerkit.joining.records import Recording
 from profilerkit.process.contents import contents_of
 from profilerkit.protocols import (
     DeclaresInputs,
+    JoinsProfiles,
     LimitsMetrics,
     MeasuresMemory,
     NamesDevices,
@@ -33,6 +36,7 @@ from profilerkit.times.operator_times import OperatorTimes
 
 from . import data
 from .costs.registry import COSTS, register_op_cost
+from .joining.recording import recording_in
 from .layer_timing import timer
 from .loaders import is_program, opened, whole
 from .model.declared_inputs import declared_inputs
@@ -57,6 +61,7 @@ _NAMELESS = ("", "main_graph", "torch_jit")
 class OnnxBackend(
     Backend,
     DeclaresInputs,
+    JoinsProfiles,
     LimitsMetrics,
     MeasuresMemory,
     NamesDevices,
@@ -159,6 +164,19 @@ class OnnxBackend(
         """Return the seconds of each operator that onnxruntime ran; ``export`` gets its profiler's own file."""
         resolved = self.resolve_device(model, device)
         return operator_passes.operator_times(opened(model), inputs, self.execution_modes[0], resolved, passes, export)
+
+    def recording_in(
+        self, profile: ProfileFile, model: Any, inputs: ModelInputs | None, trace: ModelTrace, skip: int = 0
+    ) -> Recording:
+        """Return the passes in a profile of onnxruntime's, with the layer that each node worked for."""
+        return recording_in(profile, opened(model), inputs, skip)
+
+    def profile_script(self) -> str:
+        """Raise `NotOfferedError`: onnxruntime writes profiles itself."""
+        raise NotOfferedError(
+            "onnxruntime needs no script: set enable_profiling = True of its SessionOptions, run the session, and call "
+            "session.end_profiling(), which returns the name of the file"
+        )
 
     def measured_memory(self, model: Any, inputs: ModelInputs, device: DeviceLike = None) -> int:
         """Return the most bytes that the arena of onnxruntime had given out after an operator, and the inputs."""

@@ -15,6 +15,8 @@ from profilerkit.backend_kit.keras_layers import declared_call, is_keras, is_shi
 from profilerkit.backend_kit.optimizers import OptimizerBytes
 from profilerkit.declared_inputs import DeclaredInput, made_from
 from profilerkit.devices.info import DeviceInfo
+from profilerkit.joining.reading import ProfileFile
+from profilerkit.joining.records import Recording
 from profilerkit.prediction.cases import CalibrationCase, CalibrationNetwork
 from profilerkit.process.contents import contents_of
 from profilerkit.protocols import (
@@ -23,6 +25,7 @@ from profilerkit.protocols import (
     CountsNonzero,
     DeclaresInputs,
     FollowsLanguageModels,
+    JoinsProfiles,
     KeepsApart,
     MeasuresMemory,
     NamesDevices,
@@ -46,6 +49,8 @@ from profilerkit.trace.records import WeightRecord
 from . import data
 from .costs.registry import COSTS, register_module_cost, register_op_cost
 from .data import TorchDataLoader, TorchForwardPass
+from .joining.recording import recording_in
+from .joining.script_text import script_text
 from .layer_timing.passes import times_of_layers
 from .layer_timing.step_recorder import TorchStepRecorder
 from .layer_timing.timer import layer_times
@@ -80,6 +85,7 @@ class TorchBackend(
     CountsNonzero,
     DeclaresInputs,
     FollowsLanguageModels,
+    JoinsProfiles,
     KeepsApart,
     MeasuresMemory,
     NamesDevices,
@@ -142,6 +148,16 @@ class TorchBackend(
     def calibrating(self, num_threads: int | None) -> AbstractContextManager[int]:
         """Return a context with so many threads of torch."""
         return calibration.on_threads(num_threads)
+
+    def recording_in(
+        self, profile: ProfileFile, model: torch.nn.Module, inputs: ModelInputs | None, trace: ModelTrace, skip: int = 0
+    ) -> Recording:
+        """Return the passes in a profile of torch.profiler's, with the layer that each kernel worked for."""
+        return recording_in(profile, trace, skip)
+
+    def profile_script(self) -> str:
+        """Return a script that makes such a profile with torch alone."""
+        return script_text()
 
     def layer_call_seconds(self) -> float:
         """Return what the call of a module takes that does nothing."""

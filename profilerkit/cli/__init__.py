@@ -31,6 +31,8 @@ COMMANDS = {
     "check": "Check a model against a budget; exit with 1 if it is exceeded.",
     "devices": "List the devices that are described, or show one with its sources.",
     "calibrate": "Measure this machine, so that times on it can be predicted.",
+    "join": "Join a profile made on any machine with a model's layers.",
+    "trace-script": "Print a script that makes such a profile with torch alone.",
     "audit": "Profile many models by a plan, each in its own process, into a store.",
     "history": "Show the values of a metric over commits, versions and machines.",
     "regressions": "Show what moved in a store: counts exactly, times by change points.",
@@ -54,7 +56,7 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f".{cmd_name}_command", __name__).command
+        command: click.Command = import_module(f".{cmd_name.replace('-', '_')}_command", __name__).command
         showing = command.get_help_option(ctx)
         if showing is not None:
             showing.callback = _show_help

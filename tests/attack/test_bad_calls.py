@@ -386,6 +386,8 @@ NO_CASES = {
     "DeviceInfo": "plain data; what its files may hold is tested in tests/profilerkit/devices",
     "Prediction": "plain data that predict returns",
     "audit": "its plan is checked key by key; see tests/profilerkit/audits/test_plan.py",
+    "JoinedProfile": "plain data that join returns",
+    "join": "its arguments are those of profile, and a profile; see tests/profilerkit_torch/joining",
     "kv_bytes": "takes a language model; see tests/profilerkit_torch/language_models",
     "kv_bytes_per_token": "takes a language model; see tests/profilerkit_torch/language_models",
     "llm": "takes a language model; see tests/profilerkit_torch/language_models",

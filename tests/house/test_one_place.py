@@ -25,6 +25,8 @@ HAVE_LOCKS = {"threading", "_thread", "multiprocessing", "queue", "concurrent", 
 
 #: What is written besides, and why that is no file of the user's.
 EXCEPTIONS = {
+    # A script that runs where profilerkit is not installed.
+    *(("profilerkit_torch/joining/script.py", called) for called in ("copyfile", "export_chrome_trace", "open")),
     # The profiler of torch opens names alone: it writes to a scratch file, whose content goes the one way.
     ("profilerkit_torch/operator_timing/passes.py", "export_chrome_trace"),
     # Descriptors: standard output, the null device, pipes of a process.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Callable
 from itertools import count
@@ -13,7 +14,7 @@ from profilerkit.trace.records import LayerCall, TensorInfo
 
 from .arrays import is_array
 
-__all__ = ["Marks", "read_mark"]
+__all__ = ["Marks", "innermost_mark", "read_mark"]
 
 #: What marks begin with: no user's scope has such a name.
 _PREFIX = f"profilerkit-{secrets.token_hex(4)}|"
@@ -25,6 +26,16 @@ def read_mark(name: str) -> tuple[str, int] | None:
         return None
     path, _, number = name.removeprefix(_PREFIX).rpartition("|")
     return path, int(number)
+
+
+def innermost_mark(scopes: str) -> tuple[str, str] | None:
+    """Return the path in the last mark among the scopes of a compiled instruction, and the scopes inside of it.
+
+    Transformations stand around marks there: ``jit(f)/transpose(jvp(MARK))/dot_general``. None if there is no mark.
+    """
+    _, prefix, rest = scopes.rpartition(_PREFIX)
+    match = re.match(r"(.*?)\|\d+\)*(?:/|$)", rest) if prefix else None
+    return None if match is None else (match[1], rest[match.end() :])
 
 
 class Marks:

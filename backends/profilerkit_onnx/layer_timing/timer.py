@@ -12,7 +12,7 @@ from profilerkit.times.layer_times import LayerTime
 from ..model.scopes import scopes_of
 from ..operator_timing.passes import RanNode, ran_nodes
 
-__all__ = ["layer_times"]
+__all__ = ["fused_remark", "layer_times"]
 
 
 def layer_times(model: ModelProto, inputs: ModelInputs, level: str, device: str, passes: int) -> tuple[LayerTime, ...]:
@@ -33,13 +33,13 @@ def layer_times(model: ModelProto, inputs: ModelInputs, level: str, device: str,
         own = [node.seconds for node in nodes if node.layer == path] + ([] if path else [tuple(between)])
         seconds = tuple(max(sum(each), 0.0) for each in zip(*own, strict=True)) if own else (0.0,) * len(profiled)
         times.append(
-            LayerTime(path, kind, len(calls.get(path, {0})), seconds, missing=_fused(path, nodes) if path else "")
+            LayerTime(path, kind, len(calls.get(path, {0})), seconds, missing=fused_remark(path, nodes) if path else "")
         )
     return tuple(times)
 
 
-def _fused(path: str, nodes: Sequence[RanNode]) -> str:
-    """Say what of a layer's time is another's, and what of its work is timed elsewhere."""
+def fused_remark(path: str, nodes: Sequence[RanNode]) -> str:
+    """Return what of a layer's time is another's, and what of its work is timed elsewhere; empty for neither."""
     guests = dict.fromkeys(other for node in nodes if node.layer == path for other in node.others)
     hosts = dict.fromkeys(node.layer for node in nodes if path in node.others)
     parts = []

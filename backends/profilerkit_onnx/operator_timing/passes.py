@@ -23,7 +23,7 @@ from ..trace.pricing import name_of
 from ..trace.tracing import operators_by_node
 from ..trace.values import Executed
 
-__all__ = ["RanNode", "operator_times", "ran_nodes"]
+__all__ = ["RanNode", "operator_times", "ran_nodes", "written_nodes"]
 
 _FORWARD = "forward"
 
@@ -67,12 +67,20 @@ def ran_nodes(
         return rewritten[0].session
 
     profiled = profiled_passes(options, session, feeds, passes, device, inputs, export)
+    return _timed(_joined(model, inputs, rewritten[0]), profiled), profiled
+
+
+def written_nodes(model: ModelProto, inputs: ModelInputs, level: str, device: str) -> list[RanNode]:
+    """Return the nodes of the graph as onnxruntime rewrites it by a level, without any seconds; nothing is run."""
+    return _joined(model, inputs, rewriting(model, options_of(level), device, inputs))
+
+
+def _joined(model: ModelProto, inputs: ModelInputs, rewritten: Rewritten) -> list[RanNode]:
     executed, scopes = operators_by_node(model, inputs), scopes_of(model)
-    nodes = [
+    return [
         _ran(node.name, name_of(node), origin, executed, scopes)
-        for node, origin in zip(rewritten[0].graph.graph.node, rewritten[0].origins, strict=True)
+        for node, origin in zip(rewritten.graph.graph.node, rewritten.origins, strict=True)
     ]
-    return _timed(nodes, profiled), profiled
 
 
 def _ran(name: str, operator: str, origin: Origin, executed: dict[int, list[Executed]], scopes: Scopes) -> RanNode:

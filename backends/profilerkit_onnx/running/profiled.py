@@ -14,7 +14,7 @@ from profilerkit.process.files import write_bytes
 
 from .runs import call_of
 
-__all__ = ["ProfiledPass", "profiled_passes"]
+__all__ = ["ProfiledPass", "passes_in", "profiled_passes"]
 
 Event = dict[str, Any]
 #: What the profiler adds to the name of a node.
@@ -67,10 +67,10 @@ def profiled_passes(
         events = json.loads(Path(written).read_text(encoding="utf-8"))
         if export is not None:
             write_bytes(export, Path(written).read_bytes())
-    return _passes(events)[1:]
+    return passes_in(events)[1:]
 
 
-def _passes(events: list[Event]) -> list[ProfiledPass]:
+def passes_in(events: list[Event]) -> list[ProfiledPass]:
     """Return the events of each pass; that of the pass comes after those of its operators."""
     passes, current = list[ProfiledPass](), list[Event]()
     for event in events:

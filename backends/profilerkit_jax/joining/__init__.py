@@ -1,0 +1,1 @@
+"""Profiles that JAX made, joined with the layers of a model."""

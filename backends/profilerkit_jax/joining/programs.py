@@ -1,0 +1,152 @@
+"""Which layer each instruction of the program works for that XLA compiles of a model: read from the program's text.
+
+The model is compiled here, each layer in a scope whose name XLA keeps with its instructions; nothing is run. The same
+versions name the instructions of the same program alike, so that a profile's names are found in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from profilerkit import ModelInputs
+from profilerkit.backend_kit.failures import failure_of
+
+from ..model.arrays import is_array, struct_of
+from ..model.calls import arrays_of, bound_call
+from ..model.marks import Marks, innermost_mark
+from ..model.subject import Pass
+from ..model.subjects import subject_of
+from ..training.steps import step_of
+
+__all__ = ["Instruction", "instructions_in", "layer_in", "layers_of_instructions", "program_text"]
+
+_INSTRUCTION = re.compile(r"^\s*(?:ROOT )?%?([\w.\-]+) = .*?\s([a-z][\w\-]*)\((.*)$")
+_COMPUTATION = re.compile(r"^(?:ENTRY )?%?([\w.\-]+) \(.*\{\s*$")
+_CALLS = re.compile(r"(?:calls|to_apply|body|condition)=%?([\w.\-]+)")
+_OPERAND = re.compile(r"%([\w.\-]+)")
+_SCOPES = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
+#: The instructions with products: of a fusion they decide the layer.
+_PRODUCTS = ("dot", "convolution", "custom-call")
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """An instruction of a compiled program.
+
+    Attributes:
+        opcode: What it does: "dot", "fusion".
+        scopes: The scopes that it was traced in; empty if XLA has added it.
+        operands: The names of the instructions that it reads, and of the computations that it calls.
+        computation: The computation that it stands in.
+        calls: The computation that it calls first; empty for none.
+    """
+
+    opcode: str
+    scopes: str
+    operands: tuple[str, ...]
+    computation: str
+    calls: str = ""
+
+
+def program_text(model: Any, inputs: ModelInputs, training: bool) -> str:
+    """Return the text of the program that XLA compiles of a pass or a training step; raises as a run does."""
+    subject = subject_of(model)
+    own = inputs.own_call()
+    call = bound_call(subject, own, Pass(training, Marks()))
+
+    def outputs(weights: Any, arrays: Any) -> list[Any]:
+        return [leaf for leaf in jax.tree.leaves(call(weights, arrays)[0]) if is_array(leaf)]
+
+    weights = [struct_of(value) for value in subject.values]
+    arrays = [struct_of(array) for array in arrays_of(own)]
+    try:
+        compiled = jax.jit(step_of(subject, call) if training else outputs).lower(weights, arrays).compile()
+        return compiled.as_text() or ""
+    except Exception as error:
+        raise failure_of(error, inputs, "jax", __package__ or "") from error
+
+
+def instructions_in(text: str) -> dict[str, Instruction]:
+    """Return the instructions of a program by their names."""
+    found: dict[str, Instruction] = {}
+    computation = ""
+    for line in text.splitlines():
+        header = _COMPUTATION.match(line)
+        if header:
+            computation = header[1]
+            continue
+        match = _INSTRUCTION.match(line)
+        if match is None:
+            continue
+        name, opcode, rest = match.groups()
+        scopes, calls = _SCOPES.search(rest), _CALLS.search(rest)
+        operands = tuple(_OPERAND.findall(rest.partition("metadata=")[0]))
+        found[name] = Instruction(opcode, scopes[1] if scopes else "", operands, computation, calls[1] if calls else "")
+    return found
+
+
+def layers_of_instructions(
+    instructions: Mapping[str, Instruction], paths: Container[str]
+) -> tuple[dict[str, str], dict[str, set[str]]]:
+    """Return the layer of each instruction whose scopes tell, and the layers that each of the fused ones works for.
+
+    A fusion is of the layer of its product, if it has one, otherwise of that of most of its instructions. What XLA has
+    added, such as a copy in another layout, is of the layer that reads it.
+    """
+    layers = {name: layer for name, each in instructions.items() if (layer := layer_in(each.scopes, paths)) is not None}
+    inside: dict[str, list[str]] = {}
+    for name, each in instructions.items():
+        inside.setdefault(each.computation, []).append(name)
+    several: dict[str, set[str]] = {}
+    for name, each in instructions.items():
+        members = [member for member in inside.get(each.calls, ()) if member in layers]
+        if each.opcode == "fusion" and members:
+            products = [member for member in members if instructions[member].opcode in _PRODUCTS]
+            layers[name] = Counter(layers[member] for member in products or members).most_common(1)[0][0]
+            several[name] = {layers[member] for member in members}
+    _name_readers(instructions, layers)
+    return layers, several
+
+
+def _name_readers(instructions: Mapping[str, Instruction], layers: dict[str, str]) -> None:
+    """Give instructions without a layer that of the first that reads them, the last ones first."""
+    readers: dict[str, list[str]] = {}
+    for name, each in instructions.items():
+        for operand in each.operands:
+            readers.setdefault(operand, []).append(name)
+    for name in reversed(list(instructions)):
+        if name not in layers:
+            layer = next((layers[reader] for reader in readers.get(name, ()) if reader in layers), None)
+            if layer is not None:
+                layers[name] = layer
+
+
+def layer_in(scopes: str, paths: Container[str]) -> str | None:
+    """Return the layer that scopes lead to: the innermost mark, and scopes of the user's in it; None without a mark.
+
+    Without marks, as in a program of the user's own, it is the longest row of scopes that is the path of a layer.
+    """
+    mark = innermost_mark(scopes)
+    if mark is None:
+        return _longest_path([part for part in scopes.split("/") if part and "(" not in part], paths)
+    layer, inside = mark
+    for part in filter(None, inside.split("/")):
+        inner = f"{layer}.{part.replace('.', '_')}" if layer else part.replace(".", "_")
+        layer = inner if inner in paths else layer
+    return layer
+
+
+def _longest_path(parts: Iterable[str], paths: Container[str]) -> str | None:
+    listed = list(parts)
+    for length in range(len(listed), 0, -1):
+        for begin in range(len(listed) - length + 1):
+            path = ".".join(listed[begin : begin + length])
+            if path in paths:
+                return path
+    return None

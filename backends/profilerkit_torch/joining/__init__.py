@@ -1,0 +1,1 @@
+"""Profiles that torch.profiler made on any machine, joined with the layers of a model."""

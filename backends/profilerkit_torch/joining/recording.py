@@ -1,0 +1,156 @@
+"""From the events of torch's profiler to the seconds of kernels in layers."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import mean
+from typing import Any
+
+from profilerkit import ModelTrace, ProfileFileError
+from profilerkit.joining.reading import ProfileFile
+from profilerkit.joining.records import RecordedKernel, Recording
+
+from .events import DeviceEvent, Frame, Kind, frames_of, split_events
+from .layers import name_layers
+
+__all__ = ["recording_in"]
+
+_Key = tuple[str, str | None, str, str]
+
+
+def recording_in(profile: ProfileFile, trace: ModelTrace, skip: int = 0) -> Recording:
+    """Return the passes in a profile of torch's, with the layer that each kernel worked for.
+
+    Raises `ProfileFileError` for another profiler's file, one without operators, and one of another model.
+    """
+    if profile.kind != "torch":
+        raise ProfileFileError(
+            f"{profile.path} is a profile of {profile.profiler}, and the model is one of PyTorch: give the model that "
+            "was profiled, such as the .onnx file"
+        )
+    paths = frozenset(layer.path for layer in trace.layers)
+    host, device = split_events(profile, paths)
+    if not any(event.kind in (Kind.OPERATOR, Kind.NODE) for event in host):
+        what = f"{len(device)} kernels" if device else "no kernels"
+        raise ProfileFileError(
+            f"{profile.path} has no operator, and {what}; profile with activities=[ProfilerActivity.CPU, ...], for it "
+            "is the operators that start kernels which are joined with layers"
+        )
+    frames = frames_of(host)
+    windows, by = name_layers(frames, trace)
+    if skip >= len(windows):
+        raise ProfileFileError(f"skip={skip}: the profile has {len(windows)} passes; leave out fewer")
+    walk = _Sums(windows[skip:], by)
+    if device:
+        return walk.of_device(device, _launches(frames), _device_name(profile.header, device))
+    return walk.of_host(frames)
+
+
+class _Sums:
+    """Adds kernels up over the passes."""
+
+    def __init__(self, windows: Sequence[tuple[float, float]], by: str) -> None:
+        self._windows, self._by = windows, by
+        self._starts = [start for start, _ in windows]
+        self._seconds: defaultdict[_Key, float] = defaultdict(float)
+        self._calls: defaultdict[_Key, int] = defaultdict(int)
+        self._spans: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
+
+    def of_host(self, frames: Sequence[Frame]) -> Recording:
+        """Return the recording of operators on the host, each without those that it called."""
+        for frame in frames:
+            if frame.is_work:
+                self._add(frame.event.start, frame.event.end, frame.seconds, frame.event.name, frame)
+        return self._recording(on_device=False)
+
+    def of_device(self, events: Sequence[DeviceEvent], launches: Mapping[Any, Frame], name: str) -> Recording:
+        """Return the recording of kernels on a device, each in the layer whose operator has started it."""
+        unlinked = 0
+        for event in events:
+            frame = launches.get(("correlation", event.correlation)) or launches.get(("external", event.external))
+            unlinked += frame is None
+            started = event.start if frame is None else frame.event.start
+            self._add(started, event.end, event.end - event.start, event.name, frame, event.start)
+        notes = [f"{unlinked} kernels have no operator that has started them"] if unlinked else []
+        return self._recording(on_device=True, device=name, notes=notes)
+
+    def _add(
+        self, at: float, end: float, seconds: float, name: str, frame: Frame | None, begin: float | None = None
+    ) -> None:
+        index = bisect_right(self._starts, at) - 1
+        if frame is None:  # of which pass it is is not known, and it is not to be lost
+            index = max(index, 0)
+        elif index < 0 or at >= self._windows[index][1]:
+            return
+        layer = None if frame is None else frame.layer
+        phase = "backward" if frame is not None and frame.is_backward else "forward"
+        key = (name, layer, phase, _around(frame) if layer is None else "")
+        self._seconds[key] += seconds
+        self._calls[key] += 1
+        self._spans[index].append((at if begin is None else begin, end))
+
+    def _recording(self, on_device: bool, device: str = "", notes: Iterable[str] = ()) -> Recording:
+        if not self._seconds:
+            raise ProfileFileError("the passes of the profile have no operator in them")
+        count = len(self._windows)
+        kernels = tuple(
+            RecordedKernel(name, layer, seconds / count, self._calls[name, layer, phase, around] / count, phase, around)
+            for (name, layer, phase, around), seconds in self._seconds.items()
+        )
+        passes = tuple(_extent(self._spans[index]) for index in range(count))
+        busy = sum(_covered(spans) for spans in self._spans.values()) / count
+        return Recording(
+            kernels, passes, max(mean(passes) - busy, 0.0), device, on_device, self._by, notes=tuple(notes)
+        )
+
+
+def _launches(frames: Iterable[Frame]) -> dict[Any, Frame]:
+    """Return the frames that start kernels: by the correlation of the driver's call, and by the operator's own id."""
+    found: dict[Any, Frame] = {}
+    for frame in frames:
+        if frame.event.kind is Kind.DRIVER:
+            found["correlation", frame.event.args.get("correlation")] = frame
+        elif frame.is_work:
+            found["external", frame.event.args.get("External id", frame.event.args.get("external id"))] = frame
+    found.pop(("correlation", None), None)
+    found.pop(("external", None), None)
+    # A call of the driver that lies in no operator may have been made in another thread for one.
+    for key, frame in list(found.items()):
+        if key[0] == "correlation" and frame.outer is None:
+            owner = found.get(("external", frame.event.args.get("External id")))
+            if owner is not None:
+                found[key] = owner
+    return found
+
+
+def _around(frame: Frame | None) -> str:
+    """Return the outermost range, else operator, that a kernel without a layer ran in."""
+    if frame is None:
+        return "no operator"
+    around = [each.event for each in frame.around if each.event.kind is not Kind.PASS]
+    ranges = [event.name for event in around if event.kind is Kind.RANGE]
+    return ranges[-1] if ranges else around[-1].name
+
+
+def _extent(spans: Sequence[tuple[float, float]]) -> float:
+    return max(end for _, end in spans) - min(start for start, _ in spans) if spans else 0.0
+
+
+def _covered(spans: Iterable[tuple[float, float]]) -> float:
+    """Return the seconds in which at least one of the spans runs."""
+    total, until = 0.0, float("-inf")
+    for start, end in sorted(spans):
+        total += max(end - max(start, until), 0.0)
+        until = max(until, end)
+    return total
+
+
+def _device_name(header: Mapping[str, Any], events: Sequence[DeviceEvent]) -> str:
+    """Return the name of the device, if the profile has one of its properties."""
+    properties = header.get("deviceProperties")
+    for each in properties if isinstance(properties, list) else ():
+        if isinstance(each, dict) and isinstance(each.get("name"), str):
+            return each["name"]
+    return ""

@@ -1,0 +1,234 @@
+"""Makes a profile of a model with torch.profiler, for `profilerkit join`. Needs torch alone; copy it anywhere.
+
+As a program: ``python profile_model.py torchvision.models:resnet18 --input 3,224,224 --batch-size 8``. MODEL is
+``module:name`` or ``path/to/file.py:name``, where the name is a module (``torch.nn.Module``) or a function that returns
+one. From Python: ``profile_model(model, (x,), output="profile.json.gz")``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gzip
+import importlib
+import importlib.util
+import json
+import platform
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Tuple  # noqa: UP035 - it runs on old interpreters, too
+
+import torch
+from torch.profiler import ProfilerActivity, profile, record_function
+
+LAYER, PASS = "profilerkit layer: ", "profilerkit pass"
+
+
+@contextlib.contextmanager
+def named_layers(model: torch.nn.Module) -> Iterator[None]:
+    """Mark each call of a layer by a range with its path, through hooks that are taken away again."""
+    open_ranges: List[Any] = []  # noqa: UP006
+    handles = []
+
+    def enter(path: str) -> Any:
+        def hook(module: Any, inputs: Any) -> None:
+            open_ranges.append(record_function(LAYER + path))
+            open_ranges[-1].__enter__()
+
+        return hook
+
+    def leave(module: Any, inputs: Any, outputs: Any) -> None:
+        if open_ranges:
+            open_ranges.pop().__exit__(None, None, None)
+
+    for path, module in model.named_modules():
+        if not isinstance(module, torch.jit.ScriptModule):  # it has no hooks
+            handles += [module.register_forward_pre_hook(enter(path)), module.register_forward_hook(leave)]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def tensors_in(value: Any) -> Iterator[torch.Tensor]:
+    """Yield the tensors in what a model returns."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from tensors_in(each)
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            yield from tensors_in(each)
+
+
+def one_pass(model: torch.nn.Module, inputs: Tuple[Any, ...], named: Dict[str, Any], training: bool) -> None:  # noqa: UP006
+    """Run a forward pass, or a training step: the gradients of the sum of the outputs."""
+    if not training:
+        with torch.no_grad():
+            model(*inputs, **named)
+        return
+    model.zero_grad(set_to_none=True)
+    outputs = model(*inputs, **named)
+    losses = [each.sum() for each in tensors_in(outputs) if each.requires_grad]
+    torch.stack([loss.reshape(()).float() for loss in losses]).sum().backward()  # type: ignore[no-untyped-call]
+
+
+def wait(device: str) -> None:
+    """Wait until the device has done its work."""
+    if device.startswith("cuda"):
+        torch.cuda.synchronize()
+    elif device.startswith("xpu"):
+        torch.xpu.synchronize()
+
+
+def profile_model(
+    model: torch.nn.Module,
+    inputs: Tuple[Any, ...] = (),  # noqa: UP006
+    named: Dict[str, Any] = {},  # noqa: B006, UP006
+    output: str = "profile.json.gz",
+    steps: int = 10,
+    warm_up: int = 5,
+    training: bool = False,
+    shapes: bool = True,
+) -> None:
+    """Run a model under torch's profiler, and write the profile to a file.
+
+    Args:
+        model: The model, on its device.
+        inputs: Its positional arguments, on the same device.
+        named: Its named arguments.
+        output: The file; compressed if its name ends in ``.gz``.
+        steps: How many passes are profiled.
+        warm_up: How many passes run before.
+        training: Run training steps instead of forward passes.
+        shapes: Note the shapes of the operators' inputs.
+    """
+    every = list(tensors_in([inputs, named])) + list(model.parameters())
+    device = str(every[0].device) if every else "cpu"
+    activities = [ProfilerActivity.CPU]
+    if device.startswith("cuda"):
+        activities.append(ProfilerActivity.CUDA)
+    elif device.startswith("xpu"):
+        activities.append(ProfilerActivity.XPU)
+    modes = [(module, module.training) for module in model.modules()]
+    model.train(training)
+    try:
+        for _ in range(warm_up):
+            one_pass(model, inputs, named, training)
+        wait(device)
+        with named_layers(model), profile(activities=activities, record_shapes=shapes) as profiler:
+            for _ in range(steps):
+                with record_function(PASS):
+                    one_pass(model, inputs, named, training)
+            wait(device)
+            profiler.add_metadata_json("profilerkit", json.dumps(facts(model, inputs, named, device, steps, training)))
+        write(profiler, output)
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
+def facts(
+    model: torch.nn.Module,
+    inputs: Tuple[Any, ...],  # noqa: UP006
+    named: Dict[str, Any],  # noqa: UP006
+    device: str,
+    steps: int,
+    training: bool,
+) -> Dict[str, Any]:  # noqa: UP006
+    """Return what was run, and where."""
+    each = [(None, value) for value in inputs] + list(named.items())
+    is_gpu = device.startswith("cuda")
+    return {
+        "model": type(model).__name__,
+        "inputs": [
+            {"name": name, "shape": list(value.shape), "dtype": str(value.dtype).replace("torch.", "")}
+            for name, value in each
+            if isinstance(value, torch.Tensor)
+        ],
+        "training": training,
+        "steps": steps,
+        "device": torch.cuda.get_device_name() if is_gpu else device,
+        "torch": torch.__version__,
+        "cuda": torch.version.cuda if is_gpu else None,
+        "python": platform.python_version(),
+        "threads": torch.get_num_threads(),
+        "tf32": bool(torch.backends.cuda.matmul.allow_tf32) if is_gpu else False,
+    }
+
+
+def write(profiler: Any, output: str) -> None:
+    """Write the profile, compressed if the name of the file says so."""
+    folder = tempfile.mkdtemp()
+    try:
+        plain = str(Path(folder, "profile.json"))
+        profiler.export_chrome_trace(plain)
+        if output.endswith(".gz"):
+            with Path(plain).open("rb") as source, gzip.open(output, "wb") as target:
+                shutil.copyfileobj(source, target)
+        else:
+            shutil.copyfile(plain, output)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def load(spec: str) -> torch.nn.Module:
+    """Return the model that ``module:name`` or ``file.py:name`` leads to."""
+    source, _, name = spec.rpartition(":")
+    if not source or not name:
+        raise SystemExit(f"MODEL is {spec!r}; give module:name or path/to/file.py:name")
+    if source.endswith(".py"):
+        found = importlib.util.spec_from_file_location("profiled_model", source)
+        if found is None or found.loader is None or not Path(source).exists():
+            raise SystemExit(f"there is no file {source}")
+        module = importlib.util.module_from_spec(found)
+        sys.modules["profiled_model"] = module
+        found.loader.exec_module(module)
+    else:
+        sys.path.insert(0, str(Path.cwd()))
+        module = importlib.import_module(source)
+    model = getattr(module, name)
+    model = model if isinstance(model, torch.nn.Module) else model()
+    if not isinstance(model, torch.nn.Module):
+        raise SystemExit(f"{spec} is a {type(model).__name__}, no torch.nn.Module")
+    return model
+
+
+def made_input(text: str, batch: int, device: str, dtype: torch.dtype) -> Tuple[str, torch.Tensor]:  # noqa: UP006
+    """Return the name and tensor of an input such as ``3,224,224`` or ``ids=128:int64``."""
+    name, _, rest = text.rpartition("=")
+    sizes, _, kind = rest.partition(":")
+    shape = [batch] + [int(size) for size in sizes.split(",") if size]
+    wanted = getattr(torch, kind) if kind else dtype
+    made = torch.randn(shape) if wanted.is_floating_point else torch.zeros(shape)
+    return name, made.to(device=device, dtype=wanted)
+
+
+def main() -> None:
+    """Read the arguments, and profile the model."""
+    parser = argparse.ArgumentParser(description="Profile a model for 'profilerkit join'. Needs torch alone.")
+    parser.add_argument("model", help="module:name or path/to/file.py:name, a torch.nn.Module or what returns one")
+    parser.add_argument("--input", action="append", required=True, help="3,224,224 or ids=128:int64; repeat it")
+    parser.add_argument("--batch-size", type=int, default=1)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--dtype", default="float32", help="of weights and inputs: float32, bfloat16, float16")
+    parser.add_argument("--training", action="store_true", help="profile training steps")
+    parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--warm-up", type=int, default=5)
+    parser.add_argument("--output", default="profile.json.gz")
+    options = parser.parse_args()
+    dtype = getattr(torch, options.dtype)
+    model = load(options.model).to(device=options.device, dtype=dtype)
+    made = [made_input(text, options.batch_size, options.device, dtype) for text in options.input]
+    inputs = tuple(tensor for name, tensor in made if not name)
+    named = {name: tensor for name, tensor in made if name}
+    profile_model(model, inputs, named, options.output, options.steps, options.warm_up, options.training)
+    sys.stdout.write(f"written to {options.output}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""``profilerkit join PROFILE --model MODEL``: a profile that was made elsewhere, by the layers of a model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..errors import ArgumentError, DeviceNotKnownError, InputError, NotOfferedError, ProfileFileError, ProfilerKitError
+from . import MODEL_FAILED, NOT_KEPT, USAGE, emit, fail
+from .measuring import loaded_model
+from .options import by_rule, parse_shapes, require_writable
+from .output import cannot_write
+
+if TYPE_CHECKING:
+    from ..joining import JoinedProfile
+    from ..plugging.extension import LoadedModel
+
+__all__ = ["command"]
+
+
+def _writable(context: click.Context, parameter: click.Parameter, path: str | None) -> Path | None:
+    target: Path | None = require_writable(context, parameter, path)
+    if target is not None and target.suffix not in (".json", ".txt"):
+        raise click.BadParameter(f"{target.name!r}: give a name that ends in .json or .txt")
+    return target
+
+
+@click.command("join")
+@click.argument("profile", metavar="PROFILE")
+@click.option("--model", required=True, help="The MODEL that was profiled, as 'profilerkit profile' takes it.")
+@click.option(
+    "--input-shape",
+    multiple=True,
+    metavar="SHAPE",
+    help="Shape of one sample: 3,224,224 or ids=128:int64; repeat it for several inputs.",
+)
+@click.option("--batch-size", type=click.IntRange(min=1), help="Samples in one pass of the profile.")
+@click.option("--training/--forward", default=None, help="What the passes are; read from the profile unless given.")
+@click.option("--device", help="The device that it was profiled on, of 'profilerkit devices' or a TOML file.")
+@click.option("--dtype", help="The dtype that the products ran in, if it is not the model's own: bf16, tf32.")
+@click.option(
+    "--skip", type=click.IntRange(min=0), default=0, show_default=True, help="Passes to leave out at the begin."
+)
+@click.option("--trust", is_flag=True, help="Also load files that may run code, such as pickled models.")
+@click.option(
+    "--depth", type=click.IntRange(min=0), callback=by_rule("depth"), help="Show the layers down to this depth."
+)
+@click.option(
+    "--top",
+    type=click.IntRange(min=1),
+    callback=by_rule("top"),
+    help="Show only this many layers, those with the most time of their own.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["console", "json"]),
+    default="console",
+    show_default=True,
+    help="Form of the printed result; JSON has every number in base units.",
+)
+@click.option("--output", metavar="FILE", callback=_writable, help="Also write a file: .json or .txt.")
+@click.option("--strict", is_flag=True, help="Exit with 1 if a layer is above 1 of what the device can do.")
+def command(
+    profile: str,
+    model: str,
+    trust: bool,
+    form: str,
+    output: Path | None,
+    strict: bool,
+    depth: int | None,
+    top: int | None,
+    **options: Any,
+) -> None:
+    """Join a profile that was made on any machine with the layers of a model and their exact counts.
+
+    PROFILE is a file of torch.profiler (Chrome JSON), of onnxruntime or of jax.profiler.trace, compressed or not.
+    'profilerkit trace-script' prints a script that makes one with torch alone.
+    """
+    joined = _joined(profile, loaded_model(model, trust, "--model"), options)
+    unwritten = None
+    if output is not None:
+        try:
+            joined.save(output)
+        except OSError as error:
+            unwritten = error
+    emit(json.dumps(joined.to_dict(), indent=2) if form == "json" else joined.to_text(depth, top))
+    if unwritten is not None:
+        cannot_write(unwritten)
+    if strict and joined.above_one:
+        fail(f"{len(joined.above_one)} layers are above 1 of what {options['device']} can do", NOT_KEPT)
+
+
+def _joined(profile: str, model: Any, options: dict[str, Any]) -> JoinedProfile:
+    from ..joining import join
+    from ..plugging.extension import LoadedModel
+
+    loaded = model if isinstance(model, LoadedModel) else LoadedModel(model)
+    shapes = parse_shapes(options.pop("input_shape"))
+    try:
+        sizes = {"input_shape": shapes} if shapes is not None else _sizes(profile, loaded)
+        return join(profile, loaded.model, name=loaded.name, **sizes, **options)
+    except (ArgumentError, DeviceNotKnownError, InputError, NotOfferedError, ProfileFileError) as error:
+        fail(str(error), USAGE, error)
+    except ProfilerKitError as error:
+        fail(str(error), MODEL_FAILED, error)
+
+
+def _sizes(profile: str, loaded: LoadedModel) -> dict[str, Any]:
+    """Return the inputs of the model's loader, unless the profile's own script has noted which were profiled."""
+    from ..joining import read_profile
+
+    if read_profile(profile).metadata:
+        return {}
+    return {"inputs": loaded.inputs, "input_shape": loaded.input_shape}

@@ -1,0 +1,123 @@
+"""Profiles of JAX by the layers of a model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("flax")
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+
+import profilerkit
+from profilerkit import NotOfferedError, ProfileFileError
+from profilerkit_jax.backend import JaxBackend
+from profilerkit_jax.joining.programs import Instruction, instructions_in, layer_in, layers_of_instructions
+
+TEXT = """HloModule jit_f, is_scheduled=true
+
+%fused (p: f32[2,8]) -> f32[2,8] {
+  %p = f32[2,8]{1,0} parameter(0)
+  %add.1 = f32[2,8]{1,0} add(%p, %p), metadata={op_name="jit(f)/a/add" stack_frame_id=1}
+  ROOT %dot.2 = f32[2,8]{1,0} dot(%add.1, %p), metadata={op_name="jit(f)/b/dot_general"}
+}
+
+ENTRY %main (x: f32[2,8]) -> f32[2,8] {
+  %x = f32[2,8]{1,0} parameter(0), metadata={op_name="x"}
+  %copy.3 = f32[2,8]{0,1} copy(%x)
+  ROOT %add_fusion = f32[2,8]{1,0} fusion(%copy.3), kind=kLoop, calls=%fused, metadata={op_name="jit(f)/a/add"}
+}
+"""
+
+
+class Network(nnx.Module):
+    """Two products of 3 * 64 * 64 = 12,288 MACs."""
+
+    def __init__(self) -> None:
+        self.first = nnx.Linear(64, 64, rngs=nnx.Rngs(0))
+        self.second = nnx.Linear(64, 64, rngs=nnx.Rngs(1))
+
+    def __call__(self, x: Any) -> Any:
+        return self.second(jnp.tanh(self.first(x)))
+
+
+def test_instructions_of_a_program() -> None:
+    found = instructions_in(TEXT)
+    assert list(found) == ["p", "add.1", "dot.2", "x", "copy.3", "add_fusion"]
+    assert found["add_fusion"] == Instruction("fusion", "jit(f)/a/add", ("copy.3", "fused"), "main", "fused")
+    assert found["copy.3"] == Instruction("copy", "", ("x",), "main")
+    layers, several = layers_of_instructions(found, {"", "a", "b"})
+    assert layers["add_fusion"] == "b"  # the product decides
+    assert several == {"add_fusion": {"a", "b"}}
+    assert layers["copy.3"] == "b"  # which reads it
+
+
+def test_scopes_that_lead_to_layers() -> None:
+    paths = {"", "Dense_0", "Block_1", "Block_1.Dense_0"}
+    assert layer_in("jit(f)/Net/Block_1/Dense_0/dot_general", paths) == "Block_1.Dense_0"
+    assert layer_in("jit(f)/transpose(jvp(Net))/Dense_0/add", paths) == "Dense_0"
+    assert layer_in("jit(f)/elsewhere/add", paths) is None
+
+
+def test_a_profile_of_this_machine(tmp_path: Path) -> None:
+    model, x = Network(), jnp.ones((3, 64))
+    definition, state = nnx.split(model)
+    call = jax.jit(lambda state, x: nnx.merge(definition, state)(x))
+    jax.block_until_ready(call(state, x))
+    with jax.profiler.trace(str(tmp_path)):
+        for _ in range(3):
+            jax.block_until_ready(call(state, x))
+    joined = profilerkit.join(tmp_path, model, x)
+    assert joined.profiler == "JAX (XLA)"
+    assert len(joined.recording.passes) == 3
+    assert sum(row["own_macs"] for row in joined.layers) == joined.trace.macs == 2 * 12_288
+    assert joined.layers["first"]["own_seconds"] > 0
+    assert joined.layers["second"]["own_seconds"] > 0
+    assert joined.unattributed_share < 0.05
+
+
+def written(folder: Path, *instructions: tuple[str, float, float], run: int | None = 1, **further: Any) -> Path:
+    """Write a profile of instructions, each with its begin and duration in microseconds."""
+    args = {"hlo_module": "jit_f", **({} if run is None else {"run_id": run}), **further}
+    events = [
+        {"ph": "X", "pid": 1, "tid": 1, "name": name, "ts": start, "dur": taken, "args": {"hlo_op": name, **args}}
+        for name, start, taken in instructions
+    ]
+    file = folder / "profile.json"
+    file.write_text(json.dumps({"traceEvents": events}))
+    return file
+
+
+def test_scopes_in_the_profile_go_before_the_program(tmp_path: Path) -> None:
+    # As on a GPU: names that are not those of the program for this CPU, with the scopes that they were traced in.
+    file = written(tmp_path, ("gemm_fusion", 0, 8), ("loop_fusion", 8, 2), tf_op="jit(f)/Network/second/dot_general")
+    joined = profilerkit.join(file, Network(), jnp.ones((3, 64)))
+    assert joined.layers["second"]["own_seconds"] == pytest.approx(10e-6)
+    assert joined.layers["first"]["own_seconds"] == 0
+
+
+def test_what_is_refused(tmp_path: Path) -> None:
+    x = jnp.ones((3, 64))
+    with pytest.raises(ProfileFileError, match="another model, device or version: only 0% of its time"):
+        profilerkit.join(written(tmp_path, ("stranger", 0, 8)), Network(), x)
+    nothing = tmp_path / "nothing.json"
+    host = {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "/host:CPU"}}
+    nothing.write_text(json.dumps({"traceEvents": [host]}))
+    with pytest.raises(ProfileFileError, match="has 1 events, and no instruction of a compiled program"):
+        profilerkit.join(nothing, Network(), x)
+    with pytest.raises(ProfileFileError, match="skip=1: the profile has 1 passes"):
+        profilerkit.join(written(tmp_path, ("a", 0, 8), tf_op="jit(f)/first/add"), Network(), x, skip=1)
+    torch = tmp_path / "torch.json"
+    torch.write_text('{"traceEvents": [{"cat": "cpu_op", "name": "aten::mm", "ph": "X", "ts": 1, "dur": 1}]}')
+    with pytest.raises(ProfileFileError, match=r"is a profile of torch\.profiler, and the model is one of JAX"):
+        profilerkit.join(torch, Network(), x)
+
+
+def test_there_is_no_script_for_it() -> None:
+    with pytest.raises(NotOfferedError, match=r"jax\.profiler\.trace"):
+        JaxBackend().profile_script()

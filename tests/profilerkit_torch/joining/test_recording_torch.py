@@ -1,0 +1,324 @@
+"""Profiles of torch.profiler's form by the layers of a model: times that were written by hand, counts by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from chrome_traces import ChromeTrace
+from torch import nn
+
+import profilerkit
+from profilerkit import DeviceInfo, JoinedProfile, ProfileFileError
+from profilerkit.devices import Figure
+
+#: With a batch of 3: 3 * 4 * 8 = 96 and 3 * 8 * 2 = 48 MACs.
+MACS = {"0": 96, "1": 0, "2": 48}
+#: 1 MFLOP/s and 1 MB/s: a microsecond for each operation and each byte.
+SLOW = DeviceInfo(
+    "slow", dense_peaks={"float32": Figure(1e6, "by hand")}, figures={"memory_bandwidth": Figure(1e6, "h")}
+)
+
+
+def network() -> nn.Sequential:
+    return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+
+
+def joined(trace: ChromeTrace, folder: Path, **options: object) -> JoinedProfile:
+    given = {"input_shape": (4,), "batch_size": 3, **options}
+    return profilerkit.join(trace.save(folder / "profile.json"), network(), **given)  # type: ignore[arg-type]
+
+
+def seconds(profile: JoinedProfile, column: str = "own_seconds") -> dict[str, float]:
+    """Return the microseconds of each layer."""
+    return {row["path"]: round(row[column] * 1e6, 6) for row in profile.layers}
+
+
+def cuda_pass(trace: ChromeTrace, begin: float, ranges: bool = True) -> None:
+    """Add a pass whose three kernels take 10, 2 and 5 µs, launched by the host some time before they run."""
+    operators = [("0", "aten::linear", "aten::addmm"), ("1", "aten::relu", "aten::clamp_min")]
+    operators.append(("2", "aten::linear", "aten::addmm"))
+    trace.range("profilerkit pass", begin, begin + 99)
+    if ranges:
+        trace.layer("", begin + 1, begin + 98)
+    for index, ((path, outer, inner), taken) in enumerate(zip(operators, (10, 2, 5), strict=True)):
+        at = begin + 10 + 20 * index
+        if ranges:
+            trace.layer(path, at, at + 15)
+        trace.operator(outer, at + 1, at + 14)
+        trace.operator(inner, at + 2, at + 13)
+        correlation = int(begin) * 10 + index
+        trace.launch(correlation, at + 3, at + 5)
+        start = begin + 200 + 20 * index
+        trace.kernel(f"kernel of {inner}", start, start + taken, correlation=correlation)
+
+
+def test_kernels_of_a_device_by_ranges(tmp_path: Path) -> None:
+    trace = ChromeTrace()
+    for begin in (1000, 2000):
+        cuda_pass(trace, begin)
+    result = joined(trace, tmp_path)
+    assert seconds(result) == {"": 0, "0": 10, "1": 2, "2": 5}
+    assert seconds(result, "seconds")[""] == 17
+    assert {row["path"]: row["own_macs"] for row in result.layers} == {"": 0, **MACS}
+    assert result.layers[""]["macs"] == result.trace.macs == 144
+    # From the first kernel (0 µs) to the end of the last (45 µs): 28 of them without any.
+    assert result.recording.passes == pytest.approx((45e-6, 45e-6))
+    assert result.recording.between == pytest.approx(28e-6)
+    assert result.recording.on_device
+    assert result.unattributed_share == 0
+    assert result.layers["0"]["flops_per_second"] == pytest.approx((2 * 96 + 24) / 10e-6)
+
+
+def test_the_device_of_the_profile(tmp_path: Path) -> None:
+    trace = ChromeTrace({"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3"}]})
+    cuda_pass(trace, 1000)
+    result = joined(trace, tmp_path)
+    assert result.device is not None
+    assert result.device.name == "h100-sxm"
+    # 2 * 96 FLOPs at 66.9 TFLOP/s, in 10 µs.
+    assert result.layers["0"]["mfu"] == pytest.approx(192 / 66.9e12 / 10e-6)
+    trace.header["deviceProperties"][0]["name"] = "Abacus"
+    unknown = joined(trace, tmp_path)
+    assert unknown.device is None
+    assert any("without a device to compare with: no device 'Abacus'" in note for note in unknown.notes)
+
+
+def test_more_than_the_device_can_do_is_never_silent(tmp_path: Path) -> None:
+    trace = ChromeTrace()
+    cuda_pass(trace, 1000)
+    result = joined(trace, tmp_path, device=SLOW)
+    # 192 µs of products at the peak, in 10 µs; the ReLU moves 2 * 3 * 8 * 4 = 192 bytes in 2 µs.
+    assert result.layers["0"]["mfu"] == pytest.approx(19.2)
+    assert result.layers["1"]["roofline"] == pytest.approx(96)
+    assert result.above_one == ("", "0", "1", "2")
+    notes = " ".join(result.notes)
+    assert "above 1 by products ((model), 0, 2): no device is faster than its peak" in notes
+    assert "above 1 by traffic (1): their tensors were in the device's caches" in notes
+    assert "1,920.0% (!)" in result.to_text() or "1920.0% (!)" in result.to_text()
+    assert result.to_dict()["above_one"] == ["", "0", "1", "2"]
+
+
+def test_kernels_are_linked_by_the_operators_id_too(tmp_path: Path) -> None:
+    trace = ChromeTrace()
+    trace.layer("", 0, 50)
+    trace.layer("0", 1, 20)
+    external = trace.operator("aten::linear", 2, 19)
+    trace.kernel("gemm", 100, 108, External_id=external)
+    trace.kernel("lost", 110, 112)
+    result = joined(trace, tmp_path)
+    assert seconds(result)["0"] == 8
+    assert [dict(row) for row in result.unattributed] == [
+        {"kernel": "lost", "around": "no operator", "calls": 1, "seconds": pytest.approx(2e-6)}
+    ]
+    assert any("1 kernels have no operator that has started them" in note for note in result.notes)
+    assert seconds(result)["2"] == 0
+
+
+def test_kernels_without_a_layer_are_named(tmp_path: Path) -> None:
+    trace = ChromeTrace()
+    cuda_pass(trace, 1000)
+    trace.range("Optimizer.step#SGD.step", 1080, 1095)
+    trace.operator("aten::add_", 1082, 1090)
+    trace.launch(7, 1083, 1084)
+    trace.kernel("vectorized add", 1300, 1303, correlation=7)
+    trace.events = [event for event in trace.events if event["name"] != "profilerkit layer: "]
+    result = joined(trace, tmp_path)
+    (row,) = result.unattributed
+    assert (row["kernel"], row["around"]) == ("vectorized add", "Optimizer.step#SGD.step")
+    assert result.unattributed_seconds == pytest.approx(3e-6)
+    assert result.unattributed_share == pytest.approx(3 / 20)
+    assert "Without a layer: 3 µs, 15.0% of the kernels' time." in result.to_text()
+    assert "vectorized add" in result.to_text()
+
+
+def test_operators_of_the_host_take_their_own_time(tmp_path: Path) -> None:
+    trace = ChromeTrace()
+    trace.range("profilerkit pass", 0, 100)
+    trace.layer("", 1, 99)
+    trace.layer("0", 10, 40)
+    trace.operator("aten::linear", 11, 39)  # 28, of which 20 are another's
+    trace.operator("aten::addmm", 15, 35)
+    trace.operator("aten::relu", 50, 53)  # in the model itself: no range of a layer around it
+    result = joined(trace, tmp_path)
+    assert seconds(result) == {"": 3, "0": 28, "1": 0, "2": 0}
+    kernels = {(kernel.name, kernel.layer): round(kernel.seconds * 1e6) for kernel in result.recording.kernels}
+    assert kernels == {("aten::linear", "0"): 8, ("aten::addmm", "0"): 20, ("aten::relu", ""): 3}
+    assert not result.recording.on_device
+    assert result.pass_seconds == pytest.approx(42e-6)  # from 11 to 53
+
+
+def test_layers_by_calls_of_modules(tmp_path: Path) -> None:
+    trace = ChromeTrace()
+    for begin in (0, 100):
+        trace.module("Sequential_0", begin, begin + 90)
+        for at, (module, operator) in enumerate((("Linear_0", "linear"), ("ReLU_0", "relu"), ("Linear_1", "linear"))):
+            start = begin + 10 + 20 * at
+            trace.module(module, start, start + 15)
+            trace.operator(f"aten::{operator}", start + 1, start + 3 + at)
+    result = joined(trace, tmp_path)
+    assert seconds(result) == {"": 0, "0": 2, "1": 3, "2": 4}
+    assert len(result.recording.passes) == 2
+    assert result.recording.by == "calls of modules"
+
+
+def test_layers_by_the_order_of_operators(tmp_path: Path) -> None:
+    trace = ChromeTrace()
+    for begin in (0, 100, 200):  # nothing says where a pass begins
+        trace.operator("aten::linear", begin + 1, begin + 8)
+        trace.operator("aten::addmm", begin + 2, begin + 7)
+        trace.operator("aten::empty", begin + 8, begin + 9)
+        trace.operator("aten::relu", begin + 10, begin + 12)
+        trace.operator("aten::linear", begin + 15, begin + 20)
+    result = joined(trace, tmp_path)
+    assert seconds(result) == {"": 0, "0": 7, "1": 2, "2": 5}
+    assert [(row["kernel"], row["calls"]) for row in result.unattributed] == [("aten::empty", 1)]
+    assert len(result.recording.passes) == 3
+    assert result.recording.by == "the names and order of operators"
+
+
+def test_a_gradient_is_of_the_layer_that_made_its_node(tmp_path: Path) -> None:
+    trace = ChromeTrace()
+    trace.range("profilerkit pass", 0, 200)
+    trace.layer("", 1, 90)
+    for path, name, number, at in (("0", "addmm", 5, 10), ("1", "relu", 6, 30), ("2", "addmm", 7, 50)):
+        trace.layer(path, at, at + 9)
+        trace.operator(f"aten::{name}", at + 1, at + 3, Sequence_number=number)
+    for name, number, at in (("AddmmBackward0", 7, 100), ("ReluBackward0", 6, 120), ("AddmmBackward0", 5, 140)):
+        trace.operator(f"autograd::engine::evaluate_function: {name}", at, at + 10, thread=101, Sequence_number=number)
+        trace.operator(name, at + 1, at + 9, thread=101, Sequence_number=number)
+    trace.operator("autograd::engine::evaluate_function: AccumulateGrad", 151, 155, thread=101)
+    result = joined(trace, tmp_path)
+    assert result.phase == "training"
+    assert seconds(result, "own_forward_seconds") == {"": 0, "0": 2, "1": 2, "2": 2}
+    assert seconds(result, "own_backward_seconds") == {"": 0, "0": 14, "1": 10, "2": 10}
+    # Forward and the gradient of its weight; layer 2 also that of its input.
+    assert {row["path"]: row["own_macs"] for row in result.layers} == {"": 0, "0": 192, "1": 0, "2": 144}
+
+
+def test_a_real_profile_has_the_counts_and_the_time(tmp_path: Path) -> None:
+    model, x = network(), torch.randn(3, 4)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as profiler:
+        for _ in range(3):
+            model(x)
+    profiler.export_chrome_trace(str(tmp_path / "real.json"))
+    result = profilerkit.join(tmp_path / "real.json", model, x)
+    assert sum(row["own_macs"] for row in result.layers) == 144
+    assert len(result.recording.passes) == 3
+    assert all(result.layers[path]["own_seconds"] > 0 for path in ("0", "1", "2"))
+
+
+def test_passes_are_left_out(tmp_path: Path) -> None:
+    trace = ChromeTrace()
+    cuda_pass(trace, 1000)
+    cuda_pass(trace, 2000)
+    trace.events[-1]["dur"] = 50  # the last kernel of the second pass
+    assert seconds(joined(trace, tmp_path))["2"] == (5 + 50) / 2
+    second = joined(trace, tmp_path, skip=1)
+    assert seconds(second)["2"] == 50
+    assert len(second.recording.passes) == 1
+    with pytest.raises(ProfileFileError, match="skip=2: the profile has 2 passes; leave out fewer"):
+        joined(trace, tmp_path, skip=2)
+    with pytest.raises(profilerkit.ArgumentError, match="skip=-1: give a number of passes from 0"):
+        joined(trace, tmp_path, skip=-1)
+
+
+def test_a_slow_pass_is_named(tmp_path: Path) -> None:
+    trace = ChromeTrace()
+    for begin in (1000, 2000, 3000):
+        cuda_pass(trace, begin)
+    trace.events[-1]["dur"] = 500
+    assert any("the slowest of 3 passes took 12.0 times the median" in note for note in joined(trace, tmp_path).notes)
+
+
+def test_other_models_are_refused(tmp_path: Path) -> None:
+    ranges = ChromeTrace()
+    ranges.layer("encoder.0", 0, 9)
+    ranges.operator("aten::linear", 1, 3)
+    with pytest.raises(ProfileFileError, match="another model: it has 1 layers .*'encoder.0'; the model's nearest are"):
+        joined(ranges, tmp_path)
+    modules = ChromeTrace()
+    modules.module("ResNet_0", 0, 9)
+    modules.operator("aten::linear", 1, 3)
+    with pytest.raises(ProfileFileError, match=r"calls of modules \(ResNet\), but none of a Sequential"):
+        joined(modules, tmp_path)
+    operators = ChromeTrace()
+    operators.operator("aten::conv2d", 1, 3)
+    with pytest.raises(ProfileFileError, match="0 of the 2 products that the model has in 1 passes are found"):
+        joined(operators, tmp_path)
+    silent = ChromeTrace()
+    silent.layer("0", 0, 9)
+    silent.operator("aten::conv2d", 1, 3)
+    with pytest.raises(ProfileFileError, match="in the layers that it names, none of the model's products is found"):
+        joined(silent, tmp_path)
+
+
+def test_other_shapes_are_refused(tmp_path: Path) -> None:
+    trace = ChromeTrace()
+    trace.layer("", 0, 99)
+    trace.layer("0", 1, 20)
+    trace.operator("aten::linear", 2, 19, Input_Dims=[[32, 4], [8, 4], [8]])
+    with pytest.raises(
+        ProfileFileError, match=r"aten::linear in '0' makes \(32, 8\) in the profile, \(3, 8\) in the trace"
+    ):
+        joined(trace, tmp_path)
+    assert seconds(joined(trace, tmp_path, batch_size=32))["0"] == 17
+
+
+def test_profiles_without_operators_are_refused(tmp_path: Path) -> None:
+    trace = ChromeTrace()
+    trace.range("profilerkit pass", 0, 9)
+    trace.kernel("gemm", 3, 5)
+    with pytest.raises(ProfileFileError, match="has no operator, and 1 kernels; profile with activities="):
+        joined(trace, tmp_path)
+    empty = ChromeTrace({"schemaVersion": 1, "deviceProperties": []})
+    with pytest.raises(ProfileFileError, match="has no operator, and no kernels"):
+        joined(empty, tmp_path)
+    outside = ChromeTrace()
+    cuda_pass(outside, 1000)
+    for event in outside.events:
+        if event["cat"] == "kernel":
+            event["args"]["correlation"] = -1
+    with pytest.raises(ProfileFileError, match="none of the profile's time is that of a layer of the model"):
+        joined(outside, tmp_path)
+    late = ChromeTrace()
+    late.range("profilerkit pass", 0, 9)
+    late.layer("", 20, 30)
+    late.operator("aten::relu", 21, 29)
+    with pytest.raises(ProfileFileError, match="the passes of the profile have no operator in them"):
+        profilerkit.join(late.save(tmp_path / "late.json"), nn.ReLU(), input_shape=(4,))
+
+
+def test_profiles_of_other_frameworks_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "ort.json"
+    file.write_text('[{"cat": "Node", "name": "a_kernel_time", "ph": "X", "ts": 1, "dur": 1, "args": {}}]')
+    with pytest.raises(ProfileFileError, match="is a profile of onnxruntime, and the model is one of PyTorch"):
+        profilerkit.join(file, network(), input_shape=(4,))
+
+
+def test_what_the_script_noted_is_used(tmp_path: Path) -> None:
+    noted = {"inputs": [{"name": None, "shape": [3, 4], "dtype": "float32"}], "training": False}
+    trace = ChromeTrace({"schemaVersion": 1, "profilerkit": noted})
+    cuda_pass(trace, 1000)
+    result = profilerkit.join(trace.save(tmp_path / "profile.json.gz"), network())
+    assert result.trace.macs == 144
+    noted["inputs"] = [{"name": None}]
+    with pytest.raises(ProfileFileError, match="what its script has noted of the inputs cannot be read"):
+        profilerkit.join(trace.save(tmp_path / "profile.json.gz"), network())
+
+
+def test_forms_and_files(tmp_path: Path) -> None:
+    trace = ChromeTrace()
+    cuda_pass(trace, 1000)
+    result = joined(trace, tmp_path)
+    result.save(tmp_path / "a.json")
+    result.save(tmp_path / "a.txt")
+    assert '"kind": "joined profile"' in (tmp_path / "a.json").read_text()
+    assert (tmp_path / "a.txt").read_text().rstrip("\n") == result.to_text()
+    top = result.to_text(top=1)
+    assert "Linear" in top
+    assert "ReLU" not in top
+    assert "Linear" not in result.to_text(depth=0)
+    with pytest.raises(profilerkit.ArgumentError, match=r"give a name that ends in \.json or \.txt"):
+        result.save(tmp_path / "a.csv")
