@@ -56,16 +56,16 @@ def test_a_noisy_case_is_run_again_as_often_as_the_plan_says(repeats: int, tmp_p
 @pytest.mark.slow
 @pytest.mark.skipif(not processes.LINUX, reason="audits run their models in processes of their own")
 def test_a_dtype_converts_weights_and_inputs(tmp_path: Path) -> None:
-    """8 x 4 weights and 4 biases of 4, 2 and 8 bytes; what is no dtype is a row with its reason."""
+    """8 x 4 weights and 4 biases of 4 and of 2 bytes; what is no dtype is a row with its reason."""
     pytest.importorskip("torch")
     (tmp_path / "nets.py").write_text(TORCH)
-    dtypes = ["float32", "bfloat16", "float64", "int7"]
+    dtypes = ["float32", "bfloat16", "int7"]
     zoo = plan(
         tmp_path, {"spec": "nets.py:linear", "input_shape": [8], "dtypes": dtypes}, metrics=["model_size", "macs"]
     )
     rows = {row.settings["dtype"]: row for row in audit(zoo).rows()}
-    assert [rows[name]["model_size"] for name in dtypes[:3]] == [36 * 4, 36 * 2, 36 * 8]
-    assert [rows[name]["macs"] for name in dtypes[:3]] == [32] * 3
+    assert [rows[name]["model_size"] for name in dtypes[:2]] == [36 * 4, 36 * 2]
+    assert [rows[name]["macs"] for name in dtypes[:2]] == [32] * 2
     assert (rows["int7"].status, rows["int7"].reason[:39]) == (
         RowStatus.FAILED,
         "dtype='int7' is no floating-point dtype",
