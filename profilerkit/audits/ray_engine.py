@@ -7,21 +7,28 @@ task whose node was lost is tried again, a few times, by this module and not by 
 
 from __future__ import annotations
 
-import faulthandler
 import os
-import signal
-import threading
 from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
-from ray.exceptions import NodeDiedError, ObjectLostError, RayError, WorkerCrashedError
+from ray.exceptions import (
+    LocalRayletDiedError,
+    NodeDiedError,
+    ObjectLostError,
+    OutOfMemoryError,
+    RayError,
+    WorkerCrashedError,
+)
 
 from .cases import Case
 from .engine import Engine, EngineOptions
 from .machines import machine_facts
 from .outcomes import Outcome, outcome_without_run
+from .ray_connection import Connection
 from .rows import End
 
 __all__ = ["RayEngine"]
@@ -35,36 +42,17 @@ LOST_NODES = 3
 AHEAD = 2
 #: Seconds between two looks at which nodes there are.
 LOOKING = 2.0
-#: The errors that say that a node or Ray's worker was lost, and not that the model did something.
-_LOST = (NodeDiedError, ObjectLostError, WorkerCrashedError)
+#: The errors that say that a node was lost. If a worker alone has died, its node said so and is there.
+_LOST = (NodeDiedError, ObjectLostError, LocalRayletDiedError)
 
 
 @dataclass
 class _Task:
-    """A case at Ray's, and how often it has been started."""
+    """A case at Ray's, how often it has been started, and how many CPUs of a node it claims."""
 
     case: Case
     attempt: int = 1
     cpus: float = 1
-
-
-class _Process:
-    """What a connection to Ray changes in this process and leaves changed when it ends."""
-
-    def __init__(self) -> None:
-        self._variables = dict(os.environ)
-        self._tracebacks = faulthandler.is_enabled()
-        self._on_termination = signal.getsignal(signal.SIGTERM)
-
-    def restore(self) -> None:
-        """Set it as it was."""
-        for name in set(os.environ) - set(self._variables):
-            del os.environ[name]
-        os.environ.update(self._variables)
-        if faulthandler.is_enabled() and not self._tracebacks:
-            faulthandler.disable()
-        if threading.current_thread() is threading.main_thread() and self._on_termination is not None:
-            signal.signal(signal.SIGTERM, self._on_termination)
 
 
 class RayEngine(Engine):
@@ -76,11 +64,8 @@ class RayEngine(Engine):
 
     def __init__(self, options: EngineOptions) -> None:
         super().__init__(options)
-        self._owns = not ray.is_initialized()
-        self._before = _Process()
-        if self._owns:
-            cores = {"num_cpus": options.workers} if options.workers and options.address is None else {}
-            ray.init(address=options.address, log_to_driver=False, include_dashboard=False, **cores)
+        self._connection = Connection(options.address, options.workers)
+        self._run = ray.remote(max_retries=0)(_run_on_node)  # once: each one is kept by the cluster
 
     @classmethod
     def place(cls, machine: str) -> str:
@@ -104,9 +89,7 @@ class RayEngine(Engine):
         finally:
             for reference in tasks:
                 ray.cancel(reference, force=True)
-            if self._owns:
-                ray.shutdown()
-                self._before.restore()
+            self._connection.close()
 
     def _fill(self, waiting: Iterator[Case], tasks: dict[Any, _Task]) -> Iterator[Outcome]:
         """Hand cases over to Ray, a few more than it can run at once."""
@@ -115,8 +98,10 @@ class RayEngine(Engine):
             case = next(waiting, None)
             if case is None:
                 return
-            if case.problem:
-                yield outcome_without_run(case, machine_facts(), case.problem)
+            problem = case.problem or _without_gpu(case)
+            if problem:
+                end = None if case.problem else End.ENGINE
+                yield outcome_without_run(case, machine_facts(), problem, end)
                 continue
             self._submit(_Task(case), tasks)
 
@@ -124,8 +109,8 @@ class RayEngine(Engine):
         self.started(task.case)
         task.cpus = _cpus_of(task.case)
         on_gpu = {} if task.case.device == "cpu" else {"num_gpus": 1}
-        run = ray.remote(num_cpus=task.cpus, max_retries=0, **on_gpu)(_run_on_node)
-        tasks[run.remote(task.case, self.options.repeats)] = task
+        run = self._run.options(num_cpus=task.cpus, **on_gpu)
+        tasks[run.remote(task.case, self.options.repeats, task.cpus)] = task
 
     def _fit(self, tasks: dict[Any, _Task]) -> None:
         """Hand over again what waits for more CPUs than any node has any more, since a node was lost."""
@@ -137,35 +122,94 @@ class RayEngine(Engine):
                 self._submit(task, tasks)
 
     def _outcome(self, reference: Any, tasks: dict[Any, _Task]) -> Outcome | None:
-        """Return what came of a task; None if its node was lost and it is tried again."""
+        """Return what came of a task; None if it is started again, since its node was lost or it was not alone."""
         task = tasks.pop(reference)
         try:
-            outcome: Outcome = ray.get(reference)
-            return replace(outcome, case=task.case)
+            outcome: Outcome | None = ray.get(reference)
         except _LOST as error:
             if task.attempt <= LOST_NODES:
-                self._submit(_Task(task.case, task.attempt + 1), tasks)
+                self._submit(replace(task, attempt=task.attempt + 1), tasks)
                 return None
-            return self._lost(task, error)
+            return _failed(task, End.ENGINE, f"its node of the cluster was lost {task.attempt} times", error)
+        except OutOfMemoryError as error:
+            return _failed(task, End.MEMORY, "the cluster ended it, since its node had no memory left", error)
+        except WorkerCrashedError as error:
+            return _failed(task, End.LOST, "the worker of the cluster that watches over the model was killed", error)
         except RayError as error:
-            return self._lost(task, error)
+            return _failed(task, End.ENGINE, "the cluster could not run it", error)
+        if outcome is None:
+            self._submit(task, tasks)
+            return None
+        return replace(outcome, case=task.case)
 
-    def _lost(self, task: _Task, error: Exception) -> Outcome:
-        reason = f"its node of the cluster was lost {task.attempt} times: {' '.join(str(error).split())[:300]}"
-        return outcome_without_run(task.case, machine_facts(), reason, End.ENGINE)
+
+def _failed(task: _Task, end: End, reason: str, error: Exception) -> Outcome:
+    """Return the outcome of a task that brought none; it is not tried again."""
+    detail = " ".join(str(error).split())[-300:] if end is End.ENGINE else " ".join(str(error).split())[:300]
+    return outcome_without_run(task.case, machine_facts(), f"{reason}: {detail}", end)
 
 
 def _cpus_of(case: Case) -> float:
     """Return how many CPUs a case claims: all of a node if it is timed on a CPU, and of the largest if they differ."""
-    return max([1.0, *_node_cpus()]) if case.timed and case.device == "cpu" else 1
+    return max([1.0, *_node_cpus()]) if _timed_on_cpu(case) else 1
+
+
+def _timed_on_cpu(case: Case) -> bool:
+    return case.timed and case.device == "cpu"
 
 
 def _node_cpus() -> list[float]:
     return [float(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]]
 
 
-def _run_on_node(case: Case, repeats: int) -> Outcome:
-    """Run a case on the node that Ray has chosen, by the engine of one machine."""
+def _without_gpu(case: Case) -> str:
+    """Return why a case cannot run on this cluster, which would wait for a GPU for ever; empty if it can."""
+    if case.device == "cpu" or any(node["Resources"].get("GPU") for node in ray.nodes() if node["Alive"]):
+        return ""
+    return f"device={case.device!r}: no node of the cluster has a GPU; add one, or leave the device out of the plan"
+
+
+# On a node ------------------------------------------------------------------------------------------------------------
+
+
+def _run_on_node(case: Case, repeats: int, cpus: float) -> Outcome | None:
+    """Run a case on the node that Ray has chosen, by the engine of one machine.
+
+    Returns None for a case that is to be timed and has not all CPUs of the node, because a larger node has joined the
+    cluster since the case was handed over.
+    """
     from .local_engine import LocalEngine
 
-    return next(LocalEngine(EngineOptions(workers=1, repeats=repeats)).run([case]))
+    if _timed_on_cpu(case) and cpus < _cpus_here():
+        return None
+    with _threads_as_on_the_node():
+        return next(LocalEngine(EngineOptions(workers=1, repeats=repeats)).run([case]))
+
+
+def _cpus_here() -> float:
+    """Return the CPUs of the node of this task."""
+    here = ray.get_runtime_context().get_node_id()
+    return sum(float(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["NodeID"] == here)
+
+
+@contextmanager
+def _threads_as_on_the_node() -> Iterator[None]:
+    """Leave out the number of threads that Ray sets for a task, unless the node was started with one.
+
+    A framework reads it once, when it is imported: that of the first task would hold for all later ones of a warm
+    interpreter. Without it, models run on as many threads as without Ray.
+    """
+    name = "OMP_NUM_THREADS"
+    try:
+        own = Path("/proc/self/environ").read_bytes().split(b"\0")
+    except OSError:  # no Linux
+        own = [name.encode() + b"="]
+    value = os.environ.get(name)
+    if value is None or any(each.startswith(name.encode() + b"=") for each in own):
+        yield
+        return
+    del os.environ[name]
+    try:
+        yield
+    finally:
+        os.environ[name] = value

@@ -78,7 +78,8 @@ def set_up(engine: Engine, path: Path | None) -> None:
         if current != mode and path is not None:
             with suppress(sqlite3.OperationalError):  # another process has it open: it chose by the same rule
                 cursor.execute(f"PRAGMA journal_mode = {mode}")
-        cursor.execute("PRAGMA synchronous = FULL")
+        # More than FULL: the folder is synchronised, too, when the rollback journal is removed, which is what commits.
+        cursor.execute("PRAGMA synchronous = EXTRA")
         cursor.execute("PRAGMA foreign_keys = ON")
         cursor.close()
 

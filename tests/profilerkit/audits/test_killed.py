@@ -17,6 +17,7 @@ from typing import TypeAlias
 import pytest
 from audited import MACS, write_nets
 
+from profilerkit import StoreError
 from profilerkit.audits import Plan, Store, audit
 from profilerkit.audits.cases import cases_of
 from profilerkit.isolation import processes
@@ -177,3 +178,48 @@ def test_a_second_audit_into_the_same_store(tmp_path: Path) -> None:
     assert (first.measured, second.measured, second.reused) == (COUNT + 1, 1, 1)
     assert sorted(row.spec for row in second.rows()) == ["nets.py:net", "nets.py:net_01"]
     assert len(list(first.rows())) == COUNT + 1
+
+
+@pytest.mark.slow
+def test_two_audits_at_the_same_time(tmp_path: Path) -> None:
+    """One of them is refused, and says which process is writing; the other one measures all models once."""
+    plan = zoo(tmp_path)
+    with (tmp_path / "nets.py").open("a") as file:
+        file.write("\n_net = net\ndef net(width):\n    import time\n    time.sleep(2)\n    return _net(width)\n")
+    expected = undisturbed(plan)
+    command = [sys.executable, "-c", RUN, str(plan)]
+    first, second = (subprocess.Popen(command, stderr=subprocess.PIPE, cwd=tmp_path, text=True) for _ in range(2))
+    errors = {process.pid: process.communicate(timeout=120)[1] for process in (first, second)}
+    done, refused = sorted((first, second), key=lambda process: process.returncode)
+    assert (done.returncode, refused.returncode) == (0, 1), errors
+    assert f"another audit is writing to {plan.with_suffix('.db')} (process {done.pid})" in errors[refused.pid]
+    require_rows_of_an_undisturbed_one(plan, expected)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 224 KiB: a store fits onto it, and a few rows."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounting = ["mount", "-t", "tmpfs", "-o", "size=224k", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mounting, capture_output=True, check=False).returncode:
+        pytest.skip("only root may mount a small disk")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.mark.slow
+def test_an_audit_on_a_full_disk_goes_on_when_there_is_room(small_disk: Path) -> None:
+    plan = zoo(small_disk)
+    expected = undisturbed(plan)
+    with Store.open(small_disk / "zoo.db"):
+        left = os.statvfs(small_disk).f_bavail * os.statvfs(small_disk).f_frsize
+        (small_disk / "filling").write_bytes(bytes(left - 40 * 1024))
+    with pytest.raises(StoreError, match=r"full; make room and run the same command again"):
+        audit(plan)
+    with Store.open(small_disk / "zoo.db", create=False) as store:
+        assert len(list(store.rows())) < len(expected)
+    (small_disk / "filling").unlink()
+    require_rows_of_an_undisturbed_one(plan, expected)

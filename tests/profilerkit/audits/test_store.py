@@ -187,7 +187,7 @@ def test_every_row_is_written_to_the_disk(mode: str, tmp_path: Path, monkeypatch
     monkeypatch.setattr(sqlite_files, "journal_mode", lambda path: mode)
     with Store.open(tmp_path / "runs.db") as store, store._engine.connect() as connection:
         pragmas = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("journal_mode", "synchronous")]
-        assert pragmas == [mode, 2]
+        assert pragmas == [mode, 3], "EXTRA"
         assert connection.exec_driver_sql("PRAGMA foreign_keys").scalar() == 1
 
 
