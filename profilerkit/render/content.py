@@ -119,7 +119,7 @@ def _comparison_parts(comparison: Comparison, details: bool, layers: _Layers) ->
     titles = ["Metric", *(f"{visible(report.name)}\n({report.backend})" for report in reports)]
     titles += [f"Enhancement\n{visible(report.name)}" if several else "Enhancement" for report in comparison.others]
     rows, firsts = [], []
-    for key in comparison.keys:
+    for key in comparison:
         records = [report.statuses.get(key) for report in reports]
         first = next(record for record in records if record is not None)
         firsts.append(first)
