@@ -344,7 +344,11 @@ RULES: dict[str, Rule] = {
     "details": _TRUTH,
     "changes": _TRUTH,
     "types": _TRUTH,
-    "depth": Rule("a whole number from 0, or None for layers at any depth", _whole(0), optional=True),
+    "color": _TRUTH,
+    "configuration": _TRUTH,
+    "depth": Rule(
+        "a whole number from 0, -1 for the innermost layers, or None for any depth", _whole(-1), optional=True
+    ),
     "top": Rule("a whole number from 1, or None for all layers", _whole(1), optional=True),
     "k": Rule("a whole number from 0", _whole(0)),
     "by": Rule("the name of a column, such as 'macs', or several", _columns, optional=True),
