@@ -106,6 +106,8 @@ def _callable(value: Any) -> Any:
 def _device(value: Any) -> Any:
     if not (isinstance(value, (str, Enum)) or _is_called("device", value)):
         raise ValueError
+    if isinstance(value, str) and value.lower() in ("cpu", "gpu"):
+        return _kinds["device"](value.lower())
     return value
 
 
@@ -329,6 +331,7 @@ RULES: dict[str, Rule] = {
     "on_demand": _TRUTH,
     "formulas": Rule("a mapping from operators or classes of modules to formulas", _by_name),
     "name": Rule("a text that is not empty", _text, optional=True),
+    "static": _TRUTH,
     "names": Rule("a list of texts, one for each model", _names, optional=True),
     "samples": Rule("numbers in the base unit, none of which is NaN", _samples),
     "percentiles": Rule("numbers from 0 to 100: percentiles=(90, 99)", _percentiles),

@@ -243,6 +243,8 @@ class StatusKey:
     """A named value of a profiler. Subclasses set ``NAME``, the key it is asked for by."""
 
     NAME: str = ""
+    #: Other names that it is asked for by: what people search for.
+    ALIASES: tuple[str, ...] = ()
     #: What of the trace among its function's arguments the value follows from: it lacks what that lacks.
     DERIVED_FROM: TracePart | None = None
     #: Which count of the operators it is the sum of, "macs" or "flops", where it is one: so its two ends are known.
