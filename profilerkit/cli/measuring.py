@@ -96,11 +96,6 @@ class Request:
         return profiler_of(loaded.model, name=name or loaded.name, leave_out=self.leave_out, **sources)
 
     @property
-    def flags(self) -> dict[str, bool]:
-        """Whether incomplete values are errors, and whether nothing is run."""
-        return {"strict": self.strict, "static": self.static}
-
-    @property
     def arguments(self) -> dict[str, Any]:
         """What the functions are given."""
         values = {"batch_size": self.batch_size, "device": self.device, "max_seconds": self.max_seconds, "on": self.on}
@@ -172,7 +167,14 @@ def profiled(spec: str, request: Request) -> tuple[Report, Profiler | None]:
         model = loaded_model(spec, request.trust)
     with _ending_in_a_line(), progress_enabled(not request.quiet):
         profiler = request.profiler(model, name)
-        report = compute(profiler, request.metric or None, once=True, **request.flags, **request.arguments)
+        report = compute(
+            profiler,
+            request.metric or None,
+            once=True,
+            strict=request.strict,
+            static=request.static,
+            **request.arguments,
+        )
         return report, profiler
 
 
@@ -219,14 +221,26 @@ def _in_this_process(specs: Mapping[int, str], request: Request) -> tuple[dict[i
         live = list(profilers.values())
         if len(live) > 1:
             comparison = compare_profilers(
-                live[0], live[1:], request.metric or None, **request.flags, **request.arguments
+                live[0],
+                live[1:],
+                request.metric or None,
+                strict=request.strict,
+                static=request.static,
+                **request.arguments,
             )
             return dict(zip(profilers, comparison.reports, strict=True)), profilers
         if not live:
             return {}, {}
         from ..api import compute
 
-        only = compute(live[0], request.metric or None, once=True, **request.flags, **request.arguments)
+        only = compute(
+            live[0],
+            request.metric or None,
+            once=True,
+            strict=request.strict,
+            static=request.static,
+            **request.arguments,
+        )
         return {next(iter(profilers)): only}, profilers
 
 
