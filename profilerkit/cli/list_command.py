@@ -51,8 +51,8 @@ class _Listing:
         self.sections = 0
         #: Conflicts to report at the end; a dict, because several sections meet the same conflict.
         self.conflicts: dict[str, RegistrationConflictError] = {}
-        #: The status keys that functions compute, with the plugin and the backends of each.
-        self.keys: dict[str, tuple[StatusKey, PluginInfo, list[str]]] = {}
+        #: The status keys that functions compute, by name and plugin, with the backends of each.
+        self.keys: dict[tuple[str, str], tuple[StatusKey, PluginInfo, list[str]]] = {}
 
     def claimed(self, offered: Callable[[], T], all_alike: Callable[[], T]) -> T:
         """Return what is offered once; where plugins conflict, note that and return ``all_alike``, both of them."""
@@ -171,14 +171,14 @@ class _Listing:
             if self.verbose:
                 self.line(describe(offer.item), ", ".join(key.NAME for key in keys), offer.plugin, offer.item)
             for key in keys:
-                self.keys.setdefault(key.NAME, (key, offer.plugin, []))[2].append(backend.name)
+                self.keys.setdefault((key.NAME, str(offer.plugin)), (key, offer.plugin, []))[2].append(backend.name)
 
     def computed_keys(self, usable: list[Backend]) -> None:
         """Print each status key once, with what it is; and the backends that it is for, where that is not all."""
         if self.verbose or not usable:
             return
         self.title("Status keys")
-        for name, (key, plugin, backends) in self.keys.items():
+        for (name, _), (key, plugin, backends) in self.keys.items():
             summary = (inspect.getdoc(type(key)) or "").partition("\n")[0]
             for_some = "" if len(backends) == len(usable) else f" (for {', '.join(backends)})"
             also = f" Also: {', '.join(key.ALIASES)}." if key.ALIASES else ""

@@ -192,7 +192,8 @@ def compared(specs: Sequence[str], request: Request, renamed: bool = True) -> tu
     reports |= measured
     ordered = [reports[index] for index in range(len(specs))]
     typed = names_for(specs, request) if renamed or request.name else [None] * len(specs)
-    names = [name or report.name for name, report in zip(typed, ordered, strict=True)]
+    own = [profilers[index].name if index in profilers else reports[index].name for index in range(len(specs))]
+    names = [name or other for name, other in zip(typed, own, strict=True)]
     named = distinct_names(names) if renamed else names
     first, *rest = (replace(report, name=name) for report, name in zip(ordered, named, strict=True))
     return Comparison(first, tuple(rest)), [profilers.get(index) for index in range(len(specs))]

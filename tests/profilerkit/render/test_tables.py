@@ -80,7 +80,7 @@ def test_tables_are_written_in_the_form_of_a_suffix(tmp_path: Path) -> None:
     assert len((tmp_path / "table.csv").read_text().splitlines()) == 32
     assert json.loads((tmp_path / "table.json").read_text())[30]["own_forward_seconds"] == 0.029
     assert len(body((tmp_path / "table.txt").read_text())) == 31
-    assert (tmp_path / "table.md").read_text().count("| l") == 30
+    assert (tmp_path / "table.md").read_text().count("&emsp;l") == 30
     with pytest.raises(
         ArgumentError, match=r"a table is written as .csv, .json, .txt, .md; give one of these suffixes"
     ):

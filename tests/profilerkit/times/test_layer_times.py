@@ -246,3 +246,13 @@ def test_a_profiler_gives_its_backends_timer_for_its_model_or_another(model: Fak
         pass
     assert timer.table == layer_time_table(TIMES)
     assert (timer.model, profiler.layer_times(other).model) == (model, other)  # type: ignore[attr-defined]
+
+
+def test_the_samples_of_all_layers_are_described_in_one_table() -> None:
+    table = layer_time_table([LayerTime("", "Net", 1, (1.0, 3.0)), LayerTime("a", "Conv", 1, (2.0, 4.0))])
+    whole, own, inner, _ = table.statistics
+    assert (whole["path"], whole["column"], whole["samples"]) == ("", "forward_seconds", 2)
+    assert (whole["median"], whole["min"], whole["max"]) == (5.0, 3.0, 7.0)  # 1 + 2 and 3 + 4
+    assert whole["std"] == pytest.approx(8**0.5)  # of 3 and 7: the root of (4 + 4) / 1
+    assert (own["column"], own["median"]) == ("own_forward_seconds", 2.0)
+    assert (inner["path"], inner["type"], inner["low"], inner["high"]) == ("a", "Conv", 2.0, 4.0)

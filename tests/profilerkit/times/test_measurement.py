@@ -433,3 +433,10 @@ def test_the_collector_is_paused_and_comes_back_after_errors() -> None:
         assert not gc.isenabled(), "it was off before"
     finally:
         gc.enable()
+
+
+def test_the_standard_deviation_of_samples() -> None:
+    assert Measurement((2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0)).std == pytest.approx((32 / 7) ** 0.5)
+    assert math.isnan(Measurement((1.0,)).std)
+    assert math.isnan(Measurement((1.0, math.inf)).std)
+    assert Measurement((1.0,)).to_dict()["std"] is None
