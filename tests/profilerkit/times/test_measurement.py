@@ -41,6 +41,7 @@ def test_percentiles_by_name() -> None:
 def test_a_measurement_as_plain_data() -> None:
     measurement = Measurement((4.0, 1.0, 3.0, 2.0), warmup=(9.0,), session=5, precision=0.02)
     assert json.loads(json.dumps(measurement.to_dict())) == {
+        "std": pytest.approx((5 / 3) ** 0.5),  # of 1 to 4: the root of (2.25 + 0.25 + 0.25 + 2.25) / 3
         "median": 2.5,
         "low": 1.0,
         "high": 4.0,
