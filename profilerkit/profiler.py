@@ -236,8 +236,8 @@ class Profiler:
         if arguments.get("device") is not None:  # and so does a device that does not exist
             self.backend.resolve_device(self.model, arguments["device"])
         self._arguments |= arguments
-        computation = self._computation(arguments, recompute)
-        return compute_in_order(computation, track(bindings, f"Profiling {self.name}"), self.name, strict)
+        steps = track(bindings, f"Profiling {self.name}", lambda binding: binding.key.NAME)
+        return compute_in_order(self._computation(arguments, recompute), steps, self.name, strict)
 
     def _computation(self, kwargs: Mapping[str, Any], recompute: bool = False) -> Computation:
         provided = {"model": self.model, "data_splits": self.data_splits, "backend": self.backend, "profiler": self}
@@ -299,7 +299,7 @@ class Profiler:
         self, names: Iterable[str] | None, arguments: Mapping[str, Any], strict: bool, own: Iterable[str] = ()
     ) -> Report:
         """Return the report of the named status keys, or of all; ``own`` are names that an unknown one may mean."""
-        used = read_arguments(arguments, [self._registry], own, strict=strict, stacklevel=5)
+        used = read_arguments(arguments, [self._registry], own, strict=strict)
         requested = self._registry.requested(names, used)
         self._compute_all(requested, used, strict=strict)
         return self.report(None if names is None else requested)
