@@ -75,7 +75,7 @@ class JoinedProfile:
     @property
     def unattributed_seconds(self) -> float:
         """The seconds of the kernels whose layer is not known."""
-        return sum(row["seconds"] for row in self.unattributed)
+        return float(sum(row["seconds"] for row in self.unattributed))
 
     @property
     def unattributed_share(self) -> float:

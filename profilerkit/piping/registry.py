@@ -219,7 +219,7 @@ class Registry:
 
     def read(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments that its functions take, for a method that a user calls; see `read_arguments`."""
-        return read_arguments(arguments, [self], stacklevel=4)
+        return read_arguments(arguments, [self])
 
     def require_once(self, arguments: Mapping[str, Any]) -> None:
         """Raise `ArgumentError` where a bundle is given as a whole and in parts."""

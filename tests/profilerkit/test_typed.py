@@ -1,6 +1,7 @@
 """What people type: static profiles, other names for metrics and arguments, devices in any case."""
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -52,7 +53,7 @@ def test_other_names_of_metrics(alias: str, name: str) -> None:
 
 def test_an_argument_that_is_called_otherwise_is_named_at_the_users_line() -> None:
     profiler = Profiler(model(), inputs=X, backend=FakeBackend()).register_defaults(leave_out="execution_time")
-    calls = [
+    calls: list[tuple[Callable[[], Any], str]] = [
         (lambda: made(metric="macs", static=True), "did you mean 'metrics'"),
         (lambda: made(repeats=3, metrics="execution_time"), "did you mean 'num_iters'"),
         (lambda: compare(model(), model(), inputs=X, backend=FakeBackend(), skip="x", static=True), "'leave_out'"),

@@ -206,7 +206,7 @@ def test_events_inside_another_are_its_own() -> None:
         event("after", 30, 1, "Add"),
         {"name": "model_run", "cat": "Session", "ts": 9, "dur": 25, "args": {}},
     ]
-    [single] = profiled._passes(events)
+    [single] = profiled.passes_in(events)
     assert ([each["name"] for each in single.nodes], single.seconds) == (["loop", "after"], 25e-6)
 
 

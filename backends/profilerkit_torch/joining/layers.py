@@ -148,9 +148,9 @@ def _first_pairs(
     for frame in frames:
         inside = windows[0][0] <= frame.event.start < windows[0][1] if windows else True
         if inside and frame.layer is not None and not frame.is_backward:
-            operator = first.pop((frame.layer, frame.event.name), None)
-            if operator is not None:
-                yield frame, operator
+            key = frame.layer, frame.event.name
+            if key in first:
+                yield frame, first.pop(key)
 
 
 def _name_backward(frames: Sequence[Frame]) -> None:

@@ -152,5 +152,5 @@ def _device_name(header: Mapping[str, Any], events: Sequence[DeviceEvent]) -> st
     properties = header.get("deviceProperties")
     for each in properties if isinstance(properties, list) else ():
         if isinstance(each, dict) and isinstance(each.get("name"), str):
-            return each["name"]
+            return str(each["name"])
     return ""

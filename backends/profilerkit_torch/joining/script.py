@@ -74,7 +74,7 @@ def one_pass(model: torch.nn.Module, inputs: Tuple[Any, ...], named: Dict[str, A
     model.zero_grad(set_to_none=True)
     outputs = model(*inputs, **named)
     losses = [each.sum() for each in tensors_in(outputs) if each.requires_grad]
-    torch.stack([loss.reshape(()).float() for loss in losses]).sum().backward()  # type: ignore[no-untyped-call]
+    torch.stack([loss.reshape(()).float() for loss in losses]).sum().backward()
 
 
 def wait(device: str) -> None:

@@ -74,7 +74,7 @@ def test_files_are_written_in_the_form_of_their_suffix(models: str) -> None:
     outputs = [part for name in ("r.json", "r.md", "r.tex", "r.csv", "r.txt") for part in ("--output", name)]
     shown = fine("profile", f"{models}:teacher", *STATIC, *outputs)
     assert "48 MACs" in shown or "48" in shown
-    assert load("r.json")["macs"] == TEACHER  # type: ignore[index]
+    assert load("r.json")["macs"] == TEACHER
     assert Path("r.md").read_text().startswith("### Sequential")
     assert "\\toprule" in Path("r.tex").read_text()
     assert Path("r.csv").read_text().startswith("model,backend,metric")

@@ -242,5 +242,7 @@ def test_where_tables_are_faster_than_the_bound_the_interval_is_about_the_bound(
     predicted = predict_trace(linear(), slow)
     assert predicted.bound.seconds == pytest.approx(4.0)
     assert predicted.estimate == pytest.approx(8.0)
+    assert predicted.estimate is not None
     assert predicted.high is not None
+    assert predicted.low is not None
     assert predicted.high > predicted.estimate > predicted.low

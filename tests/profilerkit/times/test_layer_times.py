@@ -286,7 +286,7 @@ def test_as_many_passes_are_made_as_fit(
             return [LayerTime("", "Net", 1, (seconds_of_a_pass,) * count)]
 
     monkeypatch.setattr("profilerkit_metrics.layer_times.perf_counter", lambda: now[0])
-    given = {} if max_seconds is None else {"max_seconds": max_seconds}
+    given: dict[str, Any] = {} if max_seconds is None else {"max_seconds": max_seconds}
     report = profile(model, FakeTensor((1, 3)), backend=Slow(), metrics=["layer_times"], **given)
     assert made == passes
     assert len(report["layer_times"].samples("")) == passes[-1]

@@ -97,7 +97,7 @@ def test_elements_are_not_read_from_the_file(tmp_path: Path) -> None:
 
     wide = np.zeros((200, 30_000), F)
     with Counting(saved(product(numpy_helper.from_array(wide, "w")), tmp_path)) as file:
-        content = large_tensors.without_elements(file)  # type: ignore[arg-type]
+        content = large_tensors.without_elements(file)
         assert len(content) < 1000
         assert file.count < 100_000 < wide.nbytes
 

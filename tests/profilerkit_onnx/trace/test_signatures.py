@@ -13,7 +13,7 @@ from onnx import NodeProto, TensorProto, helper
 from onnx_graphs import BACKEND, F, model_of
 
 from profilerkit import ModelInputs, ModelTrace
-from profilerkit_onnx.trace import walk
+from profilerkit_onnx.trace import pricing, walk
 
 X = np.ones((2, 6), F)
 
@@ -35,7 +35,7 @@ def shapes(trace: ModelTrace) -> list[tuple[int, ...]]:
 
 def test_a_layer_that_comes_again_is_priced_once(monkeypatch: pytest.MonkeyPatch) -> None:
     priced: list[str] = []
-    price = walk.price
+    price = pricing.price
 
     def noted(node: NodeProto, *rest: Any) -> Any:
         priced.append(node.op_type)
