@@ -130,8 +130,14 @@ def load_hugging_face(spec: str, trust: bool = False) -> LoadedModel:
     kinds = [kind for kind in named[:1] if isinstance(kind, type) and issubclass(kind, transformers.PreTrainedModel)]
     remote = {"trust_remote_code": trust}
     build: Any = kinds[0] if kinds else lambda config: transformers.AutoModel.from_config(config, **remote)
-    with torch.device("meta"):
-        model = build(config)
+    try:
+        with torch.device("meta"):
+            model = build(config)
+    except Exception as error:  # the default configuration of ESM has no vocabulary, that of Nemotron no width
+        raise InputError(
+            f"{spec!r}: transformers cannot build a model of this configuration: {type(error).__name__}: "
+            f"{' '.join(str(error).split())}; give a folder with a config.json that is whole"
+        ) from error
     if sum(parameter.numel() for parameter in model.parameters()) < LARGE:
         model = build(config)
     return LoadedModel(model.eval(), input_shape=shapes_of(model, config), name=name)

@@ -145,7 +145,8 @@ def _layers(before: Report | None, after: Report | None, metric: str) -> tuple[s
 def responsible_layers(before: Report, after: Report, metric: str) -> tuple[str, ...]:
     """Return the layers in which a metric moved, the largest differences first, equal ones of a type in one text.
 
-    A layer whose operators changed has them behind its difference: those of the first of equal layers.
+    A layer whose operators changed has them behind its difference: those of the first of equal layers. Layers that have
+    only another name are left out.
     For the peak of memory it is the layer at which the peak stands, in either report.
     """
     if metric == "memory_footprint":
@@ -159,6 +160,9 @@ def responsible_layers(before: Report, after: Report, metric: str) -> tuple[str,
         key = kind, difference, change
         grouped[key] += 1
         first.setdefault(key, paths)
+    _leave_out_renamed(grouped)
+    if metric == "model_size" and not grouped:
+        return ("no layer has other parameters: buffers or dtypes differ",)
     ranked = sorted(grouped.items(), key=lambda item: -abs(item[0][1] * item[1]))
     sides = [operators_by_layer(each, metric) for each in (before, after)] if metric in ("macs", "flops") else [{}, {}]
     texts = [
@@ -167,6 +171,16 @@ def responsible_layers(before: Report, after: Report, metric: str) -> tuple[str,
     ]
     rest = sum(count for _, count in ranked[_NAMED:])
     return (*texts, *([f"and {rest} more layers"] if rest else []))
+
+
+def _leave_out_renamed(grouped: Counter[tuple[str, float, str]]) -> None:
+    """Take out layers that came for equal ones of their type that went: those that have another name now."""
+    for kind, difference, change in [key for key in grouped if key[2] == "added"]:
+        pairs = min(grouped[kind, difference, change], grouped[kind, -difference, "removed"])
+        grouped[kind, difference, change] -= pairs
+        grouped[kind, -difference, "removed"] -= pairs
+    for key in [key for key, count in grouped.items() if not count]:
+        del grouped[key]
 
 
 def _moved(before: Report, after: Report, column: str) -> Iterator[tuple[tuple[str, str], str, float, str]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from profilerkit import profile
+from profilerkit import InputError, profile
 from profilerkit.plugging.loaders import load_model
 
 transformers = pytest.importorskip("transformers")
@@ -35,6 +35,12 @@ def test_the_inputs_of_each_kind(name: str, monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(loaders, "LARGE", 0)  # every model stays without values
     assert load_model(f"hf:{name}").input_shape == EXPECTED[name]
+
+
+def test_a_configuration_of_which_nothing_can_be_built() -> None:
+    """The default configuration of ESM has no vocabulary."""
+    with pytest.raises(InputError, match=r"'hf:esm': transformers cannot build a model of this config.*: TypeError"):
+        load_model("hf:esm")
 
 
 def test_a_main_input_that_no_configuration_describes() -> None:
