@@ -161,8 +161,8 @@ def responsible_layers(before: Report, after: Report, metric: str) -> tuple[str,
         grouped[key] += 1
         first.setdefault(key, paths)
     _leave_out_renamed(grouped)
-    if metric == "model_size" and not grouped:
-        return ("no layer has other parameters: buffers or dtypes differ",)
+    if metric == "model_size" and _params(before) == _params(after) is not None:
+        return ("as many parameters as before: buffers or dtypes differ",)
     ranked = sorted(grouped.items(), key=lambda item: -abs(item[0][1] * item[1]))
     sides = [operators_by_layer(each, metric) for each in (before, after)] if metric in ("macs", "flops") else [{}, {}]
     texts = [
@@ -171,6 +171,11 @@ def responsible_layers(before: Report, after: Report, metric: str) -> tuple[str,
     ]
     rest = sum(count for _, count in ranked[_NAMED:])
     return (*texts, *([f"and {rest} more layers"] if rest else []))
+
+
+def _params(report: Report) -> object:
+    record = report.statuses.get("total_params")
+    return None if record is None else record.value
 
 
 def _leave_out_renamed(grouped: Counter[tuple[str, float, str]]) -> None:
