@@ -1,18 +1,24 @@
 """Quality of the search for steps in times: nights until a step of 5 % is reported, and false alarms a year.
 
-Real noise is measured first: a few computations in turn, many times, on this machine as busy as it is. Nights are drawn
-from it in blocks, so that what lasts for a while is kept. Each night the newest nights are searched as `profilerkit
-regressions` does, with the rate controlled over all models.
+Real noise is measured first: as in an audit, each night is a process of its own that times a few computations and keeps
+the median of each. Nights are drawn from these in blocks, so that what lasts for a while is kept. Each night the newest
+nights are searched as `profilerkit regressions` does, with the rate controlled over all models.
 
-    python benchmarks/regressions.py --seconds 20 --models 8 --nights 60 --trials 10
+    python benchmarks/regressions.py --seconds 150 --save noise.json
+    python benchmarks/regressions.py --noise noise.json --models 8 --nights 365 --trials 40
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,28 +27,49 @@ from profilerkit.audits.steps import MIN_NIGHTS, controlled, splits_of
 
 Floats = NDArray[np.float64]
 BLOCK = 5
+#: Runs of each computation in a night, whose median is the night's time.
+RUNS = 31
+#: A step that is reported within so many nights of its place is the planted one.
+NEAR = 3
 
 
 def computations() -> list[Callable[[], object]]:
-    """Return computations of several kinds: products, sorting, element-wise, plain Python."""
+    """Return computations of several kinds: products, sorting, element-wise, copies, plain Python."""
     generator = np.random.default_rng(0)
     square, long = generator.random((192, 192)), generator.random(200_000)
-    return [lambda: square @ square, lambda: np.sort(long), lambda: np.exp(long), lambda: sum(range(60_000))]
+    large = generator.random(2_000_000)
+    return [
+        lambda: square @ square,
+        lambda: np.sort(long),
+        lambda: np.exp(long),
+        lambda: large + 1.0,
+        lambda: np.fft.rfft(long),
+        lambda: np.tanh(long),
+        lambda: sum(range(60_000)),
+        lambda: sorted(str(number) for number in range(8_000)),
+    ]
+
+
+def night() -> list[float]:
+    """Return the logarithm of the median time of each computation, run in turn."""
+    several = computations()
+    times: list[list[float]] = [[] for _ in several]
+    for _ in range(RUNS):
+        for each, computation in zip(times, several, strict=True):
+            start = time.perf_counter()
+            computation()
+            each.append(time.perf_counter() - start)
+    return [float(np.log(statistics.median(each))) for each in times]
 
 
 def noise(seconds: float) -> list[Floats]:
-    """Return for each computation the logarithms of its medians of 15 runs each, measured in turn."""
-    medians: list[list[float]] = [[] for _ in computations()]
+    """Return the series of each computation: a process a night, for so many seconds."""
+    series: list[list[float]] = []
     end = time.monotonic() + seconds
-    while time.monotonic() < end or len(medians[0]) < 2 * BLOCK:
-        for values, computation in zip(medians, computations(), strict=True):
-            times = []
-            for _ in range(15):
-                start = time.perf_counter()
-                computation()
-                times.append(time.perf_counter() - start)
-            values.append(float(np.log(statistics.median(times))))
-    return [np.asarray(values) for values in medians]
+    while time.monotonic() < end or len(series) < 2 * BLOCK:
+        command = [sys.executable, __file__, "--one-night"]
+        series.append(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
+    return [np.asarray(values) for values in zip(*series, strict=True)]
 
 
 def nights(series: Floats, count: int, generator: np.random.Generator) -> Floats:
@@ -52,13 +79,13 @@ def nights(series: Floats, count: int, generator: np.random.Generator) -> Floats
     return drawn
 
 
-def alarms(fleet: list[Floats], night: int, window: int, rate: float, least: float) -> list[tuple[int, int]]:
+def alarms(fleet: list[Floats], until: int, window: int, rate: float, least: float) -> list[tuple[int, int]]:
     """Return the models that are reported in a night, each with the night of its step."""
-    begin = max(0, night - window)
-    seen = [series[begin:night] for series in fleet]
+    begin = max(0, until - window)
+    seen = [series[begin:until] for series in fleet]
     levels = [np.median(part) for part in seen]
     common = np.median([part - level for part, level in zip(seen, levels, strict=True)], axis=0)
-    splits = [(model, split) for model, part in enumerate(seen) for split in splits_of(part - common, night)]
+    splits = [(model, split) for model, part in enumerate(seen) for split in splits_of(part - common, until)]
     rates = controlled([split.p for _, split in splits])
     return [
         (model, begin + split.index)
@@ -67,58 +94,98 @@ def alarms(fleet: list[Floats], night: int, window: int, rate: float, least: flo
     ]
 
 
+@dataclass
+class Fleet:
+    """Models whose nights are drawn from measured noise, and how they are searched."""
+
+    measured: list[Floats]
+    models: int
+    how: tuple[int, float, float]
+    generator: np.random.Generator
+
+    def nights(self, count: int) -> list[Floats]:
+        """Return as many nights of each model."""
+        return [
+            nights(self.measured[model % len(self.measured)], count, self.generator) for model in range(self.models)
+        ]
+
+    def false_alarms(self, count: int) -> int:
+        """Return how many alarms there are in nights without a step; one that is raised again counts once."""
+        quiet = self.nights(count)
+        false: list[tuple[int, int]] = []
+        for until in range(MIN_NIGHTS, count):
+            for model, at in alarms(quiet, until, *self.how):
+                if all(model != other or abs(at - before) > NEAR for other, before in false):
+                    false.append((model, at))
+        return len(false)
+
+    def delay(self, model: int, step: float) -> int | None:
+        """Return how many nights pass until a step is reported, the night of the step being the first; None for 30."""
+        series, planted = self.nights(60), 30
+        series[model][planted:] += np.log1p(step)
+        for until in range(planted + 1, 61):
+            found = alarms(series, until, *self.how)
+            if any(which == model and abs(at - planted) <= NEAR for which, at in found):
+                return until - planted
+        return None
+
+
+def described(series: list[Floats]) -> str:
+    """Return the spread of each computation, and how much consecutive nights have in common."""
+    deviations = [100 * float(1.4826 * np.median(np.abs(each - np.median(each)))) for each in series]
+    shared = [float(np.corrcoef(each[:-1], each[1:])[0, 1]) for each in series]
+    return (
+        f"{len(series[0])} nights measured; noise in %: {', '.join(f'{each:.2f}' for each in deviations)}; "
+        f"correlation of consecutive nights: {', '.join(f'{each:.2f}' for each in shared)}"
+    )
+
+
+def report(fleet: Fleet, count: int, trials: int, step: float) -> None:
+    """Print both figures."""
+    false = fleet.false_alarms(count)
+    yearly = 365 * false / (count - MIN_NIGHTS)
+    print(f"false alarms: {false} in {count - MIN_NIGHTS} nights of {fleet.models} models")
+    print(f"  that is {yearly:.1f} a year, {yearly / fleet.models:.2f} a model", flush=True)
+    delays = [fleet.delay(trial % fleet.models, step) for trial in range(trials)]
+    times = sorted(each for each in delays if each is not None)
+    print(f"steps of {100 * step:g} %: {len(times)} of {len(delays)} reported within 30 nights")
+    if times:
+        last = times[int(0.9 * (len(times) - 1))]
+        print(f"  nights until then: median {statistics.median(times):g}, nine of ten {last}, at the most {times[-1]}")
+
+
 def main() -> None:
-    """Measure noise and print both figures."""
+    """Measure noise, or read it, and print both figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=20, help="how long noise is measured")
-    parser.add_argument(
-        "--gaussian", type=float, help="independent noise of so many percent, instead of measured noise"
-    )
+    parser.add_argument("--save", type=Path, help="write the measured noise to a file, and search nothing")
+    parser.add_argument("--noise", type=Path, help="read noise that was measured before")
+    parser.add_argument("--gaussian", type=float, help="independent noise of so many percent, instead")
+    parser.add_argument("--one-night", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--models", type=int, default=8)
-    parser.add_argument("--nights", type=int, default=60, help="nights of each trial without a step")
+    parser.add_argument("--nights", type=int, default=365, help="nights without a step")
     parser.add_argument("--trials", type=int, default=10, help="how many steps are planted")
     parser.add_argument("--step", type=float, default=0.05)
     parser.add_argument("--window", type=int, default=60)
     parser.add_argument("--rate", type=float, default=0.05)
     parser.add_argument("--min-change", type=float, default=0.02)
     arguments = parser.parse_args()
+    if arguments.one_night:
+        print(json.dumps(night()))
+        return
     generator = np.random.default_rng(1)
-    measured = (
-        noise(arguments.seconds)
-        if arguments.gaussian is None
-        else list(generator.normal(0, arguments.gaussian / 100, (4, 400)))
-    )
-    deviations = [100 * float(1.4826 * np.median(np.abs(each - np.median(each)))) for each in measured]
-    print(f"{len(measured[0])} measurements; noise in %: {', '.join(f'{each:.2f}' for each in deviations)}")
+    if arguments.gaussian is not None:
+        measured = list(generator.normal(0, arguments.gaussian / 100, (8, 400)))
+    elif arguments.noise is not None:
+        measured = [np.asarray(each) for each in json.loads(arguments.noise.read_text(encoding="utf-8"))]
+    else:
+        measured = noise(arguments.seconds)
+    print(described(measured), flush=True)
+    if arguments.save is not None:
+        arguments.save.write_text(json.dumps([each.tolist() for each in measured]), encoding="utf-8")
+        return
     how = arguments.window, arguments.rate, arguments.min_change
-
-    def fleet(count: int) -> list[Floats]:
-        return [nights(measured[model % len(measured)], count, generator) for model in range(arguments.models)]
-
-    quiet = fleet(arguments.nights)
-    false: list[tuple[int, int]] = []
-    for night in range(MIN_NIGHTS, arguments.nights):
-        for model, at in alarms(quiet, night, *how):
-            if all(model != other or abs(at - before) > 3 for other, before in false):
-                false.append((model, at))
-    searched = arguments.nights - MIN_NIGHTS
-    print(f"false alarms: {len(false)} in {searched} nights of {arguments.models} models")
-    yearly = 365 * len(false) / searched
-    print(f"  that is {yearly:.1f} a year, {yearly / arguments.models:.2f} a model")
-    delays: list[int | None] = []
-    for trial in range(arguments.trials):
-        series, planted, model = fleet(60), 30, trial % arguments.models
-        series[model][planted:] += np.log1p(arguments.step)
-        reported = (
-            night - planted
-            for night in range(planted + 3, 60)
-            if any(which == model and abs(at - planted) <= 3 for which, at in alarms(series, night, *how))
-        )
-        delays.append(next(reported, None))
-    times = sorted(each for each in delays if each is not None)
-    print(f"steps of {100 * arguments.step:g} %: {len(times)} of {len(delays)} reported within 30 nights")
-    if times:
-        print(f"  nights until then: median {statistics.median(times):g}, from {times[0]} to {times[-1]}")
+    report(Fleet(measured, arguments.models, how, generator), arguments.nights, arguments.trials, arguments.step)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from ..piping.quantity import format_number
 from ..piping.status import Comparative
 from ..results.report import Report
 from ..trace.alignment import aligned
+from .operators_moved import operators_by_layer, operators_moved
 from .rows import Row, Value
 from .series import Case, causes, is_exact
 from .store import Store
@@ -144,6 +145,8 @@ def _layers(before: Report | None, after: Report | None, metric: str) -> tuple[s
 def responsible_layers(before: Report, after: Report, metric: str) -> tuple[str, ...]:
     """Return the layers in which a metric moved, the largest differences first, equal ones of a type in one text.
 
+    A layer whose operators changed has them behind its difference: those of the first of equal layers. Layers that have
+    only another name are left out.
     For the peak of memory it is the layer at which the peak stands, in either report.
     """
     if metric == "memory_footprint":
@@ -152,32 +155,57 @@ def responsible_layers(before: Report, after: Report, metric: str) -> tuple[str,
     if column is None or before.layers is None or after.layers is None:
         return ()
     grouped: Counter[tuple[str, float, str]] = Counter()
-    first: dict[tuple[str, float, str], str] = {}
-    for path, kind, difference, change in _moved(before, after, column):
+    first: dict[tuple[str, float, str], tuple[str, str]] = {}
+    for paths, kind, difference, change in _moved(before, after, column):
         key = kind, difference, change
         grouped[key] += 1
-        first.setdefault(key, path)
+        first.setdefault(key, paths)
+    _leave_out_renamed(grouped)
+    if metric == "model_size" and _params(before) == _params(after) is not None:
+        return ("as many parameters as before: buffers or dtypes differ",)
     ranked = sorted(grouped.items(), key=lambda item: -abs(item[0][1] * item[1]))
-    texts = [_text(key, count, first[key]) for key, count in ranked[:_NAMED]]
+    sides = [operators_by_layer(each, metric) for each in (before, after)] if metric in ("macs", "flops") else [{}, {}]
+    texts = [
+        _text(key, count, first[key][0], operators_moved(sides[0], sides[1], first[key]))
+        for key, count in ranked[:_NAMED]
+    ]
     rest = sum(count for _, count in ranked[_NAMED:])
     return (*texts, *([f"and {rest} more layers"] if rest else []))
 
 
-def _moved(before: Report, after: Report, column: str) -> Iterator[tuple[str, str, float, str]]:
+def _params(report: Report) -> object:
+    record = report.statuses.get("total_params")
+    return None if record is None else record.value
+
+
+def _leave_out_renamed(grouped: Counter[tuple[str, float, str]]) -> None:
+    """Take out layers that came for equal ones of their type that went: those that have another name now."""
+    for kind, difference, change in [key for key in grouped if key[2] == "added"]:
+        pairs = min(grouped[kind, difference, change], grouped[kind, -difference, "removed"])
+        grouped[kind, difference, change] -= pairs
+        grouped[kind, -difference, "removed"] -= pairs
+    for key in [key for key, count in grouped.items() if not count]:
+        del grouped[key]
+
+
+def _moved(before: Report, after: Report, column: str) -> Iterator[tuple[tuple[str, str], str, float, str]]:
+    """Yield the path of each layer that moved in both reports, its type, its difference, and whether it is new."""
     for row in aligned(before, after):
         if column == "params" and not row["is_leaf"]:
             continue
         difference = (row[f"other_{column}"] or 0) - (row[column] or 0)
         if difference:
-            yield row["path"] or "(model)", row["other_type"] or row["type"], difference, row["change"]
+            paths = row["path"], row["path"] if row["other_path"] is None else row["other_path"]
+            yield paths, row["other_type"] or row["type"], difference, row["change"]
 
 
-def _text(key: tuple[str, float, str], count: int, path: str) -> str:
+def _text(key: tuple[str, float, str], count: int, path: str, operators: str) -> str:
     kind, difference, change = key
     sign = "+" if difference > 0 else ""
     more = f" and {count - 1} like it" if count > 1 else ""
     how = f", {change}" if change in ("added", "removed") else ""
-    return f"{path} ({kind}){more}: {sign}{difference:,}{' each' if more else ''}{how}"
+    by = f" by {operators}" if operators and not how else ""
+    return f"{path or '(model)'} ({kind}){more}: {sign}{difference:,}{' each' if more else ''}{how}{by}"
 
 
 def _peaks(before: Report, after: Report) -> tuple[str, ...]:

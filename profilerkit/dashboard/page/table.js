@@ -69,7 +69,7 @@ class AuditTable {
     if (column.key === "spec") return narrow() ? 150 : 270;
     if (column.key === "status") return 96;
     if (column.key === "reason") return narrow() ? 170 : 240;
-    if (column.numeric) return Math.max(100, Math.min(150, 7.2 * column.title.length + 44));
+    if (column.numeric) return Math.max(118, Math.min(170, 7.2 * column.title.length + 44));
     this.lengths ??= new Map();
     if (!this.lengths.has(column.key)) this.lengths.set(column.key, column.values.reduce((most, value) => Math.max(most, value.length), column.title.length + 3));
     return Math.max(84, Math.min(7.2 * this.lengths.get(column.key) + 24, 250));

@@ -1,6 +1,6 @@
 // What the charts share: a drawing of a width, ticks at round numbers, and scales.
 
-const MARGIN = { left: 66, right: 14, top: 14, bottom: 30 };
+const MARGIN = { left: 84, right: 14, top: 14, bottom: 30 };
 
 /** Round numbers between two bounds; in powers of two for bytes, since that is how they are written. */
 function ticksOf(low, high, count, scale) {
