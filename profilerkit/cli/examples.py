@@ -33,6 +33,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "regressions": ("profilerkit regressions --store runs.db --since last",),
     "export": ("profilerkit export runs.db --output rows.csv",),
     "dashboard": ("profilerkit dashboard runs.db --output audit.html",),
+    "join": ("profilerkit join profile.json.gz --model net.py:build --device h100",),
+    "trace-script": ("profilerkit trace-script --output profile_model.py",),
     "list": ("profilerkit list --verbose",),
     "doctor": ("profilerkit doctor",),
 }

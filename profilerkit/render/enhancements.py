@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["enhancement_in_words"]
 
+#: Of which side of the truth a metric is that is the same in both models, in words.
+_AMOUNTS = {"≥ ": "at least", "≤ ": "at most"}
+
 
 def enhancement_in_words(comparison: Comparison, key: str, index: int) -> tuple[str, str]:
     """Return the enhancement of another model as text, and a mark: "better", "worse", or nothing if neither is known.
@@ -42,6 +45,8 @@ def _difference(reference: StatusRecord, value: float) -> str:
 
 
 def _ratio_in_words(value: float, sign: str, comparative: Comparative, ratio: Ratio | None) -> tuple[str, str]:
+    if value == 1 and sign in _AMOUNTS:
+        return f"{_AMOUNTS[TURNED[sign] if comparative is Comparative.DIV else sign]} the same", ""
     if value < 0:  # of a metric that has negative values: neither more nor less by a factor
         return f"{sign}{format_number(value)}x", ""
     is_worse = value < 1

@@ -99,11 +99,7 @@ def of_layers(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
         work, own_work = (whole[layer.path], own[layer.path]) if did_run else (unknown, unknown)
         counts = {"params": inside.pop("params"), **dict(zip(columns, work, strict=True))}
         yield {
-            "path": layer.path,
-            "type": layer.type,
-            "depth": layer.depth,
-            "is_leaf": layer.path not in parents,
-            "calls": sum(call.times for call in layer.calls) if did_run or layer.calls else None,
+            **_identity(layer, layer.path not in parents, did_run),
             **counts,
             "own_params": own_params[layer.path] or (None if layer.path in lacking else 0),
             **dict(zip(own_columns, own_work, strict=True)),
@@ -113,6 +109,16 @@ def of_layers(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
             **_tensors(layer.calls[0] if layer.calls else None),
             **({"configuration": layer.configuration} if is_configured else {}),
         }
+
+
+def _identity(layer: LayerRecord, is_leaf: bool, did_run: bool) -> dict[str, Any]:
+    return {
+        "path": layer.path,
+        "type": layer.type,
+        "depth": layer.depth,
+        "is_leaf": is_leaf,
+        "calls": sum(call.times for call in layer.calls) if did_run or layer.calls else None,
+    }
 
 
 def _lacking_weights(trace: ModelTrace, own_params: Mapping[str, int]) -> set[str]:

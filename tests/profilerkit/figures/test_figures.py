@@ -420,7 +420,6 @@ LACKING: dict[str, tuple[Callable[[], Any], str]] = {
         "no column 'mac' in the layers of net: no such values were traced",
     ),
     "a column of text": (lambda: icicle(REPORT, by="type"), "column 'type' of the layers of net holds no numbers"),
-    "no such depth": (lambda: layer_bars(REPORT, depth=9), "no layer of net lies at depth 9; give another depth"),
     "nothing to nest": (
         lambda: icicle(replace(REPORT, layers=LayerTable([row("", "Net", 0)]), statuses={})),
         "there is nothing to draw of net: the whole model has macs=0",

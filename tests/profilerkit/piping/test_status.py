@@ -126,7 +126,7 @@ def test_a_measurement_is_shown_as_median_with_interval() -> None:
 
     samples = tuple(milliseconds / 1000 for milliseconds in (1, 2, 3, 4, 5, 6))
     shown = Time().computed(Outcome.of(Measurement(samples))).show()
-    assert shown == "3.5 ms [1, 6]"
+    assert shown == "4 ms [1, 6]", "the last digit that is known: the interval is wide"
 
 
 class Array:

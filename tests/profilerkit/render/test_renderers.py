@@ -152,7 +152,7 @@ def test_a_tree_has_shares_times_and_what_was_not_called() -> None:
     rows = [dict(row, calls=0) if row["path"] == "act" else row for row in TEACHER.layers or ()]
     drawn = render(replace(TEACHER, statuses={"layer_times": timed}, layers=LayerTable(rows)), "tree")
     (first,) = (line for line in drawn.splitlines() if "first" in line)
-    assert "144 params (67.9 %), 128 MACs (66.7 %), 4 ms forward (50.0 %), 64 kFLOP/s" in first
+    assert "144 params (67.9 %), 128 MACs (66.7 %), 256 FLOPs (66.7 %), 4 ms forward (50.0 %), 64 kFLOP/s" in first
     (act,) = (line for line in drawn.splitlines() if "act" in line)
     assert act.endswith("not called")
     assert "the model was not traced" in render(replace(TEACHER, layers=None), "tree")
@@ -174,7 +174,7 @@ def deep_report(count: int) -> Report:
 def test_ten_thousand_layers(form: str) -> None:
     drawn = render(deep_report(10_000), form, details=True)
     assert len(drawn) > (40 if form == "operators" else 100)
-    if form in text_forms() and form != "csv":
+    if form in text_forms() and form not in ("csv", "depths", "operators"):  # these are sums
         assert drawn.count("Linear") == 10_000
 
 

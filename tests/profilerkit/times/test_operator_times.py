@@ -207,7 +207,7 @@ def test_mistakes_are_said() -> None:
     uneven = [timed("a", "", called(0, "a"), seconds=(1.0,)), timed("b", "", called(0, "b"), seconds=(1.0, 2.0))]
     with pytest.raises(ValueError, match="the operators were timed forward in 1, 2 passes; all must have the same"):
         operator_table(OperatorTimes(tuple(uneven), {"forward": (1.0,)}), {})
-    assert repr(found) == "OperatorTimeTable(1 rows by both)"
+    assert repr(found).startswith("OperatorTimeTable, 1 row\n")
 
 
 def test_the_rows_become_a_data_frame() -> None:

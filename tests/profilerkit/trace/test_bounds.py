@@ -200,11 +200,11 @@ def test_a_ratio_has_the_ends_of_its_values(reference: Report, other: Report, lo
 @pytest.mark.parametrize(
     ("reference", "other", "shown"),
     [
-        (EXACT, report(LOWER), "≤ 0.5x"),
-        (EXACT, report(UPPER), "≥ 0.5x"),
-        (report(LOWER), EXACT, "≥ 2x"),
-        (report(UPPER), report(UPPER), "~ 1x"),
-        (report(UPPER), report(LOWER), "≤ 1x"),
+        (EXACT, report(LOWER), " ≥ 2x more, worse\n"),
+        (EXACT, report(UPPER), " ≤ 2x more\n"),
+        (report(LOWER), EXACT, " ≥ 2x less, better\n"),
+        (report(UPPER), report(UPPER), " ~ the same\n"),
+        (report(UPPER), report(LOWER), " at least the same\n"),
     ],
 )
 def test_an_enhancement_says_on_which_side_of_the_truth_it_is(reference: Report, other: Report, shown: str) -> None:
