@@ -10,8 +10,9 @@ from .arguments.checking import checked, status_names
 from .arguments.rules import of_kind
 from .backend import Backend
 from .inputs import DataLoader, ForwardPass, wrap_splits
-from .piping.computation import Computation, Remembered, compute_in_order
+from .piping.computation import Computation, Remembered
 from .piping.function import ArgumentBundle, ProfilerFunction, describe
+from .piping.in_order import compute_in_order
 from .piping.intrinsic import ComputeInputs, ComputeNonzeroTrace, ComputeTrace, ComputeTrainingTrace, InputSource
 from .piping.options import ComputeRunOptions, ComputeSampling
 from .piping.registry import Binding, Registry, read_arguments

@@ -10,7 +10,7 @@ from is said on it too: made of a lower bound, it is a lower bound.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from inspect import Parameter
 from typing import Any
@@ -18,7 +18,6 @@ from typing import Any
 from ..arguments.checking import first_of_several
 from ..errors import (
     DependencyCycleError,
-    IncompleteStatusError,
     InputError,
     MissingArgumentError,
     ModelFailedError,
@@ -49,7 +48,7 @@ from .status import (
     lacking,
 )
 
-__all__ = ["Computation", "Remembered", "compute_in_order"]
+__all__ = ["Computation", "Remembered"]
 
 #: The outcome of a function that is not called; each of its keys gets the backend's reason when it is stored.
 _INAPPLICABLE = Outcome(None, Completeness.UNAVAILABLE, (INAPPLICABLE,))
@@ -342,31 +341,6 @@ def _plausible(key: StatusKey, outcome: Outcome) -> Outcome:
     if least >= 0:
         return outcome
     return Outcome.of(Failure(InputError(f"{key.NAME} has {least} s: a time is 0 seconds or more; read another clock")))
-
-
-def compute_in_order(
-    computation: Computation, bindings: Iterable[Binding], model_name: str, strict: bool
-) -> Iterator[str]:
-    """Compute bindings one after the other and yield the name of each that is done; failures are kept unless strict."""
-    for binding in bindings:
-        name = binding.key.NAME
-        try:
-            status = computation.status(name)
-            if strict and status.outcome.error is not None:
-                raise status.outcome.error
-            if strict and computation.contradiction:
-                raise IncompleteStatusError(f"{name} of {model_name}: {computation.contradiction}")
-        except Exception as error:
-            if strict:
-                raise
-            computation.fail(binding, error)
-            yield name
-            continue
-        if strict and status.outcome.completeness is not Completeness.COMPLETE:
-            raise IncompleteStatusError(
-                f"{name} of {model_name} is {status.outcome.completeness.value}: {'; '.join(status.outcome.missing)}"
-            )
-        yield name
 
 
 def _blocked_by(statuses: Mapping[str, StatusKey]) -> Outcome | None:
