@@ -33,6 +33,7 @@ _SHOWN = frozenset(
     (
         *("path", "operator", "layer", "kernel", "type", "phase", "calls", "count", "output_shapes"),
         *("params", "macs", "flops", "forward_macs", "backward_macs", "activation_bytes"),
+        *("column", "samples", "median", "std", "min", "max", "noise"),
         *("seconds", "own_seconds", "average_seconds", "share", "flops_per_second", "binds"),
         *("forward_seconds", "backward_seconds", "own_forward_seconds", "own_backward_seconds"),
     )
