@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from .arguments.checking import checked, checked_all, status_names
+from .arguments.foreign import foreign_hint
 from .backend import Backend, DeviceLike
 from .comparing import compare_profilers
 from .error_text import shown
@@ -39,6 +40,7 @@ def profile(
     name: str | None = None,
     backend: Backend | str | None = None,
     strict: bool = False,
+    static: bool = False,
     **kwargs: Any,
 ) -> Report:
     """Compute what every installed plugin offers for the model and return it as a `Report`.
@@ -59,6 +61,8 @@ def profile(
         backend: A backend or its name; found from the model unless given.
         strict: Raise where a value fails or is not complete, instead of saying so in the report; and for an argument
             that no function takes, instead of warning of it.
+        static: Run nothing: only what follows from the model's layers and shapes is computed, and no time is measured.
+            Raises `ArgumentError` for a metric that needs the model to run.
         **kwargs: Arguments for the functions, by name: ``max_seconds=1``. ``call`` is a function of the model and the
             inputs that is profiled in place of the model's own call; ``ignore`` leaves layers out of the counts.
 
@@ -67,10 +71,12 @@ def profile(
     """
     made_with = {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits, "backend": backend}
     options, strict = arguments_given(batch_size=batch_size, device=device), checked("strict", strict)
+    require_no_foreign_input(kwargs, inputs, input_shape, data_splits)
+    static = checked("static", static)
     names_requested = status_names("metrics", metrics)
     profiler = profiler_of(model, functions=functions, leave_out=leave_out, name=name, **made_with)
     own = parameters_of(profile)
-    return compute(profiler, names_requested, strict=strict, own=own, once=True, **{**kwargs, **options})
+    return compute(profiler, names_requested, strict=strict, static=static, own=own, once=True, **{**kwargs, **options})
 
 
 def compute(
@@ -78,6 +84,7 @@ def compute(
     metrics: Names = None,
     *,
     strict: bool = False,
+    static: bool = False,
     own: Iterable[str] = (),
     once: bool = False,
     **arguments: Any,
@@ -85,11 +92,14 @@ def compute(
     """Compute the named status keys of a profiler, all of them unless there are names, and return its report.
 
     ``own`` are the names of the caller's arguments, one of which may be meant by an unknown one. ``once`` says that the
-    profiler is asked for nothing afterwards.
+    profiler is asked for nothing afterwards. ``static`` leaves out what runs the model, as in `profile`.
     """
     profiler._once = once
+    names = status_names("metrics", metrics)
     try:
-        return profiler._computed_report(status_names("metrics", metrics), arguments, strict, own)
+        if static:
+            names = profiler._registry.static_names(names)
+        return profiler._computed_report(names, arguments, strict, own)
     finally:
         profiler._once = False
 
@@ -108,6 +118,7 @@ def compare(
     names: Iterable[str] | None = None,
     backend: Backend | str | None = None,
     strict: bool = False,
+    static: bool = False,
     **kwargs: Any,
 ) -> Comparison:
     """Profile models side by side and return their `Comparison`; times are measured in turn.
@@ -126,6 +137,7 @@ def compare(
         names: What the report calls the models, the reference first.
         backend: A backend or its name, for all of them; found from each model unless given.
         strict: Raise where a value fails or is not complete.
+        static: Run nothing, as in `profile`.
         **kwargs: Arguments for the functions, by name.
     """
     models = [reference, *others]
@@ -136,7 +148,8 @@ def compare(
         raise ArgumentError(f"names has {len(called)} entries for {len(models)} models; give one for each")
     arguments, strict = {**kwargs, **arguments_given(batch_size=batch_size, device=device)}, checked("strict", strict)
     made_with = {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits, "backend": backend}
-    unwanted = status_names("leave_out", leave_out)
+    unwanted, static = status_names("leave_out", leave_out), checked("static", static)
+    require_no_foreign_input(kwargs, inputs, input_shape, data_splits)
     duplicates = [name for name, value in {**made_with, "leave_out": unwanted or None}.items() if value is not None]
     if duplicates and all(isinstance(model, Profiler) for model in models):
         raise ArgumentError(
@@ -149,7 +162,21 @@ def compare(
     ]
     registries = [profiler._registry for profiler in profilers]
     arguments = read_arguments(arguments, registries, parameters_of(compare), strict=strict)
-    return compare_profilers(profilers[0], profilers[1:], requested, called=called, strict=strict, **arguments)
+    return compare_profilers(
+        profilers[0], profilers[1:], requested, called=called, strict=strict, static=static, **arguments
+    )
+
+
+def require_no_foreign_input(kwargs: Mapping[str, Any], *given: Any) -> None:
+    """Raise `ArgumentError` for inputs under another profiler's name, where there are no others to run the model with.
+
+    Elsewhere an unknown argument is a warning; this one would let every metric fail.
+    """
+    names = ("inputs", "input_shape")
+    hints = {name: foreign_hint(name, value, names) for name, value in kwargs.items()}
+    for name, hint in hints.items():
+        if hint and all(value is None for value in given):
+            raise ArgumentError(f"there is no argument {name!r}; {hint}")
 
 
 def profiler_of(

@@ -41,6 +41,13 @@ class Device(Enum):
     CPU = "cpu"
     GPU = "gpu"
 
+    @classmethod
+    def _missing_(cls, value: object) -> Device | None:
+        """Return the member for its name in upper or lower case: ``Device("CPU")``."""
+        return next((member for member in cls if isinstance(value, str) and member.value == value.lower()), None)
+
+
+of_kind("device", Device)
 
 DeviceLike: TypeAlias = "Device | str | None"
 

@@ -28,12 +28,14 @@ def compare_profilers(
     called: Iterable[str] | None = None,
     recompute: bool = False,
     strict: bool = False,
+    static: bool = False,
     **kwargs: Any,
 ) -> Comparison:
     """Compute all profilers, measuring in turn what can be, and return their comparison.
 
     ``names`` are the status keys to compute; all that each profiler has where it is None. ``called`` is what the
-    comparison calls the models, the reference first; by their profilers' names where it is None.
+    comparison calls the models, the reference first; by their profilers' names where it is None. ``static`` leaves out
+    what runs the models.
     """
     everyone = [reference, *others]
     kwargs = read_arguments(kwargs, [profiler._registry for profiler in everyone], strict=strict)
@@ -41,7 +43,12 @@ def compare_profilers(
     if checked("recompute", recompute):
         for profiler in everyone:
             profiler.reset_status()
-    requested_of_each = [profiler._registry.requested(requested, kwargs) for profiler in everyone]
+    requested_of_each = [
+        profiler._registry.requested(
+            profiler._registry.static_names(requested) if static else requested, {} if static else kwargs
+        )
+        for profiler in everyone
+    ]
     with ExitStack() as stack:
         for profiler in everyone:
             stack.enter_context(kept_apart(profiler.backend))
@@ -51,7 +58,7 @@ def compare_profilers(
         profiler._compute_all(keys, kwargs, strict=strict)
     names_shown = distinct_names([profiler.name for profiler in everyone] if called is None else called)
     reports = [
-        profiler._report(None if requested is None else keys)
+        profiler._report(None if requested is None and not static else keys)
         for profiler, keys in zip(everyone, requested_of_each, strict=True)
     ]
     first, *rest = (replace(report, name=name) for report, name in zip(reports, names_shown, strict=True))

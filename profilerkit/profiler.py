@@ -299,7 +299,7 @@ class Profiler:
         self, names: Iterable[str] | None, arguments: Mapping[str, Any], strict: bool, own: Iterable[str] = ()
     ) -> Report:
         """Return the report of the named status keys, or of all; ``own`` are names that an unknown one may mean."""
-        used = read_arguments(arguments, [self._registry], own, strict=strict, stacklevel=5)
+        used = read_arguments(arguments, [self._registry], own, strict=strict)
         requested = self._registry.requested(names, used)
         self._compute_all(requested, used, strict=strict)
         return self.report(None if names is None else requested)

@@ -49,6 +49,7 @@ class ExecutionTime(Seconds):
     """
 
     NAME = "execution_time"
+    ALIASES = ("latency", "time")
     FORMULA = "median of the samples; its interval lies between two order statistics"
     OMISSIONS = "loading data and moving it to the device"
     SOURCE = "the sign-test interval of the median: Conover, Practical Nonparametric Statistics, section 3.2"

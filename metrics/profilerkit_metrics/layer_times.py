@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from time import perf_counter
 from typing import Any
 
-from profilerkit import Partial, ProfilerFunction, Unavailable
+from profilerkit import Noted, Partial, ProfilerFunction, Unavailable
 from profilerkit.backend import Backend, DeviceLike
 from profilerkit.inputs import ModelInputs
 from profilerkit.protocols import TimesLayers, offered
@@ -52,6 +53,7 @@ class ComputeLayerTimes(ProfilerFunction):
         passes: int = 10,
         backward: bool = True,
         watched: WatchedSteps | None = None,
+        max_seconds: float | None = None,
     ) -> Any:
         """Return the table; unavailable where the backend does not time layers, and for a model without values.
 
@@ -66,14 +68,32 @@ class ComputeLayerTimes(ProfilerFunction):
             device: Where to run; where the model is unless given.
             passes: How often; the table has the medians, and the samples behind them.
             backward: Whether to time the backward pass too.
+            max_seconds: Most seconds to spend: as many passes are made as fit, and one at least.
             watched: Steps of a training loop that were measured; their times are returned then, and nothing is run.
         """
         if watched is not None:
             return layer_time_table(watched.layers) if watched.layers else Unavailable(watched.reasons["forward"])
-        times = offered(backend, TimesLayers).layer_times(model, ModelInputs.of(inputs), device, passes, backward)
+        timer, note = offered(backend, TimesLayers), ""
+        if max_seconds is not None and passes > 1:
+            requested, begin = passes, perf_counter()
+            times = timer.layer_times(model, ModelInputs.of(inputs), device, 1, backward)
+            passes = passes_that_fit(perf_counter() - begin, max_seconds, passes)
+            note = f"{passes} of {requested} passes fit into max_seconds={max_seconds:g}" if passes < requested else ""
+        if passes > 1 or not note:
+            times = timer.layer_times(model, ModelInputs.of(inputs), device, passes, backward)
         table = layer_time_table(times)
         missing = tuple(time.missing for time in times if time.missing and not time.path)
         calls = {time.path: time.calls for time in times}
         is_seen = any(time.each_call for time in times)  # else the backend has the calls from its own static pass
         runs = (ObservedRun("the last timed pass", calls=calls),) if is_seen else ()
-        return Witnessed(Partial(table, missing) if missing else table, (*runs, *getattr(times, "runs", ())))
+        value: Any = Partial(table, missing) if missing else table
+        return Witnessed(Noted(value, note) if note else value, (*runs, *getattr(times, "runs", ())))
+
+
+def passes_that_fit(seconds: float, max_seconds: float, requested: int) -> int:
+    """Return how many passes fit into the seconds that are left after one of that length: at least one.
+
+    >>> passes_that_fit(1.0, 5.5, 10), passes_that_fit(9.0, 5.0, 10), passes_that_fit(0.1, 5.0, 10)
+    (4, 1, 10)
+    """
+    return max(1, min(requested, int((max_seconds - seconds) / seconds))) if seconds > 0 else requested

@@ -85,6 +85,7 @@ class TotalParams(Count):
     """
 
     NAME = "total_params"
+    ALIASES = ("params", "parameters")
     FRIENDLY_NAME = "Total Parameters"
     DERIVED_FROM = TracePart.WEIGHTS
     FORMULA = "sum of the elements of the distinct parameters"
@@ -119,6 +120,7 @@ class ModelSize(Bytes):
     """
 
     NAME = "model_size"
+    ALIASES = ("size",)
     DERIVED_FROM = TracePart.WEIGHTS
     FORMULA = "sum over distinct parameters and persistent buffers of elements * bytes of the dtype"
     OMISSIONS = "what a file format adds; buffers that are not saved"
@@ -135,6 +137,7 @@ class MemoryFootprint(Bytes):
     """
 
     NAME = "memory_footprint"
+    ALIASES = ("memory",)
     DERIVED_FROM = TracePart.MEMORY
     FORMULA = (
         "maximum over the operators of the bytes alive after each: weights + inputs + activations that are still needed"

@@ -106,6 +106,8 @@ def _callable(value: Any) -> Any:
 def _device(value: Any) -> Any:
     if not (isinstance(value, (str, Enum)) or _is_called("device", value)):
         raise ValueError
+    if isinstance(value, str) and value.lower() in ("cpu", "gpu"):
+        return _kinds["device"](value.lower())
     return value
 
 
@@ -329,6 +331,7 @@ RULES: dict[str, Rule] = {
     "on_demand": _TRUTH,
     "formulas": Rule("a mapping from operators or classes of modules to formulas", _by_name),
     "name": Rule("a text that is not empty", _text, optional=True),
+    "static": _TRUTH,
     "names": Rule("a list of texts, one for each model", _names, optional=True),
     "samples": Rule("numbers in the base unit, none of which is NaN", _samples),
     "percentiles": Rule("numbers from 0 to 100: percentiles=(90, 99)", _percentiles),
@@ -344,7 +347,11 @@ RULES: dict[str, Rule] = {
     "details": _TRUTH,
     "changes": _TRUTH,
     "types": _TRUTH,
-    "depth": Rule("a whole number from 0, or None for layers at any depth", _whole(0), optional=True),
+    "color": _TRUTH,
+    "configuration": _TRUTH,
+    "depth": Rule(
+        "a whole number from 0, -1 for the innermost layers, or None for any depth", _whole(-1), optional=True
+    ),
     "top": Rule("a whole number from 1, or None for all layers", _whole(1), optional=True),
     "k": Rule("a whole number from 0", _whole(0)),
     "by": Rule("the name of a column, such as 'macs', or several", _columns, optional=True),

@@ -13,7 +13,7 @@ from typing import Any, NoReturn, TextIO
 import click
 
 from ..errors import ProfilerKitError, ProfilerKitWarning, by_likeness
-from ..process.clean_output import results, results_alone
+from ..process.clean_output import results, results_alone, wants_color
 from ..process.containment import notes_of
 
 __all__ = ["INTERRUPTED", "MODEL_FAILED", "NOT_KEPT", "USAGE", "cli", "emit", "fail", "main"]
@@ -100,7 +100,7 @@ def emit(text: str = "") -> None:
     stream = results()
     try:
         if stream is not None:
-            click.echo(text, file=stream)
+            click.echo(text, file=stream, color=wants_color())
     except BrokenPipeError:
         raise
     except OSError as error:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from ..errors import ProfilerKitError
+from ..process.clean_output import wants_color
 from ..process.files import write_text
 from . import MODEL_FAILED, USAGE, emit, fail
 
@@ -59,7 +60,7 @@ class Display:
             except OSError as error:
                 unwritten.append(error)
         if not self.quiet:
-            emit(_rendered(result, self.form, **options).rstrip("\n"))
+            emit(_rendered(result, self.form, **options, color=wants_color()).rstrip("\n"))
         if unwritten:
             cannot_write(unwritten[0])
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..arguments.checking import checks_arguments
 from ..render.columns import Column
+from ..trace.depths import deepest_of
 from ..trace.layer_view import children_of
 from .canvas import COLOURS, GREY, counted, finished, layers_of, new_figure, one_report, plain, require_column
 
@@ -47,7 +48,7 @@ def icicle(report: Report, by: str = "macs", depth: int | None = None) -> Any:
         report: The report of one model.
         by: The name of the column.
         depth: The deepest level that is drawn; the model itself is level 0. None means 7, where names can still be
-            read.
+            read, and -1 the innermost layers.
 
     Raises:
         ValueError: the report has no layers or no such column, or the model's total in it is zero.
@@ -59,7 +60,7 @@ def icicle(report: Report, by: str = "macs", depth: int | None = None) -> Any:
     root = layers[0]
     if not root[by] or root[by] < 0:
         raise ValueError(f"there is nothing to draw of {report.name}: the whole model has {by}={root[by]!r}")
-    deepest = LEVELS - 1 if depth is None else depth
+    deepest = LEVELS - 1 if depth is None else depth if depth >= 0 else deepest_of(layers)
     inside = children_of(layers)
     boxes = list(_boxes(root, inside, by, deepest))
     left_out = any(box.level == deepest and box.row is not None and box.row["path"] in inside for box in boxes)

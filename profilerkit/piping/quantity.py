@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 
-__all__ = ["PREFIXES", "Quantity", "Scale", "scale_value"]
+__all__ = ["PREFIXES", "Quantity", "Scale", "format_known", "format_number", "scale_value"]
 
 
 class Scale(Enum):
@@ -92,3 +92,21 @@ def format_number(number: float) -> str:
     digits = max(0, 3 - math.floor(math.log10(abs(number))))
     text = f"{number:.{min(digits, 12)}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def format_known(number: float, uncertainty: float) -> str:
+    """Write a number with the digits that are known of it, to the first digit of its uncertainty.
+
+    An uncertainty that begins with 1 keeps its second digit too. The text has no more digits than `format_number`
+    gives, and at least the first of its own.
+
+    >>> format_known(816.94, 15.6), format_known(1.513, 0.77), format_known(2.653, 0.0)
+    ('817', '1.5', '2.653')
+    """
+    if not (number and uncertainty and math.isfinite(number) and math.isfinite(uncertainty)):
+        return format_number(number)
+    place = math.floor(math.log10(abs(uncertainty)))
+    if abs(uncertainty) < 2 * 10.0**place:
+        place -= 1
+    first = math.floor(math.log10(abs(number)))
+    return format_number(round(number, -max(min(place, first), first - 3)))

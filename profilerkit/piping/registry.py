@@ -7,17 +7,19 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ..arguments.checking import argument_hint, checked_all, first_of_several, status_name
+from ..arguments.foreign import foreign_hint
 from ..arguments.rules import SEVERAL
 from ..error_text import shown
 from ..errors import ArgumentError, ArgumentWarning, RegistrationConflictError, RegistrationWarning, UnknownStatusError
 from .function import ArgumentBundle, ProfilerFunction, describe
-from .status import StatusKey
+from .status import Metric, StatusKey
 
 __all__ = ["PROVIDED", "Binding", "Registry", "read_arguments", "require_usable", "why_no_function"]
 
@@ -27,6 +29,11 @@ PROVIDED = ("model", "data_splits", "backend", "profiler")
 RESERVED = frozenset({"name", "recompute", "print_mode", "short_print", "strict"})
 #: What a profiler is made with; `profile` and `compare` take them too.
 MADE_WITH = ("inputs", "input_shape", "data_splits")
+
+
+#: What a function takes that runs the model, and the traces, which are made without running it where that is possible.
+_RUN_WITH = frozenset({"inputs", "data_splits", "sampling", "profiler", "batch_sizes"})
+_TRACES = frozenset({"trace", "training_trace", "nonzero_trace"})
 
 
 @dataclass(frozen=True)
@@ -112,13 +119,48 @@ class Registry:
 
     def __getitem__(self, name: str | type[StatusKey]) -> Binding:
         key_name = name if type(name) is str else status_name("name", name)
-        binding = self._bindings.get(key_name)
+        binding = self._bindings.get(key_name) or self._by_alias(key_name)
         if binding is None:
             raise UnknownStatusError(key_name, self.names())
         return binding
 
+    def _by_alias(self, name: str) -> Binding | None:
+        return next((binding for binding in self._bindings.values() if name in binding.key.ALIASES), None)
+
     def __contains__(self, name: object) -> bool:
         return (name if type(name) is str else status_name("name", name)) in self._bindings
+
+    def runs_the_model(self, name: str) -> bool:
+        """Return whether the model is run for a status key beyond the trace: to time it, to measure it, or on data.
+
+        A function says so in its signature: it takes inputs, data splits, a profiler, or what is computed with these.
+        """
+        waiting, met = [name], set[str]()
+        while waiting:
+            key = waiting.pop()
+            if key in _RUN_WITH:
+                return True
+            if key in met or key in _TRACES or key not in self._bindings or self.bundle(key):
+                continue
+            met.add(key)
+            waiting += self._bindings[key].function.parameters()
+        return False
+
+    def static_names(self, names: Iterable[str] | None = None) -> list[str]:
+        """Return the names of the keys for which nothing is run: of all metrics of the tables, unless some are named.
+
+        Raises `ArgumentError` for a named one that runs the model.
+        """
+        if names is None:
+            metrics = [name for name in self.names() if isinstance(self[name].key, Metric)]
+            return [name for name in metrics if not self.runs_the_model(name)]
+        listed = [self[name].key.NAME for name in names]
+        running = [name for name in listed if self.runs_the_model(name)]
+        if running:
+            raise ArgumentError(
+                f"static=True runs nothing, and {', '.join(running)} needs the model to run; leave out one of both"
+            )
+        return listed
 
     def __iter__(self) -> Iterator[Binding]:
         return iter(tuple(self._bindings.values()))
@@ -236,7 +278,6 @@ def read_arguments(
     own: Iterable[str] = RESERVED,
     *,
     strict: bool = False,
-    stacklevel: int = 3,
 ) -> dict[str, Any]:
     """Return the arguments that functions of the registries take, those that are well known as plain values.
 
@@ -250,11 +291,20 @@ def read_arguments(
     taken = {name for registry in registries for name in registry.parameters()}
     names = {*taken, *own}
     elsewhere = {name: f"a profiler takes {name!r} when it is made" for name in MADE_WITH if name not in own}
+    elsewhere |= {name: hint for name in kwargs if (hint := foreign_hint(name, kwargs[name], names))}
     for name in sorted(kwargs.keys() - taken):
         message = f"no registered function takes an argument {name!r}; {argument_hint(name, names, elsewhere)}"
         if strict:
             raise ArgumentError(message)
-        warnings.warn(message, ArgumentWarning, stacklevel=stacklevel)
+        warnings.warn(message, ArgumentWarning, stacklevel=_level_of_user())
     for registry in registries:
         registry.require_once(kwargs)
     return checked_all({name: value for name, value in kwargs.items() if name in taken})
+
+
+def _level_of_user() -> int:
+    """Return the ``stacklevel`` of the nearest caller outside profilerkit, whose line a warning is about."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "profilerkit":
+        frame, level = frame.f_back, level + 1
+    return level

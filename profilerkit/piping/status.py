@@ -23,7 +23,7 @@ from ..trace.bounds import Bounds
 from ..trace.completeness import TracePart, gaps_of
 from ..trace.cross_check import ObservedRun, Witnessed
 from ..trace.records import ModelTrace
-from .quantity import Quantity, Scale, format_number, scale_value
+from .quantity import Quantity, Scale, format_known, format_number, scale_value
 
 __all__ = [
     "Comparative",
@@ -243,6 +243,8 @@ class StatusKey:
     """A named value of a profiler. Subclasses set ``NAME``, the key it is asked for by."""
 
     NAME: str = ""
+    #: Other names that it is asked for by: what people search for.
+    ALIASES: tuple[str, ...] = ()
     #: What of the trace among its function's arguments the value follows from: it lacks what that lacks.
     DERIVED_FROM: TracePart | None = None
     #: Which count of the operators it is the sum of, "macs" or "flops", where it is one: so its two ends are known.
@@ -336,14 +338,11 @@ class Metric(StatusKey):
         """Write value and unit for people; a measurement with its interval, or the range of its samples."""
         if self.value is None:
             return ""
-        number = self.get_value()
+        number, unit = self.get_value(), self.get_units() or ""
+        if isinstance(self.value, Measurement):
+            return _measured(self.value, float(number), unit, self._quantity().factor)
         text = format_number(float(number)) if is_number(number) else str(number)
-        shown = f"{text} {self.get_units() or ''}".rstrip()
-        if not isinstance(self.value, Measurement):
-            return shown
-        factor = self._quantity().factor
-        low, high = (format_number(bound / factor) for bound in self.value.interval)
-        return f"{shown} [{low}, {high}{'; range' if self.value.is_range else ''}]"
+        return f"{text} {unit}".rstrip()
 
     def _number(self) -> float | None:
         return float(self.value) if is_number(self.value) else None
@@ -351,6 +350,17 @@ class Metric(StatusKey):
     def _quantity(self) -> Quantity:
         number = self._number()
         return Quantity(0.0, self.UNIT, 1.0) if number is None else scale_value(number, self.UNIT, self.SCALE)
+
+
+def _measured(value: Measurement, number: float, unit: str, factor: float) -> str:
+    """Write a measurement with its interval, rounded to what is known, and with its noise where that is too much."""
+    low, high = value.interval
+    uncertainty = (high - low) / 2 / factor
+    ends = ", ".join(format_known(end / factor, uncertainty) for end in (low, high))
+    words = [f"range of {len(value.samples)} sample{'' if len(value.samples) == 1 else 's'}"] if value.is_range else []
+    words += [f"±{value.noise:.0%}"] if (value.is_noisy or value.is_range) and 0 < value.noise < math.inf else []
+    remark = f"; {', '.join(words)}" if words else ""
+    return f"{f'{format_known(number, uncertainty)} {unit}'.rstrip()} [{ends}{remark}]"
 
 
 @once_for_each

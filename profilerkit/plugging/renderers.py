@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["render", "renderer"]
 
 #: The options of profilerkit's own renderers; each renderer takes some of them.
-OPTIONS = frozenset({"details", "depth", "top", "changes", "by"})
+OPTIONS = frozenset({"details", "depth", "top", "changes", "by", "color", "configuration"})
 
 
 def renderer(form: str, *, is_text: bool = True) -> Renderer:

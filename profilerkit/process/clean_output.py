@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TextIO
 
-__all__ = ["results", "results_alone", "terminal_columns"]
+__all__ = ["results", "results_alone", "terminal_columns", "wants_color"]
 
 
 class _Streams:
@@ -38,6 +38,19 @@ def terminal_columns(default: int) -> int:
     if "COLUMNS" not in os.environ and _streams.separated:
         return _streams.columns or default
     return shutil.get_terminal_size((default, 24)).columns
+
+
+def wants_color() -> bool:
+    """Return whether results go to a terminal that shows colors: not to a pipe, and not if ``NO_COLOR`` is set.
+
+    See https://no-color.org. A terminal that calls itself "dumb" shows none either.
+    """
+    stream = results()
+    try:
+        is_terminal = stream is not None and stream.isatty()
+    except ValueError:  # it is closed
+        return False
+    return is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from ..trace.bounds import Bounds
 if TYPE_CHECKING:
     from ..results.report import StatusRecord
 
-__all__ = ["KINDS", "in_words", "interval_of", "shown_of_row", "sign_of_enhancement"]
+__all__ = ["KINDS", "TURNED", "in_words", "interval_of", "shown_of_row", "sign_of_enhancement"]
 
 #: What a value is called by the sign before it.
 KINDS = {"≥ ": "lower bound", "≤ ": "upper bound", "~ ": "estimate", "": "lower bound"}
@@ -59,10 +59,10 @@ def sign_of_enhancement(reference: StatusRecord, other: StatusRecord) -> str:
         return ""
     grows_with_reference = reference.comparative is Comparative.RECIPROCAL
     signs = {
-        reference.sign if grows_with_reference else _TURNED[reference.sign],
-        _TURNED[other.sign] if grows_with_reference else other.sign,
+        reference.sign if grows_with_reference else TURNED[reference.sign],
+        TURNED[other.sign] if grows_with_reference else other.sign,
     } - {""}
     return signs.pop() if len(signs) == 1 else "~ "
 
 
-_TURNED = {"≥ ": "≤ ", "≤ ": "≥ ", "~ ": "~ ", "": ""}
+TURNED = {"≥ ": "≤ ", "≤ ": "≥ ", "~ ": "~ ", "": ""}

@@ -31,11 +31,22 @@ LONGEST_NAME = 36
 LONGEST_NUMBER = 60
 
 
-def to_text(renderable: RenderableType, width: int | None = None) -> str:
-    """Return what a renderable looks like without colours, at the terminal's width or the given one."""
+#: How marked cells look on a terminal: in colour, and by weight for those who do not see the colour.
+_STYLES = {"failed": "bold red", "partial": "yellow", "noisy": "yellow", "better": "green", "worse": "bold red"}
+
+
+def to_text(renderable: RenderableType, width: int | None = None, color: bool = False) -> str:
+    """Return what a renderable looks like, at the terminal's width or the given one; without colours unless asked."""
     columns = width or min(max(terminal_columns(100), NARROWEST), WIDEST)
     target = io.StringIO()
-    console = Console(file=target, width=columns, color_system=None, force_terminal=False, legacy_windows=False)
+    console = Console(
+        file=target,
+        width=columns,
+        color_system="standard" if color else None,
+        force_terminal=color,
+        legacy_windows=False,
+        highlight=False,
+    )
     with untouched_random():
         console.print(renderable)
     return "\n".join(line.rstrip() for line in target.getvalue().splitlines()).strip("\n")
@@ -47,9 +58,13 @@ def render(
     depth: int | None = None,
     top: int | None = None,
     changes: bool = False,
+    color: bool = False,
 ) -> str:
-    """Return a report or comparison as text; see `profilerkit.render.content.parts` for the options."""
-    return to_text(_drawn(parts(result, details, depth, top, changes)))
+    """Return a report or comparison as text; see `profilerkit.render.content.parts` for the options.
+
+    With ``color`` it has the escape sequences of a terminal: what failed, is partial or noisy, is better or worse.
+    """
+    return to_text(_drawn(parts(result, details, depth, top, changes)), color=color)
 
 
 def result_table(result: Report | Comparison, details: bool = False) -> RenderableType:
@@ -156,5 +171,11 @@ def _table(grid: Grid, title: str, columns: list[int], widths: list[int]) -> Ren
         justify: JustifyMethod = "right" if column in grid.numeric else "left"
         table.add_column(escape(grid.titles[column]), justify=justify, overflow="fold", width=width)
     for number in range(len(grid.rows)):
-        table.add_row(*(escape(_label(grid, number, column)) for column in columns))
+        table.add_row(*(_cell(grid, number, column) for column in columns))
     return table
+
+
+def _cell(grid: Grid, number: int, column: int) -> RenderableType:
+    text = escape(_label(grid, number, column))
+    mark = grid.marks.get((number, column))
+    return f"[{_STYLES[mark]}]{text}[/]" if mark else text

@@ -6,22 +6,25 @@ from the model, and each format escapes its own special characters.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ..piping.quantity import PREFIXES, Scale, format_number, scale_value
-from ..piping.status import Comparative, Completeness
-from ..times.measurement import Measurement, Ratio
+from ..piping.quantity import PREFIXES, Scale, scale_value
+from ..piping.status import Completeness
+from ..times.measurement import Measurement
+from ..times.operator_times import COLUMNS
 from ..trace.conditions import conditions_of
+from ..trace.depths import within_depth
 from ..trace.records import LayerTable
 from ..trace.table import Table
-from .bounds import KINDS, in_words, interval_of, shown_of_row, sign_of_enhancement
+from .bounds import KINDS, in_words, interval_of, shown_of_row
 from .columns import Column
+from .enhancements import enhancement_in_words
 from .grids import Grid, Notes, Part, visible
-from .operator_grids import operator_grids
+from .operator_grids import operator_grid
 from .several_layers import all_layers_grids
+from .table_grids import ROWS, table_grid, top_row_note
 from .time_grids import environment_grids, legend, measurement_grids, sweep_grids
 
 if TYPE_CHECKING:
@@ -42,9 +45,10 @@ def parts(
 
     Args:
         result: A report or a comparison.
-        details: Describe each metric, and show the layers.
-        depth: Show no layers that lie deeper; the layers are shown where it is given.
-        top: Show only so many layers, those with the most MACs; the layers are shown where it is given.
+        details: Describe each metric, and show the layers, and ten rows of each metric that is a table.
+        depth: Show no layers that lie deeper, -1 for those at any depth; the layers are shown where it is given.
+        top: Show only so many layers, those with the most MACs, and so many rows of each metric that is a table; the
+            layers are shown where it is given.
         changes: Of a comparison, show those layers that changed, were removed or added.
     """
     from ..results.comparison import Comparison
@@ -73,8 +77,17 @@ class _Layers:
         rows = self._shallow(layers)
         if self.top is None:
             return layer_grid(LayerTable(rows))
-        ranked = LayerTable(rows).top(self.top, depth=self.depth)
+        ranked = LayerTable(rows).top(self.top, "macs" if "macs" in layers.columns else None, self.depth)
         return layer_grid(ranked, "Layers with the most MACs", nested=False)
+
+    def of_metric(self, title: str, table: Table) -> Grid:
+        """Return the grid of a metric that is a table: ten rows unless another number is requested."""
+        is_timed = isinstance(table, LayerTable) and any(name.endswith("_seconds") for name in table.columns)
+        if is_timed and len(self._shallow(table)) <= (self.top or ROWS):
+            return measured_grid(title, LayerTable(self._shallow(table)))
+        if table.columns == COLUMNS:
+            return operator_grid(title, table, self.top or ROWS)
+        return table_grid(title, table, self.top or ROWS, self.depth)
 
     def of_both(self, reference: Report, other: Report, sides: Table) -> Grid:
         rows = self._shallow(sides)
@@ -88,7 +101,7 @@ class _Layers:
         return difference_grid(rows, title, (reference.name, other.name), nested=self.is_whole)
 
     def _shallow(self, layers: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        return [row for row in layers if self.depth is None or row["depth"] <= self.depth]
+        return within_depth(layers, self.depth)
 
 
 def _report_parts(report: Report, details: bool, layers: _Layers) -> Iterator[Part]:
@@ -97,20 +110,24 @@ def _report_parts(report: Report, details: bool, layers: _Layers) -> Iterator[Pa
         for record in report.statuses.values()
     )
     titles = ("Metric", "Value", "Unit", "Completeness")
-    yield Grid(f"{report.name}  ({report.backend})", titles, rows, frozenset({1}), kind="metrics")
+    words = [(number, _mark(record)) for number, record in enumerate(report.statuses.values())]
+    marks = {(number, column): mark for number, mark in words if mark for column in (1, 3)}
+    yield Grid(f"{report.name}  ({report.backend})", titles, rows, frozenset({1}), kind="metrics", marks=marks)
     yield Notes((*map(_sentence, _notes(report)), *_batch(report)))
-    for record in report.statuses.values():
-        if isinstance(record.value, LayerTable):
-            yield measured_grid(record.friendly_name, record.value)
     requested = any(isinstance(value, (LayerTable, str)) for value in report.data.values())
     yield from sweep_grids([report])
-    yield from operator_grids([report])
+    tables = [record for record in report.statuses.values() if isinstance(record.value, Table)]
+    for record in tables if layers.requested else ():
+        yield layers.of_metric(record.friendly_name, record.value)
     if details:
         yield _descriptions(report.statuses.values())
         yield from measurement_grids([report])
         yield from environment_grids([report])
     if report.layers is not None and (layers.requested or requested):
-        yield layers.of(report.layerwise)
+        short = layers.requested or len(report.layers) <= ROWS
+        yield (layers if short else replace(layers, top=ROWS)).of(report.layerwise)
+    if tables and not layers.requested:
+        yield Notes(("Tables are shown by report.to_text(details=True), on the command line by --layers or --top.",))
 
 
 def _comparison_parts(comparison: Comparison, details: bool, layers: _Layers) -> Iterator[Part]:
@@ -118,15 +135,19 @@ def _comparison_parts(comparison: Comparison, details: bool, layers: _Layers) ->
     several = len(comparison.others) > 1
     titles = ["Metric", *(f"{visible(report.name)}\n({report.backend})" for report in reports)]
     titles += [f"Enhancement\n{visible(report.name)}" if several else "Enhancement" for report in comparison.others]
-    rows, firsts = [], []
-    for key in comparison.keys:
+    rows: list[tuple[str, ...]] = []
+    firsts, marks = [], dict[tuple[int, int], str]()
+    for key in comparison:
         records = [report.statuses.get(key) for report in reports]
         first = next(record for record in records if record is not None)
         firsts.append(first)
-        enhancements = (_enhancement(comparison, key, index) for index in range(len(comparison.others)))
-        rows.append((first.friendly_name, *map(_cell, records), *enhancements))
+        enhancements = [enhancement_in_words(comparison, key, index) for index in range(len(comparison.others))]
+        cells = (first.friendly_name, *map(_cell, records), *(text for text, _ in enhancements))
+        words = ("", *map(_mark, records), *(mark for _, mark in enhancements))
+        marks |= {(len(rows), column): mark for column, mark in enumerate(words) if mark}
+        rows.append(cells)
     numeric = frozenset(range(1, len(titles)))
-    yield Grid("Comparison", tuple(titles), tuple(rows), numeric, kind="metrics")
+    yield Grid("Comparison", tuple(titles), tuple(rows), numeric, kind="metrics", marks=marks)
     notes = _notes_of_all(reports)
     alike = len({report.batch_size for report in reports}) == 1
     notes += dict.fromkeys(note for report in reports for note in _batch(report, named=not alike))
@@ -253,32 +274,21 @@ def _cell(record: StatusRecord | None) -> str:
         return "not measured"
     if record.value is None:
         return record.completeness.value
-    # A measurement's interval is left out: the one of the ratio stands beside it.
-    shown = record.shown.partition(" [")[0] if isinstance(record.value, Measurement) else record.shown
+    shown = record.shown
+    if isinstance(record.value, Measurement):  # its interval is left out: the one of the ratio stands beside it
+        shown = f"{shown.partition(' [')[0]}{f' ±{record.value.noise:.0%}' if _is_noisy(record) else ''}"
     return f"{record.sign}{shown}{interval_of(record)}"
 
 
-def _enhancement(comparison: Comparison, key: str, index: int) -> str:
-    value = comparison.enhancement(key, index)
-    if value is None or math.isnan(value):
-        return "-"
-    reference, other = (report.status(key) for report in (comparison.reference, comparison.others[index]))
-    bound = sign_of_enhancement(reference, other)
-    if reference.comparative is Comparative.DIFF:
-        sign = "+" if value >= 0 else "-"
-        unit = "pp" if reference.unit == "%" else reference.unit  # percentage points: the difference is not relative
-        return f"{bound}{sign}{format_number(abs(value))} {unit}".rstrip()
-    text = f"{bound}{format_number(value)}x"
-    if isinstance(reference.value, Measurement) and isinstance(other.value, Measurement):
-        ratio = Ratio.of(reference.value, other.value)
-        bounds = sorted(
-            filter(None, (reference.comparative.enhancement(1.0, bound) for bound in (ratio.low, ratio.high)))
-        )
-        interval = ", ".join(map(format_number, bounds))
-        if ratio.is_range:
-            return f"{text} [{interval}; range]"
-        text = f"{text} [{interval}]" if ratio.is_real else f"≈ {text}"
-    return text
+def _mark(record: StatusRecord | None) -> str:
+    """Return what is to be seen of a value at once: that it failed, is not all of it, or is not known well."""
+    if record is None or record.completeness is Completeness.COMPLETE:
+        return "noisy" if record is not None and _is_noisy(record) else ""
+    return "failed" if record.completeness is Completeness.FAILED else "partial"
+
+
+def _is_noisy(record: StatusRecord) -> bool:
+    return isinstance(record.value, Measurement) and (record.value.is_noisy or record.value.is_range)
 
 
 def _notes_of_all(reports: Sequence[Report]) -> list[str]:
@@ -317,9 +327,15 @@ def _notes(report: Report) -> Iterable[str]:
         else:
             continue
         alike.setdefault(state_and_reason, []).append(record.friendly_name)
+    for record in report.statuses.values():
+        first = top_row_note(record.value) if isinstance(record.value, Table) else ""
+        if first:
+            yield f"{record.friendly_name}: {first}"
     for (state, reason), names in alike.items():
         yield f"{', '.join(names)} {in_words(state, len(names))}: {reason}"
     yield from report.notes
+    if any(isinstance(record.value, Measurement) and record.value.is_noisy for record in report.statuses.values()):
+        yield "noisy times get more certain with more time, such as max_seconds=30, or with num_threads=1"
 
 
 def _batch(report: Report, named: bool = False) -> Iterable[str]:

@@ -6,6 +6,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from ..arguments.levels import logging_level
+from ..plugging.renderers import render
+from ..process.clean_output import wants_color
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison
@@ -23,8 +25,7 @@ def log(shown: Report | Comparison, print_mode: str, short_print: bool) -> None:
 
     level = logging_level(print_mode)
     logger = logging.getLogger("profilerkit")
-    text = shown.to_text(details=not short_print)
     if logger.hasHandlers():
-        logger.log(level, "\n%s", text)
+        logger.log(level, "\n%s", shown.to_text(details=not short_print))
     else:
-        print(text, file=sys.stdout)
+        print(render(shown, details=not short_print, color=wants_color()), file=sys.stdout)

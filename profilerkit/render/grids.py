@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from ..results.report import Report
 
-__all__ = ["Grid", "Notes", "Part", "titled_values", "visible"]
+__all__ = ["MARKS", "Grid", "Notes", "Part", "titled_values", "visible"]
+
+
+#: What cells may be marked as.
+MARKS = ("failed", "partial", "noisy", "better", "worse")
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A table of text: columns of numbers, which stand right, are those of ``numeric``; ``depths`` indent rows."""
+    """A table of text: columns of numbers, which stand right, are those of ``numeric``; ``depths`` indent rows.
+
+    ``marks`` say what a reader should see of a cell, by row and column: one of `MARKS`.
+    """
 
     title: str
     titles: tuple[str, ...]
@@ -22,6 +29,7 @@ class Grid:
     numeric: frozenset[int] = frozenset()
     depths: tuple[int, ...] = ()
     kind: str = ""
+    marks: Mapping[tuple[int, int], str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "title", visible(self.title))

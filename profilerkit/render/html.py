@@ -145,7 +145,7 @@ def _cards(report: Report, grid: Grid) -> Iterator[_Card]:
 
 def _compared_cards(comparison: Comparison, grid: Grid) -> Iterator[_Card]:
     count = len(comparison.reports)
-    for key, (title, *cells) in zip(comparison.keys, grid.rows, strict=True):
+    for key, (title, *cells) in zip(comparison, grid.rows, strict=True):
         values = []
         description = ""
         for index, (report, text) in enumerate(zip(comparison.reports, cells, strict=False)):

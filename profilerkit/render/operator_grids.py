@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
-
 from ..piping.quantity import Scale, scale_value
-from ..times.operator_times import COLUMNS
 from ..trace.table import Table
-from .grids import Grid, titled_values
+from .grids import Grid
 
-if TYPE_CHECKING:
-    from ..results.report import Report
-
-__all__ = ["operator_grids"]
-
-#: So many rows are shown; the value has them all.
-SHOWN = 20
+__all__ = ["operator_grid"]
 
 
-def operator_grids(reports: Sequence[Report]) -> Iterator[Grid]:
-    """Yield the slowest rows of each table of operators, one that was saved and read again too."""
-    for title, value in titled_values(reports, lambda each: isinstance(each, Table) and each.columns == COLUMNS):
-        yield _grid(title, value)
-
-
-def _grid(title: str, table: Table) -> Grid:
+def operator_grid(title: str, table: Table, top: int) -> Grid:
+    """Return the slowest rows of a table of operators, one that was saved and read again too."""
     rows = tuple(
         (
             row["operator"],
@@ -37,10 +22,10 @@ def _grid(title: str, table: Table) -> Grid:
             _number(row["macs"]),
             _number(row["flops_per_second"]),
         )
-        for row in list(table)[:SHOWN]
+        for row in list(table)[:top]
     )
     titles = ("Operator", "Layer", "Phase", "Calls", "Time", "Share", "MACs", "FLOP/s")
-    more = f", the slowest {SHOWN} of {len(table)}" if len(table) > SHOWN else ""
+    more = f", the slowest {top} of {len(table)}" if len(table) > top else ""
     return Grid(f"{title}{more}", titles, rows, frozenset(range(3, 8)), kind="operators")
 
 

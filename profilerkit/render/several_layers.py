@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..piping.quantity import Scale, scale_value
+from ..trace.depths import within_depth
 from .grids import Grid, visible
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def all_layers_grids(comparison: Comparison, depth: int | None = None) -> Iterat
     An empty cell is a layer that the model lacks, a hyphen one that has none of what is counted.
     """
     names = [report.name for report in comparison.reports]
-    rows = [row for row in comparison.all_layers(*_TITLES) if depth is None or row["depth"] <= depth]
+    rows = within_depth(comparison.all_layers(*_TITLES), depth)
     for column, title in _TITLES.items():
         drawn = tuple(
             (row["path"].rpartition(".")[2] or "(model)", row["type"], *(_cell(row, column, name) for name in names))

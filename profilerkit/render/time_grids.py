@@ -82,6 +82,7 @@ def _statistics(value: Measurement, unit: str) -> dict[str, str]:
         f"{value.interval_name[:1].upper()}{value.interval_name[1:]}": f"{shown(low)} to {shown(high)}",
         "Noise": f"±{value.noise:.1%}",
         "Mean": shown(value.mean),
+        **({"Standard deviation": shown(value.std)} if len(value.samples) > 1 else {}),
         "Interquartile range": shown(value.iqr),
         "Smallest": shown(value.min),
         "Largest": shown(value.max),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ..arguments.checking import status_name
 from ..error_text import shown
@@ -16,15 +17,20 @@ from ..trace.alignment import VALUES, aligned
 from ..trace.bounds import Bounds
 from ..trace.side_by_side import in_one_table
 from ..trace.table import Table
+from .metric_rows import compared_rows
 from .report import Report
 from .result import Result
+from .subscripted import Subscripted, one_line
 
 __all__ = ["Comparison", "distinct_names", "side_by_side"]
 
 
-@dataclass(frozen=True)
-class Comparison(Result):
-    """Reports side by side; the first is the reference that the others are measured by."""
+@dataclass(frozen=True, repr=False)
+class Comparison(Subscripted, Result):
+    """Reports side by side; the first is the reference that the others are measured by.
+
+    ``comparison["macs"]`` has the values of a metric by the names of the models, in base units.
+    """
 
     reference: Report
     others: tuple[Report, ...]
@@ -35,10 +41,37 @@ class Comparison(Result):
                 f"others={shown(self.others)}: a Comparison needs at least one report beside the reference"
             )
 
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """Every metric that any of the reports has, in the order of the reference."""
-        return tuple(dict.fromkeys(key for report in (self.reference, *self.others) for key in report))
+    def __getitem__(self, key: str | type[StatusKey]) -> dict[str, Any]:
+        """Return the values of a metric by the names of the models; None for a model without it."""
+        key = status_name("key", key)
+        if key not in self:
+            raise UnknownStatusError(key, self, owner="this comparison")
+        records = {report.name: report.statuses.get(key) for report in self.reports}
+        return {name: None if record is None else record.value for name, record in records.items()}
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over every metric that any of the reports has, in the order of the reference."""
+        return iter(dict.fromkeys(key for report in self.reports for key in report.statuses))
+
+    def __contains__(self, key: object) -> bool:
+        return any(key in report.statuses for report in self.reports)
+
+    def __repr__(self) -> str:
+        """Return one line: the names of the models, and how many metrics there are."""
+        names = " and ".join(repr(report.name) for report in self.reports)
+        return one_line("Comparison", [names, f"{len(self)} metrics"])
+
+    def to_pandas(self, table: str = "metrics") -> Any:
+        """Return "metrics" or "layers" as a pandas ``DataFrame``; needs the ``pandas`` extra.
+
+        The metrics have a row each: the number of each model in base units, and of each model beside the reference its
+        ratio with the two ends. Raises `ValueError` for any other table, and for layers that a report does not hold.
+        """
+        if table not in ("metrics", "layers"):
+            raise ValueError(f"no table {shown(table)} in a comparison; it has 'metrics' and 'layers'")
+        if table == "metrics":
+            return Table(compared_rows(self)).to_pandas()
+        return (self.layers() if len(self.others) == 1 else self.all_layers()).to_pandas()
 
     def ratio(self, key: str | type[StatusKey], other: str | int | None = None) -> Ratio:
         """Return a metric of another model over the reference's: ``value``, ``low``, ``high``.
@@ -66,7 +99,7 @@ class Comparison(Result):
         key, report = status_name("key", key), self.other(other)
         records = [which.statuses.get(key) for which in (self.reference, report)]
         if all(record is None for record in records):
-            raise UnknownStatusError(key, self.keys, owner="this comparison")
+            raise UnknownStatusError(key, self, owner="this comparison")
         reference, value = records
         if reference is not None and value is not None and reference.base_unit != value.base_unit:
             return None

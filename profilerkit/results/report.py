@@ -20,7 +20,9 @@ from ..trace.bounds import Bounds
 from ..trace.layer_view import with_times
 from ..trace.records import LayerTable, MemoryTimeline
 from ..trace.table import Table
+from .metric_rows import flat_numbers, metric_rows
 from .result import Result
+from .subscripted import Subscripted, one_line
 
 __all__ = ["Report", "StatusRecord"]
 
@@ -91,11 +93,12 @@ class StatusRecord:
         )
 
 
-@dataclass(frozen=True)
-class Report(Result):
+@dataclass(frozen=True, repr=False)
+class Report(Subscripted, Result):
     """What is known about one model.
 
-    ``report["macs"]`` is a value in base units, ``report.statuses["macs"]`` all about it, ``print(report)`` a table.
+    ``report["macs"]`` is a value in base units, ``report.statuses["macs"]`` all about it, ``print(report)`` a table. It
+    is a mapping of its metrics: ``len``, ``keys``, ``items``, ``get`` and ``dict(report)`` work as a dict's.
     ``data`` are the values of status keys that are no metrics, if they were requested: ``report["layerwise_data"]``.
     ``layers`` and ``operators`` are tables, ``memory`` has the bytes alive after each operator. ``fingerprint`` is
     equal for models of the same layers with weights of the same sizes. ``arguments`` are those of the call.
@@ -132,7 +135,21 @@ class Report(Result):
         return key in self.statuses or key in self.data
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.statuses)
+        yield from self.statuses
+        yield from (key for key in self.data if key not in self.statuses)
+
+    def __repr__(self) -> str:
+        """Return one line: the name, the backend, and the first metrics."""
+        values = (f"{record.key}={record.sign}{record.shown}" for record in self.statuses.values() if record.shown)
+        return one_line("Report", [repr(self.name), self.backend, *values])
+
+    def metrics(self) -> dict[str, float]:
+        """Return the metrics that are numbers in base units, flat, as trackers of experiments take them.
+
+        A measurement is its median, and has the ends of its interval beside it: ``execution_time``,
+        ``execution_time.low`` and ``execution_time.high``. What has no value, and tables, are left out.
+        """
+        return dict(flat_numbers(self))
 
     @property
     def reports(self) -> tuple[Report]:
@@ -160,20 +177,22 @@ class Report(Result):
         return Table(_iterations(self))
 
     def to_pandas(self, table: str = "layers") -> Any:
-        """Return "layers", "operators", "iterations" or "layerwise" as a pandas ``DataFrame``.
+        """Return "layers", "operators", "iterations", "layerwise" or "metrics" as a pandas ``DataFrame``.
+
+        The metrics have a row each, in base units, with the two ends of what is known.
 
         Needs the ``pandas`` extra. Raises `ValueError` for any other table, and for one that this report does not hold.
         """
         if table not in _TABLES:
             raise ValueError(f"no table {shown(table)} in a report; it has {', '.join(map(repr, _TABLES))}")
-        selected = getattr(self, table)
+        selected = Table(metric_rows(self)) if table == "metrics" else getattr(self, table)
         if selected is None:
             raise ValueError(f"the report of {self.name} holds no {table}: the model was not traced")
         return selected.to_pandas()
 
 
 #: What `Report.to_pandas` makes frames of.
-_TABLES = ("layers", "operators", "iterations", "layerwise")
+_TABLES = ("layers", "operators", "iterations", "layerwise", "metrics")
 
 
 def _iterations(report: Report) -> Iterator[Mapping[str, Any]]:

@@ -17,6 +17,7 @@ from typing import Any
 from ..errors import by_likeness
 from ..trace.records import LayerTable
 from ..trace.rows import depth_of, nearest_around, parent_path
+from ..trace.table import Table
 from .measurement import Measurement
 
 __all__ = ["CallTime", "LayerTime", "LayerTimeTable", "LayerTimer", "layer_time_table"]
@@ -98,6 +99,21 @@ class LayerTimeTable(LayerTable):
         return Measurement(samples)
 
     @property
+    def statistics(self) -> Table:
+        """One row for each layer and column of seconds: what all its samples say, as one frame has it.
+
+        The columns are ``path``, ``type``, ``column`` (``forward_seconds`` and so on), ``samples``, ``median``,
+        ``mean``, ``std``, ``min``, ``max``, ``p90``, ``low`` and ``high`` (the interval of the median) and ``noise``.
+        """
+        types = {time.path: time.type for time in self.times}
+        return Table(
+            {"path": path, "type": types[path], "column": column, **_statistics(Measurement(samples))}
+            for path in types
+            for column in _COLUMNS
+            if (samples := self._samples[column].get(path))
+        )
+
+    @property
     def iterations(self) -> LayerTable:
         """One row for each call of each layer in each pass, in the order of the layers.
 
@@ -144,6 +160,12 @@ class LayerTimeTable(LayerTable):
                 "overhead_seconds": time.overhead,
                 "missing": time.missing,
             }
+
+
+def _statistics(value: Measurement) -> dict[str, float]:
+    low, high = value.interval
+    named = {name: getattr(value, name) for name in ("median", "mean", "std", "min", "max", "p90")}
+    return {"samples": len(value.samples), **named, "low": low, "high": high, "noise": value.noise}
 
 
 _COLUMNS = ("forward_seconds", "backward_seconds", "own_forward_seconds", "own_backward_seconds")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from statistics import stdev
 from typing import Any
 
 from ..arguments.checking import checked
@@ -67,6 +68,14 @@ class Measurement:
             return math.fsum(self.samples) / len(self.samples)
         except (OverflowError, ValueError):  # the sum is beyond all floats, or there are infinities of both signs
             return sum(self.samples) / len(self.samples)
+
+    @property
+    def std(self) -> float:
+        """The standard deviation of the samples, with n - 1 below the sum; NaN for one sample, which has none.
+
+        It is no measure of how well the median is known: that is ``interval``, which assumes no distribution.
+        """
+        return stdev(self.samples) if len(self.samples) > 1 and all(map(math.isfinite, self.samples)) else math.nan
 
     @property
     def min(self) -> float:
@@ -182,6 +191,7 @@ class Measurement:
             "is_range": self.is_range,
             "effective_samples": self.effective_samples,
             **{name: getattr(self, name) for name in ("mean", "iqr", "min", "max")},
+            "std": self.std if math.isfinite(self.std) else None,
             **{f"p{percent}": self.percentile(percent) for percent in PERCENTILES},
             "noise": self.noise if math.isfinite(self.noise) else None,
             "warning": self.warning,

@@ -211,9 +211,6 @@ class OperatorTimeTable(Table):
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.times, self._work, self._layer_work, self.view)
 
-    def __repr__(self) -> str:
-        return f"OperatorTimeTable({len(self)} rows by {self.view})"
-
 
 def _work_columns(work: Work) -> dict[str, Any]:
     return {"macs": work.macs, "flops": work.flops, "flops_per_second": None, "missing": work.missing}

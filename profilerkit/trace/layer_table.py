@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..arguments.checking import checked
 from ..error_text import shown
 from ..errors import ArgumentError, by_likeness
+from .depths import deepest_of
 from .table import Table
 
 __all__ = ["LayerTable"]
@@ -44,12 +45,14 @@ class LayerTable(Table):
 
     __hash__ = None
 
-    def top(self, k: int = 5, by: str = "macs", depth: int | None = None) -> LayerTable:
+    def top(self, k: int = 5, by: str | None = None, depth: int | None = None) -> LayerTable:
         """Return the ``k`` rows with the most of a column, at one depth or (None) among the innermost layers.
 
-        Rows without a value there are left out.
+        The column is the MACs unless given, and the own forward time where the table has no MACs. Rows without a value
+        there are left out. A depth of -1 is the innermost layers too, and a depth beyond the
+        deepest layers is that of the deepest.
         """
-        k, by, depth = checked("k", k), checked("by", by), checked("depth", depth)
+        k, by, depth = checked("k", k), checked("by", by) or self._most_wanted(), self._reached(depth)
         if self._rows and by not in self._rows[0]:
             raise ValueError(f"no column {by!r} in the layer table; it has {', '.join(self._rows[0])}")
         held = [row for row in self._rows if row[by] is not None]
@@ -57,19 +60,29 @@ class LayerTable(Table):
             raise ValueError(f"column {by!r} of the layer table holds no numbers to rank by")
         return LayerTable(sorted((row for row in held if _is_at(row, depth)), key=lambda row: -row[by])[:k])
 
+    def _most_wanted(self) -> str:
+        """Return the column that rows are ranked by unless another is requested."""
+        return next((name for name in ("macs", "own_forward_seconds") if name in self.columns), "macs")
+
+    def _reached(self, depth: int | None) -> int | None:
+        """Return the depth that a caller means: None for the innermost layers, and the deepest for one beyond it."""
+        depth = checked("depth", depth)
+        return None if depth in (None, -1) else min(depth, deepest_of(self._rows))
+
     def by_type(self, depth: int | None = None) -> LayerTable:
         """Return one row for each type of layer: how many there are, and what they do together.
 
         Without a depth these are sums of what each layer does itself, so that all types together are the whole model.
-        At a depth they are sums over the layers there, with all that is inside them. The sums are those of the columns
-        that the table has both ways, ``macs`` and ``own_macs`` for one. Weights that layers share count for each type.
+        At a depth they are sums over the layers there, with all that is inside them; -1 is the innermost layers. The
+        sums are those of the columns that the table has both ways, ``macs`` and ``own_macs`` for one. Weights that
+        layers share count for each type.
         """
         depth = checked("depth", depth)
         first = self._rows[0] if self._rows else {}
         columns = [name for name in first if f"own_{name}" in first]
         groups: dict[str, list[_Row]] = {}
         for row in self._rows:
-            if depth is None or row["depth"] == depth:
+            if depth is None or _is_at(row, self._reached(depth)):
                 groups.setdefault(row["type"], []).append(row)
         return LayerTable(
             {
@@ -81,8 +94,30 @@ class LayerTable(Table):
             for kind, rows in groups.items()
         )
 
-    def __repr__(self) -> str:
-        return f"LayerTable({len(self)} layers)"
+    def by_depth(self, k: int = 1, depth: int | None = None) -> Table:
+        """Return the types of layers that cost most at each depth, as DeepSpeed's profiler aggregates them.
+
+        One row for each depth, column and rank: ``depth``, ``by`` (the column), ``rank``, ``type``, ``layers``,
+        ``value`` (with the layers inside) and ``share`` of all layers at that depth. The columns are those that the
+        table has both ways, ``macs`` and ``own_macs`` for one.
+
+        Args:
+            k: How many types to rank at each depth.
+            depth: The deepest layers to look at; None and -1 for the innermost. Too large a depth is the innermost too.
+        """
+        k, depth = checked("k", k), checked("depth", depth)
+        deepest = deepest_of(self._rows)
+        last = deepest if depth in (None, -1) else min(depth, deepest)
+        return Table(row for level in range(last + 1) for row in self._ranked_at(level, k))
+
+    def _ranked_at(self, depth: int, k: int) -> Iterator[_Row]:
+        types = self.by_type(depth)
+        for column in types.columns[3:]:
+            whole = _total(types, column)
+            ranked = sorted(types, key=lambda row, by=column: -(row[by] or 0))  # type: ignore[misc]
+            for rank, row in enumerate(ranked[:k] if whole else (), start=1):
+                facts = {"type": row["type"], "layers": row["layers"], "value": row[column] or 0}
+                yield {"depth": depth, "by": column, "rank": rank, **facts, "share": (row[column] or 0) / whole}
 
 
 def _is_at(row: _Row, depth: int | None) -> bool:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
+from ..arguments.checking import checked
 from ..process.cached import cached_property
 
 __all__ = ["Table", "data_frame"]
@@ -58,5 +62,36 @@ class Table(Sequence[Mapping[str, Any]]):
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._rows,)
 
+    def to_text(self, top: int | None = 10, depth: int | None = None) -> str:
+        """Return the table as text.
+
+        Args:
+            top: The most rows: of a longer table those with the most time or work, None for all rows.
+            depth: The deepest layers to show, in a table of layers; None and -1 for those at any depth.
+        """
+        text: str = _drawing().table_text(self, checked("top", top), checked("depth", depth))
+        return text
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write all rows to a file in the form of its suffix: .csv, .json (both in base units), .txt or .md.
+
+        Raises `ArgumentError` for another suffix.
+        """
+        _drawing().save(self, Path(checked("path", path)))
+
+    def __str__(self) -> str:
+        return self.to_text()
+
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({len(self)} rows)"
+        """Return the first rows as text, as a data frame does."""
+        return self.to_text()
+
+    def _repr_html_(self) -> str:
+        """Return the first rows as a notebook shows them."""
+        html: str = _drawing().table_html(self)
+        return html
+
+
+def _drawing() -> Any:
+    """Return the module that draws tables: by its name, since tables are data and import nothing that draws."""
+    return import_module("profilerkit.render.tables")

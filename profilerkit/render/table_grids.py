@@ -1,0 +1,135 @@
+"""Any table as a grid: a heading for each column, and ten rows unless more are requested."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..piping.quantity import format_number
+from ..times.measurement import Measurement
+from ..trace.depths import within_depth
+from .columns import Column
+from .grids import Grid
+
+if TYPE_CHECKING:
+    from ..trace.table import Table
+
+__all__ = ["ROWS", "table_grid", "top_row_note"]
+
+#: How many rows are shown unless another number is requested.
+ROWS = 10
+#: The columns that rows are ranked by, the first that a table has; and what the first row then is.
+_RANKED = {
+    "own_forward_seconds": "slowest",
+    "seconds": "slowest",
+    "predicted_seconds": "slowest",
+    "own_macs": "one with the most MACs",
+    "macs": "one with the most MACs",
+    "own_activation_bytes": "one with the most bytes",
+    "params": "largest",
+}
+#: The columns shown of a table of layers or operators, which can have dozens; ``to_pandas`` and files have them all.
+_SHOWN = frozenset(
+    (
+        *("path", "operator", "layer", "kernel", "type", "phase", "calls", "count", "output_shapes"),
+        *("params", "macs", "flops", "forward_macs", "backward_macs", "activation_bytes"),
+        *("seconds", "own_seconds", "average_seconds", "share", "flops_per_second", "binds"),
+        *("forward_seconds", "backward_seconds", "own_forward_seconds", "own_backward_seconds"),
+    )
+)
+_LABELS = ("path", "operator", "layer", "kernel", "type")
+
+
+def table_grid(title: str, table: Table, top: int | None = ROWS, depth: int | None = None) -> Grid:
+    """Return a table as a grid.
+
+    Args:
+        title: What stands above it.
+        table: The table. Columns without any value are left out.
+        top: The most rows. Of a longer table those with the most of what it is ranked by are shown, without the layers
+            around others; of a table that is not ranked, the first ones. None shows all.
+        depth: The deepest layers to show; None and -1 for those at any depth.
+    """
+    rows = within_depth(table, depth)
+    total, is_whole = len(rows), top is None or len(rows) <= top
+    if not is_whole:
+        by = _ranked_by(rows)
+        rows = _top(rows, by)[:top]
+        how = f"the {len(rows)} of {total} with the most {_in_a_sentence(by)}" if by else f"the first {len(rows)}"
+        title = f"{title}, {how}" if by else f"{title}, {how} of {total}"
+    columns = [name for name in _columns(table) if any(_has(row[name]) for row in rows)]
+    columns += ["missing"] if any(row.get("missing") for row in rows) else []
+    nested = is_whole and "path" in columns and "depth" in table.columns and not rows[0]["path"]
+    drawn = tuple(tuple(_cell(row, name, nested) for name in columns) for row in rows)
+    numeric = frozenset(index for index, name in enumerate(columns) if _is_numeric(rows, name))
+    depths = tuple(row["depth"] for row in rows) if nested else ()
+    return Grid(title, tuple(_heading(name) for name in columns), drawn, numeric, depths, kind="layers")
+
+
+def top_row_note(table: Table) -> str:
+    """Return what stands first in a ranked table, in words: "the slowest of 217 layers is conv1 (Conv2d), 3.1 ms"."""
+    by = _ranked_by(table)
+    rows = _top(table, by) if by else []
+    if not by or not rows or not rows[0][by]:
+        return ""
+    row = rows[0]
+    label = next((str(row[name]) for name in _LABELS if row.get(name)), "the model itself")
+    where = f" in {row['layer']}" if "operator" in row and row.get("layer") else ""
+    kind = f" ({row['type']})" if row.get("path") and row.get("type") else ""
+    things = "layers" if "path" in row else "rows"
+    return f"the {_RANKED[by]} of {len(table)} {things} is {label}{where}{kind}, {Column.of(by).show(row[by])}"
+
+
+def _columns(table: Table) -> list[str]:
+    """Return the columns to show: all of a small table, of layers and operators those that people look for."""
+    is_known = not {"path", "operator"}.isdisjoint(table.columns)
+    return [name for name in table.columns if (name in _SHOWN if is_known else name != "missing")]
+
+
+def _in_a_sentence(column: str) -> str:
+    title = Column.of(column).title
+    return title if title[:2].isupper() else f"{title[:1].lower()}{title[1:]}"
+
+
+def _ranked_by(rows: Sequence[Mapping[str, Any]]) -> str:
+    first = rows[0] if rows else {}
+    return next((name for name in _RANKED if name in first and any(row[name] for row in rows)), "")
+
+
+def _top(rows: Iterable[Mapping[str, Any]], by: str) -> list[Mapping[str, Any]]:
+    """Return rows by rank; of layers ranked by a column that has the layers inside, those that hold no others."""
+    inner = [row for row in rows if by.startswith("own_") or row.get("is_leaf", True)]
+    return sorted(inner, key=lambda row: -(row[by] or 0)) if by else inner
+
+
+def _has(value: Any) -> bool:
+    return value is not None and value != "" and value != () and value != {}
+
+
+def _is_numeric(rows: Iterable[Mapping[str, Any]], name: str) -> bool:
+    values = [row[name] for row in rows if row[name] is not None]
+    return bool(values) and all(isinstance(value, (int, float, Measurement)) for value in values)
+
+
+def _heading(name: str) -> str:
+    return {"path": "Layer", "type": "Type"}.get(name) or Column.of(name).title
+
+
+def _cell(row: Mapping[str, Any], name: str, nested: bool) -> str:
+    value = row[name]
+    if name == "path":
+        return (value.rpartition(".")[2] if nested else value) or "(model)"
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else ""
+    if isinstance(value, Measurement):
+        return Column.of(name).show(value.median)
+    if isinstance(value, (int, float)):
+        column = Column.of(str(row["by"])) if name == "value" and "by" in row else Column.of(name)
+        return f"{100 * value:.1f} %" if name == "share" else column.show(value)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {format_number(each)}" for key, each in value.items())
+    if isinstance(value, (tuple, list)):
+        return ", ".join(str(list(each)) if isinstance(each, (tuple, list)) else str(each) for each in value)
+    return str(value)

@@ -1,0 +1,60 @@
+"""Any table as text, as HTML for a notebook and as a file.
+
+`profilerkit.trace.table.Table` calls this module by its name, since tables are data and import nothing that draws.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ArgumentError
+from ..process.files import write_text
+from ..times.measurement import Measurement
+from .console import grid_text
+from .csv import written
+from .markdown import table as markdown_table
+from .page_parts import templates
+from .table_grids import ROWS, table_grid
+
+if TYPE_CHECKING:
+    from ..trace.table import Table
+
+__all__ = ["save", "table_html", "table_text"]
+
+
+def table_text(table: Table, top: int | None = ROWS, depth: int | None = None) -> str:
+    """Return a table as text."""
+    return grid_text(table_grid(_title(table, top), table, top, depth))
+
+
+def table_html(table: Table) -> str:
+    """Return the first rows of a table as a piece of HTML for a notebook."""
+    grid = table_grid(_title(table, ROWS), table)
+    titles = [title.split("\n") for title in grid.titles]
+    return templates().get_template("fragment.html").render(grid=grid, titles=titles, notes=())
+
+
+def save(table: Table, path: Path) -> None:
+    """Write all rows of a table to a file, in the form of its suffix."""
+    forms = {
+        ".csv": lambda: written(table.columns, table),
+        ".json": lambda: json.dumps([_plain(row) for row in table], indent=2) + "\n",
+        ".txt": lambda: table_text(table, None) + "\n",
+        ".md": lambda: markdown_table(table_grid("", table, None)) + "\n",
+    }
+    if path.suffix.lower() not in forms:
+        raise ArgumentError(f"path={str(path)!r}: a table is written as {', '.join(forms)}; give one of these suffixes")
+    write_text(path, forms[path.suffix.lower()]())
+
+
+def _title(table: Table, top: int | None) -> str:
+    rows = f", {len(table)} row{'' if len(table) == 1 else 's'}"
+    return f"{type(table).__name__}{rows if top is None or len(table) <= top else ''}"
+
+
+def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row as values that JSON can hold."""
+    return {name: value.to_dict() if isinstance(value, Measurement) else value for name, value in row.items()}

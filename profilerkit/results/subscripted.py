@@ -1,0 +1,80 @@
+"""What reports and comparisons share as mappings: they are read by the names of their metrics."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
+from typing import Any, cast
+
+from ..errors import UnknownStatusError
+
+__all__ = ["Subscripted", "one_line"]
+
+#: The most characters that the parts in a one-line representation may take.
+_LONGEST = 100
+
+
+class Subscripted(ABC):
+    """A read-only mapping from the names of metrics to their values, in the order in which they are shown.
+
+    ``len``, ``keys()``, ``values()``, ``items()``, ``get()`` and ``dict(result)`` work as a dict's. Unlike
+    a dict, a result is true even if it has no metric, and two are equal only if all else about them is.
+    """
+
+    @abstractmethod
+    def __getitem__(self, key: Any) -> Any: ...
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[str]: ...
+
+    @abstractmethod
+    def __contains__(self, key: object) -> bool: ...
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __bool__(self) -> bool:
+        return True
+
+    @property
+    def _mapping(self) -> Mapping[str, Any]:
+        return cast("Mapping[str, Any]", self)
+
+    def keys(self) -> KeysView[str]:
+        """Return the names of the metrics, then those of other requested values."""
+        return KeysView(self._mapping)
+
+    def values(self) -> ValuesView[Any]:
+        """Return the values, in base units."""
+        return ValuesView(self._mapping)
+
+    def items(self) -> ItemsView[str, Any]:
+        """Return names with their values, in base units."""
+        return ItemsView(self._mapping)
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """Return the value of a metric, or ``default`` if there is none of that name."""
+        try:
+            return self[key]
+        except UnknownStatusError:
+            return default
+
+    def _ipython_key_completions_(self) -> list[str]:
+        """Return what IPython and Jupyter offer after ``result["``."""
+        return list(self)
+
+
+def one_line(kind: str, parts: Iterable[str]) -> str:
+    """Return a representation in one line: as many of the parts as fit, and how many more there are.
+
+    >>> one_line("Report", ["'Net'", "torch", "macs=16 MACs"])
+    "<Report 'Net', torch, macs=16 MACs>"
+    """
+    listed = [" ".join(part.split()) for part in parts]
+    fitting = [listed[0][:_LONGEST]]
+    for part in listed[1:]:
+        if len(", ".join([*fitting, part])) > _LONGEST:
+            break
+        fitting.append(part)
+    more = len(listed) - len(fitting)
+    return f"<{kind} {', '.join(fitting)}{f', and {more} more' if more else ''}>"

@@ -1,0 +1,123 @@
+"""Enhancements in words, values rounded to what is known of them, and what stands out on a terminal."""
+
+import pytest
+
+from profilerkit import Comparative, Completeness, Measurement, Report
+from profilerkit.piping.quantity import format_known
+from profilerkit.render import render
+from profilerkit.render.enhancements import enhancement_in_words
+from profilerkit.results.comparison import Comparison
+from profilerkit.results.report import StatusRecord
+
+LESS, MORE, DIFFERENCE = Comparative.RECIPROCAL, Comparative.DIV, Comparative.DIFF
+
+
+def compared(reference: object, other: object, comparative: Comparative, **facts: object) -> Comparison:
+    def report(name: str, value: object) -> Report:
+        state = {"completeness": Completeness.COMPLETE, "unit": "", **(facts if name == "Other" else {})}
+        record = StatusRecord("key", "Key", "", value, str(value), comparative=comparative, **state)  # type: ignore[arg-type]
+        return Report(name, "fake", "module.Model", {"key": record})
+
+    return Comparison(report("Net", reference), (report("Other", other),))
+
+
+@pytest.mark.parametrize(
+    ("reference", "other", "comparative", "text", "mark"),
+    [
+        (8, 2, LESS, "4x less, better", "better"),
+        (2, 100, LESS, "50x more, worse", "worse"),
+        (2, 100, MORE, "50x more, better", "better"),
+        (100, 25, MORE, "4x less, worse", "worse"),
+        (7, 7, LESS, "the same", ""),
+        (10_000, 10_001, LESS, "<1.001x more, worse", "worse"),
+        (5, 0, LESS, "infinitely less, better", "better"),
+        (0, 5, LESS, "infinitely more, worse", "worse"),
+        (90, 88, DIFFERENCE, "-2, worse", "worse"),
+        (90, 92, DIFFERENCE, "+2, better", "better"),
+        (90, 90, DIFFERENCE, "+0", ""),
+        (-1, 2, LESS, "-0.5x", ""),
+        (1, 2, Comparative.NONE, "-", ""),
+    ],
+)
+def test_a_ratio_is_above_1_and_says_which_way(
+    reference: float, other: float, comparative: Comparative, text: str, mark: str
+) -> None:
+    assert enhancement_in_words(compared(reference, other, comparative), "key", 0) == (text, mark)
+
+
+@pytest.mark.parametrize(
+    ("reference", "other", "text", "mark"),
+    [
+        (8, 2, "≤ 4x less", ""),  # the other has at least 2: it may have 8
+        (2, 8, "≥ 4x more, worse", "worse"),  # at least 8: at least 4 times as much
+    ],
+)
+def test_a_bound_is_a_verdict_only_where_it_is_one(reference: int, other: int, text: str, mark: str) -> None:
+    comparison = compared(reference, other, LESS, completeness=Completeness.PARTIAL, missing=("op",))
+    assert enhancement_in_words(comparison, "key", 0) == (text, mark)
+
+
+def test_a_measured_ratio_has_its_interval_the_same_way_round() -> None:
+    slow, fast = Measurement((4.0,) * 10, session=1), Measurement((2.0,) * 10, session=1)
+    assert enhancement_in_words(compared(fast, slow, LESS), "key", 0) == ("2x more, worse [2, 2]", "worse")
+    assert enhancement_in_words(compared(slow, fast, LESS), "key", 0) == ("2x less, better [2, 2]", "better")
+    varied = Measurement((3.0, 4.0) * 5 + (4.0,), session=1)
+    base = Measurement((2.0,) * 11, session=1)
+    assert enhancement_in_words(compared(base, varied, LESS), "key", 0)[0] == "2x more, worse [1.5, 2]"
+
+
+def test_no_verdict_without_a_difference_or_with_few_samples() -> None:
+    one, two = Measurement((1.0, 2.0) * 5, session=1), Measurement((2.0, 1.0) * 5, session=1)
+    assert enhancement_in_words(compared(one, two, LESS), "key", 0) == ("≈ the same", "")
+    few, other = Measurement((1.0, 1.0), session=1), Measurement((2.0, 2.0), session=1)
+    assert enhancement_in_words(compared(few, other, LESS), "key", 0) == ("2x more [2, 2; range]", "")
+
+
+@pytest.mark.parametrize(
+    ("number", "uncertainty", "text"),
+    [
+        (816.94, 15.6, "817"),
+        (1137.0, 21.0, "1140"),
+        (1.513, 0.77, "1.5"),
+        (12.345, 0.03, "12.35"),
+        (2.6531, 0.00001, "2.653"),
+        (0.5, 3.0, "0.5"),
+        (2.0, 0.0, "2"),
+        (0.0, 1.0, "0"),
+        (123456.0, float("inf"), "123,456"),
+    ],
+)
+def test_a_number_has_the_digits_that_are_known(number: float, uncertainty: float, text: str) -> None:
+    assert format_known(number, uncertainty) == text
+
+
+def one(value: object, completeness: Completeness = Completeness.COMPLETE) -> Report:
+    record = StatusRecord("key", "Key", "", value, "1 s [1, 1]", "s", LESS, completeness, missing=("why",))
+    return Report("Net", "fake", "module.Model", {"key": record})
+
+
+RED, YELLOW, GREEN = "\x1b[1;31m", "\x1b[33m", "\x1b[32m"
+
+
+def test_what_stands_out_on_a_terminal() -> None:
+    noisy = Measurement((1.0, 2.0, 3.0), precision=0.02)
+    assert RED in render(one(None, Completeness.FAILED), color=True)
+    assert YELLOW in render(one(3, Completeness.PARTIAL), color=True)
+    assert YELLOW in render(one(noisy), color=True)
+    assert GREEN in render(compared(8, 2, LESS), color=True)
+    assert RED in render(compared(2, 8, LESS), color=True)
+    plain = render(one(3), color=True)
+    assert not any(color in plain for color in (RED, YELLOW, GREEN))
+
+
+def test_text_is_plain_unless_color_is_requested() -> None:
+    for result in (one(None, Completeness.FAILED), compared(8, 2, LESS)):
+        assert "\x1b" not in str(result)
+        assert "\x1b" not in render(result)
+        assert "\x1b" not in render(result, "markdown", color=True)
+
+
+def test_a_note_says_what_to_do_about_noise() -> None:
+    noisy = Measurement((1.0, 2.0, 3.0), precision=0.02)
+    assert "Noisy times get more certain with more time, such as max_seconds=30" in " ".join(str(one(noisy)).split())
+    assert "more certain" not in str(one(Measurement((1.0,) * 9, precision=0.02)))

@@ -1,0 +1,110 @@
+"""Reports and comparisons read by the names of their metrics, as dicts, flat numbers, rows and one line."""
+
+import math
+
+import pytest
+
+from profilerkit import Comparative, Completeness, Measurement, Report, UnknownStatusError
+from profilerkit.results.comparison import Comparison
+from profilerkit.results.report import StatusRecord
+from profilerkit.trace.bounds import Bounds
+
+
+def record(key: str, value: object, shown: str = "", **facts: object) -> StatusRecord:
+    facts = {"comparative": Comparative.RECIPROCAL, "completeness": Completeness.COMPLETE, "unit": "", **facts}
+    return StatusRecord(key, key.title(), "", value, shown, **facts)  # type: ignore[arg-type]
+
+
+def report(name: str, *records: StatusRecord, **facts: object) -> Report:
+    return Report(name, "fake", "module.Model", {each.key: each for each in records}, **facts)  # type: ignore[arg-type]
+
+
+TIME = Measurement((0.002, 0.001, 0.003))
+NET = report(
+    "Net",
+    record("macs", 8_000_000, "8 MMACs"),
+    record("time", TIME, "2 ms"),
+    record("table", [1, 2], "2 rows"),
+    record("energy", None, completeness=Completeness.UNAVAILABLE, missing=("no counter",)),
+    record(
+        "flops",
+        10,
+        "10",
+        completeness=Completeness.PARTIAL,
+        missing=("op",),
+        bounds=Bounds(10, None),
+        base_unit="FLOPs",
+    ),
+    data={"trace": "a trace"},
+)
+
+
+def test_a_report_reads_like_a_dict() -> None:
+    keys = ["macs", "time", "table", "energy", "flops", "trace"]
+    assert len(NET) == 6
+    assert list(NET) == list(NET.keys()) == NET._ipython_key_completions_() == keys
+    assert dict(NET) == dict(NET.items()) == {key: NET[key] for key in keys}
+    assert next(iter(NET.values())) == 8_000_000
+    assert NET.get("macs") == 8_000_000
+    assert NET.get("mac") is None
+    assert NET.get("mac", 0) == 0
+    assert all(key in NET for key in NET)
+
+
+def test_a_report_without_metrics_is_still_true() -> None:
+    assert len(report("Empty")) == 0
+    assert report("Empty")
+
+
+def test_metrics_are_flat_numbers_with_the_ends_of_intervals() -> None:
+    numbers = NET.metrics()
+    assert numbers == {"macs": 8_000_000, "time": 0.002, "time.low": 0.001, "time.high": 0.003, "flops": 10}
+    assert {type(value) for value in numbers.values()} == {int, float}
+
+
+def test_metrics_of_a_report_as_a_frame() -> None:
+    frame = NET.to_pandas("metrics").set_index("key")
+    assert list(frame.index) == ["macs", "time", "table", "energy", "flops"]
+    assert (frame.loc["macs", "value"], frame.loc["macs", "low"], frame.loc["macs", "high"]) == (8e6, 8e6, 8e6)
+    assert (frame.loc["time", "value"], frame.loc["time", "low"], frame.loc["time", "high"]) == (0.002, 0.001, 0.003)
+    assert frame.loc["flops", "low"] == 10 and math.isnan(frame.loc["flops", "high"])
+    assert frame.loc["flops", "unit"] == "FLOPs"
+    assert math.isnan(frame.loc["table", "value"]) and frame.loc["table", "shown"] == "2 rows"
+    assert frame.loc["energy", "missing"] == "no counter"
+
+
+@pytest.mark.parametrize("name", ["Net", "a\nb" * 200])
+def test_a_report_is_represented_in_one_line(name: str) -> None:
+    many = report(name, *(record(f"metric_{index}", index, str(index)) for index in range(50)))
+    assert len(repr(many)) < 160
+    assert "\n" not in repr(many)
+    assert "and 4" in repr(many) or "and 5" in repr(many)  # how many are left out
+
+
+def test_the_representation_has_the_first_metrics() -> None:
+    assert repr(NET) == "<Report 'Net', fake, macs=8 MMACs, time=2 ms, table=2 rows, flops=≥ 10>"
+
+
+OTHER = report("Other", record("macs", 2_000_000, "2 MMACs"), record("size", 5, "5"))
+BOTH = Comparison(NET, (OTHER,))
+
+
+def test_a_comparison_has_the_values_of_each_model_by_name() -> None:
+    assert BOTH["macs"] == {"Net": 8_000_000, "Other": 2_000_000}
+    assert BOTH["size"] == {"Net": None, "Other": 5}
+    assert list(BOTH) == ["macs", "time", "table", "energy", "flops", "size"]
+    assert len(BOTH) == 6
+    assert "size" in BOTH and "trace" not in BOTH
+    assert dict(BOTH)["time"] == {"Net": TIME, "Other": None}
+    assert repr(BOTH) == "<Comparison 'Net' and 'Other', 6 metrics>"
+    with pytest.raises(UnknownStatusError, match="unknown status 'mac'; this comparison knows, nearest first: macs, "):
+        BOTH["mac"]
+
+
+def test_the_metrics_of_a_comparison_as_a_frame() -> None:
+    frame = BOTH.to_pandas().set_index("key")
+    assert list(frame.columns) == ["name", "unit", "Net", "Other", "ratio of Other", "low of Other", "high of Other"]
+    assert frame.loc["macs", ["Net", "Other", "ratio of Other"]].tolist() == [8e6, 2e6, 0.25]
+    assert math.isnan(frame.loc["size", "ratio of Other"])
+    with pytest.raises(ValueError, match="no table 'operators' in a comparison; it has 'metrics' and 'layers'"):
+        BOTH.to_pandas("operators")
