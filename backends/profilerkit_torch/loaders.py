@@ -17,6 +17,7 @@ from profilerkit.plugging.loaded_files import namespace_of
 from profilerkit.plugging.trust import refused
 from profilerkit.process.archives import require_whole
 
+from .hub_inputs import shapes_of
 from .model.program_checks import names_in_pickle, require_harmless_program, weights_only
 from .model.script_checks import is_script, require_harmless_script
 
@@ -24,8 +25,6 @@ __all__ = ["load_file", "load_from_timm", "load_from_torchvision", "load_hugging
 
 #: From how many parameters on a model is left on the meta device: it is counted, and not run.
 LARGE = 1_000_000_000
-#: Tokens in the sequences that language models are given, and samples in a second of sound.
-TOKENS, SAMPLES = 128, 16_000
 
 
 def load_file(spec: str, trust: bool = False) -> Any:
@@ -125,6 +124,9 @@ def load_hugging_face(spec: str, trust: bool = False) -> LoadedModel:
     if not trust:
         _require_code_of_transformers(spec, config)
     named = [getattr(transformers, each, None) for each in getattr(config, "architectures", None) or ()]
+    if not named:  # Funnel has two models for one configuration, and transformers asks the configuration for one
+        usual = transformers.MODEL_MAPPING.get(type(config), None)
+        named = list(usual) if isinstance(usual, (list, tuple)) else []
     kinds = [kind for kind in named[:1] if isinstance(kind, type) and issubclass(kind, transformers.PreTrainedModel)]
     remote = {"trust_remote_code": trust}
     build: Any = kinds[0] if kinds else lambda config: transformers.AutoModel.from_config(config, **remote)
@@ -132,7 +134,7 @@ def load_hugging_face(spec: str, trust: bool = False) -> LoadedModel:
         model = build(config)
     if sum(parameter.numel() for parameter in model.parameters()) < LARGE:
         model = build(config)
-    return LoadedModel(model.eval(), input_shape=_shapes(model, config), name=name)
+    return LoadedModel(model.eval(), input_shape=shapes_of(model, config), name=name)
 
 
 def _require_code_of_transformers(spec: str, config: Any) -> None:
@@ -159,29 +161,6 @@ def _configuration(transformers: ModuleType, spec: str, name: str, trust: bool) 
             f"{spec!r}: there is no folder {name!r}, no type of model of that name (the nearest are {nearest}), and no "
             f"configuration of it can be had from the hub: {str(error).strip().splitlines()[0]}"
         ) from error
-
-
-def _shapes(model: Any, config: Any) -> dict[str, Any] | None:
-    """Return the shapes of one sample by the name of the model's main input; None where it is unknown."""
-    text = getattr(config, "text_config", config)
-    longest = getattr(text, "max_position_embeddings", None) or TOKENS
-    tokens = ((min(TOKENS, longest),), "int64")
-    size = getattr(config, "image_size", 224)
-    height, width = size if isinstance(size, (tuple, list)) else (size, size)
-    shapes_by_input: dict[str, Any] = {
-        "input_ids": tokens,
-        "pixel_values": ((getattr(config, "num_channels", 3), height, width), "float32"),
-        "input_values": ((SAMPLES,), "float32"),
-        "input_features": (
-            (getattr(config, "num_mel_bins", 80), 2 * getattr(config, "max_source_positions", 1500)),
-            "float32",
-        ),
-    }
-    main = getattr(model, "main_input_name", "input_ids")
-    if main not in shapes_by_input:
-        return None
-    shapes = {main: shapes_by_input[main]}
-    return {**shapes, "decoder_input_ids": tokens} if getattr(config, "is_encoder_decoder", False) else shapes
 
 
 def names_of_library(name: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,10 @@ def profilerkit_model_loaders() -> list[LoaderInfo]:
         _loader(
             "torchvision", _named("torchvision"), _loading("load_from_torchvision"), "torchvision:NAME", "torchvision"
         ),
-        _loader("hf", _named("hf"), _trusting("load_hugging_face"), hub, "transformers"),
+        replace(
+            _loader("hf", _named("hf"), _trusting("load_hugging_face"), hub, "transformers"),
+            preload=("transformers.modeling_utils", "transformers.models.auto.modeling_auto"),
+        ),
     ]
 
 

@@ -22,7 +22,7 @@ from ..plugging import offers
 from .listing import specs_of
 from .plan import ModelEntry, Plan, shape_of
 from .risks import runs_the_model
-from .source_code import SourceCode, code_of, package_versions
+from .source_code import SourceCode, code_of, package_versions, preload_of
 
 __all__ = ["Case", "cases_of"]
 
@@ -144,7 +144,7 @@ def _of_entry(entry: ModelEntry, plan: Plan, budget: tuple[str, ...]) -> Iterato
             about: dict[str, Any] = {
                 "code": code,
                 "versions": _versions(code),
-                "warm": _preload(code) if plan.warm else None,
+                "warm": _preload(spec, code) if plan.warm else None,
             }
             for values in product(*entry.matrix.values()):
                 settings = dict(zip(entry.matrix, values, strict=True))
@@ -170,13 +170,14 @@ def _versions(code: SourceCode) -> dict[str, str]:
     return versions
 
 
-def _preload(code: SourceCode) -> tuple[str, ...] | None:
-    """Return what may be imported before a fork: the framework of the model's code, if it survives one.
+def _preload(spec: str, code: SourceCode) -> tuple[str, ...] | None:
+    """Return what may be imported before a fork: a framework that survives one, and what the loader names beside it.
 
     An interpreter that has imported no framework is forked for every other model, which then imports its own.
     """
     backends = [info for info in offers.backends() if not code.imports.isdisjoint(info.frameworks)]
-    return backends[0].preload if len(backends) == 1 else ()
+    modules = backends[0].preload if len(backends) == 1 else ()
+    return (*modules, *preload_of(spec)) if modules else modules
 
 
 def _require_metrics(entry: ModelEntry) -> None:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, fields
 from enum import Enum
 from typing import Any
 
-from ..piping.status import Completeness, is_number
+from ..piping.status import INAPPLICABLE, Completeness, is_number
 from ..results.report import Report, StatusRecord
 from ..times.measurement import Measurement
 
@@ -21,7 +21,7 @@ __all__ = ["End", "Row", "RowStatus", "Value", "row_of_values", "status_of", "va
 class RowStatus(str, Enum):
     """How much of what was requested of a model there is."""
 
-    #: Every metric has a complete value.
+    #: Every metric that applies to the model has a complete value.
     COMPLETE = "complete"
     #: The process came to its end; a metric is partial or unavailable.
     PARTIAL = "partial"
@@ -99,6 +99,11 @@ class Value:
     def measured(self) -> bool:
         """Whether it was measured, so that it differs from run to run and from machine to machine."""
         return self.samples > 0
+
+    @property
+    def applies(self) -> bool:
+        """Whether the metric has a meaning for the model; without one its absence is no gap."""
+        return self.completeness is not Completeness.UNAVAILABLE or not self.reason.startswith(INAPPLICABLE)
 
 
 def _finite(number: float) -> float | None:
@@ -219,8 +224,10 @@ def values_of(report: Report) -> dict[str, Value]:
 def status_of(values: Mapping[str, Value]) -> tuple[RowStatus, str]:
     """Return the status of a row and its reason, from its values: the worst completeness among them.
 
-    The reason names the values with it, and has the reason of the first of them.
+    The reason names the values with it, and has the reason of the first of them. What does not apply to the model is no
+    gap, unless nothing does.
     """
+    values = {name: value for name, value in values.items() if value.applies} or values
     for completeness in (Completeness.FAILED, Completeness.UNAVAILABLE, Completeness.PARTIAL):
         concerned = {name: value for name, value in values.items() if value.completeness is completeness}
         if concerned:

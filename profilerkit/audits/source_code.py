@@ -20,7 +20,7 @@ from pathlib import Path
 from ..plugging.loaders import is_in_file, is_in_module
 from ..plugging.offers import offered_loaders
 
-__all__ = ["SourceCode", "code_of", "file_digest", "package_versions"]
+__all__ = ["SourceCode", "code_of", "file_digest", "package_versions", "preload_of"]
 
 #: Bytes that are read of a file at once.
 _PIECE = 2**20
@@ -72,6 +72,15 @@ def _frameworks(spec: str) -> frozenset[str]:
             if (offer.item.packages or offer.item.frameworks) and offer.item.accepts(spec):
                 return frozenset({*offer.item.packages, *offer.item.frameworks})
     return frozenset()
+
+
+def preload_of(spec: str) -> tuple[str, ...]:
+    """Return the modules that the loader of a text lets be imported once for all of its models."""
+    for offer in offered_loaders():
+        with suppress(Exception):
+            if offer.item.preload and offer.item.accepts(spec):
+                return offer.item.preload
+    return ()
 
 
 def _of_python(file: Path, folder: Path) -> SourceCode:

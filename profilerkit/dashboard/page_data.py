@@ -170,7 +170,7 @@ def _metric(
     unit = next((value.unit for value in values if value is not None and value.unit), "")
     scale, comparative = kinds.get(name, (_SCALES.get(unit, Scale.SI), Comparative.RECIPROCAL))
     incomplete = {
-        index: [value.completeness.value, text(value.reason)]
+        index: [value.completeness.value if value.applies else "does not apply", text(value.reason)]
         for index, value in enumerate(values)
         if value is not None and value.completeness is not Completeness.COMPLETE
     }

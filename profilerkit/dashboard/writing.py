@@ -16,7 +16,7 @@ from ..errors import ArgumentError, by_likeness
 from ..process.files import write_text
 from ..render.grids import visible
 from ..render.page_data import embedded
-from ..render.page_parts import content_hash, script_of, source, templates
+from ..render.page_parts import page_of, script_of, source
 from .model_pages import write_pages
 from .page_data import page_data
 from .subjects import Subject, subjects_of
@@ -27,6 +27,8 @@ __all__ = ["Written", "render", "write"]
 #: each other.
 _SHARED = ("format", "axes")
 _SCRIPTS = ("rows", "address", "filter", "table", "scatter", "history", "model", "app")
+#: A share of all cores that others may take before the page says that the machine was busy.
+_QUIET = 0.05
 
 
 @dataclass(frozen=True)
@@ -86,19 +88,15 @@ def _page(store: Store, subjects: Sequence[Subject], addresses: dict[int, str], 
         [*(source(f"{name}.js") for name in _SHARED), *(source(f"{name}.js", __package__) for name in _SCRIPTS)]
     )
     name = visible(_store_name(store) if not private else store.url)
-    return (
-        templates(__package__)
-        .get_template("audit.html")
-        .render(
-            name=name,
-            facts=_facts(subjects, runs, name),
-            cards=list(_cards(subjects)),
-            style=style,
-            script=script,
-            style_hash=content_hash(style),
-            script_hash=content_hash(script),
-            data=embedded(data),
-        )
+    return page_of(
+        "audit.html",
+        style,
+        script,
+        __package__,
+        name=name,
+        facts=_facts(subjects, runs, name),
+        cards=list(_cards(subjects)),
+        data=embedded(data),
     )
 
 
@@ -113,7 +111,18 @@ def _facts(subjects: Sequence[Subject], runs: Sequence[Run], name: str) -> list[
         facts.append(("Last run", runs[-1].started[:19].replace("T", " ") + " UTC"))
     machines = {row.machine for subject in subjects for row in subject.rows}
     facts.append(("Kinds of machine", str(len(machines))))
+    facts += _business(subjects)
     return [*facts, ("Written", datetime.now(timezone.utc).isoformat(sep=" ", timespec="seconds")[:19] + " UTC")]
+
+
+def _business(subjects: Sequence[Subject]) -> list[tuple[str, str]]:
+    """Return how much of the cores others took while the newest values were measured, if they took any."""
+    shares = [subject.newest.conditions.get("busy") for subject in subjects]
+    known = sorted(share for share in shares if isinstance(share, (int, float)))
+    if not known or known[-1] < _QUIET:
+        return []
+    usual, most = f"{known[len(known) // 2]:.0%}", f"{known[-1]:.0%}"
+    return [("Cores busy with other work", f"{usual} in the median row, {most} at the most")]
 
 
 def _cards(subjects: Sequence[Subject]) -> list[dict[str, Any]]:

@@ -36,12 +36,23 @@ from .function import ProfilerFunction, describe
 from .intrinsic import Trace
 from .registry import PROVIDED, Binding, Registry
 from .remembered import Remembered, Resolved
-from .status import Completeness, Failure, Metric, Outcome, StatusKey, Unavailable, inherited, is_number, lacking
+from .status import (
+    INAPPLICABLE,
+    Completeness,
+    Failure,
+    Metric,
+    Outcome,
+    StatusKey,
+    Unavailable,
+    inherited,
+    is_number,
+    lacking,
+)
 
 __all__ = ["Computation", "Remembered", "compute_in_order"]
 
 #: The outcome of a function that is not called; each of its keys gets the backend's reason when it is stored.
-_INAPPLICABLE = Outcome(None, Completeness.UNAVAILABLE, ("does not apply to this model",))
+_INAPPLICABLE = Outcome(None, Completeness.UNAVAILABLE, (INAPPLICABLE,))
 
 #: In place of a fingerprint, where one is asked for only once: equal to no fingerprint that a later request takes.
 _NOT_NOTED = object()
@@ -221,7 +232,7 @@ class Computation:
         reason = self._inapplicable.get(name)
         if reason is None:
             return outcome
-        return Outcome(None, Completeness.UNAVAILABLE, (f"does not apply to this model: {reason}",))
+        return Outcome(None, Completeness.UNAVAILABLE, (f"{INAPPLICABLE}: {reason}",))
 
     def _fingerprint(self, function: ProfilerFunction) -> object:
         """Return the model's fingerprint: with the values of its parameters where a function may look at them.

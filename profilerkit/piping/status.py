@@ -26,6 +26,7 @@ from ..trace.records import ModelTrace
 from .quantity import Quantity, Scale, format_known, format_number, scale_value
 
 __all__ = [
+    "INAPPLICABLE",
     "Comparative",
     "Completeness",
     "Failure",
@@ -86,6 +87,11 @@ class Comparative(Enum):
         if float(under) == 0:
             return None if float(over) == 0 else math.inf
         return float(over) / float(under)
+
+
+#: How the reason of a value begins that has no meaning for a model, such as the trained parameters of a file that does
+#: not say which of its constants were trained.
+INAPPLICABLE = "does not apply to this model"
 
 
 class Completeness(Enum):

@@ -54,6 +54,8 @@ class LoaderInfo:
             it may import the library, and raises `InputError` if that is not installed. None if they cannot be listed.
         packages: The packages whose versions determine the model, such as ``("torchvision",)``.
         frameworks: The packages that are imported when a model is loaded, such as ``("torch",)``.
+        preload: Modules that an audit imports once, beside those of the backend, before it copies the interpreter for
+            each model; none that starts threads or opens a device.
     """
 
     name: str
@@ -63,6 +65,7 @@ class LoaderInfo:
     names: Callable[[], Iterable[str]] | None = None
     packages: tuple[str, ...] = ()
     frameworks: tuple[str, ...] = ()
+    preload: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

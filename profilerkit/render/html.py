@@ -17,7 +17,7 @@ from .bounds import KINDS
 from .content import parts
 from .grids import Grid, Notes, visible
 from .page_data import embedded, page_data
-from .page_parts import content_hash, script_of, source, templates
+from .page_parts import page_of, script_of, source, templates
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison
@@ -44,17 +44,15 @@ def render(result: Report | Comparison) -> str:
     grid, notes = _metrics(result)
     style, script = assets()
     several = isinstance(result, Comparison)
-    page = templates().get_template("page.html")
-    return page.render(
+    return page_of(
+        "page.html",
+        style,
+        script,
         title=" and ".join(visible(report.name) for report in result.reports),
         reports=[_about(report) for report in result.reports],
         several=several,
         cards=_compared_cards(result, grid) if isinstance(result, Comparison) else _cards(result, grid),
         notes=notes.lines,
-        style=style,
-        script=script,
-        style_hash=content_hash(style),
-        script_hash=content_hash(script),
         data=embedded(page_data(result)),
     )
 

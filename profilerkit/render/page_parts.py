@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["content_hash", "packed", "script_of", "source", "templates"]
+__all__ = ["content_hash", "packed", "page_of", "script_of", "source", "templates"]
 
 #: The package whose folder has what all pages share.
 SHARED = __package__
@@ -24,10 +24,17 @@ SHARED = __package__
 
 @cache
 def templates(package: str = SHARED) -> Environment:
-    """Return the templates of a package's folder ``page``."""
-    from jinja2 import Environment, PackageLoader
+    """Return the templates of a package's folder ``page``, and with them the frame that all pages share."""
+    from jinja2 import ChoiceLoader, Environment, PackageLoader
 
-    return Environment(loader=PackageLoader(package, "page"), autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    loader = ChoiceLoader([PackageLoader(each, "page") for each in dict.fromkeys((package, SHARED))])
+    return Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+
+
+def page_of(template: str, style: str, script: str, package: str = SHARED, **values: Any) -> str:
+    """Return a page: a template that fills the frame, whose policy allows this style and this script alone."""
+    hashes = {"style_hash": content_hash(style), "script_hash": content_hash(script)}
+    return templates(package).get_template(template).render(style=style, script=script, **hashes, **values)
 
 
 @cache

@@ -128,3 +128,14 @@ def test_a_metric_that_nothing_computes_is_an_error_of_the_plan(tmp_path: Path) 
 def test_the_metrics_of_budgets_are_computed(tmp_path: Path) -> None:
     (case,) = cases_of(plan(tmp_path, {"spec": "a.py:b"}, metrics=["macs"], budgets={"model_size": "<= 1 KiB"}))
     assert case.metrics == ("macs", "model_size")
+
+
+def test_what_is_imported_once_for_all_models_of_a_library(tmp_path: Path) -> None:
+    """transformers is imported once for all configurations; Keras' framework may not be copied at all."""
+    entries = {"specs": ["hf:bert", "torchvision:resnet18", "keras:ResNet50"]}
+    warm = {case.spec: case.warm for case in cases_of(plan(tmp_path, entries, metrics=["macs"]))}
+    assert warm["hf:bert"] == ("torch", "transformers.modeling_utils", "transformers.models.auto.modeling_auto")
+    assert warm["torchvision:resnet18"] == ("torch",)
+    assert warm["keras:ResNet50"] is None or "transformers.modeling_utils" not in warm["keras:ResNet50"]
+    (cold,) = cases_of(plan(tmp_path, {"spec": "hf:bert"}, metrics=["macs"], warm=False))
+    assert cold.warm is None

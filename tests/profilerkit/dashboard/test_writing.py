@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import re
 from collections.abc import Iterator
@@ -12,10 +14,11 @@ from typing import Any
 import pytest
 from audit_rows import fill, planted
 
-from profilerkit import ArgumentError, profile
+from profilerkit import ArgumentError, Completeness, profile
 from profilerkit.audits import Row, RowStatus, Run, Store, Value
 from profilerkit.dashboard import render, write
 from profilerkit.dashboard.subjects import subjects_of
+from profilerkit.render.html import render as to_html
 from profilerkit_numpy.layers import Sequential, dense
 
 
@@ -134,6 +137,50 @@ def test_the_page_loads_nothing(store: Store) -> None:
     page = render(store)
     assert "default-src 'none'" in page
     assert not re.search(r'(?:src|href)="(?!#|data:,)', page)
+
+
+def test_the_page_says_how_busy_the_machine_was(store: Store) -> None:
+    """The median of 0.1, 0.4 and 0.9 is 0.4; a quiet machine is not mentioned."""
+    run = begun(store)
+    for spec, busy in (("a", 0.1), ("b", 0.4), ("c", 0.9)):
+        store.add(Row(spec, spec * 64, RowStatus.COMPLETE, conditions={"busy": busy}, run=run, machine="m"))
+    assert "<dd>40% in the median row, 90% at the most</dd>" in render(store)
+    quiet = begun(store)
+    store.add(Row("d", "d" * 64, RowStatus.COMPLETE, conditions={"busy": 0.01}, run=quiet, machine="m"))
+    assert "other work" not in render(store, run=quiet).partition('id="data"')[0]
+
+
+def test_what_does_not_apply_is_told_from_what_is_missing(store: Store) -> None:
+    run = begun(store)
+    about = {"completeness": Completeness.UNAVAILABLE, "reason": "does not apply to this model: no weights"}
+    values = {"macs": Value(1, "MACs"), "trainable_params": Value(None, **about)}
+    store.add(Row("a.onnx", "a" * 64, RowStatus.COMPLETE, values=values, run=run, machine="m"))
+    params = next(each for each in data_of(render(store))["metrics"] if each["name"] == "trainable_params")
+    assert params["incomplete"]["0"] == ["does not apply", "does not apply to this model: no weights"]
+
+
+@pytest.mark.parametrize("page", ["the page of a store", "the page of a report"])
+def test_both_pages_fill_one_frame(store: Store, page: str) -> None:
+    """Head, policy and end of both are the same but for title, digests and what stands between."""
+    fill(store, 3)
+    report = profile(Sequential(dense(4, 8)), input_shape=(4,), metrics=["macs"])
+    html = render(store) if page == "the page of a store" else to_html(report)
+    style = re.search(r"<style>(.*?)</style>", html, re.DOTALL)
+    assert style is not None
+    digest = base64.b64encode(hashlib.sha256(style[1].encode()).digest()).decode()
+    assert f"style-src 'sha256-{digest}'; script-src 'sha256-" in html
+    order = [
+        "<!DOCTYPE html>",
+        "Content-Security-Policy",
+        'class="skip"',
+        "<main",
+        "<noscript>",
+        'id="data"',
+        "</html>",
+    ]
+    assert [html.count(each) for each in order] == [1] * len(order)
+    assert sorted(order, key=html.index) == order
+    assert len(re.findall("<section id=", html)) == len(re.findall("</section>", html)) - html.count('class="about"')
 
 
 def test_a_store_without_rows_has_a_page(store: Store) -> None:

@@ -1,0 +1,67 @@
+"""The inputs of transformers' models: what each kind needs beside its main input, read from its configuration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from profilerkit import profile
+from profilerkit.plugging.loaders import load_model
+
+transformers = pytest.importorskip("transformers")
+
+FLOAT, INT = "float32", "int64"
+EXPECTED: dict[str, dict[str, Any]] = {
+    "clip": {"input_ids": ((77,), INT), "pixel_values": ((3, 224, 224), FLOAT)},
+    "siglip": {"input_ids": ((64,), INT), "pixel_values": ((3, 224, 224), FLOAT)},
+    "xlnet": {"input_ids": ((128,), INT)},
+    "funnel": {"input_ids": ((128,), INT)},
+    "lxmert": {"input_ids": ((128,), INT), "visual_feats": ((36, 2048), FLOAT), "visual_pos": ((36, 4), FLOAT)},
+    "timesformer": {"pixel_values": ((8, 3, 224, 224), FLOAT)},
+    "audio-spectrogram-transformer": {"input_values": ((1024, 128), FLOAT)},
+    "encodec": {"input_values": ((1, 16000), FLOAT)},
+    "hubert": {"input_values": ((16000,), FLOAT)},
+    "wav2vec2-bert": {"input_features": ((128, 160), FLOAT)},
+    "vilt": {"input_ids": ((40,), INT), "pixel_values": ((3, 384, 384), FLOAT)},
+    "llava": {"input_ids": ((128,), INT)},
+}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_the_inputs_of_each_kind(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sizes are those of the default configurations in transformers' documentation."""
+    from profilerkit_torch import loaders
+
+    monkeypatch.setattr(loaders, "LARGE", 0)  # every model stays without values
+    assert load_model(f"hf:{name}").input_shape == EXPECTED[name]
+
+
+def test_a_main_input_that_no_configuration_describes() -> None:
+    import torch
+
+    from profilerkit_torch.hub_inputs import shapes_of
+
+    class Odd(torch.nn.Module):
+        main_input_name = "graph"
+
+        def forward(self, graph: Any) -> Any:
+            return graph
+
+    assert shapes_of(Odd(), transformers.BertConfig()) is None
+
+
+def test_a_model_that_compares_text_with_images_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The two towers' matrix products: 12 layers each, by hand from the sizes of the configuration."""
+    from profilerkit_torch import loaders
+
+    monkeypatch.setattr(loaders, "LARGE", 0)
+    loaded = load_model("hf:clip")
+    report = profile(loaded.model, input_shape=loaded.input_shape, metrics=["macs"])
+
+    def tower(tokens: int, width: int) -> int:
+        return 12 * (tokens * 12 * width * width + 2 * tokens * tokens * width)
+
+    patches = 49 * 768 * 3 * 32 * 32
+    projections = 512 * 512 + 768 * 512
+    assert report["macs"] == tower(77, 512) + tower(50, 768) + patches + projections + 512
