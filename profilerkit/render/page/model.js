@@ -38,6 +38,9 @@ class Tree {
   }
 }
 
+/** The outermost layer in an address: its path is empty. */
+const ROOT = "(model)";
+
 /** A tree of named rows with columns of values. */
 class Layers {
   constructor({ parents, names, types, columns }) {
@@ -67,7 +70,13 @@ class Layers {
   }
 
   label(row) {
-    return this.path(row) || "(model)";
+    return this.path(row) || ROOT;
+  }
+
+  /** The row of a path as the address has it, or -1. */
+  rowOf(path) {
+    if (path === null) return -1;
+    return this.tree.parents.findIndex((_, row) => (this.path(row) || ROOT) === path);
   }
 
   column(key) {
