@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ..piping.status import is_number
+from ..piping.status import Completeness, is_number
 from ..times.measurement import Measurement
 from .bounds import KINDS
 from .grids import Grid, visible
@@ -30,7 +30,7 @@ _LONGEST = 60
 
 @dataclass(frozen=True)
 class Value:
-    """A value on a card: its model, text, completeness and remarks. ``mark`` is one of `profilerkit.render.grids.MARKS`."""
+    """A value on a card: its model, text, completeness and remarks. ``mark`` is a mark of the grid."""
 
     model: str
     text: str
@@ -98,23 +98,33 @@ def summary_of(report: Report, grid: Grid) -> Summary:
         else:
             card = Card(title, visible(record.description), (_value(report, record, text, unit),))
             card = replace(card, values=(replace(card.values[0], mark=grid.marks.get((number, 1), "")),))
-            alike = (unit, text) if record.value and not isinstance(record.value, Measurement) else record.key
-            cards[alike] = _joined(cards[alike], card) if alike in cards else card
+            _add(cards, card, [record], (unit, text))
     return Summary(tuple(cards.values()), tuple(without), tuple(tables))
 
 
-def _joined(one: Card, other: Card) -> Card:
-    descriptions = f"{one.title}: {one.description} {other.title}: {other.description}"
-    (first,), (second,) = one.values, other.values
-    if (first.state, first.reason, first.mark) != (second.state, second.reason, second.mark):
-        first = replace(first, state=second.state, reason="; ".join(filter(None, (first.reason, second.reason))))
-    return Card(f"{one.title}, {other.title}", descriptions, (first,))
+def _add(cards: dict[object, Card], card: Card, records: Sequence[StatusRecord | None], alike: object) -> None:
+    """Add a card; one that shows just what another one does, of complete numbers, is joined with that."""
+    counts = [
+        record is not None
+        and record.completeness is Completeness.COMPLETE
+        and bool(record.value)
+        and not isinstance(record.value, Measurement)
+        for record in records
+    ]
+    key = (alike, tuple(record.base_unit for record in records if record)) if all(counts) else len(cards)
+    one = cards.get(key)
+    if one is None:
+        cards[key] = card
+    else:
+        descriptions = " ".join(f"{each.title}: {each.description}" for each in (one, card))
+        cards[key] = Card(f"{one.title}, {card.title}", descriptions, one.values)
 
 
 def summary_of_several(comparison: Comparison, grid: Grid) -> Summary:
     """Return the summary of a comparison: on each card the values of all models, and which of them is better."""
-    cards, without, tables = [], [], []
-    for number, (key, (title, *cells)) in enumerate(zip(comparison, grid.rows, strict=True)):
+    cards: dict[object, Card] = {}
+    without, tables = [], []
+    for number, (key, (title, *_others)) in enumerate(zip(comparison, grid.rows, strict=True)):
         records = [report.statuses.get(key) for report in comparison.reports]
         known = [record for record in records if record is not None]
         if all(record.value is None for record in known):
@@ -125,8 +135,8 @@ def summary_of_several(comparison: Comparison, grid: Grid) -> Summary:
             tables.append(title)
         else:
             values = tuple(_compared(comparison, grid, number, index, record) for index, record in enumerate(records))
-            cards.append(Card(title, visible(known[0].description), values))
-    return Summary(tuple(cards), tuple(without), tuple(tables))
+            _add(cards, Card(title, visible(known[0].description), values), records, values)
+    return Summary(tuple(cards.values()), tuple(without), tuple(tables))
 
 
 def _compared(comparison: Comparison, grid: Grid, number: int, index: int, record: StatusRecord | None) -> Value:

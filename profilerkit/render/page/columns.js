@@ -4,11 +4,12 @@ const narrow = () => innerWidth < 600;
 /** Below this a share is a line without its number. */
 const ROOM_FOR_SHARE = 126;
 
-/** The keys of the columns in their order: on a phone the numbers stand before types and shapes. */
+/** The keys of the columns in their order: on a phone numbers with a share come first, types and shapes last. */
 function orderOf(columns) {
   const keys = (some) => some.map((column) => column.key);
   if (!narrow()) return ["path", "type", ...keys(columns)];
-  return ["path", ...keys(columns.filter((column) => column.numeric)), "type", ...keys(columns.filter((column) => !column.numeric))];
+  const some = (isOne) => keys(columns.filter(isOne));
+  return ["path", ...some((one) => one.share), ...some((one) => one.numeric && !one.share), "type", ...some((one) => !one.numeric)];
 }
 
 /** The lines of a title: what is counted, and of which model. */

@@ -26,6 +26,7 @@ class Sides {
     const changes = unpacked(sides.changes);
     const met = CHANGES.map((change) => [change, changes.filter((one) => one === change).length]).filter(([, number]) => number);
     const shared = changes.filter((change) => change === "same" || change === "changed").length;
+    this.shared = `${shared.toLocaleString("en-US")} of ${counted(changes.length, "layer")} ${shared === 1 ? "is" : "are"} in both models. The table has each of them.`;
     this.counts = el("p", { class: "lead" }, met.map(([change, number]) => `${number.toLocaleString("en-US")} ${change}`).join(", "));
     const form = address.among("sides", ["maps", "table"], shared < ALIKE * changes.length ? "maps" : "table");
     if (form === "maps") this.maps();
@@ -52,14 +53,15 @@ class Sides {
     const sizes = both[0].sizes.filter((column) => both[1].sizes.some((one) => one.key === column.key));
     if (!sizes.length) {
       this.tools.replaceChildren(...this.which("maps"));
-      this.place.replaceChildren(this.counts, nothing("Both models have no layer of known size."));
+      this.place.replaceChildren(el("p", { class: "lead" }, this.shared), nothing("Both models have no layer of known size."));
       return;
     }
     const first = sizes.find((column) => column.key === usualSize(both[0]).key) ?? sizes[0];
+    const colours = coloursOf(...both);
     const places = reports.map((report) => el("div", { class: "side" }, el("h3", {}, report.name), el("div")));
     this.tools.replaceChildren(...this.which("maps"), ...mapTools("icicle", sizes, first, ({ kind, key }) => maps.forEach((map) => map.set(kind ? { kind } : { column: map.layers.column(key) }))));
-    this.place.replaceChildren(this.counts, el("div", { class: "two" }, ...places));
-    const maps = both.map((layers, at) => new ModelMap(places[at].lastChild, null, layers, { linked: false, name: reports[at].name, column: layers.column(first.key) }));
+    this.place.replaceChildren(el("p", { class: "lead" }, this.shared), el("div", { class: "two" }, ...places));
+    const maps = both.map((layers, at) => new ModelMap(places[at].lastChild, null, layers, { linked: false, name: reports[at].name, column: layers.column(first.key), colours }));
   }
 
   table() {

@@ -28,10 +28,9 @@ class ModelMap {
   }
 
   /** One that is `linked` shows the chosen layer, and the address has what it shows. */
-  constructor(place, tools, layers, { linked = true, name = "the model", kind = "icicle", column = usualSize(layers) } = {}) {
-    Object.assign(this, { layers, place, linked, kind, column, root: layers.tree.roots[0], focus: layers.tree.roots[0] });
+  constructor(place, tools, layers, { linked = true, name = "the model", kind = "icicle", column = usualSize(layers), colours = coloursOf(layers) } = {}) {
+    Object.assign(this, { layers, place, linked, kind, column, colours, root: layers.tree.roots[0], focus: layers.tree.roots[0] });
     if (linked) this.remember();
-    this.colours = coloursOf(layers);
     tools?.replaceChildren(...mapTools(this.kind, layers.sizes, this.column, ({ kind: other, key }) => this.set(other ? { kind: other } : { column: layers.column(key) })));
     this.trail = el("nav", { class: "trail", "aria-label": "Zoom" });
     this.canvas = el("canvas", {
@@ -76,9 +75,11 @@ class ModelMap {
   }
 
   drawLegend() {
-    const named = [...this.colours].filter(([, place]) => place < COLOURS);
+    const own = new Set(this.layers.types);
+    const named = [...this.colours].filter(([type, place]) => place < COLOURS && own.has(type));
     const items = named.map(([type, place]) => el("li", {}, el("i", { class: `swatch c${place}` }), el("span", {}, type)));
-    if (this.colours.size > named.length) items.push(el("li", {}, el("i", { class: `swatch c${COLOURS}` }), counted(this.colours.size - named.length, "other type")));
+    const others = [...this.colours].filter(([type, place]) => place >= COLOURS && own.has(type)).length;
+    if (others) items.push(el("li", {}, el("i", { class: `swatch c${COLOURS}` }), counted(others, "other type")));
     this.legend.replaceChildren(...items, el("li", {}, el("i", { class: "swatch group" }), "layers with others inside"));
   }
 

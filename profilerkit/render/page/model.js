@@ -100,11 +100,13 @@ function shown(column, row) {
 
 /** The types of layers by how many there are; the first have a colour each, the others share one. */
 const COLOURS = 9;
-function coloursOf(layers) {
+function coloursOf(...models) {
   const met = new Map();
-  layers.types.forEach((type, row) => {
-    if (!layers.tree.children[row].length) met.set(type, (met.get(type) ?? 0) + 1);
-  });
+  for (const layers of models) {
+    layers.types.forEach((type, row) => {
+      if (!layers.tree.children[row].length) met.set(type, (met.get(type) ?? 0) + 1);
+    });
+  }
   const ranked = [...met].sort((one, two) => two[1] - one[1] || (one[0] < two[0] ? -1 : 1)).map(([type]) => type);
   return new Map(ranked.map((type, place) => [type, Math.min(place, COLOURS)]));
 }
