@@ -171,7 +171,7 @@ def _draw_boxes(
     wide, high = room[0] * 72 / levels, (room[1] - 1) * 72
     for box in picture.boxes:
         colour = _GROUP if box.row is None else colours.get(_type_of(box.row, picture.inside), GREY)
-        look = {"facecolor": colour, "edgecolor": "white", "linewidth": 0.6}
+        look: Any = {"facecolor": colour, "edgecolor": "white", "linewidth": 0.6}
         axis.add_patch(Rectangle((box.level, box.start), 1, box.end - box.start, **look))
         if (box.end - box.start) * high >= 1.15 * size:
             text = _text(box, by, picture.whole, int(wide / (0.62 * size)))

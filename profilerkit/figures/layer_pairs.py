@@ -28,6 +28,8 @@ __all__ = ["column_of_both", "drawn_pairs"]
 
 #: A layer in both models: its label, and its value in each; None where a model lacks it.
 Pair = tuple[str, float | None, float | None]
+#: The largest bars of two models that differ by more do not share an axis.
+_FAR = 5
 #: Models that share fewer of their layers than this have bars of their own each.
 _ALIKE = 0.5
 
@@ -84,23 +86,32 @@ def drawn_pairs(comparison: Comparison, by: str, top: int, depth: int | None) ->
         rows, note = len(pairs), "A layer that one of the models lacks has one bar."
     else:
         tables = [layers_of(report).top(top, by, depth) for report in comparison.reports]
-        rows, note = max(map(len, tables)), "The models share few layers: each has the largest of its own."
+        rows, note = (
+            max(map(len, tables)),
+            f"The models share few layers: each has the largest of its own.{_apart(tables, by)}",
+        )
     if not rows:
         raise ValueError(f"no layer of {comparison.reference.name} lies at depth {depth}; give another depth, or None")
     figure = new_figure(8.5 if alike else 11.5, 1.5 + (0.36 if alike else 0.26) * rows)
     if alike:
         _draw_rows(figure.subplots(), pairs, comparison.reports, column)
     else:
-        _draw_panels(figure.subplots(1, 2, sharex=True), tables, comparison.reports, column, by)
+        _draw_panels(figure.subplots(1, 2, sharex=not _apart(tables, by)), tables, comparison.reports, column, by)
     names = " and ".join(plain(report.name, 24) for report in comparison.reports)
     return finished(figure, comparison.reports, f"layers by {title} of {names}", [note])
+
+
+def _apart(tables: Sequence[LayerTable], by: str) -> str:
+    """Say that one axis would show only the bars of one model, if so; an empty text if not."""
+    largest = [max((row[by] or 0.0 for row in table), default=0.0) for table in tables]
+    return " They lie far apart: each has an axis of its own." if max(largest) > _FAR * min(largest) else ""
 
 
 def _draw_rows(axis: Any, pairs: Sequence[Pair], reports: Sequence[Report], column: Column) -> None:
     places = range(len(pairs))
     factor, unit = _scaled([value for pair in pairs for value in pair[1:]], column)
     for index, report in enumerate(reports):
-        values = [pair[1 + index] for pair in pairs]
+        values = [pair[1:][index] for pair in pairs]
         at = [place + (-0.2, 0.2)[index] for place in places]
         bars = axis.barh(
             at, [(value or 0) / factor for value in values], 0.38, color=COLOURS[index], label=plain(report.name, 28)
@@ -113,9 +124,10 @@ def _draw_rows(axis: Any, pairs: Sequence[Pair], reports: Sequence[Report], colu
 def _draw_panels(
     axes: Sequence[Any], tables: Sequence[LayerTable], reports: Sequence[Report], column: Column, by: str
 ) -> None:
-    factor, unit = _scaled([row[by] for table in tables for row in table], column)
+    shared = None if _apart(tables, by) else [row[by] for table in tables for row in table]
     for index, (axis, table, report) in enumerate(zip(axes, tables, reports, strict=True)):
-        values = [row[by] for row in table]
+        values: list[float | None] = [row[by] for row in table]
+        factor, unit = _scaled(shared or values, column)
         bars = axis.barh(range(len(table)), [(value or 0) / factor for value in values], 0.72, color=COLOURS[index])
         axis.bar_label(bars, [_shown(value, column) for value in values], padding=3, fontsize="x-small")
         axis.set_title(plain(report.name, 40), fontsize="medium", loc="left")

@@ -54,11 +54,14 @@ def visit(browser: Browser, tmp_path: Path) -> Iterator[Open]:
     said: list[str] = []
     opened: list[Page] = []
 
+    def is_own(url: str, own: str) -> bool:
+        return url.partition("#")[0] == own or url.startswith("blob:")  # a file that the page itself saves
+
     def listen(page: Page, own: str) -> None:
         page.on("console", lambda message: said.append(f"console: {message.text}"))
         page.on("pageerror", lambda error: said.append(f"error: {error}"))
         page.on("dialog", lambda dialog: said.append(f"dialog: {dialog.message}"))
-        page.on("request", lambda request: None if request.url == own else said.append(f"request: {request.url}"))
+        page.on("request", lambda request: None if is_own(request.url, own) else said.append(f"request: {request.url}"))
 
     def open_page(result: Report | Comparison | Path, **options: Any) -> Page:
         path = result if isinstance(result, Path) else tmp_path / f"page-{len(opened)}.html"
