@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..render.columns import Column
+from ..trace.depths import deepest_of
 from ..trace.records import LayerTable
 from .canvas import (
     COLOURS,
@@ -61,8 +62,11 @@ def pairs_of(comparison: Comparison, by: str, depth: int | None, top: int) -> li
     """Return the layers with the largest value in either model, the largest first."""
     mine, theirs = ({row["path"]: row for row in layers_of(report)} for report in comparison.reports)
     pairs = []
-    for row in comparison.layers():
-        if row["depth"] != depth if depth is not None else not row["is_leaf"]:
+    rows = comparison.layers()
+    innermost = depth is None or depth < 0
+    wanted = None if depth is None else min(depth, deepest_of(rows))
+    for row in rows:
+        if not row["is_leaf"] if innermost else row["depth"] != wanted:
             continue
         first = None if row["change"] == "added" else mine[row["path"]].get(by)
         second = None if row["other_path"] is None else theirs[row["other_path"]].get(by)

@@ -37,5 +37,6 @@ def test_the_axis_is_whole_where_it_may_be() -> None:
 
 
 def test_a_break_that_would_leave_out_nothing_is_not_drawn() -> None:
-    """1 KiB of weights below 3 KiB: the lower axis alone would reach over all of them."""
-    assert len(memory_timeline(REPORT, broken=True).axes) == 1
+    """0.75 KiB of weights below 3 KiB: the lower axis would reach to 0.66, the upper one starts at 0.45."""
+    light = replace(REPORT, memory=MemoryTimeline(768, 512, (1024, 3072, 2048, 512)))
+    assert len(memory_timeline(light, broken=True).axes) == 1

@@ -412,7 +412,6 @@ LACKING: dict[str, tuple[Callable[[], Any], str]] = {
         "no column 'mac' in the layers of net: no such values were traced",
     ),
     "a column of text": (lambda: icicle(REPORT, by="type"), "column 'type' of the layers of net holds no numbers"),
-    "no such depth": (lambda: layer_bars(REPORT, depth=9), "no layer of net lies at depth 9; give another depth"),
     "nothing to nest": (
         lambda: icicle(replace(REPORT, layers=LayerTable([row("", "Net", 0)]), statuses={})),
         "there is nothing to draw of net: the whole model has macs=0",
@@ -448,8 +447,8 @@ LACKING: dict[str, tuple[Callable[[], Any], str]] = {
         "no layer has FLOPs, bytes and a time of its own",
     ),
     "a comparison": (
-        lambda: BOTH.plot("icicle"),
-        r"icicle draws one model, not a comparison of 2; give one of its .* comparison.reference.plot\('icicle'\)",
+        lambda: BOTH.plot("roofline"),
+        r"roofline draws one model, not a comparison of 2; give one of its .* comparison.reference.plot\('roofline'\)",
     ),
 }
 
@@ -466,6 +465,7 @@ def test_a_figure_without_matplotlib_says_what_to_install(kind: str, monkeypatch
     for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.delitem(sys.modules, "profilerkit.figures.shown", raising=False)
     with pytest.raises(ImportError, match=r"figures need matplotlib; install profilerkit\[plot\]"):
         REPORT.plot(kind)
 

@@ -55,6 +55,9 @@ def test_layers_of_two_models_by_time_at_a_depth() -> None:
     assert [label.get_text() for label in axis.get_yticklabels()] == ["block", "head"]
     assert bars(axis) == [pytest.approx([5, 4])] * 2
     assert axis.get_xlabel() == "Forward time (ms)"
+    for depth in (2, 9):
+        (deepest,) = layer_bars(PAIR, depth=depth).axes
+        assert bars(deepest) == [[400, 200], [0, 200]], "too large a depth is that of the deepest layers"
     (first,) = layer_bars(PAIR, top=1).axes
     assert bars(first) == [[300], [600]]
 
@@ -116,8 +119,6 @@ def test_what_two_models_have_no_bars_of() -> None:
         layer_bars(PAIR, by=("macs", "flops"))
     with pytest.raises(ValueError, match="draws layers of two models, not types of them; give one of its reports"):
         layer_bars(PAIR, types=True)
-    with pytest.raises(ValueError, match="no layer of net lies at depth 9; give another depth, or None"):
-        layer_bars(PAIR, depth=9)
     with pytest.raises(ValueError, match="no column 'forward_seconds' in the layers of other"):
         layer_bars(Comparison(REPORT, PAIR.others), by="forward_seconds")
 
@@ -126,4 +127,4 @@ def test_times_without_a_backward_pass_are_enough() -> None:
     times = layer_time_table([LayerTime(row["path"], row["type"], 1, (0.5,)) for row in LAYERS])
     timed = replace(REPORT, statuses={"layer_times": record("layer_times", times)})
     (axis,) = layer_bars(Comparison(timed, (replace(timed, name="b"),))).axes
-    assert axis.get_xlabel() == "Forward time (s)"
+    assert axis.get_xlabel() == "Forward time (ms)"
