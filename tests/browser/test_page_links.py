@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import Open, browser, column, visit
+from browsing import Open, browser, column, visit, wait_until
 from page_reports import empty, hostile, layer_table, many, pair, small
 from playwright.sync_api import Page
 
@@ -51,16 +51,16 @@ def test_a_link_to_a_section_keeps_the_rest(visit: Open) -> None:
     page = visit(many(45))
     page.get_by_label("Leaves only").check()
     page.get_by_role("link", name="Layers", exact=True).click()
-    page.wait_for_function("location.hash === '#layers&rows=leaves'")
+    wait_until(page, "location.hash === '#layers&rows=leaves'")
     page.reload()
     assert page.get_by_label("Leaves only").is_checked()
-    page.wait_for_function("Math.abs(document.getElementById('layers').getBoundingClientRect().top) < 100")
+    wait_until(page, "Math.abs(document.getElementById('layers').getBoundingClientRect().top) < 100")
 
 
 def test_an_address_that_is_changed_by_hand_is_followed(visit: Open) -> None:
     page = visit(small())
     page.evaluate("location.hash = '#q=second&weights=true&rank=flops'")
-    page.wait_for_function("document.querySelector('#layers input[type=search]').value === 'second'")
+    wait_until(page, "document.querySelector('#layers input[type=search]').value === 'second'")
     assert column(page, "path") == ["(model)", "second"]
     assert page.get_by_label("With the weights").is_checked()
     assert page.locator("#slowest h2").inner_text() == "Layers with the most FLOPs of their own"

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from browsing import Open, browser, column, visit
+from browsing import Open, browser, column, visit, wait_until
 from page_reports import layer_table, many, pair, small
 from playwright.sync_api import Page
 
@@ -55,7 +55,7 @@ def test_columns_fit_again_when_a_window_gets_narrower(visit: Open) -> None:
     page = visit(wide(), viewport={"width": 1920, "height": 900})
     assert page.locator("#layers td .share").count() > 0
     page.set_viewport_size({"width": 1300, "height": 900})
-    page.wait_for_function("document.querySelector('#layers .scroll').scrollWidth <= 1300")
+    wait_until(page, "document.querySelector('#layers .scroll').scrollWidth <= 1300")
     assert not any(overflow(page))
 
 

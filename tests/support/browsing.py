@@ -90,3 +90,12 @@ def column(page: Page, key: str, table: str = "#layers") -> list[str]:
     }"""
     found: list[str] = page.evaluate(script, [table, key])
     return found
+
+
+def wait_until(page: Page, condition: str) -> None:
+    """Wait until a condition holds on a page; its policy forbids the waiting of playwright's, which is an ``eval``."""
+    for _ in range(200):
+        if page.evaluate(condition):
+            return
+        page.wait_for_timeout(25)
+    pytest.fail(f"five seconds and still not: {condition}")

@@ -135,10 +135,12 @@ addEventListener("beforeprint", () => {
   for (const details of closed) details.open = true;
   themeBefore = document.documentElement.dataset.theme;
   document.documentElement.dataset.theme = "light";
-  for (const table of TreeTable.all) table.draw(true);
+  paper.isNear = true;
+  for (const table of TreeTable.all) table.draw();
   for (const map of ModelMap.all) map.draw();
 });
 addEventListener("afterprint", () => {
+  paper.isNear = false;
   if (themeBefore) document.documentElement.dataset.theme = themeBefore;
   else delete document.documentElement.dataset.theme;
   for (const details of closed) details.open = false;

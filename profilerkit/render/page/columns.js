@@ -24,7 +24,7 @@ function widthsOf(layers, key) {
   const column = layers.column(key);
   const title = 7.6 * titleLines(column, key).reduce((most, line) => Math.max(most, line.length), 0);
   if (column?.numeric) {
-    const least = Math.max(72, Math.min(110, title + 30));
+    const least = Math.max(72, Math.min(90, title + 30));
     return [least, Math.max(column.share ? 140 : 84, least, Math.min(200, title + 34))];
   }
   if (key === "path") return narrow() ? [132, 132] : [150, 260];

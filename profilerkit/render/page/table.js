@@ -6,6 +6,9 @@ const PRINTED = 5000;
 const MOST_AT_FIRST = 60;
 let tables = 0;
 
+/** Whether a page is about to be printed: then all rows are drawn, however the window changes meanwhile. */
+const paper = { isNear: false };
+
 class TreeTable {
   /** Those in the page. */
   static get all() {
@@ -225,7 +228,8 @@ class TreeTable {
     });
   }
 
-  draw(all = false) {
+  draw() {
+    const all = paper.isNear;
     const seen = Math.ceil(Math.min(0.72 * innerHeight, 720) / ROW_HEIGHT); // as high as the style sheet lets it grow
     const top = Math.max(0, Math.floor(this.scroller.scrollTop / ROW_HEIGHT) - OVERSCAN);
     const first = all ? 0 : Math.min(top, Math.max(0, this.rows.length - seen - OVERSCAN));
