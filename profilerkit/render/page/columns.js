@@ -24,13 +24,13 @@ function widthsOf(layers, key) {
   const column = layers.column(key);
   const title = 7.6 * titleLines(column, key).reduce((most, line) => Math.max(most, line.length), 0);
   if (column?.numeric) {
-    const least = Math.max(72, Math.min(90, title + 30));
+    const least = Math.max(72, Math.min(92, title + 37));
     return [least, Math.max(column.share ? 140 : 84, least, Math.min(200, title + 34))];
   }
   if (key === "path") return narrow() ? [132, 132] : [150, 260];
   const values = key === "type" ? layers.types : column.values;
   const longest = values.reduce((most, value) => Math.max(most, value.length), 0);
-  const best = Math.max(72, title + 34, Math.min(7.2 * longest + 24, narrow() ? 140 : 280));
+  const best = Math.max(72, title + 40, Math.min(7.2 * longest + 24, narrow() ? 140 : 280));
   return [Math.min(best, 110), best];
 }
 

@@ -14,7 +14,7 @@ class Samples {
     this.plot = el("div", { class: "plot" });
     this.table = el("div", { class: "scroll short", tabindex: "0", role: "region", "aria-label": "Percentiles of the samples" });
     this.lead = el("p", { class: "lead" });
-    this.few = el("p", { class: "lead" });
+    this.few = el("p", { class: "left-out" });
     place.replaceChildren(this.lead, this.plot, this.table, this.few);
     this.redraw = redrawn(this.plot, (width) => this.draw(width));
     this.set(this.key);

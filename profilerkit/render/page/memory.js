@@ -13,7 +13,7 @@ class MemoryChart {
     this.cursor = memory.peak;
     const withThem = address.among("weights", [true, false], memory.weights < MOST_WEIGHTS * this.peakBytes());
     this.band = withThem ? memory.weights : 0;
-    this.left = el("p", { class: "lead" });
+    this.left = el("p", { class: "left-out" });
     this.plot = el("div", { class: "plot", tabindex: "0", role: "group", "aria-label": "Memory timeline: left and right arrow keys move between operators, Home goes to the peak", onkeydown: (event) => this.key(event), onpointermove: (event) => this.hover(event), onpointerleave: () => this.point(-1), onclick: () => this.pick() });
     this.said = el("p", { class: "said", role: "status" });
     place.replaceChildren(el("p", { class: "lead" }, this.sentence()), this.left, this.plot, this.said, this.legend(), ...this.remarks());
