@@ -236,8 +236,8 @@ class Profiler:
         if arguments.get("device") is not None:  # and so does a device that does not exist
             self.backend.resolve_device(self.model, arguments["device"])
         self._arguments |= arguments
-        computation = self._computation(arguments, recompute)
-        return compute_in_order(computation, track(bindings, f"Profiling {self.name}"), self.name, strict)
+        steps = track(bindings, f"Profiling {self.name}", lambda binding: binding.key.NAME)
+        return compute_in_order(self._computation(arguments, recompute), steps, self.name, strict)
 
     def _computation(self, kwargs: Mapping[str, Any], recompute: bool = False) -> Computation:
         provided = {"model": self.model, "data_splits": self.data_splits, "backend": self.backend, "profiler": self}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 import warnings
@@ -15,6 +16,7 @@ import click
 from ..errors import ProfilerKitError, ProfilerKitWarning, by_likeness
 from ..process.clean_output import results, results_alone, wants_color
 from ..process.containment import notes_of
+from .examples import COMPLETION, epilog
 
 __all__ = ["INTERRUPTED", "MODEL_FAILED", "NOT_KEPT", "USAGE", "cli", "emit", "fail", "main"]
 
@@ -41,6 +43,9 @@ COMMANDS = {
 }
 
 
+#: Settings by which frameworks keep their log lines to themselves, read when they are imported; a user's own stay.
+_QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3"}
+
 #: What the context holds at first where the process ends with the command.
 _OWN_PROCESS = "own process"
 
@@ -55,6 +60,7 @@ class _LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = import_module(f".{cmd_name}_command", __name__).command
+        command.epilog = epilog(cmd_name)
         showing = command.get_help_option(ctx)
         if showing is not None:
             showing.callback = _show_help
@@ -78,7 +84,7 @@ class _LazyGroup(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
-@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]}, epilog=COMPLETION)
 @click.version_option(package_name="profilerkit", prog_name="profilerkit")
 @click.option("--no-plugins", is_flag=True, help="Ignore the plugins of other packages.")
 @click.option("--traceback", "traced", is_flag=True, help="Show the Python traceback of an error.")
@@ -135,6 +141,9 @@ def main(arguments: list[str] | None = None) -> Any:
     try:
         with _warnings_in_a_line():
             mode = _OWN_PROCESS if arguments is None else None
+            if mode is not None:
+                for name, level in _QUIET.items():
+                    os.environ.setdefault(name, level)
             result = cli(args=arguments, standalone_mode=False, obj=mode)
             sys.exit(result if isinstance(result, int) else 0)
     except click.ClickException as error:

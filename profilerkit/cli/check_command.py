@@ -12,6 +12,7 @@ import click
 from ..errors import BudgetError
 from ..process.files import write_text
 from . import NOT_KEPT, USAGE, emit, fail
+from .completing import models
 from .measuring import Request, compared, is_saved, profiled, saved_report
 from .options import input_options, isolation_options, measuring_options, require_writable
 from .output import cannot_write
@@ -38,7 +39,7 @@ def _completed(context: click.Context, parameter: click.Parameter, incomplete: s
 
 
 @click.command("check")
-@click.argument("model")
+@click.argument("model", shell_complete=models)
 @click.option("--budget", "path", type=click.Path(dir_okay=False), help="TOML file of limits, such as macs = '<= 5 G'.")
 @click.option("--limit", multiple=True, metavar="LIMIT", help="A limit, such as 'macs <= 5 G'; repeat it for several.")
 @click.option("--baseline", metavar="MODEL", help="What '1.1x' is relative to: a saved report or a model.")

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from .completing import models
 from .measuring import Request, compared, end_with_failures
 from .options import input_options, isolation_options, measuring_options, output_options, picked, strict_option
 from .output import Display
@@ -14,8 +15,8 @@ __all__ = ["command"]
 
 
 @click.command("compare")
-@click.argument("reference")
-@click.argument("others", nargs=-1, required=True, metavar="OTHER...")
+@click.argument("reference", shell_complete=models)
+@click.argument("others", nargs=-1, required=True, metavar="OTHER...", shell_complete=models)
 @input_options
 @measuring_options
 @isolation_options

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from .completing import models
 from .measuring import Request, compared
 from .options import input_options, isolation_options, measuring_options, output_options, picked, strict_option
 from .output import Display
@@ -14,8 +15,8 @@ __all__ = ["command"]
 
 
 @click.command("diff")
-@click.argument("old")
-@click.argument("new")
+@click.argument("old", shell_complete=models)
+@click.argument("new", shell_complete=models)
 @input_options
 @measuring_options
 @isolation_options

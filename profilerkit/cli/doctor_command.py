@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 import click
 
+from ..process.clean_output import terminal_columns
+from ..process.progress import track
 from . import emit
 
 if TYPE_CHECKING:
@@ -14,10 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-#: What profilerkit can make use of where it is installed, and what for.
+#: What profilerkit can make use of where it is installed, and what for; frameworks are said with their backends.
 OPTIONAL = {
-    "torch": "PyTorch models",
-    "tensorflow": "TensorFlow and Keras models",
     "pandas": "to_pandas()",
     "matplotlib": "figures",
     "timm": "timm:NAME on the command line",
@@ -46,15 +47,19 @@ def command() -> None:
     for package, use in OPTIONAL.items():
         _line(package, f"{_installed(package)}  ({use})")
     emit(click.style("\nBackends", bold=True))
+    unusable: dict[str, str] = {}
     for info in offers.backends():
         try:
-            backend = offers.load(info)
+            for loading in track((info,), f"Loading {info.name}"):
+                backend = offers.load(loading)
         except Exception as error:  # whatever a plugin does wrong, the others go on
-            _line(info.name, f"cannot be used: {' '.join(str(error).split())}")
+            unusable[info.name] = " ".join(str(error).split())
             continue
         _line(info.name, ", ".join(f"{name} {value}" for name, value in backend.environment().items()) or "ready")
-        for what, answer in _abilities(backend):
-            emit(f"  {'':<16} {what}: {answer}")
+        for what, things in _abilities(backend).items():
+            _paragraph(what, things)
+    for name, reason in unusable.items():
+        _line(name, f"cannot be used: {reason}")
 
 
 def _line(name: str, value: str) -> None:
@@ -68,14 +73,22 @@ def _installed(package: str) -> str:
         return "not installed"
 
 
-def _abilities(backend: Backend) -> list[tuple[str, str]]:
-    """Return what a backend offers beyond what every one must: the protocols that it is an instance of."""
+def _paragraph(what: str, things: list[str]) -> None:
+    """Print what a backend has, as lines that fit the terminal."""
+    if things:
+        width = max(60, terminal_columns(100))
+        indent = " " * 19
+        emit(fill(f"{what}: {'; '.join(things)}", width, initial_indent=indent, subsequent_indent=f"{indent}  "))
+
+
+def _abilities(backend: Backend) -> dict[str, list[str]]:
+    """Return what a backend offers beyond what every one must, by its protocols, and then what it does not offer."""
     from ..protocols import CAPABILITIES
 
-    abilities = [
-        (capability.offers, "yes" if isinstance(backend, capability.protocol) else "not offered")
-        for capability in CAPABILITIES
-        if capability.offers
-    ]
-    options = ", ".join(backend.offered_options) or "none"
-    return [*abilities, ("runs models as", ", ".join(backend.execution_modes)), ("options of a run", options)]
+    named = [capability for capability in CAPABILITIES if capability.offers]
+    return {
+        "offers": [each.offers for each in named if isinstance(backend, each.protocol)],
+        "runs models as": list(backend.execution_modes),
+        "options of a run": list(backend.offered_options) or ["none"],
+        "does not offer": [each.offers for each in named if not isinstance(backend, each.protocol)],
+    }

@@ -16,6 +16,7 @@ from . import emit
 
 if TYPE_CHECKING:
     from ..backend import Backend, BackendInfo
+    from ..piping.status import StatusKey
     from ..plugging.manager import Offer, PluginInfo
 
 __all__ = ["command", "location_of"]
@@ -32,6 +33,7 @@ def command(verbose: bool) -> None:
     usable = listing.backends()
     for backend in usable:
         listing.functions(backend)
+    listing.computed_keys(usable)
     if verbose or not usable:
         listing.status_keys()
     listing.renderers_and_loaders()
@@ -49,6 +51,8 @@ class _Listing:
         self.sections = 0
         #: Conflicts to report at the end; a dict, because several sections meet the same conflict.
         self.conflicts: dict[str, RegistrationConflictError] = {}
+        #: The status keys that functions compute, by name and plugin, with the backends of each.
+        self.keys: dict[tuple[str, str], tuple[StatusKey, PluginInfo, list[str]]] = {}
 
     def claimed(self, offered: Callable[[], T], all_alike: Callable[[], T]) -> T:
         """Return what is offered once; where plugins conflict, note that and return ``all_alike``, both of them."""
@@ -160,15 +164,25 @@ class _Listing:
             offers.default_functions(backend)
         except RegistrationConflictError as error:  # two plugins claim one key
             self.conflict(error)
-        self.title(f"{'Functions for' if self.verbose else 'Status keys of'} the {backend.name} backend")
+        if self.verbose:
+            self.title(f"Functions for the {backend.name} backend")
         for offer in offers.functions_offered(backend):
-            keys = [key.NAME for key in offer.item.bounded_keys()]
+            keys = offer.item.bounded_keys()
             if self.verbose:
-                self.line(describe(offer.item), ", ".join(keys), offer.plugin, offer.item)
-                continue
+                self.line(describe(offer.item), ", ".join(key.NAME for key in keys), offer.plugin, offer.item)
             for key in keys:
-                name = getattr(offer.item, "__name__", type(offer.item).__name__)
-                self.line(key, f"{offer.item.__module__}:{name}", offer.plugin)
+                self.keys.setdefault((key.NAME, str(offer.plugin)), (key, offer.plugin, []))[2].append(backend.name)
+
+    def computed_keys(self, usable: list[Backend]) -> None:
+        """Print each status key once, with what it is; and the backends that it is for, where that is not all."""
+        if self.verbose or not usable:
+            return
+        self.title("Status keys")
+        for (name, _), (key, plugin, backends) in self.keys.items():
+            summary = (inspect.getdoc(type(key)) or "").partition("\n")[0]
+            for_some = "" if len(backends) == len(usable) else f" (for {', '.join(backends)})"
+            also = f" Also: {', '.join(key.ALIASES)}." if key.ALIASES else ""
+            self.line(name, f"{summary}{also}{for_some}", plugin)
 
     def status_keys(self) -> None:
         def all_alike() -> list[Offer[Any]]:

@@ -19,7 +19,7 @@ from ..errors import (
     ReportFileError,
     UnknownStatusError,
 )
-from ..process.progress import progress_enabled
+from ..process.progress import progress_enabled, track
 from . import MODEL_FAILED, NOT_KEPT, USAGE, fail
 from .options import parse_shapes
 
@@ -40,6 +40,8 @@ class Request:
     batch_size: Any = None
     device: str | None = None
     metric: tuple[str, ...] = ()
+    name: tuple[str, ...] = ()
+    static: bool = False
     leave_out: tuple[str, ...] = ()
     max_seconds: float | None = None
     strict: bool = False
@@ -59,6 +61,8 @@ class Request:
         """Return what the process of a model is to do."""
         from ..isolation.job import Job
 
+        if self.static:
+            raise click.UsageError("--static runs nothing, so there is nothing to --isolate; leave out one of both")
         return Job(
             spec,
             {"input_shape": parse_shapes(self.input_shape)},
@@ -94,12 +98,27 @@ class Request:
     @property
     def arguments(self) -> dict[str, Any]:
         """What the functions are given."""
-        from ..backend import Device
-
-        named = self.device and self.device.lower() in ("cpu", "gpu")
-        device = Device(self.device.lower()) if named and self.device else self.device
-        values = {"batch_size": self.batch_size, "device": device, "max_seconds": self.max_seconds, "on": self.on}
+        values = {"batch_size": self.batch_size, "device": self.device, "max_seconds": self.max_seconds, "on": self.on}
         return {name: value for name, value in values.items() if value is not None}
+
+
+def names_for(specs: Sequence[str], request: Request) -> list[str | None]:
+    """Return what the models are called: by --name, one for each, else by what was typed, None for a saved report.
+
+    Raises a usage error for another number of names.
+    """
+    if request.name and len(request.name) != len(specs):
+        given = f"{len(request.name)} names for {len(specs)} model{'' if len(specs) == 1 else 's'}"
+        raise click.BadParameter(f"{given}; give one for each, in their order", param_hint="--name")
+    if request.name:
+        return list(request.name)
+    return [None if is_saved(spec) else typed_name(spec) for spec in specs]
+
+
+def typed_name(spec: str) -> str:
+    """Return the part of a MODEL that names it: ``student`` of ``nets.py:student``, ``net`` of ``net.onnx``."""
+    source, _, name = spec.rpartition(":")
+    return name if source and "/" not in name else Path(spec.rstrip("/")).stem or spec
 
 
 def loaded_model(spec: str, trust: bool = False, hint: str = "MODEL") -> Any:
@@ -107,7 +126,9 @@ def loaded_model(spec: str, trust: bool = False, hint: str = "MODEL") -> Any:
     from ..plugging.loaders import load_model
 
     try:
-        return load_model(spec, trust=trust)
+        for loading in track((spec,), f"Loading {spec}"):
+            model = load_model(loading, trust=trust)
+        return model
     except InputError as error:
         raise click.BadParameter(str(error), param_hint=hint) from error
     except ModelFailedError as error:
@@ -138,12 +159,22 @@ def profiled(spec: str, request: Request) -> tuple[Report, Profiler | None]:
 
         with _ending_in_a_line():
             report = request.isolated_reports([spec])[0]
+            report = replace(report, name=request.name[0]) if request.name else report
             announce(report)
         return report, None
-    model = loaded_model(spec, request.trust)
+    name = names_for([spec], request)[0] if request.name else None
+    with progress_enabled(not request.quiet):
+        model = loaded_model(spec, request.trust)
     with _ending_in_a_line(), progress_enabled(not request.quiet):
-        profiler = request.profiler(model)
-        report = compute(profiler, request.metric or None, strict=request.strict, once=True, **request.arguments)
+        profiler = request.profiler(model, name)
+        report = compute(
+            profiler,
+            request.metric or None,
+            once=True,
+            strict=request.strict,
+            static=request.static,
+            **request.arguments,
+        )
         return report, profiler
 
 
@@ -160,7 +191,9 @@ def compared(specs: Sequence[str], request: Request, renamed: bool = True) -> tu
     measured, profilers = _isolated(models, request) if request.isolated else _in_this_process(models, request)
     reports |= measured
     ordered = [reports[index] for index in range(len(specs))]
-    names = [profilers[index].name if index in profilers else reports[index].name for index in range(len(specs))]
+    typed = names_for(specs, request) if renamed or request.name else [None] * len(specs)
+    own = [profilers[index].name if index in profilers else reports[index].name for index in range(len(specs))]
+    names = [name or other for name, other in zip(typed, own, strict=True)]
     named = distinct_names(names) if renamed else names
     first, *rest = (replace(report, name=name) for report, name in zip(ordered, named, strict=True))
     return Comparison(first, tuple(rest)), [profilers.get(index) for index in range(len(specs))]
@@ -182,20 +215,33 @@ def _in_this_process(specs: Mapping[int, str], request: Request) -> tuple[dict[i
     """Return the reports of models, measured in turn, with their profilers."""
     from ..comparing import compare_profilers
 
-    models = {index: loaded_model(spec, request.trust) for index, spec in specs.items()}
+    with progress_enabled(not request.quiet):
+        models = {index: loaded_model(spec, request.trust) for index, spec in specs.items()}
     with _ending_in_a_line(), progress_enabled(not request.quiet):
         profilers = {index: request.profiler(model) for index, model in models.items()}
         live = list(profilers.values())
         if len(live) > 1:
             comparison = compare_profilers(
-                live[0], live[1:], request.metric or None, strict=request.strict, **request.arguments
+                live[0],
+                live[1:],
+                request.metric or None,
+                strict=request.strict,
+                static=request.static,
+                **request.arguments,
             )
             return dict(zip(profilers, comparison.reports, strict=True)), profilers
         if not live:
             return {}, {}
         from ..api import compute
 
-        only = compute(live[0], request.metric or None, strict=request.strict, once=True, **request.arguments)
+        only = compute(
+            live[0],
+            request.metric or None,
+            once=True,
+            strict=request.strict,
+            static=request.static,
+            **request.arguments,
+        )
         return {next(iter(profilers)): only}, profilers
 
 

@@ -115,6 +115,11 @@ def _metrics(context: click.Context, parameter: click.Parameter, incomplete: str
         return [offer.item.NAME for offer in offered_status_keys() if offer.item.NAME.startswith(incomplete)]
 
 
+def _split(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    """Return names that are given one by one, or several with commas between them."""
+    return tuple(name.strip() for value in values for name in value.split(",") if name.strip())
+
+
 def require_writable(context: click.Context, parameter: click.Parameter, path: Any) -> Any:
     """Check where a file is to go: now, and not when all is measured."""
     if path is None:
@@ -189,14 +194,30 @@ input_options = _several(
 
 measuring_options = _several(
     click.option(
-        "--metric", multiple=True, shell_complete=_metrics, help="Compute only this metric; repeat it for several."
+        "--metric",
+        multiple=True,
+        metavar="NAMES",
+        callback=_split,
+        shell_complete=_metrics,
+        help="Compute only these metrics: macs,latency; it can be repeated.",
     ),
-    click.option("--leave-out", multiple=True, help="Do not compute this metric or status key; repeat it for several."),
+    click.option(
+        "--leave-out",
+        multiple=True,
+        metavar="NAMES",
+        callback=_split,
+        shell_complete=_metrics,
+        help="Do not compute these metrics or status keys; it can be repeated.",
+    ),
+    click.option("--static", is_flag=True, help="Run nothing: only what follows from layers and shapes, no times."),
+    click.option(
+        "--name", multiple=True, metavar="NAME", help="What the result calls the model; repeat it, one for each model."
+    ),
     click.option(
         "--max-seconds",
         type=click.FloatRange(min=0, min_open=True),
         callback=by_rule("max_seconds"),
-        help="Most seconds to spend on measuring the execution time.",
+        help="Most seconds to spend on measuring times, each time by itself.",
     ),
 )
 
@@ -219,15 +240,22 @@ isolation_options = _several(
 )
 
 output_options = _several(
-    click.option("--layers", is_flag=True, help="Also show the layers, and a description of each metric."),
     click.option(
-        "--depth", type=click.IntRange(min=0), callback=by_rule("depth"), help="Show the layers down to this depth."
+        "--layers",
+        is_flag=True,
+        help="Also show the layers, a description of each metric, and ten rows of each that is a table.",
+    ),
+    click.option(
+        "--depth",
+        type=click.IntRange(min=-1),
+        callback=by_rule("depth"),
+        help="Show the layers down to this depth; -1 for the innermost ones.",
     ),
     click.option(
         "--top",
         type=click.IntRange(min=1),
         callback=by_rule("top"),
-        help="Show only this many layers, those with the most MACs.",
+        help="Show only this many layers, those with the most MACs, and rows of each table.",
     ),
     click.option(
         "--format",

@@ -8,6 +8,7 @@ import click
 
 from ..errors import DeviceFileError, DeviceNotKnownError, StoreError
 from . import MODEL_FAILED, USAGE, fail
+from .completing import models
 from .measuring import Request, end_with_failures, profiled
 from .options import input_options, isolation_options, measuring_options, output_options, picked, strict_option
 from .output import Display
@@ -19,7 +20,7 @@ __all__ = ["command"]
 
 
 @click.command("profile")
-@click.argument("model")
+@click.argument("model", shell_complete=models)
 @input_options
 @measuring_options
 @isolation_options

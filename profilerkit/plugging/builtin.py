@@ -35,6 +35,8 @@ def profilerkit_renderers() -> list[RendererInfo]:
         RendererInfo("csv", _lazy("render", "render.csv"), "a row for each metric, in base units"),
         RendererInfo("layers-csv", _lazy("render", "render.layers_csv"), "a row for each layer, in base units"),
         RendererInfo("tree", _lazy("render", "render.tree"), "the layers as a tree, with their shares"),
+        RendererInfo("depths", _lazy("by_depth", "render.aggregates"), "the costliest types of layers at each depth"),
+        RendererInfo("operators", _lazy("by_operator", "render.aggregates"), "operators summed by name"),
         RendererInfo("values", _lazy("to_dict", "results.saving"), "values that JSON can hold", is_text=False),
         RendererInfo("loaded", _lazy("load_as", "results.saving"), "a result read from a file", is_text=False),
         RendererInfo("figure", _lazy("draw", "figures"), "a figure of matplotlib", is_text=False),

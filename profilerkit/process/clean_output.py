@@ -47,7 +47,7 @@ def wants_color() -> bool:
     """
     stream = results()
     try:
-        is_terminal = stream is not None and stream.isatty()
+        is_terminal = stream is not None and not stream.closed and stream.isatty()
     except ValueError:  # it is closed
         return False
     return is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -33,9 +33,12 @@ class _ThreadState(threading.local):
 _state = _ThreadState()
 
 
-def track(items: Iterable[T], description: str) -> Iterable[T]:
-    """Return the items, with a progress bar while they are iterated over, if standard error is a terminal."""
-    return _tracked(items, description) if _state.is_enabled and sys.stderr.isatty() else items
+def track(items: Iterable[T], description: str, step: Callable[[T], str] | None = None) -> Iterable[T]:
+    """Return the items, with a progress bar while they are iterated over, if standard error is a terminal.
+
+    ``step`` names an item; the bar shows the name of the one that is worked on.
+    """
+    return _tracked(items, description, step) if _state.is_enabled and sys.stderr.isatty() else items
 
 
 @contextmanager
@@ -48,13 +51,16 @@ def progress_enabled(enabled: bool) -> Iterator[None]:
         _state.is_enabled = previous
 
 
-def _tracked(items: Iterable[T], description: str) -> Iterator[T]:
+def _tracked(items: Iterable[T], description: str, step: Callable[[T], str] | None = None) -> Iterator[T]:
     outermost, streams = _state.display is None, (sys.stdout, sys.stderr)
     display = _state.display = _state.display or _started_display()
-    task = display.add_task(description, total=_length(items))
+    task = display.add_task(description.replace("[", r"\["), total=_length(items))
     try:
         display.refresh()
         for item in items:
+            if step is not None:
+                display.update(task, description=f"{description}: {step(item)}".replace("[", r"\["))
+                display.refresh()
             with undone_in_child(lambda: _restore_streams(streams)):
                 yield item
             display.advance(task)

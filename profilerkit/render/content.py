@@ -23,6 +23,7 @@ from .columns import Column
 from .enhancements import enhancement_in_words
 from .grids import Grid, Notes, Part, visible
 from .operator_grids import operator_grid
+from .origins import different_origins
 from .several_layers import all_layers_grids
 from .table_grids import ROWS, table_grid, top_row_note
 from .time_grids import environment_grids, legend, measurement_grids, sweep_grids
@@ -153,7 +154,7 @@ def _comparison_parts(comparison: Comparison, details: bool, layers: _Layers) ->
     notes += dict.fromkeys(note for report in reports for note in _batch(report, named=not alike))
     if not alike:
         notes.append("The columns are not for the same batch size; what grows with the batch does not compare.")
-    yield Notes((*notes, *_made_differently(reports), *legend(comparison)))
+    yield Notes((*notes, *_made_differently(reports), *different_origins(reports), *legend(comparison)))
     yield from sweep_grids(reports)
     if details:
         yield _descriptions(firsts)

@@ -119,6 +119,8 @@ def _cell(row: Mapping[str, Any], name: str, nested: bool) -> str:
     value = row[name]
     if name == "path":
         return (value.rpartition(".")[2] if nested else value) or "(model)"
+    if name == "by":
+        return Column.of(value).title
     if value is None:
         return "-"
     if isinstance(value, bool):

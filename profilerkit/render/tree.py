@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..trace.depths import within_depth
 from ..trace.layer_view import children_of
 from ..trace.records import LayerTable
 from ..trace.rows import parent_path
@@ -19,39 +20,47 @@ if TYPE_CHECKING:
 __all__ = ["render"]
 
 #: What stands behind a layer, where there is such a column, and the word that follows it.
-_VALUES = {"params": "params", "macs": "", "forward_seconds": "forward", "backward_seconds": "backward"}
+_VALUES = {"params": "params", "macs": "", "flops": "", "forward_seconds": "forward", "backward_seconds": "backward"}
+
+#: A layer with time was at work, though it may be a container that nothing calls itself.
+_TIMES = ("forward_seconds", "backward_seconds")
 
 #: Longer names stand out: to have every line as long as the longest could take any amount of memory.
 _WIDEST = 160
 
 
-def render(result: Report | Comparison, depth: int | None = None, top: int | None = None, by: str = "macs") -> str:
+def render(
+    result: Report | Comparison,
+    depth: int | None = None,
+    top: int | None = None,
+    by: str = "macs",
+    configuration: bool = False,
+) -> str:
     """Return the layers as a tree, one tree for each model.
 
-    A layer has its type, what it gives out, and where the report holds them: parameters, MACs, forward and backward
-    time with the layers inside, each with its share of the model's, and the FLOPs it achieves in a second of forward
-    time.
+    A layer has its type, the shapes it takes and gives, and where the report holds them: parameters, MACs, FLOPs,
+    forward and backward time with the layers inside, each with its share of the model's, and the FLOPs it achieves in a
+    second of forward time.
 
     Args:
         result: A report or a comparison.
-        depth: Show no layers that lie deeper.
+        depth: Show no layers that lie deeper; None and -1 for those at any depth.
         top: Show so many of the innermost layers, those with the most of a column, and the layers around them.
         by: That column, of `Report.layerwise`.
+        configuration: Also show how each layer is configured, ``kernel_size=(3, 3)``, where the backend tells.
     """
-    return "\n\n".join("\n".join(_lines(report, depth, top, by)) for report in result.reports) + "\n"
+    return "\n\n".join("\n".join(_lines(report, depth, top, by, configuration)) for report in result.reports) + "\n"
 
 
-def _lines(report: Report, depth: int | None, top: int | None, by: str) -> Iterator[str]:
+def _lines(report: Report, depth: int | None, top: int | None, by: str, configuration: bool) -> Iterator[str]:
     yield visible(f"{report.name}  ({report.backend})")
     layers = report.layerwise
     paths = None if top is None else _around(layers.top(top, by=by))
-    rows = [
-        row for row in layers if (depth is None or row["depth"] <= depth) and (paths is None or row["path"] in paths)
-    ]
+    rows = [row for row in within_depth(layers, depth) if paths is None or row["path"] in paths]
     if not rows:
         yield "no layers: the model was not traced"
         return
-    shown = list(_branches(rows[0], children_of(rows)))
+    shown = list(_branches(rows[0], children_of(rows), configuration))
     width = min(max(len(label) for label, _ in shown), _WIDEST)
     for label, row in shown:
         yield f"{label:<{width}}  {_values(row)}".rstrip()
@@ -72,14 +81,16 @@ def _around(layers: LayerTable) -> set[str]:
 
 
 def _branches(
-    root: Mapping[str, Any], inside: Mapping[str, Sequence[Mapping[str, Any]]]
+    root: Mapping[str, Any], inside: Mapping[str, Sequence[Mapping[str, Any]]], configuration: bool
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield each layer with the lines that lead to it; without recursion, for models of any depth."""
     pending = [("", "", root)]
     while pending:
         stem, turn, row = pending.pop()
         name = visible(row["path"].rpartition(".")[2])
-        yield f"{stem}{turn}{f'{name}: ' if name else ''}{visible(row['type'])}", row
+        settings = visible(row.get("configuration") or "") if configuration else ""
+        kind = f"{visible(row['type'])}{f'({settings})' if settings else ''}"
+        yield f"{stem}{turn}{f'{name}: ' if name else ''}{kind}", row
         below = stem + {"": "", "├── ": "│   ", "└── ": "    "}[turn]
         children = inside.get(row["path"], ())
         last = len(children) - 1
@@ -88,7 +99,8 @@ def _branches(
 
 
 def _values(row: Mapping[str, Any]) -> str:
-    parts = [", ".join(str(list(shape)) for shape in row.get("output_shapes") or ())]
+    taken, given = (_shapes(row.get(column)) for column in ("input_shapes", "output_shapes"))
+    parts = [f"{taken} -> {given}" if taken and given else given]
     for column, word in _VALUES.items():
         sign, value = shown_of_row(row, column)
         if value:
@@ -98,9 +110,13 @@ def _values(row: Mapping[str, Any]) -> str:
     parts.append(Column.of("achieved_flops_per_second").show(row.get("achieved_flops_per_second")))
     if _is_uncounted(row):
         parts.append(f"called {_times(row['calls'])}, not counted" if row["calls"] else "not counted")
-    elif not row["calls"]:
+    elif not row["calls"] and not any(row.get(column) for column in ("macs", "flops", *_TIMES)):
         parts.append("not called")
     return ", ".join(filter(None, parts))
+
+
+def _shapes(shapes: Any) -> str:
+    return ", ".join(str(list(shape)) for shape in shapes or ())
 
 
 def _is_uncounted(row: Mapping[str, Any]) -> bool:

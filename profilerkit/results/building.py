@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import reprlib
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -51,7 +52,7 @@ def report_of(
         inputs=repr(inputs) if isinstance(inputs, ModelInputs) else "",
         layers=trace.table if trace else None,
         notes=tuple(dict.fromkeys((*_of_inputs(inputs), *_notes(trace, records, data, batches)))),
-        environment={**machine(), **backend.environment()},
+        environment={**_machine(), **backend.environment()},
         created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         data={key: status.value for key, status in data.items() if status.value is not None},
         operators=ran.operator_table if ran else None,
@@ -60,6 +61,17 @@ def report_of(
         fingerprint=_fingerprint(trace) if trace else "",
     )
     return replace(report, data={key: _with_times(value, report) for key, value in report.data.items()})
+
+
+def _machine() -> dict[str, str]:
+    """Return the facts of this machine, without the name of the host unless ``PROFILERKIT_KEEP_HOST`` is set.
+
+    Reports are shared, and a host's name may say more of a company than its owner wants.
+    """
+    facts = machine()
+    if not os.environ.get("PROFILERKIT_KEEP_HOST"):
+        del facts["host"]
+    return facts
 
 
 def _with_times(value: Any, report: Report) -> Any:

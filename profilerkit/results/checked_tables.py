@@ -27,7 +27,7 @@ __all__ = [
 #: No count is so large; a larger one could not even be divided.
 LARGEST = 10**100
 
-_TEXT = {"path", "type", "operator", "layer", "phase", "kernel", "missing"}
+_TEXT = {"configuration", "path", "type", "operator", "layer", "phase", "kernel", "missing"}
 _COUNTS = ("calls", "params", "macs", "flops", "bytes", "bytes_read", "bytes_written")
 _NUMBERS = ("share", "seconds", "per_second")
 #: Columns of which a table has all or none.

@@ -132,6 +132,7 @@ class LayerRecord:
         parameters: The parameters that it holds itself.
         buffers: What else it holds of values: statistics, masks.
         calls: Its calls, in order; those that had begun before the error where the model raised.
+        configuration: How it was made, where the framework tells: "3, 16, kernel_size=(3, 3)".
     """
 
     path: str
@@ -140,6 +141,7 @@ class LayerRecord:
     parameters: tuple[WeightRecord, ...] = ()
     buffers: tuple[WeightRecord, ...] = ()
     calls: tuple[LayerCall, ...] = ()
+    configuration: str = ""
 
 
 @dataclass(frozen=True, slots=True)

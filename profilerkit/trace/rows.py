@@ -91,6 +91,7 @@ def of_layers(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
     bounded = bool(trace.choices or trace.uncounted)
     counted = {path: dict(zip(_WORK, work, strict=False)) for path, work in whole.items()} if bounded else {}
     bounds = layer_bounds(trace, counted)
+    is_configured = any(layer.configuration for layer in trace.layers)
     for layer in trace.layers:
         inside = weights[layer.path].totals()
         if layer.path in lacking:
@@ -110,6 +111,7 @@ def of_layers(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
             **inside,
             **bounds.get(layer.path, {}),
             **_tensors(layer.calls[0] if layer.calls else None),
+            **({"configuration": layer.configuration} if is_configured else {}),
         }
 
 

@@ -95,4 +95,17 @@ def _record(
     buffers: Iterable[WeightRecord] = (),
 ) -> LayerRecord:
     made = tuple(calls.get(path, ()))
-    return LayerRecord(path, type_name(module), depth_of(path), tuple(parameters), tuple(buffers), made)
+    return LayerRecord(
+        path, type_name(module), depth_of(path), tuple(parameters), tuple(buffers), made, _configuration(module)
+    )
+
+
+def _configuration(module: nn.Module) -> str:
+    """Return what torch prints of a layer of its own: "3, 16, kernel_size=(3, 3)"; of a user's class nothing is run."""
+    cls = type(module)
+    if not cls.__module__.startswith("torch.nn.") or cls.extra_repr is nn.Module.extra_repr:
+        return ""
+    try:
+        return " ".join(cls.extra_repr(module).split())
+    except Exception:  # attributes that a user has removed or replaced
+        return ""

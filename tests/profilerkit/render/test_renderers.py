@@ -173,7 +173,7 @@ def deep_report(count: int) -> Report:
 @pytest.mark.parametrize("form", FORMS)
 def test_ten_thousand_layers(form: str) -> None:
     drawn = render(deep_report(10_000), form, details=True)
-    assert len(drawn) > 100
+    assert len(drawn) > (40 if form == "operators" else 100)
     if form in text_forms() and form != "csv":
         assert drawn.count("Linear") == 10_000
 
@@ -217,4 +217,4 @@ def test_every_renderer_draws_a_vision_transformer() -> None:
     report = profile(vit_b_16(), torch.zeros(1, 3, 224, 224), metrics=["macs", "total_params"])
     for form in FORMS:
         drawn = render(report, form, details=True)
-        assert "17.56" in drawn or "17563828224" in drawn or form == "layers-csv"
+        assert "17.56" in drawn or "17563828224" in drawn or form in ("layers-csv", "operators")

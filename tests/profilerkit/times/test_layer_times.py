@@ -246,3 +246,50 @@ def test_a_profiler_gives_its_backends_timer_for_its_model_or_another(model: Fak
         pass
     assert timer.table == layer_time_table(TIMES)
     assert (timer.model, profiler.layer_times(other).model) == (model, other)  # type: ignore[attr-defined]
+
+
+def test_the_samples_of_all_layers_are_described_in_one_table() -> None:
+    table = layer_time_table([LayerTime("", "Net", 1, (1.0, 3.0)), LayerTime("a", "Conv", 1, (2.0, 4.0))])
+    whole, own, inner, _ = table.statistics
+    assert (whole["path"], whole["column"], whole["samples"]) == ("", "forward_seconds", 2)
+    assert (whole["median"], whole["min"], whole["max"]) == (5.0, 3.0, 7.0)  # 1 + 2 and 3 + 4
+    assert whole["std"] == pytest.approx(8**0.5)  # of 3 and 7: the root of (4 + 4) / 1
+    assert (own["column"], own["median"]) == ("own_forward_seconds", 2.0)
+    assert (inner["path"], inner["type"], inner["low"], inner["high"]) == ("a", "Conv", 2.0, 4.0)
+
+
+@pytest.mark.parametrize(
+    ("seconds_of_a_pass", "max_seconds", "passes", "note"),
+    [
+        (1.0, 5.5, [1, 4], "4 of 10 passes fit into max_seconds=5.5"),
+        (9.0, 5.0, [1], "1 of 10 passes fit into max_seconds=5"),
+        (0.1, 5.0, [1, 10], ""),
+        (1.0, None, [10], ""),
+    ],
+)
+def test_as_many_passes_are_made_as_fit(
+    seconds_of_a_pass: float,
+    max_seconds: float | None,
+    passes: list[int],
+    note: str,
+    monkeypatch: pytest.MonkeyPatch,
+    model: FakeModel,
+) -> None:
+    made: list[int] = []
+    now = [0.0]
+
+    class Slow(TimingBackend):
+        def layer_times(self, *args: Any, **kwargs: Any) -> Sequence[LayerTime]:
+            count: int = args[3]
+            made.append(count)
+            now[0] += seconds_of_a_pass * count
+            return [LayerTime("", "Net", 1, (seconds_of_a_pass,) * count)]
+
+    monkeypatch.setattr("profilerkit_metrics.layer_times.perf_counter", lambda: now[0])
+    given = {} if max_seconds is None else {"max_seconds": max_seconds}
+    report = profile(model, FakeTensor((1, 3)), backend=Slow(), metrics=["layer_times"], **given)
+    assert made == passes
+    assert len(report["layer_times"].samples("")) == passes[-1]
+    assert (
+        any(note in each for each in report.notes) if note else not any("passes fit" in each for each in report.notes)
+    )

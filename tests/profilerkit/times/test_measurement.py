@@ -41,6 +41,7 @@ def test_percentiles_by_name() -> None:
 def test_a_measurement_as_plain_data() -> None:
     measurement = Measurement((4.0, 1.0, 3.0, 2.0), warmup=(9.0,), session=5, precision=0.02)
     assert json.loads(json.dumps(measurement.to_dict())) == {
+        "std": pytest.approx((5 / 3) ** 0.5),  # of 1 to 4: the root of (2.25 + 0.25 + 0.25 + 2.25) / 3
         "median": 2.5,
         "low": 1.0,
         "high": 4.0,
@@ -433,3 +434,10 @@ def test_the_collector_is_paused_and_comes_back_after_errors() -> None:
         assert not gc.isenabled(), "it was off before"
     finally:
         gc.enable()
+
+
+def test_the_standard_deviation_of_samples() -> None:
+    assert Measurement((2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0)).std == pytest.approx((32 / 7) ** 0.5)
+    assert math.isnan(Measurement((1.0,)).std)
+    assert math.isnan(Measurement((1.0, math.inf)).std)
+    assert Measurement((1.0,)).to_dict()["std"] is None

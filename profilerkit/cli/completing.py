@@ -1,0 +1,42 @@
+"""What shells offer for a MODEL: files, the libraries that models are loaded from, and the names that those know."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from click.shell_completion import CompletionItem
+
+from ..process.clean_output import results_alone
+
+if TYPE_CHECKING:
+    import click
+
+__all__ = ["models"]
+
+#: The most names that are offered: a shell asks before it shows more.
+_MOST = 200
+
+
+def models(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return completions: of ``torchvision:res`` that library's models, else libraries and files.
+
+    A library that is not installed offers nothing. Bash takes what is typed before a colon as a word of its own, so
+    there only what follows the colon is returned.
+    """
+    from ..plugging.offers import offered_loaders
+
+    library, colon, _ = incomplete.partition(":")
+    with results_alone():
+        loaders = [offer.item for offer in offered_loaders()]
+        if not colon:
+            prefixes = [
+                loader.name for loader in loaders if loader.names is not None and loader.name.startswith(library)
+            ]
+            return [*(CompletionItem(f"{prefix}:") for prefix in prefixes), CompletionItem(incomplete, type="file")]
+        names: list[str] = []
+        for loader in loaders:
+            if loader.names is not None and loader.name == library:
+                with suppress(Exception):  # the library is not installed, or fails to import
+                    names += [each for each in loader.names() if each.startswith(incomplete)]
+    return [CompletionItem(each) for each in names[:_MOST]]

@@ -1,0 +1,55 @@
+"""What DeepSpeed and torch.profiler print of a model: the types of layers at each depth, and the operators summed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ..times.operator_totals import operator_totals
+from ..trace.table import Table
+from .console import grid_text
+from .grids import titled_values, visible
+from .table_grids import ROWS, table_grid
+
+if TYPE_CHECKING:
+    from ..results.comparison import Comparison
+    from ..results.report import Report
+
+__all__ = ["by_depth", "by_operator"]
+
+#: Types that are shown of each depth unless another number is requested, as DeepSpeed has it.
+_TYPES = 1
+
+
+def by_depth(result: Report | Comparison, depth: int | None = None, top: int | None = None) -> str:
+    """Return the types of layers that cost most at each depth, as DeepSpeed's profiler prints them.
+
+    Args:
+        result: A report or a comparison.
+        depth: The deepest layers to look at; None and -1 for the innermost ones.
+        top: How many types to show for each depth and column, 1 unless given.
+    """
+    return "\n\n".join(_depths(report, depth, top or _TYPES) for report in result.reports) + "\n"
+
+
+def _depths(report: Report, depth: int | None, top: int) -> str:
+    if not report.layerwise:
+        return visible(f"{report.name}: no layers, the model was not traced")
+    return grid_text(table_grid(f"{report.name}, by depth", report.layerwise.by_depth(top, depth), None))
+
+
+def by_operator(result: Report | Comparison, top: int | None = None) -> str:
+    """Return the operators summed by name, the slowest first, as torch.profiler's averages have them.
+
+    They are those of the metric ``operator_table``; of a report without it, those of the trace, with counts alone.
+    """
+    return "\n\n".join(text for report in result.reports for text in _operators(report, top or ROWS)) + "\n"
+
+
+def _operators(report: Report, top: int) -> Iterator[str]:
+    timed = list(titled_values([report], lambda value: isinstance(value, Table) and "operator" in value.columns))
+    tables = [table for _, table in timed] or ([report.operators] if report.operators else [])
+    if not tables:
+        yield visible(f"{report.name}: no operators, the model was not traced")
+    for table in tables:
+        yield grid_text(table_grid(f"{report.name}, by operator", operator_totals(table), top))

@@ -1,0 +1,54 @@
+"""When and where reports were made, where that makes their times no fair comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from ..times.batch_sweep import BatchSweep
+from ..times.measurement import Measurement
+
+if TYPE_CHECKING:
+    from ..results.report import Report
+
+__all__ = ["different_origins"]
+
+#: Facts of a machine by which it is another one; the versions of frameworks are in the report besides.
+_MACHINE = ("host", "cpu", "cores", "usable_cores", "memory_bytes", "os", "device", "devices")
+#: Reports that are made together are made within this time.
+_TOGETHER = timedelta(hours=1)
+
+
+def different_origins(reports: Sequence[Report]) -> Iterator[str]:
+    """Yield one sentence if times of these reports were taken at different times or on different machines."""
+    timed = [report for report in reports if any(map(_is_time, (each.value for each in report.statuses.values())))]
+    if len(timed) < 2:
+        return
+    differing = [name for name in _MACHINE if len({report.environment.get(name) for report in timed}) > 1]
+    moments = [moment for report in timed if (moment := _moment(report)) is not None]
+    apart = len(moments) > 1 and max(moments) - min(moments) > _TOGETHER
+    if not (differing or apart):
+        return
+    each = "; ".join(f"{report.name}: {_origin(report, differing)}" for report in timed)
+    what = " and ".join([*(["at different times"] if apart else []), *(["on different machines"] if differing else [])])
+    yield f"The times were taken {what}, so that they compare with care ({each})."
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, (Measurement, BatchSweep))
+
+
+def _moment(report: Report) -> datetime | None:
+    """Return when a report was made; None where that is not known, or without its time zone."""
+    try:
+        moment = datetime.fromisoformat(report.created)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo is not None else None
+
+
+def _origin(report: Report, facts: Sequence[str]) -> str:
+    moment = _moment(report)
+    date = "date unknown" if moment is None else f"{moment:%Y-%m-%d %H:%M}"
+    return ", ".join([date, *(f"{name} {report.environment.get(name, 'unknown')}" for name in facts)])

@@ -1,0 +1,49 @@
+"""The examples in the help of each command: there are some, they are shown, and they are parsed without an error."""
+
+import shlex
+from importlib import import_module
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from profilerkit.cli import COMMANDS, cli
+from profilerkit.cli.examples import EXAMPLES
+from profilerkit.cli.measuring import Request, names_for, typed_name
+
+
+def test_every_command_has_examples() -> None:
+    assert EXAMPLES.keys() == COMMANDS.keys()
+
+
+@pytest.mark.parametrize("line", [line for lines in EXAMPLES.values() for line in lines])
+def test_an_example_is_shown_and_can_be_parsed(line: str) -> None:
+    program, name, *arguments = shlex.split(line)
+    assert program == "profilerkit"
+    assert f"  {line}\n" in CliRunner().invoke(cli, [name, "--help"], terminal_width=200).output
+    command: click.Command = import_module(f"profilerkit.cli.{name}_command").command
+    command.make_context(name, arguments, resilient_parsing=True, **cli.context_settings)
+    options = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    assert {word for word in arguments if word.startswith("--")} <= options
+
+
+@pytest.mark.parametrize(
+    ("spec", "name"),
+    [
+        ("nets.py:student", "student"),
+        ("folder/nets.py:student", "student"),
+        ("torchvision:resnet18", "resnet18"),
+        ("net.onnx", "net"),
+        ("folder/net.onnx", "net"),
+        ("hf:folder/with/model", "model"),
+    ],
+)
+def test_what_was_typed_heads_the_columns(spec: str, name: str) -> None:
+    assert typed_name(spec) == name
+
+
+def test_names_are_one_for_each_model() -> None:
+    assert names_for(["a:b", "saved.json"], Request()) == ["b", None]
+    assert names_for(["a:b", "c:d"], Request(name=("old", "new"))) == ["old", "new"]
+    with pytest.raises(click.BadParameter, match="1 names for 2 models; give one for each"):
+        names_for(["a:b", "c:d"], Request(name=("old",)))

@@ -1,0 +1,200 @@
+"""Tables print themselves: as text, in a notebook and to files; short reports; forms of other profilers."""
+
+import json
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from profilerkit import Comparative, Completeness, Measurement, Report
+from profilerkit.errors import ArgumentError
+from profilerkit.render import render
+from profilerkit.results.comparison import Comparison
+from profilerkit.results.report import StatusRecord
+from profilerkit.times.operator_times import KernelTime, OperatorTime, OperatorTimes, OperatorTimeTable, Work
+from profilerkit.times.operator_totals import operator_totals
+from profilerkit.trace.records import LayerTable
+from profilerkit.trace.table import Table
+
+
+def layer(path: str, kind: str, depth: int, seconds: float, is_leaf: bool = True, macs: int = 0) -> dict[str, Any]:
+    times = {"forward_seconds": seconds, "own_forward_seconds": seconds if is_leaf else 0.0}
+    counts = {"macs": macs, "own_macs": macs if is_leaf else 0}
+    return {"path": path, "type": kind, "depth": depth, "is_leaf": is_leaf, "calls": 1, **times, **counts}
+
+
+#: A root with thirty layers; the slowest is layer 29, with 29 ms.
+MANY = LayerTable(
+    [
+        layer("", "Net", 0, 0.435, is_leaf=False, macs=435),
+        *(layer(f"l{number}", "Conv", 1, number / 1000, macs=number) for number in range(30)),
+    ]
+)
+
+
+def record(key: str, value: object, shown: str = "1", **facts: Any) -> StatusRecord:
+    facts = {"comparative": Comparative.RECIPROCAL, "completeness": Completeness.COMPLETE, "unit": "", **facts}
+    return StatusRecord(key, key.replace("_", " ").title(), "", value, shown, **facts)
+
+
+def report(*records: StatusRecord, name: str = "Net", **facts: Any) -> Report:
+    return Report(name, "fake", "module.Model", {each.key: each for each in records}, **facts)
+
+
+def body(text: str) -> list[str]:
+    """Return the rows of the first table in a text."""
+    lines = text.splitlines()
+    start = next(index for index, line in enumerate(lines) if "───" in line) + 1
+    return lines[start : next((index for index in range(start, len(lines)) if not lines[index].strip()), len(lines))]
+
+
+def test_a_long_table_prints_ten_rows_the_slowest_first() -> None:
+    for text in (str(MANY), repr(MANY), MANY.to_text()):
+        assert text.splitlines()[0] == "LayerTable, the 10 of 31 with the most own forward time"
+        assert [row.split()[0] for row in body(text)] == [f"l{number}" for number in range(29, 19, -1)]
+    assert len(body(MANY.to_text(top=3))) == 3
+    assert len(body(MANY.to_text(top=None))) == 31
+    assert len(body(MANY.to_text(depth=0))) == 1
+    assert len(body(MANY.to_text(top=None, depth=-1))) == 31
+
+
+def test_a_short_table_prints_whole_in_its_order() -> None:
+    text = Table(
+        [{"operator": "mm", "macs": 8_000, "note": None}, {"operator": "add", "macs": 0, "note": None}]
+    ).to_text()
+    assert text.splitlines()[0] == "Table, 2 rows"
+    assert [row.split() for row in body(text)] == [["mm", "8", "kMACs"], ["add", "0", "MACs"]]
+    assert "ote" not in text, "a column without a value"
+    assert str(Table([])) == "Table, 0 rows"
+
+
+def test_a_table_in_a_notebook_is_escaped() -> None:
+    html = LayerTable([layer("<b>", "Conv", 1, 0.5)])._repr_html_()
+    assert html.startswith("<table") and "&lt;b&gt;" in html and "<b>" not in html
+
+
+def test_tables_are_written_in_the_form_of_a_suffix(tmp_path: Path) -> None:
+    for suffix in ("csv", "json", "txt", "md"):
+        MANY.save(tmp_path / f"table.{suffix}")
+    assert len((tmp_path / "table.csv").read_text().splitlines()) == 32
+    assert json.loads((tmp_path / "table.json").read_text())[30]["own_forward_seconds"] == 0.029
+    assert len(body((tmp_path / "table.txt").read_text())) == 31
+    assert (tmp_path / "table.md").read_text().count("&emsp;l") == 30
+    with pytest.raises(
+        ArgumentError, match=r"a table is written as .csv, .json, .txt, .md; give one of these suffixes"
+    ):
+        MANY.save(tmp_path / "table.xls")
+
+
+def test_a_report_stays_short_whatever_was_measured() -> None:
+    full = report(record("layer_times", MANY, "31 layers"), record("training_layers", MANY, "31 layers"))
+    text = " ".join(str(full).split())
+    assert len(str(full).splitlines()) < 15
+    assert (
+        "Layer Times, Training Layers" in text or "Layer Times: the slowest of 31 layers is l29 (Conv), 29 ms" in text
+    )
+    assert "--layers" in text
+    assert len(body(render(full, top=4).partition("Layer Times")[2])) >= 1
+    detailed = full.to_text(details=True)
+    assert detailed.count("the 10 of 31 with the most own forward time") == 2
+    assert render(full, top=4).count("the 4 of 31 with the most own forward time") == 2
+    assert render(full, depth=0).count("(model)") == 2
+
+
+def test_types_that_cost_most_at_each_depth() -> None:
+    rows = list(MANY.by_depth(k=1))
+    assert [(row["depth"], row["by"], row["type"], row["value"]) for row in rows] == [
+        (0, "forward_seconds", "Net", 0.435),
+        (0, "macs", "Net", 435),
+        (1, "forward_seconds", "Conv", pytest.approx(0.435)),
+        (1, "macs", "Conv", 435),
+    ]
+    assert MANY.by_depth(depth=9) == MANY.by_depth(depth=-1) == MANY.by_depth()
+    assert {row["depth"] for row in MANY.by_depth(depth=0)} == {0}
+
+
+def test_minus_one_is_the_innermost_and_too_deep_is_the_deepest() -> None:
+    assert MANY.top(2, depth=-1) == MANY.top(2) == MANY.top(2, depth=1) == MANY.top(2, depth=50)
+    assert [row["type"] for row in MANY.by_type(depth=-1)] == ["Conv"]
+    times = LayerTable({name: value for name, value in row.items() if "macs" not in name} for row in MANY)
+    assert [row["path"] for row in times.top(1)] == ["l29"], "a table of times is ranked by own time"
+
+
+def timed(operator: str, layer: str, seconds: float, own: float) -> OperatorTime:
+    kernels = (KernelTime(operator, 2, (own,)), KernelTime("inner", 2, (seconds - own,)))
+    return OperatorTime(operator, layer, "forward", 2, (seconds,), kernels)
+
+
+OPERATORS = OperatorTimeTable(
+    OperatorTimes(
+        (timed("conv", "a", 4.0, 1.0), timed("conv", "b", 2.0, 0.5), timed("add", "b", 2.0, 2.0)), {"forward": (8.0,)}
+    ),
+    [Work(10, 20), Work(5, 10), Work(None, None, "unknown")],
+    {},
+)
+
+
+def test_operators_summed_by_name_with_self_time_average_and_calls() -> None:
+    conv, add = operator_totals(OPERATORS)
+    assert (conv["operator"], conv["calls"], conv["seconds"], conv["own_seconds"]) == ("conv", 4, 6.0, 1.5)
+    assert (conv["average_seconds"], conv["share"], conv["macs"], conv["flops"]) == (1.5, 0.75, 15, 30)
+    assert (add["own_seconds"], add["average_seconds"], add["macs"]) == (2.0, 1.0, None)
+
+
+def test_the_forms_of_aggregates() -> None:
+    full = report(
+        record("operator_table", OPERATORS, "2 operators"), record("layer_times", MANY, "31 layers"), layers=MANY
+    )
+    assert [row.split()[0] for row in body(render(full, "operators"))] == ["conv", "add"]
+    assert len(body(render(full, "operators", top=1))) == 1
+    assert "MACs" in render(full, "depths", depth=0) and "Conv" not in render(full, "depths", depth=0)
+    nothing = report(record("macs", 1))
+    assert "no layers" in render(nothing, "depths") and "no operators" in render(nothing, "operators")
+
+
+def test_the_tree_shows_flops_shapes_and_on_request_the_configuration() -> None:
+    facts = {"flops": 20, "input_shapes": ((1, 3),), "output_shapes": ((1, 4),), "configuration": "in_features=3"}
+    rows = LayerTable(
+        [{**layer("", "Net", 0, 0.1, is_leaf=False), **facts}, {**layer("fc", "Linear", 1, 0.1), **facts}]
+    )
+    tree = render(report(layers=rows), "tree")
+    assert "fc: Linear" in tree and "[1, 3] -> [1, 4]" in tree and "20 FLOPs" in tree and "in_features" not in tree
+    assert "fc: Linear(in_features=3)" in render(report(layers=rows), "tree", configuration=True)
+
+
+def test_a_container_with_time_is_not_called_uncalled() -> None:
+    idle = {**layer("idle", "Conv", 1, 0.0), "calls": 0}
+    rows = LayerTable(
+        [layer("", "Net", 0, 1.0, is_leaf=False), {**layer("blocks", "ModuleList", 1, 1.0), "calls": 0}, idle]
+    )
+    lines = {line.split(":")[0].split()[-1]: line for line in render(report(layers=rows), "tree").splitlines()[2:]}
+    assert "not called" not in lines["blocks"]
+    assert "not called" in lines["idle"]
+
+
+def made(name: str, hour: int, cpu: str = "A", value: object = None) -> Report:
+    created = datetime(2026, 1, 2, hour, tzinfo=timezone.utc).isoformat()
+    time = record("time", Measurement((1.0, 1.0)) if value is None else value)
+    return report(time, name=name, created=created, environment={"cpu": cpu})
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        (
+            made("B", 20),
+            "The times were taken at different times, so that they compare with care (A: 2026-01-02 01:00; ",
+        ),
+        (
+            made("B", 1, "C"),
+            "taken on different machines, so that they compare with care (A: 2026-01-02 01:00, cpu A; B:",
+        ),
+        (made("B", 20, "C"), "taken at different times and on different machines, so that"),
+        (made("B", 1), None),
+        (made("B", 20, "C", value=7), None),
+    ],
+)
+def test_a_saved_report_beside_a_live_one_says_when_and_where(other: Report, words: str | None) -> None:
+    text = " ".join(str(Comparison(made("A", 1), (other,))).split())
+    assert words in text if words else "compare with care" not in text
