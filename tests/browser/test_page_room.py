@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from browsing import Open, browser, column, visit, wait_until
-from page_reports import layer_table, many, pair, small
+from page_reports import layer_table, many, pair, small, status
 from playwright.sync_api import Page
 
 from profilerkit import Comparison, Report
@@ -112,6 +112,16 @@ def test_paper_has_every_row_and_the_definitions(visit: Open) -> None:
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     page.emulate_media(media="screen")
     assert page.get_by_text("What macs is.").is_hidden()
+
+
+def test_paper_has_what_is_behind_a_line(visit: Open) -> None:
+    """Four of twelve values, and the environment."""
+    records = {f"m{index}": status(f"m{index}", index + 1, str(index + 1)) for index in range(12)}
+    page = visit(replace(small(), statuses=records))
+    assert page.get_by_text("somewhere").is_hidden()
+    printed(page)
+    assert page.locator(".card:visible").count() == 12
+    assert page.get_by_text("somewhere").is_visible()
 
 
 def test_a_printed_file_is_a4_wide(visit: Open) -> None:

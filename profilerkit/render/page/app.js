@@ -127,11 +127,11 @@ addEventListener("resize", () => {
     table.draw();
   }
 });
-/** Paper is light, has the rows that would be scrolled to, and nothing to press for what things are. */
+/** Paper is light, has the rows that would be scrolled to, and all that is behind something to press. */
 let themeBefore;
 let closed = [];
 addEventListener("beforeprint", () => {
-  closed = [...document.querySelectorAll("details.what:not([open])")];
+  closed = [...document.querySelectorAll("details:not(.menu):not([open])")];
   for (const details of closed) details.open = true;
   themeBefore = document.documentElement.dataset.theme;
   document.documentElement.dataset.theme = "light";
