@@ -65,6 +65,7 @@ def test_a_phone_has_all_of_a_layer(visit: Open) -> None:
     heads = page.locator("#layers thead button").evaluate_all("(heads) => heads.map((head) => head.dataset.key)")
     assert heads == ["path", "params", "macs", "flops", "forward_seconds", "calls", "type", "output_shapes"]
     page.locator("#layers .scroll").evaluate("(node) => { node.scrollLeft = 300; }")
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
     name = page.locator("#layers tr", has_text="Conv2d").locator(".name")
     assert name.bounding_box()["x"] >= 0  # type: ignore[index]
     name.tap()

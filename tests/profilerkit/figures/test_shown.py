@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import struct
+from typing import Any
 
 import pytest
 from drawn_figures import REPORT
@@ -33,6 +34,6 @@ def test_ipython_shows_a_figure() -> None:
 def test_a_figure_is_one_of_matplotlib_that_can_be_pickled() -> None:
     from matplotlib.figure import Figure
 
-    figure = pickle.loads(pickle.dumps(latency(REPORT)))
+    figure: Any = pickle.loads(pickle.dumps(latency(REPORT)))
     assert isinstance(figure, Figure)
     assert figure._repr_png_()[0][:4] == b"\x89PNG"
