@@ -39,6 +39,8 @@ function showMap(layers) {
 function showReport(place) {
   const report = data.reports[place];
   const layers = new Layers(report.layers);
+  const heading = document.querySelector("#which h2");
+  if (heading) heading.textContent = `One model: ${report.name}`;
   chosen.layers = layers;
   chosen.row = layers.rowOf(address.get("layer", null));
   views = [];

@@ -35,5 +35,5 @@ def test_a_figure_is_one_of_matplotlib_that_can_be_pickled() -> None:
     from matplotlib.figure import Figure
 
     figure: Any = pickle.loads(pickle.dumps(latency(REPORT)))
-    assert isinstance(figure, Figure)
     assert figure._repr_png_()[0][:4] == b"\x89PNG"
+    assert isinstance(figure, Figure)
