@@ -71,6 +71,7 @@ def photograph(browser: Browser, report: Path, comparison: Path) -> None:
     page.locator("#map").scroll_into_view_if_needed()
     page.locator("#map").screenshot(path=HERE / "pictures" / "page-treemap-dark.png")
     page = opened(browser, comparison, "light", height=1180)
+    page.get_by_role("button", name="Table").click()
     page.get_by_label("Differences only").check()
     page.screenshot(path=HERE / "pictures" / "page-comparison.png")
     page = opened(browser, report, "light", width=360, height=740)

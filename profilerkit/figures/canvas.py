@@ -23,6 +23,7 @@ __all__ = [
     "layers_of",
     "legend_above",
     "new_figure",
+    "one_or_two",
     "one_report",
     "plain",
     "reports_of",
@@ -41,13 +42,10 @@ GREY = "#999999"
 def new_figure(width: float, height: float) -> Any:
     """Return an empty figure that is not registered with pyplot; ``width`` and ``height`` are in inches."""
     try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
+        from .shown import Figure
     except ImportError as error:
         raise ImportError("figures need matplotlib; install profilerkit[plot]") from error
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
+    return Figure(width, height)
 
 
 def finished(figure: Any, reports: Sequence[Report], what: str, notes: Iterable[str] = ()) -> Any:
@@ -110,6 +108,17 @@ def one_report(result: Report | Comparison, kind: str) -> Report:
             f"give one of its reports, comparison.reference.plot({kind!r}) for instance"
         )
     return reports_of(result)[0]
+
+
+def one_or_two(result: Report | Comparison, kind: str) -> tuple[Report, ...]:
+    """Return the reports of a figure that draws one model or two; raises `ValueError` for more."""
+    reports = reports_of(result)
+    if len(reports) > 2:
+        raise ValueError(
+            f"{kind} draws one model or two, not a comparison of {len(reports)}; "
+            f"give two of them, Comparison(reports[0], (reports[1],)).plot({kind!r}) for instance"
+        )
+    return reports
 
 
 def reports_of(result: Report | Comparison) -> tuple[Report, ...]:

@@ -10,9 +10,10 @@ from ..arguments.checking import checks_arguments
 from ..render.columns import Column
 from ..trace.depths import deepest_of
 from ..trace.layer_view import children_of
-from .canvas import COLOURS, GREY, counted, finished, layers_of, new_figure, one_report, plain, require_column
+from .canvas import COLOURS, GREY, counted, finished, layers_of, new_figure, one_or_two, plain, require_column
 
 if TYPE_CHECKING:
+    from ..results.comparison import Comparison
     from ..results.report import Report
 
 __all__ = ["icicle"]
@@ -37,24 +38,57 @@ class Box(NamedTuple):
 
 
 @checks_arguments
-def icicle(report: Report, by: str = "macs", depth: int | None = None) -> Any:
+def icicle(result: Report | Comparison, by: str = "macs", depth: int | None = None) -> Any:
     """Return a figure of the layers as nested boxes, each as high as its share of a column of `Report.layerwise`.
 
     The column must include the layers inside: ``params``, ``macs``, ``forward_seconds`` and so on. The empty space to
     the right of a box is what the layer does itself. Layers that share weights can have more in total than the layer
     around them; their boxes are made smaller so that they fit.
 
+    Two models stand beside each other; the height of each is the whole of its own column.
+
     Args:
-        report: The report of one model.
+        result: The report of one model, or a comparison of two.
         by: The name of the column.
         depth: The deepest level that is drawn; the model itself is level 0. None means 7, where names can still be
             read, and -1 the innermost layers.
 
     Raises:
-        ValueError: the report has no layers or no such column, or the model's total in it is zero.
+        ValueError: a report has no layers or no such column, or the model's total in it is zero; or a comparison has
+            more than two models.
         ImportError: matplotlib is missing.
     """
-    report = one_report(report, "icicle")
+    reports = one_or_two(result, "icicle")
+    pictures = [_picture(report, by, depth) for report in reports]
+    column = Column.of(by)
+    figure = _drawn(pictures, by)
+    wholes = " and ".join(column.show(picture.whole) for picture in pictures)
+    deepest = min((picture.deepest for picture in pictures if picture.is_cut), default=None)
+    notes = [
+        f"The height of a box is its {_within(column.title)}, with the layers inside; the whole is {wholes}.",
+        "" if deepest is None else f"Layers deeper than {deepest} are not drawn; give depth= for more.",
+    ]
+    return finished(figure, reports, f"{_within(column.title)} of the layers", notes)
+
+
+class Picture(NamedTuple):
+    """What is drawn of one model."""
+
+    name: str
+    boxes: Sequence[Box]
+    inside: Mapping[str, Any]
+    whole: float
+    deepest: int
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the model has layers that are too deep to be drawn."""
+        return any(
+            box.level == self.deepest and box.row is not None and box.row["path"] in self.inside for box in self.boxes
+        )
+
+
+def _picture(report: Report, by: str, depth: int | None) -> Picture:
     layers = layers_of(report)
     require_column(report, layers, by)
     root = layers[0]
@@ -62,16 +96,7 @@ def icicle(report: Report, by: str = "macs", depth: int | None = None) -> Any:
         raise ValueError(f"there is nothing to draw of {report.name}: the whole model has {by}={root[by]!r}")
     deepest = LEVELS - 1 if depth is None else depth if depth >= 0 else deepest_of(layers)
     inside = children_of(layers)
-    boxes = list(_boxes(root, inside, by, deepest))
-    left_out = any(box.level == deepest and box.row is not None and box.row["path"] in inside for box in boxes)
-    column = Column.of(by)
-    figure = _drawn(boxes, inside, by)
-    notes = [
-        f"The height of a box is its {_within(column.title)}, with the layers inside; "
-        f"the whole is {column.show(root[by])}.",
-        f"Layers deeper than {deepest} are not drawn; give depth= for more." if left_out else "",
-    ]
-    return finished(figure, [report], f"{_within(column.title)} of the layers", notes)
+    return Picture(report.name, list(_boxes(root, inside, by, deepest)), inside, root[by], deepest)
 
 
 def _within(title: str) -> str:
@@ -109,39 +134,52 @@ def _placed(children: Sequence[Mapping[str, Any]], heights: Sequence[float], sta
         yield Box(None, level, begun, start, thin)
 
 
-def _drawn(boxes: Sequence[Box], inside: Mapping[str, Any], by: str) -> Any:
-    boxes_at = Counter(box.level for box in boxes)
-    height = min(max(LOWEST, 1 + 0.18 * max(boxes_at.values())), HIGHEST)
-    figure = new_figure(WIDTH, height)
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.patches import Patch, Rectangle
+def _drawn(pictures: Sequence[Picture], by: str) -> Any:
+    fullest = max(max(Counter(box.level for box in picture.boxes).values()) for picture in pictures)
+    height = min(max(LOWEST, 1 + 0.18 * fullest), HIGHEST)
+    width = WIDTH + (len(pictures) - 1) * 0.6 * WIDTH
+    figure = new_figure(width, height)
+    from matplotlib.patches import Patch
 
-    axis = figure.subplots()
-    levels = max(boxes_at) + 1
-    colours = _colours(boxes, inside)
+    axes = figure.subplots(1, len(pictures), squeeze=False)[0]
+    colours = _colours(pictures)
+    for axis, picture in zip(axes, pictures, strict=True):
+        _draw_boxes(axis, picture, by, colours, (0.84 * width / len(pictures), height))
+        if len(pictures) > 1:
+            axis.set_title(plain(picture.name, 40), fontsize="medium", loc="left")
+    legend = [Patch(facecolor=colour, label=plain(kind, 22)) for kind, colour in colours.items() if kind is not None]
+    if any(
+        box.row is not None and _type_of(box.row, picture.inside) not in colours
+        for picture in pictures
+        for box in picture.boxes
+    ):
+        legend.append(Patch(facecolor=GREY, label="other types"))
+    figure.legend(handles=legend, loc="outside right upper", fontsize="small", frameon=False)
+    return figure
+
+
+def _draw_boxes(
+    axis: Any, picture: Picture, by: str, colours: Mapping[str | None, str], room: tuple[float, float]
+) -> None:
+    """Draw the boxes of a model into axes of about that width and height, in inches."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.patches import Rectangle
+
+    levels = max(box.level for box in picture.boxes) + 1
     size = FontProperties(size="x-small").get_size_in_points()
     # Constrained layout leaves about this much of the figure to the boxes.
-    high, wide = (height - 1) * 72, 0.84 * WIDTH * 72 / levels
-    root = boxes[0].row or {}
-    for box in boxes:
-        colour = _GROUP if box.row is None else colours.get(_type_of(box.row, inside), GREY)
-        axis.add_patch(
-            Rectangle(
-                (box.level, box.start), 1, box.end - box.start, facecolor=colour, edgecolor="white", linewidth=0.6
-            )
-        )
+    wide, high = room[0] * 72 / levels, (room[1] - 1) * 72
+    for box in picture.boxes:
+        colour = _GROUP if box.row is None else colours.get(_type_of(box.row, picture.inside), GREY)
+        look: Any = {"facecolor": colour, "edgecolor": "white", "linewidth": 0.6}
+        axis.add_patch(Rectangle((box.level, box.start), 1, box.end - box.start, **look))
         if (box.end - box.start) * high >= 1.15 * size:
-            text = _text(box, by, root[by], int(wide / (0.62 * size)))
+            text = _text(box, by, picture.whole, int(wide / (0.62 * size)))
             middle = (box.start + box.end) / 2
             axis.text(box.level + 0.02, middle, text, fontsize="x-small", va="center", color=_ink(colour), clip_on=True)
     axis.set_xlim(0, levels)
     axis.set_ylim(1, 0)
     axis.set_axis_off()
-    legend = [Patch(facecolor=colour, label=plain(kind, 22)) for kind, colour in colours.items() if kind is not None]
-    if any(box.row is not None and _type_of(box.row, inside) not in colours for box in boxes):
-        legend.append(Patch(facecolor=GREY, label="other types"))
-    figure.legend(handles=legend, loc="outside right upper", fontsize="small", frameon=False)
-    return figure
 
 
 def _type_of(row: Mapping[str, Any], inside: Mapping[str, Any]) -> str | None:
@@ -149,12 +187,13 @@ def _type_of(row: Mapping[str, Any], inside: Mapping[str, Any]) -> str | None:
     return None if row["path"] in inside else row["type"]
 
 
-def _colours(boxes: Sequence[Box], inside: Mapping[str, Any]) -> dict[str | None, str]:
+def _colours(pictures: Sequence[Picture]) -> dict[str | None, str]:
     """Return a color for each type of innermost layer that takes the most space, and one for all outer layers."""
     room: Counter[str | None] = Counter()
-    for box in boxes:
-        if box.row is not None and box.row["path"] not in inside:
-            room[box.row["type"]] += box.end - box.start  # type: ignore[assignment]
+    for picture in pictures:
+        for box in picture.boxes:
+            if box.row is not None and box.row["path"] not in picture.inside:
+                room[box.row["type"]] += box.end - box.start  # type: ignore[assignment]
     ranked = [kind for kind, _ in room.most_common(len(COLOURS))]
     return {None: _CONTAINER, **dict(zip(ranked, COLOURS, strict=False))}
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..arguments.checking import checks_arguments
 from ..piping.quantity import scale_value
 from ..times.measurement import Measurement
+from ..times.percentiles import is_supported, samples_needed
 from .canvas import COLOURS, counted, finished, new_figure, plain, reports_of, titled, unit_for, why_missing
 
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ def latency(
     """Return a figure of the samples of a metric as dots, with the models of a comparison one below the other.
 
     The thick line is the median, the box its confidence interval (or the range, if there are too few samples for an
-    interval), and the thin lines are percentiles. Samples far above the highest percentile are outside the figure, and
+    interval), and the thin lines are percentiles: those of which at least one sample is expected beyond, so that the
+    99th needs a hundred samples. Samples far above the highest percentile are outside the figure, and
     the text above the dots says how many.
 
     Args:
@@ -39,6 +41,9 @@ def latency(
     reports = reports_of(result)
     records = [_measured(report, metric) for report in reports]
     values: list[Measurement] = [record.value for record in records]
+    fewest = min(len(value.samples) for value in values)
+    too_high = [percent for percent in percentiles if not is_supported(percent, fewest)]
+    percentiles = [percent for percent in percentiles if percent not in too_high]
     ranges = _ranges(values, percentiles)
     factor, unit = unit_for(max(abs(value.median) for value in values), records[0].base_unit, records[0].scale)
     figure = new_figure(9, 1.3 + (1.2 if len(set(ranges)) == 1 else 1.4) * len(reports))
@@ -56,11 +61,17 @@ def latency(
     axes[-1].set_xlabel(titled(plain(records[0].friendly_name), unit))
     named = ", ".join(f"p{percent:g}" for percent in percentiles)
     notes = [
-        "Dots: samples, as they were taken from top to bottom. Box: the interval of the median, the thick line. "
-        f"Thin lines: {named}.",
+        "Dots: samples, as they were taken from top to bottom. Box: the interval of the median, the thick line."
+        f"{f' Thin lines: {named}.' if named else ''}",
+        _left_out(too_high, fewest),
         "The models lie far apart: each has an axis of its own." if len(set(ranges)) > 1 else "",
     ]
     return finished(figure, reports, f"{records[0].friendly_name}{_batch(reports)}", notes)
+
+
+def _left_out(percentiles: Sequence[float], samples: int) -> str:
+    needed = ", ".join(f"p{percent:g} needs {samples_needed(percent)}" for percent in percentiles)
+    return f"Percentiles left out, of {counted(samples, 'sample')}: {needed}." if needed else ""
 
 
 def _batch(reports: Sequence[Report]) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..arguments.checking import checks_arguments
 from ..render.columns import Column
+from ..results.comparison import Comparison
 from ..trace.records import LayerTable
 from .canvas import (
     COLOURS,
@@ -15,12 +16,13 @@ from .canvas import (
     layers_of,
     legend_above,
     new_figure,
-    one_report,
+    one_or_two,
     plain,
     require_column,
     titled,
     unit_for,
 )
+from .layer_pairs import column_of_both, drawn_pairs
 
 if TYPE_CHECKING:
     from ..results.report import Report
@@ -32,7 +34,7 @@ _Bars = tuple[str, ...]
 
 @checks_arguments
 def layer_bars(
-    report: Report,
+    result: Report | Comparison,
     by: str | Sequence[str] | None = None,
     top: int = 20,
     depth: int | None = None,
@@ -40,8 +42,11 @@ def layer_bars(
 ) -> Any:
     """Return a figure with bars of the layers that have the largest values of a column of `Report.layerwise`.
 
+    Of two models each layer has a bar for each of them, aligned as `Comparison.layers` does; where they share fewer
+    than half of their layers, each has the largest of its own.
+
     Args:
-        report: The report of one model.
+        result: The report of one model, or a comparison of two.
         by: One or several columns. By default forward and backward time if the layers were timed, MACs otherwise. The
             first one ranks the layers. Each column has its own bars; a ``backward`` column that directly follows its
             ``forward`` column is stacked on it.
@@ -50,10 +55,16 @@ def layer_bars(
         types: Draw types of layers instead of layers, each with the sum over its layers.
 
     Raises:
-        ValueError: the report has no layers, no such column, or no layer at this depth.
+        ValueError: the report has no layers, no such column, or no layer at this depth; or a comparison has more than
+            two models, or is drawn by several columns or by types.
         ImportError: matplotlib is missing.
     """
-    report = one_report(report, "layer_bars")
+    reports = one_or_two(result, "layer_bars")
+    if isinstance(result, Comparison):
+        if types:
+            raise ValueError("layer_bars draws layers of two models, not types of them; give one of its reports")
+        return drawn_pairs(result, column_of_both(result, by), top, depth)
+    report = reports[0]
     layers = layers_of(report)
     panels = _panels((by,) if isinstance(by, str) else by or _usual(layers))
     if types:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..piping.quantity import Scale
 from ..piping.status import is_number
 from ..times.measurement import Measurement
+from ..times.percentiles import is_supported
 from ..trace.records import LayerTable
 from ..trace.rows import nearest_around
 from .grids import visible
@@ -78,6 +79,7 @@ def _report(report: Report) -> dict[str, Any]:
         "layers": _layers(rows, indices),
         "memory": _memory(report, indices),
         "roofline": roofline,
+        "metrics": {visible(record.key): _metric(record) for record in report.statuses.values()},
         "measurements": [_measured(record) for record in report.statuses.values() if _is_measured(record)],
     }
 
@@ -263,6 +265,19 @@ def _add_speeds(rows: Sequence[dict[str, Any]], roofline: Mapping[str, Any]) -> 
             rows[index]["own_speed"] = flops / seconds
 
 
+def _metric(record: StatusRecord) -> dict[str, Any]:
+    """Return a metric as a download has it: a number in its base unit, of a measurement the median; else its text."""
+    is_plain = is_number(record.value)
+    value = float(record.value) if isinstance(record.value, Measurement) else record.value
+    missing = [visible(line) for line in record.missing]
+    return {
+        "value": _plain(value) if is_plain else None if value is None else visible(record.shown),
+        "unit": visible(record.base_unit) if is_plain else "",
+        "completeness": record.completeness.value,
+        **({"missing": missing} if missing else {}),
+    }
+
+
 def _is_measured(record: StatusRecord) -> bool:
     return isinstance(record.value, Measurement)
 
@@ -272,7 +287,10 @@ def _measured(record: StatusRecord) -> dict[str, Any]:
 
     value: Measurement = record.value
     with np.errstate(all="ignore"):  # samples may be infinite
-        percentiles = {str(percent): _plain(value.percentile(percent)) for percent in (5, 25, 50, 75, 95)}
+        percentiles = {
+            str(percent): _plain(value.percentile(percent)) if is_supported(percent, len(value.samples)) else None
+            for percent in (5, 25, 50, 75, 95)
+        }
     low, high = value.interval
     return {
         "key": visible(record.key),

@@ -224,6 +224,7 @@ def test_each_model_of_a_comparison_is_looked_at(visit: Open) -> None:
     page = visit(Comparison(small(), (*pair().others, small("Twin"))))
     assert column(page, "path") == PATHS
     page.get_by_label("Model", exact=True).select_option("1")
+    assert page.locator("#which h2").inner_text() == "One model: Student"
     assert column(page, "path") == ["(model)", "block", "first", "second", "third"]
     page.get_by_label("Beside the reference").select_option("1")
     assert column(page, "change", "#sides") == ["same"] * 5

@@ -42,6 +42,8 @@ EXCEPTIONS = {
     # The lock of a store: the file exists for its lock alone, and says which process has it.
     ("profilerkit/audits/sqlite_files.py", "open"),
     ("profilerkit/audits/sqlite_files.py", "truncate"),
+    # A figure as a notebook shows it: into memory.
+    ("profilerkit/figures/shown.py", "savefig"),
     # Limits, which the kernel reads.
     ("profilerkit/isolation/cgroups.py", "write_text"),
 }

@@ -54,11 +54,14 @@ def visit(browser: Browser, tmp_path: Path) -> Iterator[Open]:
     said: list[str] = []
     opened: list[Page] = []
 
+    def is_own(url: str, own: str) -> bool:
+        return url.partition("#")[0] == own or url.startswith("blob:")  # a file that the page itself saves
+
     def listen(page: Page, own: str) -> None:
         page.on("console", lambda message: said.append(f"console: {message.text}"))
         page.on("pageerror", lambda error: said.append(f"error: {error}"))
         page.on("dialog", lambda dialog: said.append(f"dialog: {dialog.message}"))
-        page.on("request", lambda request: None if request.url == own else said.append(f"request: {request.url}"))
+        page.on("request", lambda request: None if is_own(request.url, own) else said.append(f"request: {request.url}"))
 
     def open_page(result: Report | Comparison | Path, **options: Any) -> Page:
         path = result if isinstance(result, Path) else tmp_path / f"page-{len(opened)}.html"
@@ -87,3 +90,12 @@ def column(page: Page, key: str, table: str = "#layers") -> list[str]:
     }"""
     found: list[str] = page.evaluate(script, [table, key])
     return found
+
+
+def wait_until(page: Page, condition: str) -> None:
+    """Wait until a condition holds on a page; its policy forbids the waiting of playwright's, which is an ``eval``."""
+    for _ in range(200):
+        if page.evaluate(condition):
+            return
+        page.wait_for_timeout(25)
+    pytest.fail(f"five seconds and still not: {condition}")

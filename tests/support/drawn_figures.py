@@ -88,3 +88,11 @@ REPORT = report()
 
 
 BOTH = Comparison(REPORT, (report("other"),))
+
+
+def texts(figure: Any) -> list[str]:
+    """Return what a figure says, as it is drawn."""
+    from matplotlib.text import Text
+
+    figure.draw_without_rendering()
+    return [text.get_text().replace(r"\$", "$") for text in figure.findobj(Text) if text.get_visible()]

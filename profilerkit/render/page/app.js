@@ -10,18 +10,17 @@ function section(key) {
 }
 
 let views = [];
-let redrawMap = () => {};
 
-function showLayers(layers) {
+function showLayers(layers, report) {
   const [body, tools] = section("layers");
   if (!layers.tree.count) {
     tools.replaceChildren();
-    document.getElementById("map").hidden = true;
+    for (const key of ["map", "slowest"]) document.getElementById(key).hidden = true;
     body.replaceChildren(nothing("No layers: the model was not traced."));
     return;
   }
-  const table = new TreeTable(body, tools, layers, { caption: "Layers", linked: true, onChoose: (row) => chosen.choose(row, table) });
-  views.push(table);
+  const table = new TreeTable(body, tools, layers, { caption: "Layers", about: { name: report.name, backend: report.backend, metrics: report.metrics }, prefix: "", linked: true, onChoose: (row) => chosen.choose(row, table) });
+  views.push(table, new LayerFacts(body, layers), new Slowest(...section("slowest"), layers));
   showMap(layers);
 }
 
@@ -35,16 +34,17 @@ function showMap(layers) {
   const map = new ModelMap(body, tools, layers);
   if (layers.tree.roots.length > 1) body.prepend(nothing(`The picture has the first of ${counted(layers.tree.roots.length, "outermost layer")}; the table has all.`));
   views.push(map);
-  redrawMap = () => map.layOut();
 }
 
 function showReport(place) {
   const report = data.reports[place];
   const layers = new Layers(report.layers);
-  chosen.row = -1;
+  const heading = document.querySelector("#which h2");
+  if (heading) heading.textContent = `One model: ${report.name}`;
+  chosen.layers = layers;
+  chosen.row = layers.rowOf(address.get("layer", null));
   views = [];
-  redrawMap = () => {};
-  showLayers(layers);
+  showLayers(layers, report);
   const [memory, tools] = section("memory");
   tools.replaceChildren();
   if (report.memory) views.push(new MemoryChart(memory, tools, report.memory, layers));
@@ -60,12 +60,19 @@ function showSamples() {
   else body.replaceChildren(nothing("Nothing was measured: there are no samples."));
 }
 
+/** Which of the models is looked at by itself. */
+const shownModel = () => address.among("model", data.reports.map((_, place) => place));
+
 function showComparison() {
   if (data.reports.length < 2) return;
   new Sides(...section("sides"), data);
   const which = document.getElementById("which");
   which.hidden = false;
-  which.querySelector("[data-tools]").append(choice("Model", data.reports.map((report, place) => [place, report.name]), 0, (place) => showReport(Number(place))));
+  const chooseModel = (place) => {
+    address.set({ model: Number(place) || "", zoom: "", layer: null });
+    showReport(Number(place));
+  };
+  which.querySelector("[data-tools]").replaceChildren(choice("Model", data.reports.map((report, place) => [place, report.name]), shownModel(), chooseModel));
 }
 
 function links() {
@@ -82,7 +89,7 @@ function themes() {
   const apply = () => {
     button.textContent = isDark() ? "Light" : "Dark";
     button.setAttribute("aria-label", isDark() ? "Use light colours" : "Use dark colours");
-    for (const view of views) if (view instanceof ModelMap) view.draw();
+    for (const map of ModelMap.all) map.draw();
   };
   button.addEventListener("click", () => {
     root.dataset.theme = isDark() ? "light" : "dark";
@@ -93,34 +100,54 @@ function themes() {
 }
 
 chosen.listeners.push((row, from) => {
+  address.set({ layer: null });
+  if (row >= 0) address.set({ layer: chosen.layers.path(row) || ROOT });
   for (const view of views) if (view !== from || !(view instanceof TreeTable)) view.find(row);
 });
 
-showComparison();
-showReport(0);
-showSamples();
+function show() {
+  showComparison();
+  showReport(shownModel());
+  showSamples();
+  for (const view of views) if (chosen.row >= 0) view.find(chosen.row);
+  if (address.at) document.getElementById(address.at).scrollIntoView({ behavior: "instant" });
+}
+
+address.read();
+show();
 links();
 themes();
+address.follow(show);
 
 let across = innerWidth;
 addEventListener("resize", () => {
-  if (innerWidth !== across) redrawMap();
+  const isWider = innerWidth !== across;
   across = innerWidth;
-  for (const table of TreeTable.all) table.draw();
+  if (isWider) for (const map of ModelMap.all) map.layOut();
+  for (const table of TreeTable.all) {
+    if (isWider) table.heads();
+    table.draw();
+  }
 });
-/** Paper is light, and has the rows that would be scrolled to. */
+/** Paper is light, has the rows that would be scrolled to, and all that is behind something to press. */
 let themeBefore;
+let closed = [];
 addEventListener("beforeprint", () => {
+  closed = [...document.querySelectorAll("details:not(.menu):not([open])")];
+  for (const details of closed) details.open = true;
   themeBefore = document.documentElement.dataset.theme;
   document.documentElement.dataset.theme = "light";
-  for (const table of TreeTable.all) table.draw(true);
-  redrawMap();
+  paper.isNear = true;
+  for (const table of TreeTable.all) table.draw();
+  for (const map of ModelMap.all) map.draw();
 });
 addEventListener("afterprint", () => {
+  paper.isNear = false;
   if (themeBefore) document.documentElement.dataset.theme = themeBefore;
   else delete document.documentElement.dataset.theme;
+  for (const details of closed) details.open = false;
   for (const table of TreeTable.all) table.draw();
-  redrawMap();
+  for (const map of ModelMap.all) map.draw();
 });
 addEventListener("scroll", () => tip.hide(), { passive: true });
 addEventListener("keydown", (event) => event.key === "Escape" && tip.hide());

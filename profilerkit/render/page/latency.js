@@ -9,14 +9,20 @@ class Samples {
   constructor(place, tools, reports) {
     this.reports = reports;
     const titles = new Map(reports.flatMap((report) => report.measurements.map((one) => [one.key, one.title])));
-    this.key = [...titles.keys()][0];
-    tools.replaceChildren(...(titles.size > 1 ? [choice("Of", [...titles], this.key, (key) => this.set(key))] : []));
+    this.key = address.among("of", [...titles.keys()]);
+    tools.replaceChildren(...(titles.size > 1 ? [choice("Of", [...titles], this.key, (key) => this.choose(key))] : []));
     this.plot = el("div", { class: "plot" });
     this.table = el("div", { class: "scroll short", tabindex: "0", role: "region", "aria-label": "Percentiles of the samples" });
     this.lead = el("p", { class: "lead" });
-    place.replaceChildren(this.lead, this.plot, this.table);
+    this.few = el("p", { class: "left-out" });
+    place.replaceChildren(this.lead, this.plot, this.table, this.few);
     this.redraw = redrawn(this.plot, (width) => this.draw(width));
     this.set(this.key);
+  }
+
+  choose(key) {
+    address.set({ of: key });
+    this.set(key);
   }
 
   set(key) {
@@ -29,12 +35,14 @@ class Samples {
   }
 
   numbers() {
-    const write = (one, value) => quantity(asNumber(value), one.unit, one.scale);
+    const write = (one, value) => (value === null ? "-" : quantity(asNumber(value), one.unit, one.scale));
     const heads = ["Model", "Samples", "Warm-up", "Median", "Interval", "5 %", "25 %", "75 %", "95 %"];
     const rows = this.taken.map((one) =>
       [one.name, one.values.length, one.warmup.length, write(one, one.percentiles[50]), one.interval.map((end) => write(one, end)).join(" to ") + (one.intervalName === this.taken[0].intervalName ? "" : ` (${one.intervalName})`), ...[5, 25, 75, 95].map((percentile) => write(one, one.percentiles[percentile]))].map(String),
     );
     const line = (tag, cells) => el("tr", {}, ...cells.map((cell, place) => el(place && tag === "td" ? "td" : "th", { class: place ? "number" : "name", scope: tag === "th" ? "col" : place ? null : "row" }, cell)));
+    const few = this.taken.some((one) => Object.values(one.percentiles).includes(null));
+    this.few.textContent = few ? "A hyphen: there are too few samples for that percentile." : "";
     this.table.replaceChildren(el("table", { class: "plain" }, el("thead", {}, line("th", heads)), el("tbody", {}, ...rows.map((cells) => line("td", cells)))));
   }
 

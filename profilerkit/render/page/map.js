@@ -12,21 +12,32 @@ function colour(name) {
   return found;
 }
 
+/** What the layers of a model are sized by at first: their MACs, where they have any. */
+const usualSize = (layers) => (layers.column("macs")?.whole ? layers.column("macs") : layers.sizes[0]);
+
+/** How a map is drawn, and what its boxes are sized by; `onChange` gets what was changed. */
+const mapTools = (kind, sizes, column, onChange) => [
+  switchOf("Picture", [["icicle", "Icicle"], ["treemap", "Treemap"]], kind, (chosenKind) => onChange({ kind: chosenKind })),
+  choice("Sized by", sizes.map((size) => [size.key, size.title]), column.key, (key) => onChange({ key })),
+];
+
 class ModelMap {
-  constructor(place, tools, layers) {
-    Object.assign(this, { layers, place, kind: "icicle", root: layers.tree.roots[0], focus: layers.tree.roots[0] });
-    this.column = layers.column("macs")?.whole ? layers.column("macs") : layers.sizes[0];
-    this.colours = coloursOf(layers);
-    tools.replaceChildren(
-      switchOf("Picture", [["icicle", "Icicle"], ["treemap", "Treemap"]], this.kind, (kind) => this.set({ kind })),
-      choice("Sized by", layers.sizes.map((column) => [column.key, column.title]), this.column.key, (key) => this.set({ column: layers.column(key) })),
-    );
+  /** Those in the page. */
+  static get all() {
+    return [...document.querySelectorAll("canvas[data-kind]")].map((canvas) => canvas.map);
+  }
+
+  /** One that is `linked` shows the chosen layer, and the address has what it shows. */
+  constructor(place, tools, layers, { linked = true, name = "the model", kind = "icicle", column = usualSize(layers), colours = coloursOf(layers) } = {}) {
+    Object.assign(this, { layers, place, linked, kind, column, colours, root: layers.tree.roots[0], focus: layers.tree.roots[0] });
+    if (linked) this.remember();
+    tools?.replaceChildren(...mapTools(this.kind, layers.sizes, this.column, ({ kind: other, key }) => this.set(other ? { kind: other } : { column: layers.column(key) })));
     this.trail = el("nav", { class: "trail", "aria-label": "Zoom" });
     this.canvas = el("canvas", {
       tabindex: "0",
       role: "application",
       "aria-roledescription": "map of the model",
-      "aria-label": "Map of the model: arrow keys move between layers, Enter zooms in, Escape zooms out",
+      "aria-label": `Map of ${name}: arrow keys move between layers, Enter zooms in, Escape zooms out`,
       onkeydown: (event) => this.key(event),
       onpointermove: (event) => this.hover(event),
       onpointerleave: () => this.leave(),
@@ -34,6 +45,7 @@ class ModelMap {
       onfocus: () => this.draw(),
       onblur: () => this.leave(),
     });
+    this.canvas.map = this;
     this.said = el("p", { class: "said", role: "status" });
     this.legend = el("ul", { class: "legend", "aria-label": "Types of layers" });
     place.replaceChildren(this.trail, el("div", { class: "canvas" }, this.canvas), this.said, this.legend);
@@ -41,15 +53,33 @@ class ModelMap {
     this.layOut();
   }
 
+  remember() {
+    const { layers } = this;
+    this.kind = address.among("picture", ["icicle", "treemap"]);
+    this.column = layers.sizes.find((column) => column.key === address.get("size")) ?? this.column;
+    const row = layers.rowOf(address.get("zoom", null));
+    if (row >= 0 && layers.tree.children[row].length) this.focus = this.root = row;
+  }
+
   set(state) {
     Object.assign(this, state);
     this.layOut();
+    this.note();
+  }
+
+  /** Write into the address what is looked at. */
+  note() {
+    if (!this.linked) return;
+    const { layers } = this;
+    address.set({ picture: this.kind === "icicle" ? "" : this.kind, size: this.column === usualSize(layers) ? "" : this.column.key, zoom: this.root === layers.tree.roots[0] ? "" : layers.path(this.root) });
   }
 
   drawLegend() {
-    const named = [...this.colours].filter(([, place]) => place < COLOURS);
+    const own = new Set(this.layers.types);
+    const named = [...this.colours].filter(([type, place]) => place < COLOURS && own.has(type));
     const items = named.map(([type, place]) => el("li", {}, el("i", { class: `swatch c${place}` }), el("span", {}, type)));
-    if (this.colours.size > named.length) items.push(el("li", {}, el("i", { class: `swatch c${COLOURS}` }), counted(this.colours.size - named.length, "other type")));
+    const others = [...this.colours].filter(([type, place]) => place >= COLOURS && own.has(type)).length;
+    if (others) items.push(el("li", {}, el("i", { class: `swatch c${COLOURS}` }), counted(others, "other type")));
     this.legend.replaceChildren(...items, el("li", {}, el("i", { class: "swatch group" }), "layers with others inside"));
   }
 
@@ -93,7 +123,7 @@ class ModelMap {
     const fills = Array.from({ length: COLOURS + 1 }, (_, place) => colour(`--c${place}`));
     const ink = { text: colour("--ink"), group: colour("--group"), more: colour("--line"), page: colour("--panel"), mark: colour("--mark") };
     for (const box of this.boxes) this.drawBox(pen, box, fills, ink);
-    this.outline(pen, chosen.row, ink.mark, 2.5);
+    if (this.linked) this.outline(pen, chosen.row, ink.mark, 2.5);
     if (document.activeElement === this.canvas) this.outline(pen, this.focus, ink.text, 2);
   }
 
@@ -182,7 +212,7 @@ class ModelMap {
     if (!box) return;
     const row = box.row < 0 ? box.inside : box.row;
     this.focus = row;
-    chosen.choose(row, this);
+    if (this.linked) chosen.choose(row, this);
     this.zoom(row);
   }
 
@@ -193,6 +223,7 @@ class ModelMap {
     this.focus = row;
     this.root = inside ? row : Math.max(this.layers.tree.parents[row], this.layers.tree.roots[0]);
     this.layOut();
+    this.note();
     this.say();
   }
 
@@ -202,6 +233,7 @@ class ModelMap {
     this.focus = this.root;
     this.root = outer;
     this.layOut();
+    this.note();
     this.say();
   }
 
@@ -220,7 +252,7 @@ class ModelMap {
       End: drawn[drawn.length - 1],
     };
     if (event.key === "Enter" || event.key === " ") {
-      chosen.choose(this.focus, this);
+      if (this.linked) chosen.choose(this.focus, this);
       this.zoom(this.focus);
     } else if (event.key === "Escape" || event.key === "Backspace") this.out();
     else if (event.key in moves) this.focus = moves[event.key] ?? this.focus;
@@ -241,6 +273,7 @@ class ModelMap {
       const around = new Set([row, ...this.layers.tree.around(row)]);
       while (!around.has(this.root) && this.layers.tree.parents[this.root] >= 0) this.root = this.layers.tree.parents[this.root];
       this.layOut();
+      this.note();
     }
     if (row >= 0 && this.boxes.some((box) => box.row === row)) this.focus = row;
     this.draw();

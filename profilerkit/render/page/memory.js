@@ -1,19 +1,26 @@
 // The bytes alive after each operator, the weights as a band below them, and the peak.
 
+/** Weights of a larger part of the peak would hide all that goes up and down above them. */
+const MOST_WEIGHTS = 2 / 3;
+
 class MemoryChart {
   constructor(place, tools, memory, layers) {
-    Object.assign(this, { memory, layers, at: -1, band: memory.weights });
+    Object.assign(this, { memory, layers, at: -1 });
     this.live = unpacked(memory.live);
     this.operators = unpacked(memory.operators);
     this.rows = unpacked(memory.layers);
     this.phases = unpacked(memory.phases);
     this.cursor = memory.peak;
+    const withThem = address.among("weights", [true, false], memory.weights < MOST_WEIGHTS * this.peakBytes());
+    this.band = withThem ? memory.weights : 0;
+    this.left = el("p", { class: "left-out" });
     this.plot = el("div", { class: "plot", tabindex: "0", role: "group", "aria-label": "Memory timeline: left and right arrow keys move between operators, Home goes to the peak", onkeydown: (event) => this.key(event), onpointermove: (event) => this.hover(event), onpointerleave: () => this.point(-1), onclick: () => this.pick() });
     this.said = el("p", { class: "said", role: "status" });
-    place.replaceChildren(el("p", { class: "lead" }, this.sentence()), this.plot, this.said, this.legend(), ...this.remarks());
+    place.replaceChildren(el("p", { class: "lead" }, this.sentence()), this.left, this.plot, this.said, this.legend(), ...this.remarks());
     const redraw = redrawn(this.plot, (width) => this.draw(width));
-    const weights = tick("With the weights", true, (on) => {
+    const weights = tick("With the weights", withThem, (on) => {
       this.band = on ? memory.weights : 0;
+      address.set({ weights: on });
       redraw();
     });
     tools.replaceChildren(...(memory.weights ? [weights] : []));
@@ -70,6 +77,7 @@ class MemoryChart {
     const { input, peak } = this.memory;
     const most = this.peakBytes() - this.memory.weights + band;
     const top = Math.max(most, 1) * 1.12;
+    this.left.textContent = band || !this.memory.weights ? "" : `The picture leaves out the weights, ${quantity(this.memory.weights, "B", "iec")}, which are alive throughout.`;
     this.right = width - MARGIN.right;
     this.x = linear(0, this.live.length, MARGIN.left, this.right);
     this.y = linear(0, top, height - MARGIN.bottom, MARGIN.top);

@@ -38,6 +38,9 @@ class Tree {
   }
 }
 
+/** The outermost layer in an address: its path is empty. */
+const ROOT = "(model)";
+
 /** A tree of named rows with columns of values. */
 class Layers {
   constructor({ parents, names, types, columns }) {
@@ -67,7 +70,13 @@ class Layers {
   }
 
   label(row) {
-    return this.path(row) || "(model)";
+    return this.path(row) || ROOT;
+  }
+
+  /** The row of a path as the address has it, or -1. */
+  rowOf(path) {
+    if (path === null) return -1;
+    return this.tree.parents.findIndex((_, row) => (this.path(row) || ROOT) === path);
   }
 
   column(key) {
@@ -91,11 +100,13 @@ function shown(column, row) {
 
 /** The types of layers by how many there are; the first have a colour each, the others share one. */
 const COLOURS = 9;
-function coloursOf(layers) {
+function coloursOf(...models) {
   const met = new Map();
-  layers.types.forEach((type, row) => {
-    if (!layers.tree.children[row].length) met.set(type, (met.get(type) ?? 0) + 1);
-  });
+  for (const layers of models) {
+    layers.types.forEach((type, row) => {
+      if (!layers.tree.children[row].length) met.set(type, (met.get(type) ?? 0) + 1);
+    });
+  }
   const ranked = [...met].sort((one, two) => two[1] - one[1] || (one[0] < two[0] ? -1 : 1)).map(([type]) => type);
   return new Map(ranked.map((type, place) => [type, Math.min(place, COLOURS)]));
 }

@@ -2,12 +2,12 @@
 
 const ROW_HEIGHT = 28;
 const OVERSCAN = 8;
-const PRINTED = 500;
+const PRINTED = 5000;
 const MOST_AT_FIRST = 60;
-/** What is not shown at first on a phone. */
-const WIDE_ONLY = ["output_shapes", "calls"];
-const narrow = () => innerWidth < 600;
 let tables = 0;
+
+/** Whether a page is about to be printed: then all rows are drawn, however the window changes meanwhile. */
+const paper = { isNear: false };
 
 class TreeTable {
   /** Those in the page. */
@@ -15,19 +15,42 @@ class TreeTable {
     return [...document.querySelectorAll('[role="treegrid"]')].map((grid) => grid.tree);
   }
 
-  /** `layers` has the rows; `options`: caption, and `keep(row)`, which rows are to be seen at all. */
+  /**
+   * `layers` has the rows; `options`: caption, `about` (whose rows they are, in a download), `prefix` (of names in the
+   * address), and `keep(row)`, which rows are to be seen at all.
+   */
   constructor(place, tools, layers, options) {
     Object.assign(this, { layers, options, tree: layers.tree, id: `table-${(tables += 1)}` });
     this.collapsed = new Set();
-    this.sorting = { key: null, down: true };
-    this.words = "";
-    this.flat = false;
     this.active = 0;
     this.onChoose = options.onChoose ?? (() => {});
-    if (narrow()) for (const column of layers.columns) column.shown &&= !WIDE_ONLY.includes(column.key);
     this.columns = layers.columns.filter((column) => column.shown);
+    this.remember();
     this.build(place, tools);
     this.openTo(this.depthAtFirst());
+  }
+
+  /** Start with the filter, the order and the form that the address has. */
+  remember() {
+    const of = (name) => address.get(`${this.options.prefix}${name}`);
+    const key = of("sort").replace(/^-/, "");
+    const known = ["path", "type"].includes(key) || this.layers.column(key);
+    this.sorting = known ? { key, down: of("sort").startsWith("-") } : { key: null, down: true };
+    this.words = of("q").trim().toLowerCase();
+    this.leaves = of("rows") === "leaves";
+    this.flat = of("rows") === "flat";
+  }
+
+  /** Write into the address what is looked at. */
+  note() {
+    const { prefix } = this.options;
+    const sort = this.sorting.key ? `${this.sorting.down ? "-" : ""}${this.sorting.key}` : "";
+    address.set({ [`${prefix}q`]: this.words, [`${prefix}sort`]: sort, [`${prefix}rows`]: this.leaves ? "leaves" : this.flat ? "flat" : "" });
+  }
+
+  /** Whether rows stand below each other with their whole paths, not inside their own. */
+  get listed() {
+    return this.flat || this.leaves;
   }
 
   depthAtFirst() {
@@ -39,7 +62,7 @@ class TreeTable {
   }
 
   build(place, tools) {
-    const search = el("input", { type: "search", placeholder: "Filter by path or type", "aria-label": "Filter by path or type", oninput: () => this.filter(search.value) });
+    const search = el("input", { type: "search", placeholder: "Filter by path or type", "aria-label": "Filter by path or type", value: this.words, oninput: () => this.filter(search.value) });
     const depths = Array.from({ length: Math.min(this.tree.deepest, 12) }, (_, depth) => [depth, String(depth)]);
     this.depthChoice = choice("Depth", [["", "…"], ...depths, ["all", "all"]], "", (value) => value !== "" && this.openTo(value === "all" ? Infinity : Number(value)));
     this.count = el("span", { class: "count", role: "status" });
@@ -48,9 +71,11 @@ class TreeTable {
       this.depthChoice,
       el("button", { type: "button", onclick: () => this.openTo(Infinity) }, "Expand all"),
       el("button", { type: "button", onclick: () => this.openTo(0) }, "Collapse all"),
-      tick("Flat list", false, (flat) => this.set({ flat })),
+      tick("Flat list", this.flat, (flat) => this.set({ flat })),
+      tick("Leaves only", this.leaves, (leaves) => this.set({ leaves })),
       ...(this.options.tools?.(this) ?? []),
       this.columnChoice(),
+      downloads(this.options.about, this),
       this.count,
     );
     this.head = el("thead");
@@ -75,33 +100,27 @@ class TreeTable {
     return el("details", { class: "menu" }, el("summary", {}, "Columns"), el("div", {}, ...boxes));
   }
 
-  /** Draw the heads; widths come from all rows, so that columns stand still while rows come and go. */
+  /** Draw the heads, in the room that the page has. */
   heads() {
-    const every = ["path", "type", ...this.columns.map((column) => column.key)];
-    const widths = every.map((key) => this.width(key));
+    this.keys = orderOf(this.columns);
+    const widths = fitted(this.layers, this.keys, this.scroller.clientWidth || innerWidth);
+    this.tight = new Set(this.keys.filter((_, place) => widths[place] < ROOM_FOR_SHARE));
     this.widths.replaceChildren(...widths.map((width) => {
       const col = el("col");
       col.style.width = `${width}px`;
       return col;
     }));
     this.grid.style.width = `${widths.reduce((sum, width) => sum + width, 0)}px`;
-    const cells = every.map((key) => {
-      const column = this.layers.column(key);
-      const title = column?.title ?? { path: "Layer", type: "Type" }[key];
-      const button = el("button", { type: "button", title, "data-key": key, onclick: () => this.sort(key) }, el("span", {}, title), el("span", { class: "arrow", "aria-hidden": "true" }));
-      return el("th", { scope: "col", role: "columnheader", class: column?.numeric ? "number" : null, "aria-sort": this.sortOf(key) }, button);
-    });
+    const cells = this.keys.map((key) => this.headCell(key, this.layers.column(key)));
     this.head.replaceChildren(el("tr", { role: "row", "aria-rowindex": "1" }, ...cells));
-    this.grid.setAttribute("aria-colcount", every.length);
+    this.grid.setAttribute("aria-colcount", this.keys.length);
   }
 
-  width(key) {
-    const column = this.layers.column(key);
-    if (column?.numeric) return Math.max(column.share ? 140 : 84, Math.min(240, 7.8 * column.title.length + 40));
-    if (key === "path") return narrow() ? 150 : 260;
-    const values = key === "type" ? this.layers.types : column.values;
-    const longest = values.reduce((most, value) => Math.max(most, value.length), (column?.title ?? "Type").length + 3);
-    return Math.max(80, Math.min(7.2 * longest + 24, narrow() ? 120 : 280));
+  headCell(key, column) {
+    const lines = titleLines(column, key);
+    const words = el("span", {}, ...lines.map((line) => el("span", { class: "line" }, line)));
+    const button = el("button", { type: "button", title: lines.join(", "), "data-key": key, onclick: () => this.sort(key) }, words, el("span", { class: "arrow", "aria-hidden": "true" }));
+    return el("th", { scope: "col", role: "columnheader", class: column?.numeric ? "number" : key === "path" ? "name-head" : null, "aria-sort": this.sortOf(key) }, button);
   }
 
   sortOf(key) {
@@ -117,13 +136,14 @@ class TreeTable {
     else this.sorting = down === first ? { key, down: !first } : { key: null, down: true };
     this.heads();
     this.update();
+    this.note();
     this.head.querySelector(`[data-key="${CSS.escape(key)}"]`).focus();
   }
 
   compare() {
     const { key, down } = this.sorting;
     const values = key === "path" ? this.layers.names : key === "type" ? this.layers.types : this.layers.column(key).values;
-    const weight = key === "path" && this.flat ? (row) => this.layers.path(row) : (row) => values[row];
+    const weight = key === "path" && this.listed ? (row) => this.layers.path(row) : (row) => values[row];
     const sign = down ? -1 : 1;
     const absent = (value) => value === null || value === undefined || Number.isNaN(value);
     return (one, two) => {
@@ -136,11 +156,13 @@ class TreeTable {
   filter(words) {
     this.words = words.trim().toLowerCase();
     this.update();
+    this.note();
   }
 
   set(state) {
     Object.assign(this, state);
     this.update();
+    this.note();
   }
 
   openTo(depth) {
@@ -154,10 +176,10 @@ class TreeTable {
   /** The rows that match, or null where nothing is asked for. */
   matching() {
     const { keep } = this.options;
-    if (!this.words && !keep) return null;
+    if (!this.words && !keep && !this.leaves) return null;
     const found = new Set();
     for (let row = 0; row < this.tree.count; row += 1) {
-      if (keep && !keep(row)) continue;
+      if ((keep && !keep(row)) || (this.leaves && this.tree.children[row].length)) continue;
       if (!this.words || this.layers.label(row).toLowerCase().includes(this.words) || this.layers.types[row].toLowerCase().includes(this.words)) found.add(row);
     }
     return found;
@@ -168,7 +190,7 @@ class TreeTable {
     const sorted = this.sorting.key ? (rows) => [...rows].sort(this.compare()) : (rows) => rows;
     const held = this.rows?.[this.active];
     this.found = found;
-    if (this.flat) this.rows = sorted(this.tree.order.filter((row) => !found || found.has(row)));
+    if (this.listed) this.rows = sorted(this.tree.order.filter((row) => !found || found.has(row)));
     else this.rows = this.nested(found, sorted);
     this.active = Math.max(0, held === undefined ? 0 : this.rows.indexOf(held));
     const matches = found ? found.size : this.tree.count;
@@ -206,7 +228,8 @@ class TreeTable {
     });
   }
 
-  draw(all = false) {
+  draw() {
+    const all = paper.isNear;
     const seen = Math.ceil(Math.min(0.72 * innerHeight, 720) / ROW_HEIGHT); // as high as the style sheet lets it grow
     const top = Math.max(0, Math.floor(this.scroller.scrollTop / ROW_HEIGHT) - OVERSCAN);
     const first = all ? 0 : Math.min(top, Math.max(0, this.rows.length - seen - OVERSCAN));
@@ -229,26 +252,29 @@ class TreeTable {
 
   row(at) {
     const row = this.rows[at];
-    const inside = !this.flat && this.tree.children[row].length > 0;
+    const inside = !this.listed && this.tree.children[row].length > 0;
     const open = inside && (this.words ? true : !this.collapsed.has(row));
     const kind = this.options.kind?.(row) ?? "";
     const dim = this.found && !this.found.has(row) ? "around" : "";
     const picked = this.options.linked && chosen.row === row;
-    const cells = this.columns.map((column) => this.cell(column, row));
+    const cells = this.keys.slice(1).map((key) => (key === "type" ? this.typeCell(row) : this.cell(this.layers.column(key), row)));
     return el(
       "tr",
-      { id: `${this.id}-${row}`, role: "row", "data-at": at, class: `${kind} ${dim} ${at === this.active ? "active" : ""}`, "aria-level": this.flat ? 1 : this.tree.depths[row] + 1, "aria-rowindex": at + 2, "aria-expanded": inside ? String(open) : null, "aria-selected": String(picked) },
+      { id: `${this.id}-${row}`, role: "row", "data-at": at, class: `${kind} ${dim} ${at === this.active ? "active" : ""}`, "aria-level": this.listed ? 1 : this.tree.depths[row] + 1, "aria-rowindex": at + 2, "aria-expanded": inside ? String(open) : null, "aria-selected": String(picked) },
       this.nameCell(row, inside, open),
-      el("td", { role: "gridcell", class: "type", title: this.layers.types[row] }, this.layers.types[row]),
       ...cells,
     );
   }
 
+  typeCell(row) {
+    return el("td", { role: "gridcell", class: "type", title: this.layers.types[row] }, this.layers.types[row]);
+  }
+
   nameCell(row, inside, open) {
-    const name = this.flat ? this.layers.label(row) : this.layers.names[row] || "(model)";
+    const name = this.listed ? this.layers.label(row) : this.layers.names[row] || "(model)";
     const twist = el("span", { class: inside ? `twist ${open ? "open" : ""}` : "twist leaf", "aria-hidden": "true" });
     const cell = el("th", { scope: "row", role: "rowheader", class: "name", title: this.layers.label(row) }, twist, el("span", {}, name));
-    cell.style.paddingLeft = `${6 + (this.flat ? 0 : 14 * Math.min(this.tree.depths[row], 14))}px`;
+    cell.style.paddingLeft = `${6 + (this.listed ? 0 : 14 * Math.min(this.tree.depths[row], 14))}px`;
     return cell;
   }
 
@@ -256,10 +282,10 @@ class TreeTable {
     const text = shown(column, row);
     if (!column.numeric) return el("td", { role: "gridcell", title: text, class: this.options.cellClass?.(column) }, text);
     const value = column.values[row];
-    const cell = el("td", { role: "gridcell", class: "number" }, el("span", {}, text));
     const share = column.share && column.whole > 0 && value > 0 ? value / column.whole : 0;
+    const cell = el("td", { role: "gridcell", class: `number ${this.options.cellClass?.(column, row) ?? ""}`, title: share ? `${text}, ${percent(share)}` : null }, el("span", {}, text));
     if (share) {
-      cell.append(el("span", { class: "share" }, percent(share)));
+      if (!this.tight.has(column.key)) cell.append(el("span", { class: "share" }, percent(share)));
       cell.style.setProperty("--part", `${Math.min(100, 100 * share).toFixed(2)}%`);
       cell.classList.add("bar-cell");
     }
@@ -303,15 +329,15 @@ class TreeTable {
   }
 
   right(row) {
-    const inside = !this.flat && this.tree.children[row].length > 0;
+    const inside = !this.listed && this.tree.children[row].length > 0;
     if (inside && this.collapsed.has(row) && !this.words) this.toggle(row, true);
     else if (inside && this.tree.parents[this.rows[this.active + 1]] === row) this.go(this.active + 1);
   }
 
   left(row) {
     const inside = this.tree.children[row].length > 0;
-    if (!this.flat && inside && !this.collapsed.has(row) && !this.words) this.toggle(row, false);
-    else if (!this.flat) this.go(Math.max(0, this.rows.indexOf(this.tree.parents[row])));
+    if (!this.listed && inside && !this.collapsed.has(row) && !this.words) this.toggle(row, false);
+    else if (!this.listed) this.go(Math.max(0, this.rows.indexOf(this.tree.parents[row])));
   }
 
   go(at) {

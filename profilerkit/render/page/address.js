@@ -1,0 +1,53 @@
+// What is looked at, in the address: a link shows others the same section, rows, order, zoom and layer. A link is
+// `#layers&q=conv&sort=-macs`: first the section, then what is not as it is at first.
+
+const address = {
+  state: {},
+  at: "",
+  read() {
+    this.state = {};
+    this.at = "";
+    for (const [name, value] of new URLSearchParams(location.hash.slice(1))) {
+      if (!value && document.getElementById(name)?.matches("main section")) this.at = name;
+      else this.state[name] = value;
+    }
+  },
+  get(name, otherwise = "") {
+    return Object.hasOwn(this.state, name) ? this.state[name] : otherwise;
+  },
+  /** One of several values, or the first where the address has none of them. */
+  among(name, values, otherwise = values[0]) {
+    const text = this.get(name, null);
+    return values.find((value) => String(value) === text) ?? otherwise;
+  },
+  /** Change what is looked at; an empty value is as it is at first. */
+  set(changes) {
+    for (const [name, value] of Object.entries(changes)) {
+      if (value === "" || value === null || value === undefined) delete this.state[name];
+      else this.state[name] = String(value);
+    }
+    this.write();
+  },
+  link() {
+    const entries = new URLSearchParams(Object.entries(this.state).filter(([, value]) => value !== ""));
+    return `#${[this.at, String(entries)].filter(Boolean).join("&")}`;
+  },
+  write() {
+    try {
+      history.replaceState(null, "", this.link());
+    } catch {
+      // A page inside another one, as in a notebook, has no address of its own.
+    }
+  },
+  /** Call `restart` where the address is changed by hand; a link to a section keeps what is looked at. */
+  follow(restart) {
+    addEventListener("hashchange", () => {
+      const before = this.state;
+      this.read();
+      if (this.at && !Object.keys(this.state).length) {
+        this.state = before;
+        this.write();
+      } else restart();
+    });
+  },
+};

@@ -1,0 +1,25 @@
+"""Which percentiles so many samples can tell."""
+
+from __future__ import annotations
+
+import math
+
+__all__ = ["is_supported", "samples_needed"]
+
+
+def samples_needed(percent: float) -> int:
+    """Return how many samples a percentile needs so that at least one of them is expected beyond it.
+
+    The median, the smallest and the largest sample need one. Any other percentile of fewer samples would be the
+    smallest or the largest of them by another name.
+
+    >>> samples_needed(90), samples_needed(99), samples_needed(5), samples_needed(50)
+    (10, 100, 20, 1)
+    """
+    tail = min(percent, 100 - percent)
+    return 1 if tail in (0, 50) else math.ceil(round(100 / tail, 6))
+
+
+def is_supported(percent: float, samples: int) -> bool:
+    """Return whether so many samples can tell a percentile; see `samples_needed`."""
+    return samples >= samples_needed(percent)

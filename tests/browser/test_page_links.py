@@ -1,0 +1,144 @@
+"""Links to what is looked at, and the rows as files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browsing import Open, browser, column, visit, wait_until
+from page_reports import empty, hostile, layer_table, many, pair, small
+from playwright.sync_api import Page
+
+from profilerkit import Comparison
+
+pytestmark = pytest.mark.slow
+
+__all__ = ["browser", "visit"]
+
+
+def fragment(page: Page) -> str:
+    text: str = page.evaluate("location.hash")
+    return text
+
+
+def test_a_link_has_the_filter_the_order_the_zoom_and_the_layer(visit: Open) -> None:
+    page = visit(small())
+    assert fragment(page) == ""
+    page.get_by_role("searchbox").fill("block")
+    page.locator("#layers [data-key=macs]").click()
+    page.locator("#map canvas").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Treemap").click()
+    assert fragment(page) == "#q=block&sort=-macs&layer=block&zoom=block&picture=treemap"
+    page.reload()
+    assert page.get_by_role("searchbox").input_value() == "block"
+    assert column(page, "path") == ["(model)", "block", "first", "act"]
+    assert page.locator("#layers th[aria-sort=descending]").count() == 1
+    assert page.locator("#layers tr[aria-selected=true] .name").inner_text() == "block"
+    canvas = page.locator("#map canvas")
+    assert canvas.get_attribute("data-root") == "block"
+    assert canvas.get_attribute("data-kind") == "treemap"
+    assert "block, Sequential" in page.locator(".chosen-facts").inner_text()
+
+
+def test_a_link_to_a_section_keeps_the_rest(visit: Open) -> None:
+    page = visit(many(45))
+    page.get_by_label("Leaves only").check()
+    page.get_by_role("link", name="Layers", exact=True).click()
+    wait_until(page, "location.hash === '#layers&rows=leaves'")
+    page.reload()
+    assert page.get_by_label("Leaves only").is_checked()
+    wait_until(page, "Math.abs(document.getElementById('layers').getBoundingClientRect().top) < 100")
+
+
+def test_an_address_that_is_changed_by_hand_is_followed(visit: Open) -> None:
+    page = visit(small())
+    page.evaluate("location.hash = '#q=second&weights=true&rank=flops'")
+    wait_until(page, "document.querySelector('#layers input[type=search]').value === 'second'")
+    assert column(page, "path") == ["(model)", "second"]
+    assert page.get_by_label("With the weights").is_checked()
+    assert page.locator("#slowest h2").inner_text() == "Layers with the most FLOPs of their own"
+
+
+@pytest.mark.parametrize(
+    "text", ["#%E0%A4%A", "#sort=__proto__&zoom=no&layer=<b>&size=x&rows=y&model=9", "#=&&=1", "#tip"]
+)
+def test_an_address_of_nothing_is_harmless(visit: Open, text: str) -> None:
+    page = visit(pair())
+    page.evaluate("(text) => { location.hash = text; }", text)
+    page.reload()
+    assert column(page, "path") == ["(model)", "block", "first", "act", "second"]
+
+
+def test_a_link_has_the_model_and_the_form_of_a_comparison(visit: Open) -> None:
+    page = visit(pair())
+    page.get_by_label("Model", exact=True).select_option("1")
+    page.get_by_label("Differences only").check()
+    page.locator("#sides [data-key=params]").click()
+    page.reload()
+    assert column(page, "path") == ["(model)", "block", "first", "second", "third"]
+    assert "4 of 6 layers" in page.locator("#sides .count").inner_text()
+    assert page.locator("#sides th[aria-sort=descending]").count() == 1
+    page.get_by_role("button", name="Maps").click()
+    page.reload()
+    assert page.locator("#sides canvas").count() == 2
+
+
+def downloaded(page: Page, name: str, where: str = "#layers") -> tuple[str, str]:
+    """Return the name and the text of a file that a button saves."""
+    with page.expect_download() as waiting:
+        page.locator(where).get_by_role("button", name=name, exact=True).click()
+    return waiting.value.suggested_filename, Path(waiting.value.path()).read_text(encoding="utf-8")
+
+
+def test_the_rows_in_view_are_saved_as_csv(visit: Open) -> None:
+    page = visit(small())
+    page.get_by_label("Leaves only").check()
+    page.locator("#layers [data-key=macs]").click()
+    name, text = downloaded(page, "CSV")
+    assert name == "Layers-Teacher.csv"
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [(row["path"], row["type"], row["macs"]) for row in rows] == [
+        ("second", "Conv2d", "4096"),
+        ("block.first", "Linear", "128"),
+        ("block.act", "ReLU", "0"),
+    ]
+    assert float(rows[0]["own_forward_seconds"]) == 0.001
+
+
+def test_rows_and_metrics_are_saved_as_json(visit: Open) -> None:
+    name, text = downloaded(visit(small()), "JSON")
+    assert name == "Layers-Teacher.json"
+    saved: dict[str, Any] = json.loads(text)
+    assert saved["metrics"]["macs"] == {"value": 4224, "unit": "MACs", "completeness": "complete"}
+    assert saved["metrics"]["energy"]["value"] is None
+    assert saved["metrics"]["energy"]["missing"] == ["no counter here"]
+    assert [row["macs"] for row in saved["layers"]] == [4224, 128, 128, 0, 4096]
+    sides = json.loads(downloaded(visit(pair()), "JSON", "#sides")[1])
+    assert (sides["reference"], sides["other"]) == ("Teacher", "Student")
+    assert [row["change"] for row in sides["layers"]] == ["changed", "same", "same", "removed", "changed", "added"]
+
+
+def test_saved_text_is_no_formula(visit: Open) -> None:
+    """A type that a spreadsheet would compute has an apostrophe; commas and quotes stay in their cell."""
+    layers = layer_table([("", "=1+1", 0, 1), ("a,b", 'Say "x"', 0, 1)])
+    _, text = downloaded(visit(replace(empty(), layers=layers)), "CSV")
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [(row["path"], row["type"]) for row in rows] == [("", "'=1+1"), ("a,b", 'Say "x"')]
+    name, _ = downloaded(visit(hostile()), "CSV")
+    assert "/" not in name
+    assert len(name) <= 84
+
+
+def test_the_second_of_three_models_is_looked_at_by_a_link(visit: Open) -> None:
+    page = visit(Comparison(small(), (*pair().others, small("Twin"))))
+    page.evaluate("location.hash = '#model=1&beside=1'")
+    page.reload()
+    assert column(page, "path") == ["(model)", "block", "first", "second", "third"]
+    assert column(page, "change", "#sides") == ["same"] * 5
