@@ -65,7 +65,7 @@ def test_events_without_times_are_left_out(tmp_path: Path) -> None:
     [
         (b"", "is empty; was the profiler stopped"),
         (b'{"traceEvents": [{"ph": "X", ', "is no JSON, or cut off"),
-        (gzip.compress(b"[1, 2]" * 999)[:20], "is a damaged gzip file, perhaps cut off"),
+        (gzip.compress(b"[1, 2]" * 999, mtime=0)[:20], "is a damaged gzip file, perhaps cut off"),
         (b"\x1f\x8bnot really", "is a damaged gzip file"),
         (b"\xff\xfe\x00", "is no JSON, or cut off"),
         (b"3", "holds JSON, but no events"),
@@ -73,6 +73,7 @@ def test_events_without_times_are_left_out(tmp_path: Path) -> None:
         (b'{"traceEvents": []}', r"has 0 events, but they are not those of .*: none"),
         (b'[{"cat": "blink", "ph": "X"}]', r"has 1 events, .*categories of its events: blink"),
     ],
+    ids=["empty", "cut", "cut gzip", "no gzip", "no text", "a number", "no list", "no events", "odd"],
 )
 def test_damaged_files_are_said(tmp_path: Path, content: bytes, message: str) -> None:
     file = tmp_path / "profile.json"
