@@ -1,1 +1,1 @@
-"""`watch` as callbacks of training frameworks: what they have in common, and Keras'; the others lie in their backends."""
+"""`watch` as callbacks of training frameworks: what they share, and Keras'; the others are in their backends."""

@@ -51,11 +51,20 @@ class Run:
             (programs / name).chmod(0o755)
         files = {name: str(folder / name) for name in ("CALLS", "GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
         environment = {
-            **{"PATH": f"{programs}:{os.environ['PATH']}", "RUNNER_TEMP": str(folder)},
-            **{"CODE": "0", "GH_CODE": "0", "OWN": "", **files, **variables},
+            "PATH": f"{programs}:{os.environ['PATH']}",
+            "RUNNER_TEMP": str(folder),
+            "CODE": "0",
+            "GH_CODE": "0",
+            "OWN": "",
+            **files,
+            **variables,
         }
         self.done = subprocess.run(
-            ["bash", "-e", "-o", "pipefail", "-c", script], env=environment, capture_output=True, text=True
+            ["bash", "-e", "-o", "pipefail", "-c", script],
+            check=False,
+            env=environment,
+            capture_output=True,
+            text=True,
         )
         self.calls = Path(files["CALLS"]).read_text().splitlines() if Path(files["CALLS"]).exists() else []
         output = Path(files["GITHUB_OUTPUT"])
