@@ -23,7 +23,8 @@ def watch(model: Any, optimizer: Any = None, at_step: Any = 5, inputs: Any = Non
 
     Args:
         model: The model that the loop trains.
-        optimizer: What updates it, for `training_memory`; the one that a Keras model was compiled with unless given.
+        optimizer: The name of what updates it, such as "adam", for `training_memory`; the one that a Keras model was
+            compiled with unless given.
         at_step: The number of a step, counted from 0, or several; None to use ``start()`` and ``stop()``.
         inputs: What the model is counted with, such as a batch; what a Keras model declares unless given.
 

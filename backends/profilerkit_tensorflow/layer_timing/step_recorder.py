@@ -55,8 +55,8 @@ class TFStepRecorder(StepRecorder):
 
     @property
     def optimizer(self) -> Any:
-        """The given optimizer, or the one that the model was compiled with."""
-        return self._optimizer if self._optimizer is not None else getattr(self._model, "optimizer", None)
+        """The given optimizer; without one, the backend reads the one that the model was compiled with."""
+        return self._optimizer
 
     @property
     def reasons(self) -> Mapping[str, str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from drawn_reports import TEACHER, record
 
-from profilerkit import BudgetError, Measurement, load
+from profilerkit import BudgetError, Measurement, Report
 from profilerkit.budgets import Budget, Verdict, check
 from profilerkit.budgets.baselines import read_baseline, record_baseline, under_other_conditions
 
@@ -21,7 +21,7 @@ def test_a_baseline_is_recorded_and_read(tmp_path: Path) -> None:
     line = record_baseline(HERE, path)
     assert "for Teacher: " in line and "macs 192" in line
     assert line.endswith("(cpu X1, torch 2.13.0)"), "and not the name of the host"
-    assert load(path).environment == HERE.environment
+    assert Report.load(path).environment == HERE.environment
     assert read_baseline(path, "x").environment == HERE.environment
 
 
