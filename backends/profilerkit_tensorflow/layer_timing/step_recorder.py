@@ -8,6 +8,9 @@ from typing import Any
 
 import tensorflow as tf
 
+from profilerkit import InputError
+from profilerkit.backend_kit.optimizers import optimizer_bytes
+from profilerkit.error_text import shown
 from profilerkit.times.layer_times import LayerTime
 from profilerkit.times.steps import StepRecord, StepRecorder
 
@@ -28,6 +31,12 @@ class TFStepRecorder(StepRecorder):
     """
 
     def __init__(self, model: Any, optimizer: Any = None) -> None:
+        if isinstance(optimizer, str):
+            optimizer_bytes(optimizer, ())  # raises for an unknown name
+        elif optimizer is not None and not hasattr(optimizer, "apply_gradients"):
+            raise InputError(
+                f"optimizer={shown(optimizer)}: give the name of an optimizer, such as 'adam', or one of Keras"
+            )
         self._model, self._optimizer = model, optimizer
         self._began = 0.0
         self._gpu: str | None = None

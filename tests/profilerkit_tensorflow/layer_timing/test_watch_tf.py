@@ -8,6 +8,7 @@ import pytest
 
 tf = pytest.importorskip("tensorflow")
 
+from profilerkit import InputError  # noqa: E402
 from profilerkit_tensorflow import watch  # noqa: E402
 
 
@@ -47,3 +48,10 @@ def test_the_run_is_that_of_an_unwatched_one() -> None:
                 watched.step()
         finals.append(model.weight.numpy().tobytes())
     assert finals[0] == finals[1]
+
+
+def test_what_is_no_optimizer_is_an_error() -> None:
+    with pytest.raises(InputError, match="optimizer=3: give the name of an optimizer, such as 'adam', or one of Keras"):
+        watch(Net(), optimizer=3)
+    with pytest.raises(InputError, match="optimizer='adamm' is not a known optimizer"):
+        watch(Net(), optimizer="adamm")
