@@ -9,24 +9,47 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from os import PathLike
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
+    from .budgets import Budget
     from .results.report import Report
 
 __all__ = ["budget"]
 
+_RECORDED = pytest.StashKey[list[str]]()
+_HOW = "pytest --budget-update"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--budget-update``."""
+    parser.getgroup("profilerkit").addoption(
+        "--budget-update",
+        action="store_true",
+        help="Record the baselines of the fixture budget in their files, with the machine and the versions.",
+    )
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Say which baselines were recorded."""
+    for line in config.stash.get(_RECORDED, []):
+        terminalreporter.write_line(f"budget: {line}")
+
 
 @pytest.fixture
-def budget(record_property: Callable[[str, object], None]) -> Callable[..., Report]:
+def budget(request: pytest.FixtureRequest) -> Callable[..., Report]:
     """Check a model against limits: ``budget(model, x, macs="<= 5 G", layers={"head.*": {"params": "<= 1 M"}})``.
 
-    Arguments named after metrics are limits; a list holds several. ``baseline`` is a model, or a report, that limits
-    such as ``"<= 1.10x"`` are relative to; models are timed in turn. The other arguments are those of
-    `profilerkit.profile`. The test fails where a limit is not kept, naming the layers responsible; ``strict=True`` also
-    where a ratio is not known well enough. Returns the report.
+    Arguments named after metrics are limits; a list holds several. ``baseline`` is what limits such as ``"<= 1.10x"``
+    are relative to: a model, which is timed in turn, a report, or the path of a file from the folder of the test, which
+    ``pytest --budget-update`` records. ``retries`` is how often to measure again if only measured values, such as
+    times, break their limits. The other arguments are those of `profilerkit.profile`. The test fails if a limit is not
+    kept, naming the layers responsible; with ``strict=True`` also if a ratio is not known well enough. Returns the
+    report.
     """
 
     def check_budget(
@@ -36,24 +59,69 @@ def budget(record_property: Callable[[str, object], None]) -> Callable[..., Repo
         layers: Mapping[str, Mapping[str, Any]] | None = None,
         baseline: Any = None,
         strict: bool = False,
+        retries: int = 0,
         **given: Any,
     ) -> Report:
-        from .budgets import Budget, Verdict, check
-        from .budgets.forms import as_text
+        __tracebackhide__ = True
+        from .errors import ProfilerKitError
 
         limits = {name: value for name, value in given.items() if _is_limit(name, value)}
-        arguments = {name: value for name, value in given.items() if name not in limits}
-        asked = Budget.of({**limits, **({"layers": layers} if layers else {})})
-        report, reference = _reports(model, baseline, asked.metrics, {"inputs": inputs, **arguments})
-        findings = check(report, asked, reference)
-        for finding in findings:
-            record_property(f"{finding.subject}: {finding.limit}", finding.detail)
-        broken = {Verdict.FAILED, Verdict.UNCERTAIN} if strict else {Verdict.FAILED}
-        if any(finding.verdict in broken for finding in findings):
-            pytest.fail(as_text(findings, report.name), pytrace=False)
+        arguments = {"inputs": inputs, **{name: value for name, value in given.items() if name not in limits}}
+        limits |= {"layers": layers} if layers else {}
+        try:
+            report, message = _checked(request, model, limits, arguments, baseline, strict, retries)
+        except ProfilerKitError as error:
+            raise _of_the_user(error) from error.__cause__
+        if message:
+            pytest.fail(message, pytrace=False)
         return report
 
     return check_budget
+
+
+def _checked(
+    request: pytest.FixtureRequest,
+    model: Any,
+    limits: Mapping[str, Any],
+    arguments: dict[str, Any],
+    baseline: Any,
+    strict: bool,
+    retries: int,
+) -> tuple[Report, str]:
+    """Return the report, and a message if the budget is broken; a baseline in a file is recorded if requested."""
+    from .arguments.checking import checked
+    from .budgets import Budget
+    from .budgets.baselines import read_baseline, record_baseline
+    from .budgets.forms import as_text
+    from .budgets.retrying import broken, checked_with_retries
+
+    retries = checked("retries", retries)
+    asked = Budget.of(limits)
+    in_file = request.path.parent / baseline if isinstance(baseline, (str, PathLike)) else None
+    if in_file is not None and request.config.getoption("budget_update"):
+        report, _ = _reports(model, None, asked.metrics, arguments)
+        line = record_baseline(report, in_file)
+        request.config.stash.setdefault(_RECORDED, []).append(line)
+        request.node.user_properties.append(("budget baseline", line))
+        asked, baseline = _absolute(asked), None
+        if asked.limits:
+            report, findings = checked_with_retries(lambda: (report, None), asked)
+            return report, as_text(findings, report.name) if broken(findings, strict) else ""
+        return report, ""
+    if in_file is not None:
+        baseline = read_baseline(in_file, _HOW)
+    report, findings = checked_with_retries(
+        lambda: _reports(model, baseline, asked.metrics, arguments), asked, retries, strict
+    )
+    # What record_property does; that fixture also warns beside --junitxml, which is an error under -W error.
+    request.node.user_properties.extend((f"{one.subject}: {one.limit}", one.detail) for one in findings)
+    return report, as_text(findings, report.name) if broken(findings, strict) else ""
+
+
+def _absolute(asked: Budget) -> Budget:
+    from .budgets import Budget
+
+    return Budget(tuple(limit for limit in asked.limits if not limit.relative))
 
 
 def _is_limit(name: str, value: Any) -> bool:
@@ -77,3 +145,21 @@ def _reports(
         return profile(model, metrics=metrics, **arguments), baseline
     comparison = compare(baseline, model, metrics=metrics, names=("baseline", "model"), **arguments)
     return comparison.others[0], comparison.reference
+
+
+def _of_the_user(error: BaseException) -> BaseException:
+    """Return an error, and those that caused it, without the frames of profilerkit in their tracebacks."""
+    current: BaseException | None = error
+    while current is not None:
+        current.__traceback__ = _outside(current.__traceback__)
+        current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
+    return error
+
+
+def _outside(traceback: TracebackType | None) -> TracebackType | None:
+    if traceback is None:
+        return None
+    rest = _outside(traceback.tb_next)
+    if str(traceback.tb_frame.f_globals.get("__name__")).partition(".")[0] == __name__.partition(".")[0]:
+        return rest
+    return TracebackType(rest, traceback.tb_frame, traceback.tb_lasti, traceback.tb_lineno)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .costs import OpCall, register_layer_cost, register_op_cost
     from .data import TFDataLoader, TFForwardPass
     from .evaluation import EvalLossFunction, get_accuracy, get_missclass, get_topk
-    from .profiler import TFProfiler
+    from .profiler import TFProfiler, watch
 
 __all__ = [
     "ComputeComplexity",
@@ -50,6 +50,7 @@ __all__ = [
     "get_topk",
     "register_layer_cost",
     "register_op_cost",
+    "watch",
 ]
 
 #: Where each name comes from. A test holds this, the imports above and `__all__` together.
@@ -59,7 +60,7 @@ _MODULES = module_of_each(
         ".costs": "OpCall register_layer_cost register_op_cost",
         ".data": "TFDataLoader TFForwardPass",
         ".evaluation": "EvalLossFunction get_accuracy get_missclass get_topk",
-        ".profiler": "TFProfiler",
+        ".profiler": "TFProfiler watch",
         "profilerkit.costs": "Cost Shape",
         "profilerkit_metrics": """
             ComputeComplexity ComputeEvalMetric ComputeExecutionTime ComputeFlops

@@ -28,13 +28,16 @@ from profilerkit.protocols import (
     TimesLayers,
     TimesOperators,
     Trains,
+    Watches,
 )
 from profilerkit.times.layer_times import LayerTime
 from profilerkit.times.operator_times import OperatorTimes
+from profilerkit.times.steps import StepRecorder
 
 from . import data
 from .costs.registry import COSTS, register_layer_cost, register_op_cost
 from .data import TFDataLoader, TFForwardPass
+from .layer_timing.step_recorder import TFStepRecorder
 from .layer_timing.timer import layer_times
 from .loaders import opened
 from .model import layouts
@@ -73,6 +76,7 @@ class TFBackend(
     TimesLayers,
     TimesOperators,
     Trains,
+    Watches,
 ):
     """Profiles models of Keras 3 and ``tf_keras``, modules (``tf.Module``), functions and saved models."""
 
@@ -172,6 +176,10 @@ class TFBackend(
         usual = super().mode(RunOptions(mode=options.mode))
         require_offered(options)
         return "xla" if "compile" in options.given else usual
+
+    def watching_steps(self, model: Any, optimizer: Any = None) -> StepRecorder:
+        """Return what measures single steps of a training loop, each as a whole."""
+        return TFStepRecorder(model, optimizer)
 
     def layer_times(
         self, model: Any, inputs: ModelInputs, device: DeviceLike = None, passes: int = 10, backward: bool = True

@@ -308,6 +308,7 @@ RULES: dict[str, Rule] = {
     "max_seconds": Rule(_SOME.format("1.5"), _number(lambda number: number > 0)),
     "confidence": Rule("a probability between 0 and 1, such as 0.95", _number(lambda number: 0 < number < 1)),
     "passes": _COUNT,
+    "retries": Rule("how often to measure again, zero or more times, such as 2", _whole(0)),
     "keep": Rule("a whole number from 1: at least one pass must be kept to tell its times", _whole(1)),
     "backward": _TRUTH,
     "at_step": Rule(

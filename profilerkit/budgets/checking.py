@@ -18,6 +18,7 @@ from ..results.report import Report, StatusRecord
 from ..times.measurement import Measurement, Ratio
 from ..trace.bounds import Bounds
 from ..trace.records import LayerTable
+from .baselines import under_other_conditions
 from .limits import Budget, Limit
 
 __all__ = ["Finding", "Verdict", "check"]
@@ -34,13 +35,18 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One limit, checked: ``subject`` is the metric or the layer's path, ``responsible`` the layers that cost most."""
+    """One limit, checked: ``subject`` is the metric or the layer's path, ``responsible`` the layers that cost most.
+
+    ``excess`` is how far the value lies above the limit, as a share of the limit: 0.25 for 5 under ``<= 4``, and below
+    zero where the value lies below it. It is None where there is no value, and for a limit of 0.
+    """
 
     limit: Limit
     subject: str
     verdict: Verdict
     detail: str
     responsible: tuple[str, ...] = ()
+    excess: float | None = None
 
 
 #: The column of the layer table that a metric is the sum of.
@@ -91,7 +97,7 @@ def _of_metric(report: Report, limit: Limit, baseline: Report | None) -> Finding
     if reason:
         return Finding(limit, limit.key, Verdict.FAILED, reason)
     if limit.relative and baseline is not None:
-        verdict, detail = _relative(record, limit, baseline)
+        verdict, detail, value = _relative(report, limit, baseline)
     else:
         value, ends = float(record.value), record.ends or Bounds(record.value, record.value)
         if record.sign and record.ends is None:  # a partial measurement
@@ -99,7 +105,11 @@ def _of_metric(report: Report, limit: Limit, baseline: Report | None) -> Finding
         verdict = _VERDICTS[ends.verdict(lambda end: limit.allows(end, bound), value)]
         detail = f"{record.sign}{record.shown}{_distance(value, bound)}{_why(record, verdict)}"
     named = () if verdict is Verdict.PASSED else _responsible(report, limit.key, baseline if limit.relative else None)
-    return Finding(limit, limit.key, verdict, detail, named)
+    return Finding(limit, limit.key, verdict, detail, named, _excess(value, bound))
+
+
+def _excess(value: Any, bound: float) -> float | None:
+    return float(value) / bound - 1.0 if bound else None
 
 
 def _without_proof(record: StatusRecord, limit: Limit) -> str:
@@ -122,7 +132,9 @@ def _why(record: StatusRecord, verdict: Verdict) -> str:
 _KINDS = {"≥ ": "at least so much", "≤ ": "at most so much", "~ ": "more or less so much", "": "not exact"}
 
 
-def _relative(record: StatusRecord, limit: Limit, baseline: Report) -> tuple[Verdict, str]:
+def _relative(report: Report, limit: Limit, baseline: Report) -> tuple[Verdict, str, float]:
+    """Return the verdict on a ratio to a baseline, what is known of the ratio, and the ratio itself."""
+    record = report.status(limit.key)
     reference = baseline.statuses.get(limit.key)
     if reference is None or not is_number(reference.value):
         raise BudgetError(f"{limit}: the baseline {baseline.name} has no value of {limit.key} to compare with")
@@ -138,15 +150,22 @@ def _relative(record: StatusRecord, limit: Limit, baseline: Report) -> tuple[Ver
     if record.sign and not isinstance(record.value, Measurement):
         ends = _over(record.ends or Bounds(), float(reference.value))
         verdict = _VERDICTS[ends.verdict(lambda end: limit.allows(end, limit.number), ratio.value)]
-        return verdict, f"{record.sign}{value}x {shown}{_why(record, verdict)}"
+        return verdict, f"{record.sign}{value}x {shown}{_why(record, verdict)}", ratio.value
     if ratio.low == ratio.high:
-        return (Verdict.PASSED if limit.allows(ratio.value, limit.number) else Verdict.FAILED), f"{value}x {shown}"
+        verdict = Verdict.PASSED if limit.allows(ratio.value, limit.number) else Verdict.FAILED
+        return verdict, f"{value}x {shown}", ratio.value
     named = f"; {ratio.interval_name}" if ratio.is_range else ""
-    detail = f"{value}x [{low}, {high}{named}] {shown}{'' if ratio.paired else ', not measured in turn'}"
+    detail = f"{value}x [{low}, {high}{named}] {shown}{'' if ratio.paired else _not_in_turn(report, baseline)}"
     if ratio.is_range:
-        return Verdict.UNCERTAIN, detail
+        return Verdict.UNCERTAIN, detail, ratio.value
     allowed = [limit.allows(end, limit.number) for end in (ratio.low, ratio.high)]
-    return (Verdict.PASSED if all(allowed) else Verdict.UNCERTAIN if any(allowed) else Verdict.FAILED), detail
+    verdict = Verdict.PASSED if all(allowed) else Verdict.UNCERTAIN if any(allowed) else Verdict.FAILED
+    return verdict, detail, ratio.value
+
+
+def _not_in_turn(report: Report, baseline: Report) -> str:
+    """Return what makes a ratio of two runs less certain: other machines and versions."""
+    return "; ".join([", not measured in turn", *filter(None, [under_other_conditions(report, baseline)])])
 
 
 def _over(ends: Bounds, reference: float) -> Bounds:
@@ -197,7 +216,7 @@ def _of_layer(row: Mapping[str, Any], limit: Limit, column: str, partial: str, b
     detail = f"{ends.sign(value)}{detail}"
     if verdict is Verdict.UNCERTAIN:
         detail = f"{detail}: {_KINDS[ends.sign(value)]}, which does not decide this limit: {partial}"
-    return Finding(limit, path, verdict, detail)
+    return Finding(limit, path, verdict, detail, excess=_excess(value, bound))
 
 
 def _ends_of_layer(row: Mapping[str, Any], column: str, partial: str) -> Bounds:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from xml.etree import ElementTree as ET
 
+from ..piping.quantity import format_number
 from ..render.grids import Grid, visible
 from .checking import Finding, Verdict
 
-__all__ = ["FORMS", "as_junit", "as_markdown", "as_text", "summary"]
+__all__ = ["FORMS", "as_junit", "as_markdown", "as_text", "headline", "summary"]
 
 _MARKS = {Verdict.PASSED: "ok", Verdict.FAILED: "FAILED", Verdict.UNCERTAIN: "uncertain"}
 
@@ -20,9 +21,34 @@ def summary(findings: Sequence[Finding]) -> str:
     return f"{len(findings)} limit{'s' if len(findings) != 1 else ''}: {', '.join(parts)}"
 
 
+def headline(findings: Sequence[Finding]) -> str:
+    """Return in a line which limit was not kept, by how much and in which layer; an empty text if all were kept.
+
+    The first limit that failed, or else the first that is uncertain, and how many others there are.
+    """
+    broken = [finding for verdict in _BROKEN for finding in findings if finding.verdict is verdict]
+    if not broken:
+        return ""
+    first = broken[0]
+    text = f"{_named(first)} {_BROKEN[first.verdict]}{_by_how_much(first)}: {visible(first.detail)}"
+    if first.responsible:
+        text += f"; most of it in layer {visible(first.responsible[0])}"
+    return text + (f"; and {len(broken) - 1} more" if len(broken) > 1 else "")
+
+
+_BROKEN = {Verdict.FAILED: "is not kept", Verdict.UNCERTAIN: "is uncertain"}
+
+
+def _by_how_much(finding: Finding) -> str:
+    if finding.excess is None or not finding.excess or finding.verdict is not Verdict.FAILED:
+        return ""
+    side = "above" if finding.excess > 0 else "below"
+    return f", {format_number(100 * abs(finding.excess))} % {side} it"
+
+
 def as_text(findings: Sequence[Finding], name: str) -> str:
-    """Return one line for each finding, the layers responsible below those that were broken."""
-    lines = [visible(f"Budget of {name}")]
+    """Return one line for each finding, the layers responsible below those that were broken; `headline` comes first."""
+    lines = [*filter(None, [headline(findings)]), visible(f"Budget of {name}")]
     width = max(len(_named(finding)) for finding in findings)
     for finding in findings:
         lines.append(f"  {_MARKS[finding.verdict]:<10} {_named(finding):<{width}}  {visible(finding.detail)}")
@@ -31,7 +57,7 @@ def as_text(findings: Sequence[Finding], name: str) -> str:
 
 
 def as_markdown(findings: Sequence[Finding], name: str) -> str:
-    """Return a table of the findings, with the layers responsible in its last column."""
+    """Return a table of the findings, with the layers responsible in its last column; `headline` above it."""
     from ..render.markdown import escaped, table
 
     rows = tuple(
@@ -39,7 +65,8 @@ def as_markdown(findings: Sequence[Finding], name: str) -> str:
         for finding in findings
     )
     grid = Grid(f"Budget of {name}", ("Verdict", "Limit", "Value", "Responsible"), rows)
-    return f"### {escaped(grid.title)}\n\n{table(grid)}\n\n{summary(findings)}\n"
+    first = f"{escaped(headline(findings))}\n\n" if headline(findings) else ""
+    return f"### {escaped(grid.title)}\n\n{first}{table(grid)}\n\n{summary(findings)}\n"
 
 
 def as_junit(findings: Sequence[Finding], name: str) -> str:

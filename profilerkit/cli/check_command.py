@@ -43,6 +43,14 @@ def _completed(context: click.Context, parameter: click.Parameter, incomplete: s
 @click.option("--budget", "path", type=click.Path(dir_okay=False), help="TOML file of limits, such as macs = '<= 5 G'.")
 @click.option("--limit", multiple=True, metavar="LIMIT", help="A limit, such as 'macs <= 5 G'; repeat it for several.")
 @click.option("--baseline", metavar="MODEL", help="What '1.1x' is relative to: a saved report or a model.")
+@click.option("--update", is_flag=True, help="Record the model as the baseline, in the file that --baseline names.")
+@click.option(
+    "--retries",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="Measure again, at most N times, if only measured values such as times break their limits.",
+)
 @input_options
 @measuring_options
 @isolation_options
@@ -70,6 +78,8 @@ def command(
     path: str | None,
     limit: tuple[str, ...],
     baseline: str | None,
+    update: bool,
+    retries: int,
     form: str,
     output: Path | None,
     strict: bool,
@@ -79,21 +89,21 @@ def command(
 
     MODEL is a model as 'profilerkit profile' takes it, or a report that was saved as JSON.
     """
-    from ..budgets import Verdict, check
     from ..budgets.forms import FORMS
+    from ..budgets.retrying import broken, checked_with_retries
 
     try:
-        budget = _budget(path, limit)
+        budget = _budget(path, limit, required=not update)
         _require_units(budget)
-        if budget.needs_baseline and baseline is None:
-            relative = next(str(one) for one in budget.limits if one.relative)
-            raise BudgetError(f"{relative} is relative: give --baseline, a saved report or a model")
+        _require_baseline(budget, baseline, update)
     except BudgetError as error:
         raise click.UsageError(str(error)) from error
     request = Request(**{**how, "metric": tuple(dict.fromkeys((*budget.metrics, *how["metric"])))})
-    report, reference = _reports(model, baseline, request)
+    if update and baseline is not None:
+        _record(model, baseline, request)
+        return
     try:
-        findings = check(report, budget, reference)
+        report, findings = checked_with_retries(lambda: _reports(model, baseline, request), budget, retries, strict)
     except BudgetError as error:
         fail(str(error), USAGE, error)
     text = FORMS[form](findings, report.name)
@@ -104,12 +114,35 @@ def command(
             cannot_write(error)
     elif not how["quiet"]:
         emit(text.rstrip("\n"))
-    broken = {Verdict.FAILED, Verdict.UNCERTAIN} if strict else {Verdict.FAILED}
-    if any(finding.verdict in broken for finding in findings):
+    if broken(findings, strict):
         sys.exit(NOT_KEPT)
 
 
-def _budget(path: str | None, limits: tuple[str, ...]) -> Budget:
+def _require_baseline(budget: Budget, baseline: str | None, update: bool) -> None:
+    """Raise `BudgetError` if there is no baseline and the budget needs one, or no file for the baseline to record."""
+    if update and (baseline is None or not is_saved(baseline)):
+        raise BudgetError("--update records the baseline in a file: give it as --baseline baseline.json")
+    if budget.needs_baseline and baseline is None:
+        relative = next(str(one) for one in budget.limits if one.relative)
+        raise BudgetError(f"{relative} is relative: give --baseline, a saved report or a model")
+    if not update and baseline is not None and is_saved(baseline) and not Path(baseline).exists():
+        raise BudgetError(f"there is no baseline {baseline}; record one with --update")
+
+
+def _record(model: str, baseline: str, request: Request) -> None:
+    """Measure a model, or read its report, and save it as the baseline; print what was recorded."""
+    from ..budgets.baselines import record_baseline
+
+    report, _ = _reports(model, None, request)
+    try:
+        line = record_baseline(report, baseline)
+    except OSError as error:
+        cannot_write(error)
+    if not request.quiet:
+        emit(line)
+
+
+def _budget(path: str | None, limits: tuple[str, ...], required: bool = True) -> Budget:
     from ..budgets import Budget, Limit
 
     read = Budget.load(path).limits if path is not None else ()
@@ -117,7 +150,7 @@ def _budget(path: str | None, limits: tuple[str, ...]) -> Budget:
     for text in limits:
         key = re.split(r"[\s<>=]", text.strip(), maxsplit=1)[0]
         parsed.append(Limit.parse(key, text.strip().removeprefix(key)))
-    if not (read or parsed):
+    if required and not (read or parsed):
         raise BudgetError("give a budget: --budget budget.toml, or --limit 'macs <= 5 G'")
     return Budget((*read, *parsed))
 

@@ -34,6 +34,8 @@ def profilerkit_renderers() -> list[RendererInfo]:
         RendererInfo("latex", _lazy("render", "render.latex"), "booktabs tables for a paper"),
         RendererInfo("csv", _lazy("render", "render.csv"), "a row for each metric, in base units"),
         RendererInfo("layers-csv", _lazy("render", "render.layers_csv"), "a row for each layer, in base units"),
+        RendererInfo("speedscope", _lazy("render", "render.speedscope"), "times of layers for speedscope"),
+        RendererInfo("chrome-trace", _lazy("render", "render.chrome_trace"), "times of layers for Perfetto"),
         RendererInfo("tree", _lazy("render", "render.tree"), "the layers as a tree, with their shares"),
         RendererInfo("depths", _lazy("by_depth", "render.aggregates"), "the costliest types of layers at each depth"),
         RendererInfo("operators", _lazy("by_operator", "render.aggregates"), "operators summed by name"),

@@ -110,7 +110,8 @@ class Contents:
         if not value or depth <= 0 or len(value) > _LONGEST or not self._is_new(value):
             return
         if isinstance(value, dict):
-            for key, item in dict.items(value):
+            # A proxy, as TensorFlow puts around dicts, claims to be one and is none.
+            for key, item in dict.items(value) if issubclass(type(value), dict) else list(value.items()):
                 self.add(key, depth - 1)
                 self.add(item, depth - 1)
         elif isinstance(value, (set, frozenset)):

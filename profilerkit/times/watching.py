@@ -64,6 +64,21 @@ class Watch:
         self._count += 1
         self._next()
 
+    def pause(self) -> None:
+        """Leave the current step of the loop, before something that is no part of any step, such as an evaluation.
+
+        What was measured of it is dropped; `resume` begins the same step anew.
+        """
+        if self._measuring:
+            self._measuring = False
+            self._recorder.abandon()
+
+    def resume(self) -> None:
+        """Begin the step anew that `pause` left."""
+        if not self._in_loop:
+            raise RuntimeError("resume() begins a step anew in the block of watch(...); outside use start()")
+        self._next()
+
     def start(self) -> None:
         """Begin to measure what follows as one step, until `stop`."""
         if self._measuring:

@@ -22,7 +22,7 @@ NAMES = (
 #: What one backend has alone.
 OWN = {
     "torch": ("register_module_cost", "costs.override", "layer_times", "watch"),
-    "tensorflow": ("register_layer_cost",),
+    "tensorflow": ("register_layer_cost", "watch"),
 }
 PREFIX = {"torch": "Torch", "tensorflow": "TF"}
 CASES = [

@@ -138,11 +138,18 @@ class TensorFlow(Framework):
             with registry.scoped_costs():
                 return profilerkit_tensorflow.register_layer_cost(layer_type, formula, override=override)
 
+        def watched(model: Any, optimizer: Any, at_step: Any, inputs: Any) -> Any:
+            with profilerkit_tensorflow.watch(model, optimizer, at_step, inputs) as found:
+                for _ in range(2):
+                    found.step()
+            return found
+
         class Own:
             """A layer of the user's own, which may have a formula without overriding one."""
 
         formula = {"layer_type": lambda: Own, "formula": lambda: layer_formula, "override": False}
-        return {"register_layer_cost": (registered, formula)}
+        steps = {"model": lambda: self.dense(4, 2), "optimizer": None, "at_step": 1, "inputs": None}
+        return {"register_layer_cost": (registered, formula), "watch": (watched, steps)}
 
     def losses(self) -> Sequence[tuple[str, Any]]:
         return [

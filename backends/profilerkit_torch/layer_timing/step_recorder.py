@@ -49,6 +49,8 @@ class TorchStepRecorder(StepRecorder):
         self._active: ExitStack | None = None
         self._inputs: ModelInputs | None = None
         self._updates: list[Any] = []
+        #: Moments at which closures begin and end that optimizers call in their step: the forward and backward pass.
+        self._closures: list[Any] = []
         #: Where torch's step runs that is being timed: it calls the hooks again where it calls its base class's step.
         self._update: FrameType | None = None
         self._memory: dict[str, int] = {}
@@ -63,6 +65,7 @@ class TorchStepRecorder(StepRecorder):
         self._devices = [device for device in used if device.type not in ("cpu", "meta")]
         self._device = next((device for device in self._devices if device.type == "cuda"), None)
         self._updates.clear()
+        self._closures.clear()
         self._memory.clear()
         self._peak = self._read_peak()
         self._last = max((run.number for run in self._runs()), default=-1)
@@ -84,15 +87,16 @@ class TorchStepRecorder(StepRecorder):
         finally:
             self.abandon()
         runs = [run for run in self._runs() if run.number > self._last]
-        moments = [self._began, ended, *self._updates[: len(self._updates) // 2 * 2]]
-        seconds = self._clock.seconds(moments)
-        updates = [end - start for start, end in zip(seconds[2::2], seconds[3::2], strict=True)]
+        count = len(self._updates) // 2 * 2
+        seconds = self._clock.seconds([self._began, ended, *self._updates[:count], *self._closures])
+        stretches = [end - start for start, end in zip(seconds[::2], seconds[1::2], strict=True)]
+        updates, closures = stretches[1 : 1 + count // 2], stretches[1 + count // 2 :]
         forward, backward, calls = _outermost(runs)
         return StepRecord(
-            seconds=seconds[1] - seconds[0],
+            seconds=stretches[0],
             forward=forward if runs else None,
             backward=backward if any(run.has_backward for run in runs) else None,
-            optimizer=sum(updates) if updates else None,
+            optimizer=sum(updates) - sum(closures) if updates else None,
             memory=dict(self._memory),
             calls=calls,
         )
@@ -133,7 +137,7 @@ class TorchStepRecorder(StepRecorder):
 
     # What is noted in a step ---------------------------------------------------------------------------------------
 
-    def _hooks(self) -> list[tuple[Callable[..., Any], Callable[..., None]]]:
+    def _hooks(self) -> list[tuple[Callable[..., Any], Callable[..., Any]]]:
         """Return what registers hooks around optimizers' steps, with the hooks."""
         if self._optimizer is None:
             return [
@@ -167,15 +171,33 @@ class TorchStepRecorder(StepRecorder):
     def _returned(self, module: nn.Module, args: Any, output: Any) -> None:
         self._note_memory("forward")
 
-    def _update_begins(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+    def _update_begins(self, optimizer: Any, args: Any, kwargs: Any) -> tuple[Any, Any] | None:
         caller = sys._getframe(1)
         if self._update is not None and _is_inside(caller, self._update):
-            return
+            return None
         self._update = caller
         self._note_memory("backward")
         self._last_optimizer = optimizer
         del self._updates[len(self._updates) // 2 * 2 :]  # one that began and raised
         self._updates.append(self._now())
+        if callable(kwargs.get("closure")):
+            return args, {**kwargs, "closure": self._timed(kwargs["closure"])}
+        if len(args) > 1 and callable(args[1]):  # behind the optimizer itself
+            return (args[0], self._timed(args[1]), *args[2:]), kwargs
+        return None
+
+    def _timed(self, closure: Callable[[], Any]) -> Callable[[], Any]:
+        """Return a closure for an optimizer's step, which computes the loss and its gradients, with its times noted."""
+
+        def timed() -> Any:
+            began = self._now()
+            try:
+                return closure()
+            finally:
+                self._closures += (began, self._now())
+                self._note_memory("backward")
+
+        return timed
 
     def _update_ends(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         if sys._getframe(1) is not self._update:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import platform
+
 import pytest
 
 pytest_plugins = ["pytester"]
@@ -38,7 +41,24 @@ def test_a_budget_that_is_not_kept_fails_the_test_and_names_the_layers(pytester:
     result.stdout.fnmatch_lines(
         ["Budget of FakeModel", "*FAILED*macs <= 299*300 MACs*", "*second (FakeLayer): 200 MACs, 66.67 %"]
     )
+    result.stdout.fnmatch_lines(["____* test_cost *", "macs <= 299 is not kept, 0.3344 % above it: 300 MACs*"])
     assert "def check_budget" not in result.stdout.str(), "where our code stands helps nobody"
+
+
+def test_an_error_shows_the_frames_of_the_test_and_of_the_model_alone(pytester: pytest.Pytester) -> None:
+    result = outcome(pytester, 'budget(model(), macs="5 G", **given)')
+    result.stdout.fnmatch_lines([">*budget(model(), macs=*", "E *BudgetError: macs = '5 G' is no limit*"])
+    assert "profilerkit/" not in result.stdout.str().replace("\\", "/")
+    body = """
+torch = pytest.importorskip("torch")
+class Fails(torch.nn.Module):
+    def forward(self, x):
+        raise RuntimeError("in the model")  # its own line
+budget(Fails(), torch.ones(1, 2), macs="<= 1", strict=True)
+"""
+    shown = outcome(pytester, body).stdout.str().replace("\\", "/")
+    assert "FAILED" in shown or "skipped" in shown
+    assert "profilerkit/" not in shown
 
 
 def test_a_budget_beside_a_baseline(pytester: pytest.Pytester) -> None:
@@ -82,3 +102,45 @@ def test_what_was_measured_is_in_the_junit_file(pytester: pytest.Pytester) -> No
     pytester.runpytest_subprocess("--junitxml=junit.xml", "-p", "no:cacheprovider").assert_outcomes(passed=1)
     written = (pytester.path / "junit.xml").read_text(encoding="utf-8")
     assert 'name="macs: macs &lt;= 300" value="300 MACs, 100 % of the limit"' in written
+
+
+def test_junit_and_warnings_as_errors_go_together(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(f'{MODEL}\n\ndef test_cost(budget):\n    budget(model(), macs="<= 300", **given)\n')
+    for family in ("xunit2", "xunit1"):
+        options = ("--junitxml=junit.xml", "-o", f"junit_family={family}", "-W", "error", "-p", "no:cacheprovider")
+        pytester.runpytest_subprocess(*options).assert_outcomes(passed=1)
+
+
+RECORDED = """
+budget(model({first}), macs="<= 1.02x", baseline="budgets/net.json", **given)
+"""
+
+
+def test_a_baseline_is_recorded_with_the_machine_and_read_again(pytester: pytest.Pytester) -> None:
+    result = outcome(pytester, RECORDED.format(first=100))
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*there is no baseline *net.json; record one with pytest --budget-update"])
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "--budget-update")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["budget: recorded *net.json for FakeModel: macs 300 MACs (*python *"])
+    saved = json.loads((pytester.path / "budgets" / "net.json").read_text(encoding="utf-8"))
+    assert saved["environment"]["python"] == platform.python_version()
+    outcome(pytester, RECORDED.format(first=106)).assert_outcomes(passed=1)  # 306 of 300
+    result = outcome(pytester, RECORDED.format(first=160))  # 360 of 300 is 1.2, and 1.2 / 1.02 is 1.176
+    result.stdout.fnmatch_lines(["macs <= 1.02x is not kept, 17.65 % above it: 1.2x (360 MACs after 300 MACs)*"])
+
+
+def test_absolute_limits_are_checked_where_a_baseline_is_recorded(pytester: pytest.Pytester) -> None:
+    body = 'budget(model(), macs=["<= 1.02x", "<= 200"], baseline="net.json", **given)'
+    pytester.makepyfile(f"{MODEL}\n\ndef test_cost(budget):\n    {body}\n")
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "--budget-update")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["macs <= 200 is not kept, 50 % above it*"])
+    (pytester.path / "net.json").write_text("[]", encoding="utf-8")
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+    result.stdout.fnmatch_lines(["*the baseline *net.json cannot be read: *; record it again with pytest --budget*"])
+
+
+def test_retries_that_are_none_are_an_error(pytester: pytest.Pytester) -> None:
+    result = outcome(pytester, 'budget(model(), macs="<= 300", retries=-1, **given)')
+    result.stdout.fnmatch_lines(["*retries=-1: give how often to measure again, zero or more times*"])

@@ -224,7 +224,37 @@ def test_a_budget_beside_a_baseline(models: str) -> None:
     assert "not measured in turn" not in result.stdout
 
 
+def test_a_baseline_is_recorded_and_compared_with(models: str) -> None:
+    command = (
+        "check",
+        f"{models}:teacher",
+        "--input-shape",
+        "4",
+        "--limit",
+        "macs <= 1.1x",
+        "--baseline",
+        "new/b.json",
+    )
+    result = run(*command)
+    assert (result.exit_code, "there is no baseline new/b.json; record one with --update" in result.stderr) == (2, True)
+    assert fine(*command, "--update").startswith("recorded new/b.json for ")
+    assert json.loads(Path("new/b.json").read_text(encoding="utf-8"))["environment"]["python"]
+    assert "1x (48 MACs after 48 MACs)" in fine(*command)
+    assert fine(*command, "--update", "--quiet") == ""
+    Path("file").write_text("", encoding="utf-8")
+    assert "cannot write" in run(*command[:-1], "file/b.json", "--update").stderr
+
+
+def test_a_time_is_measured_again(models: str) -> None:
+    command = ("check", f"{models}:teacher", "--input-shape", "4", "--max-seconds", "0.1", "--retries", "1")
+    result = run(*command, "--limit", "execution_time <= 1 ns")
+    assert (result.exit_code, "in measurement 2 of at most 2" in result.stdout) == (1, True)
+    assert "measurement" not in run(*command, "--limit", "macs <= 1").stdout, "a count is the same again"
+
+
 USAGE = {
+    "update without a file": (["--update"], "--update records the baseline in a file: give it as --baseline"),
+    "update of a model": (["--update", "--baseline", "net.py:build"], "--update records the baseline in a file"),
     "no budget": ([], "give a budget: --budget budget.toml, or --limit 'macs <= 5 G'"),
     "no limit": (["--limit", "macs"], "macs = '' is no limit"),
     "no file": (["--budget", "absent.toml"], "cannot read the budget absent.toml"),

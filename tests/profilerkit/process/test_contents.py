@@ -113,3 +113,29 @@ def test_what_was_looked_at_is_not_kept_alive() -> None:
     before = contents_of(value)
     value.part = Raising()
     assert contents_of(value) != before
+
+
+class Proxy:
+    """Claims to be a dict and is none, as the proxies do that TensorFlow puts around dicts of its objects."""
+
+    def __init__(self, wrapped: dict[str, int]) -> None:
+        self.__wrapped__ = wrapped
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return dict
+
+    def __len__(self) -> int:
+        return len(self.__wrapped__)
+
+    def items(self) -> Any:
+        return self.__wrapped__.items()
+
+
+def test_a_proxy_of_a_dict_is_read() -> None:
+    wrapped = {"a": 1}
+    proxy = Proxy(wrapped)
+    before = contents_of(proxy)
+    assert contents_of(proxy) == before
+    wrapped["a"] = 2
+    assert contents_of(proxy) != before

@@ -211,3 +211,17 @@ def test_without_a_watched_loop_there_is_nothing_to_tell() -> None:
 def test_a_backend_that_cannot_says_so() -> None:
     with pytest.raises(NotOfferedError, match="the fake backend does not watch training loops"):
         profiler().watch()
+
+
+def test_what_lies_between_pause_and_resume_is_no_part_of_a_step() -> None:
+    recorder = Recorder()
+    with Watch(profiler(), recorder, at_step=(0, 1)) as watched:
+        watched.step()
+        watched.pause()
+        watched.pause()  # a second time does nothing
+        watched.resume()
+        watched.step()
+    assert recorder.noted == ["begin", "end", "begin", "abandon", "begin", "end"]
+    assert (sorted(watched.steps.steps), watched.steps.loop_steps) == ([0, 1], 2)
+    with pytest.raises(RuntimeError, match=r"resume\(\) begins a step anew in the block of watch"):
+        watched.resume()

@@ -255,3 +255,30 @@ def test_memory_is_what_the_allocator_says_at_the_end_of_each_part(monkeypatch: 
         "optimizer_end": 60,
         "step_end": 20,
     }
+
+
+@pytest.mark.parametrize("by_name", [False, True])
+def test_the_passes_in_a_closure_are_not_the_optimizers(by_name: bool) -> None:
+    """Lightning and L-BFGS compute the gradients in the optimizer's step: 1 s forward, 10 s backward, 7 s its own."""
+
+    class Closing(SlowSGD):
+        def step(self, closure: Any = None) -> Any:
+            loss = closure()
+            super().step()
+            return loss
+
+    model = Busy(1, 10)
+    optimizer = Closing(model.parameters(), lr=0.1)
+    watched = watch_by_clock(model, at_step=0)
+
+    def closure() -> Any:
+        loss = model(X).sum()
+        loss.backward()
+        return loss
+
+    with watched:
+        loss = optimizer.step(closure=closure) if by_name else optimizer.step(closure)
+        watched.step()
+    assert torch.is_tensor(loss), "the optimizer returns what the closure did"
+    (record,) = watched.steps.steps.values()
+    assert (record.forward, record.backward, record.optimizer) == (1, 10, 7)

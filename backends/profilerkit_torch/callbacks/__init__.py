@@ -1,0 +1,1 @@
+"""`watch` as callbacks of trainers for PyTorch; each module imports the framework that it is for."""

@@ -1,0 +1,76 @@
+"""`LightningWatch`: the times of chosen steps of ``Trainer.fit`` of Lightning.
+
+Importing this module imports Lightning: ``lightning``, or ``pytorch_lightning`` if that one alone is imported already,
+or alone is installed. The two do not take each other's callbacks.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+from operator import attrgetter
+from typing import Any
+
+from profilerkit import BackendNotInstalledError
+from profilerkit.callbacks.loop import LoopWatch
+
+__all__ = ["LightningWatch"]
+
+
+def _callback_class() -> Any:
+    names = ["lightning.pytorch", "pytorch_lightning"]
+    if "pytorch_lightning" in sys.modules and "lightning.pytorch" not in sys.modules:
+        names.reverse()
+    for name in names:
+        if find_spec(name.partition(".")[0]) is not None:
+            return import_module(name).Callback
+    raise BackendNotInstalledError(
+        "LightningWatch needs Lightning, which is not installed; install it: pip install lightning"
+    )
+
+
+class LightningWatch(LoopWatch, _callback_class()):  # type: ignore[misc]
+    """A callback for Lightning's ``Trainer(callbacks=[watched])`` that measures chosen steps.
+
+    A step lasts from the end of one training batch to the end of the next, so that fetching data belongs to it;
+    validation and checkpoints between epochs do not. With accumulated gradients a step is one batch.
+
+    Args:
+        at_step: The number of a step, counted from 0 when training begins, or several.
+        model: The path of the module to watch in the ``LightningModule``, such as ``"net"``, where ``training_step``
+            calls ``self.net(x)`` and not ``self(x)``; the ``LightningModule`` itself by default.
+    """
+
+    def __init__(self, at_step: Any = 5, model: str | None = None) -> None:
+        super().__init__(at_step)
+        self._path = model
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        """Begin."""
+        self._begin(attrgetter(self._path)(pl_module) if self._path else pl_module)
+
+    def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
+        """Begin the epoch's first step behind what lay between the epochs."""
+        self._pause()
+        self._resume()
+
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        """End a step."""
+        self._step()
+
+    def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
+        """Leave validation out."""
+        self._pause()
+
+    def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
+        """Go on behind validation."""
+        self._resume()
+
+    def on_train_end(self, trainer: Any, pl_module: Any) -> None:
+        """End."""
+        self.close()
+
+    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+        """End, since training was broken off."""
+        self.close()

@@ -1,0 +1,79 @@
+"""`KerasWatch`: the times of chosen steps of ``model.fit``, for Keras 3 on any framework and for ``tf_keras``.
+
+Keras asks its callbacks for their methods, not for their class, so that nothing of Keras is imported here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .loop import LoopWatch
+
+__all__ = ["KerasWatch"]
+
+
+class KerasWatch(LoopWatch):
+    """A callback for ``model.fit(..., callbacks=[watched])`` that measures chosen steps.
+
+    >>> from profilerkit.callbacks.keras import KerasWatch
+    >>> watched = KerasWatch(at_step=(5, 6, 7))
+    >>> watched.report()
+    Traceback (most recent call last):
+    RuntimeError: no training was watched yet: give this callback to the trainer, and train
+
+    A step lasts from the end of one batch to the end of the next, so that fetching data belongs to it; an evaluation in
+    between does not. With ``steps_per_execution`` a step is one execution. If training raises, call `close`.
+    """
+
+    def __init__(self, at_step: Any = 5, inputs: Any = None) -> None:
+        super().__init__(at_step, inputs)
+        self.model: Any = None
+        self.params: Any = None
+
+    def set_model(self, model: Any) -> None:
+        """Remember the model that is trained."""
+        self.model = model
+
+    def set_params(self, params: Any) -> None:
+        """Remember what Keras tells of the training."""
+        self.params = params
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        """Begin."""
+        self._begin(self.model)
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        """End a step."""
+        self._step()
+
+    def on_test_begin(self, logs: Any = None) -> None:
+        """Leave the evaluation out."""
+        self._pause()
+
+    def on_test_end(self, logs: Any = None) -> None:
+        """Go on behind the evaluation."""
+        self._resume()
+
+    def on_train_end(self, logs: Any = None) -> None:
+        """End."""
+        self.close()
+
+    # What Keras calls besides, of which nothing is needed ----------------------------------------------------------
+
+    def _ignored(self, *args: Any, **kwargs: Any) -> None:
+        pass
+
+    on_epoch_begin = on_epoch_end = on_train_batch_begin = on_batch_begin = on_batch_end = _ignored
+    on_test_batch_begin = on_test_batch_end = on_predict_begin = on_predict_end = _ignored
+    on_predict_batch_begin = on_predict_batch_end = _ignored
+
+    # tf_keras asks these, to leave out hooks that no callback has.
+
+    def _implements_train_batch_hooks(self) -> bool:
+        return True
+
+    def _implements_test_batch_hooks(self) -> bool:
+        return False
+
+    def _implements_predict_batch_hooks(self) -> bool:
+        return False

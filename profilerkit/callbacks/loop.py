@@ -1,0 +1,69 @@
+"""What the callbacks of all training frameworks share: a `Watch` that their hooks move on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..arguments.checking import checked
+from ..profiler import Profiler
+from ..results.report import Report
+from ..times.watching import Watch
+
+__all__ = ["LoopWatch"]
+
+
+class LoopWatch:
+    """Watches a training loop of which a framework's hooks tell; see `profilerkit.Profiler.watch`.
+
+    Args:
+        at_step: The number of a step, counted from 0 when training begins, or several.
+        inputs: What the model is to be counted with, such as a batch, where the backend does not see what the loop
+            calls it with.
+    """
+
+    def __init__(self, at_step: int | Iterable[int] = 5, inputs: Any = None) -> None:
+        self._at_step = checked("at_step", at_step)
+        self._inputs = inputs
+        self._watched: Watch | None = None
+        self._runs = self._paused = False
+
+    @property
+    def watched(self) -> Watch:
+        """The watch of the last training; `RuntimeError` before the first."""
+        if self._watched is None:
+            raise RuntimeError("no training was watched yet: give this callback to the trainer, and train")
+        return self._watched
+
+    def report(self, metrics: Iterable[str] | None = None) -> Report:
+        """Return what was measured, as `Watch.report` does; `RuntimeError` before the first training."""
+        return self.watched.report(metrics)
+
+    def close(self) -> None:
+        """End watching and take everything away; needed only where training raised and its framework does not tell."""
+        if self._runs and self._watched is not None:
+            self._runs = self._paused = False
+            self._watched.__exit__(None, None, None)
+
+    def _begin(self, model: Any, optimizer: Any = None) -> None:
+        """Training begins; a training that was broken off before is closed."""
+        self.close()
+        profiler = Profiler(model, inputs=self._inputs) if self._inputs is not None else Profiler(model)
+        self._watched = profiler.watch(self._at_step, optimizer=optimizer)
+        self._watched.__enter__()
+        self._runs = True
+
+    def _step(self) -> None:
+        if self._runs:
+            self.watched.step()
+
+    def _pause(self) -> None:
+        """Something comes that is no step: an evaluation, a checkpoint."""
+        if self._runs and not self._paused:
+            self._paused = True
+            self.watched.pause()
+
+    def _resume(self) -> None:
+        if self._runs and self._paused:
+            self._paused = False
+            self.watched.resume()

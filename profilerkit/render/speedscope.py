@@ -1,0 +1,68 @@
+"""The measured times of layers and operators for speedscope, which draws them as flame graphs.
+
+The format is that of https://www.speedscope.app/file-format-schema.json.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .grids import visible
+from .time_stacks import Frame, frames_of
+
+if TYPE_CHECKING:
+    from ..results.comparison import Comparison
+    from ..results.report import Report
+
+__all__ = ["render"]
+
+
+def render(result: Report | Comparison) -> str:
+    """Return JSON with a profile for each track of each model: layers and operators, forward and backward.
+
+    Every frame is a sample of its own seconds (the median over the passes), so that a flame graph shows sums with the
+    layers inside. A report without ``layer_times`` and ``operator_times`` has no profiles.
+    """
+    indexes: dict[str, int] = {}
+    profiles = []
+    for report in result.reports:
+        for track, frames in frames_of(report).items():
+            profiles.append(_profile(visible(f"{report.name}: {track}"), frames, indexes))
+    return json.dumps(
+        {
+            "$schema": "https://www.speedscope.app/file-format-schema.json",
+            "exporter": "profilerkit",
+            "name": visible(" and ".join(report.name for report in result.reports)),
+            "activeProfileIndex": 0,
+            "shared": {"frames": [{"name": name} for name in indexes]},
+            "profiles": profiles,
+        }
+    )
+
+
+def _profile(name: str, frames: Sequence[Frame], indexes: dict[str, int]) -> dict[str, Any]:
+    samples, weights = [], []
+    for stack, seconds in _stacks(frames):
+        samples.append([indexes.setdefault(frame, len(indexes)) for frame in stack])
+        weights.append(seconds)
+    return {
+        "type": "sampled",
+        "name": name,
+        "unit": "seconds",
+        "startValue": 0,
+        "endValue": sum(weights),
+        "samples": samples,
+        "weights": weights,
+    }
+
+
+def _stacks(outermost: Sequence[Frame]) -> Iterator[tuple[tuple[str, ...], float]]:
+    """Yield the names of each frame and those around it with its own seconds; models may be nested to any depth."""
+    waiting: list[tuple[tuple[str, ...], Frame]] = [((), frame) for frame in reversed(outermost)]
+    while waiting:
+        around, frame = waiting.pop()
+        stack = (*around, frame.name)
+        yield stack, frame.own_seconds
+        waiting += [(stack, inner) for inner in reversed(frame.inside)]

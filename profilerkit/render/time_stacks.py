@@ -1,0 +1,106 @@
+"""The measured times of a report as stacks of frames, which both forms for trace viewers are made of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ..trace.rows import depth_of, nearest_around
+from ..trace.table import Table
+from .grids import visible
+
+if TYPE_CHECKING:
+    from ..results.report import Report
+
+__all__ = ["Frame", "frames_of", "named"]
+
+_PHASES = ("forward", "backward")
+
+
+@dataclass
+class Frame:
+    """A layer or an operator with its own seconds and what lies inside it; ``facts`` are further numbers about it.
+
+    ``seconds`` are its own and those of all inside it.
+    """
+
+    name: str
+    own_seconds: float
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    inside: list[Frame] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+def frames_of(report: Report) -> dict[str, list[Frame]]:
+    """Return the outermost frames by the name of a track, such as "layers, forward"; only tracks that have times.
+
+    Seconds are medians over the passes. Layers are in the order of the model and have their own times; a time below
+    zero, which is left where the overhead of measuring was taken out, is zero. Operators lie in their layers.
+    """
+    tracks = {}
+    for phase in _PHASES:
+        tracks[f"layers, {phase}"] = _layers(report, phase)
+    for phase in _PHASES:
+        tracks[f"operators, {phase}"] = _operators(report, phase)
+    return {name: frames for name, frames in tracks.items() if frames}
+
+
+def named(path: str, kind: str = "") -> str:
+    """Return what a layer's frame is called: its path, with its type."""
+    return visible(f"{path or '(model)'} ({kind})" if kind else path or "(model)")
+
+
+def _rows(report: Report, key: str) -> Iterable[Mapping[str, Any]]:
+    record = report.statuses.get(key)
+    return record.value if record is not None and isinstance(record.value, Table) else ()
+
+
+def _seconds(value: Any) -> float | None:
+    if not isinstance(value, (int, float)) or not math.isfinite(value):
+        return None
+    return max(float(value), 0.0)
+
+
+def _layers(report: Report, phase: str) -> list[Frame]:
+    counts = {row["path"]: row for row in report.layers or ()}
+    frames = {}
+    for row in _rows(report, "layer_times"):
+        seconds = _seconds(row.get(f"own_{phase}_seconds"))
+        if seconds is not None:
+            facts = {name: counts.get(row["path"], {}).get(name) for name in ("params", "macs", "flops")}
+            facts |= {"calls": row.get("calls"), "missing": row.get("missing") or None}
+            frames[row["path"]] = Frame(named(row["path"], row.get("type", "")), seconds, _known(facts))
+    return _nested(frames)
+
+
+def _operators(report: Report, phase: str) -> list[Frame]:
+    frames: dict[str, Frame] = {}
+    for row in _rows(report, "operator_times"):
+        seconds = _seconds(row.get("seconds"))
+        if seconds is None or row.get("phase") != phase or "operator" not in row or "layer" not in row:
+            continue
+        layer = frames.setdefault(row["layer"], Frame(named(row["layer"]), 0.0))
+        facts = {name: row.get(name) for name in ("calls", "macs", "flops", "missing")}
+        layer.inside.append(Frame(visible(row["operator"]), seconds, _known(facts), seconds=seconds))
+    return _nested(frames)
+
+
+def _known(facts: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: visible(value) if isinstance(value, str) else value for name, value in facts.items() if value}
+
+
+def _nested(frames: Mapping[str, Frame]) -> list[Frame]:
+    """Put each frame into that of the nearest layer around it, and add up their seconds; return the outermost."""
+    outermost: list[Frame] = []
+    around = nearest_around(frames)
+    for frame in frames.values():
+        frame.seconds = frame.own_seconds + sum(operator.seconds for operator in frame.inside)
+    for path in sorted(frames, key=depth_of, reverse=True):
+        outer = around[path]
+        if outer is not None:
+            frames[outer].seconds += frames[path].seconds
+    for path, outer in around.items():
+        (outermost if outer is None else frames[outer].inside).append(frames[path])
+    return outermost
