@@ -152,7 +152,10 @@ def test_the_page_says_how_busy_the_machine_was(store: Store) -> None:
 
 def test_what_does_not_apply_is_told_from_what_is_missing(store: Store) -> None:
     run = begun(store)
-    about: dict[str, Any] = {"completeness": Completeness.UNAVAILABLE, "reason": "does not apply to this model: no weights"}
+    about: dict[str, Any] = {
+        "completeness": Completeness.UNAVAILABLE,
+        "reason": "does not apply to this model: no weights",
+    }
     values = {"macs": Value(1, "MACs"), "trainable_params": Value(None, **about)}
     store.add(Row("a.onnx", "a" * 64, RowStatus.COMPLETE, values=values, run=run, machine="m"))
     params = next(each for each in data_of(render(store))["metrics"] if each["name"] == "trainable_params")
