@@ -84,17 +84,35 @@ def blocks_of(text: str) -> Iterator[Block]:
 
 
 #: Parts of notes that are there or not as the times of one run are; long ones are wrapped.
-OF_THIS_RUN = ("noisy", "busy machine", "was requested", "marks a ratio whose interval holds 1")
+OF_THIS_RUN = ("noisy", "Noisy", "busy machine", "was requested", "marks a ratio whose interval holds 1")
 
 
 #: What the rest of a sentence begins with.
 _GOES_ON = frozenset("abcdefghijklmnopqrstuvwxyz0123456789±")
 
 
+def rejoined(output: str) -> str:
+    """Return an output whose tables go on in one line each: how wide a time is shown decides whether one is split."""
+    blocks: list[list[str]] = []
+    goes_on = False
+    for text in re.split(r"\n[ \t]*\n", output):
+        lines = text.strip("\n").splitlines()
+        if goes_on and blocks and len(blocks[-1]) == len(lines):
+            first = [line.strip().partition("  ")[0] for line in blocks[-1]]
+            rest = [line.strip().removeprefix(label) for line, label in zip(lines, first, strict=True)]
+            blocks[-1] = [f"{line}  {more}" for line, more in zip(blocks[-1], rest, strict=True)]
+            goes_on = False
+            continue
+        goes_on = " ".join(lines).endswith(", continued")
+        if not goes_on:
+            blocks.append(lines)
+    return "\n\n".join("\n".join(block) for block in blocks)
+
+
 def essence(output: str) -> list[str]:
     """Return the lines of an output without what may differ from run to run: times, widths of columns."""
     kept, goes_on = [], False
-    for line in output.splitlines():
+    for line in rejoined(output).splitlines():
         of_this_run = any(words in line for words in OF_THIS_RUN)
         if of_this_run or (goes_on and line.lstrip()[:1] in _GOES_ON):
             goes_on = of_this_run and len(line) > 80  # the rest of the sentence is in the next line

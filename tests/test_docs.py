@@ -57,6 +57,15 @@ def test_examples_run_and_print_what_the_page_says(path: Path, tmp_path: Path, m
     assert not page.differences
 
 
+def test_a_table_that_goes_on_is_compared_as_a_whole_one() -> None:
+    table = ["          A     B    Ratio", " Metric  (x)   (y)   Words", " ───────────", " MACs     1     2    2x more"]
+    whole = "\n".join(["Comparison", "", *table, "", "Note"])
+    first = "Comparison\n\n          A     B\n Metric  (x)   (y)\n ─────\n MACs     1     2\n"
+    split = f"{first}\nComparison, continued\n\n          Ratio\n Metric   Words\n ──────\n MACs     2x more\n\nNote"
+    assert make_outputs.essence(split) == make_outputs.essence(whole)
+    assert make_outputs.essence(split.replace("2x more", "3x more")) != make_outputs.essence(whole)
+
+
 def test_readme_is_plain_restructuredtext() -> None:
     core = pytest.importorskip("docutils.core")
     text = (ROOT / "README.rst").read_text(encoding="utf-8")
@@ -89,7 +98,7 @@ STATIC = ["total_params", "trainable_params", "model_size", "macs", "flops", "me
 
 
 def assert_page_shows_counts_of(demo: Comparison) -> None:
-    counts = [line for line in make_outputs.essence(str(demo)) if re.search(r"\dx$", line)]
+    counts = [line for line in make_outputs.essence(str(demo)) if re.search(r"\dx (less|more)|the same$", line)]
     assert len(counts) == len(STATIC)
     page = (DOCS / "getting-started.rst").read_text(encoding="utf-8")
     assert set(counts) <= set(make_outputs.essence(page))

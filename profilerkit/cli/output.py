@@ -19,19 +19,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Display", "cannot_write", "form_of"]
 
-#: Suffixes that are not the name of their form.
-_SUFFIXES = {"txt": "console", "md": "markdown", "tex": "latex", "htm": "html"}
-
 
 def form_of(path: Path) -> str:
     """Return the form that a file's suffix says; raises a usage error for one that says none."""
+    from ..plugging import renderers
     from ..plugging.offers import offered_renderers
 
-    suffix = path.suffix.removeprefix(".").lower()
-    form = _SUFFIXES.get(suffix, suffix)
-    forms = [offer.item.name for offer in offered_renderers()]
-    if form not in forms:
-        listing = ", ".join(sorted({*forms, *_SUFFIXES}))
+    form = renderers.form_of(path)
+    if form is None:
+        listing = ", ".join(sorted({*(offer.item.name for offer in offered_renderers()), *renderers.SUFFIXES}))
         raise click.BadParameter(f"{path.name!r}: the suffix says no form; there are {listing}", param_hint="--output")
     return form
 

@@ -361,10 +361,10 @@ class Metric(StatusKey):
 def _measured(value: Measurement, number: float, unit: str, factor: float) -> str:
     """Write a measurement with its interval, rounded to what is known, and with its noise where that is too much."""
     low, high = value.interval
-    uncertainty = (high - low) / 2 / factor
+    uncertainty = value.uncertainty * abs(number) if value.is_range else (high - low) / 2 / factor
     ends = ", ".join(format_known(end / factor, uncertainty) for end in (low, high))
     words = [f"range of {len(value.samples)} sample{'' if len(value.samples) == 1 else 's'}"] if value.is_range else []
-    words += [f"±{value.noise:.0%}"] if (value.is_noisy or value.is_range) and 0 < value.noise < math.inf else []
+    words += [f"±{value.uncertainty:.0%}"] if (value.is_noisy or value.is_range) and 0 < value.noise < math.inf else []
     remark = f"; {', '.join(words)}" if words else ""
     return f"{f'{format_known(number, uncertainty)} {unit}'.rstrip()} [{ends}{remark}]"
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import os
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..arguments.checking import argument_hint, checked, checked_all
@@ -12,13 +15,16 @@ from ..process.containment import contained, plugin_error_text
 from ..process.randomness import untouched_random
 from .extension import Renderer, RendererInfo
 from .manager import Offer
-from .offers import claimed_once, disabled_note, offers
+from .offers import claimed_once, disabled_note, offered_renderers, offers
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison
     from ..results.report import Report
 
-__all__ = ["render", "renderer"]
+__all__ = ["SUFFIXES", "form_of", "render", "renderer"]
+
+#: Suffixes of files that are not the name of their form.
+SUFFIXES = {"txt": "console", "md": "markdown", "tex": "latex", "htm": "html"}
 
 #: The options of profilerkit's own renderers; each renderer takes some of them.
 OPTIONS = frozenset({"details", "depth", "top", "changes", "by", "color", "configuration"})
@@ -33,6 +39,13 @@ def renderer(form: str, *, is_text: bool = True) -> Renderer:
     `RegistrationConflictError` if two plugins offer it.
     """
     return _loaded(_offered(form, is_text))
+
+
+def form_of(path: str | PathLike[str]) -> str | None:
+    """Return the form of text that the suffix of a file stands for, such as "html"; None where it stands for none."""
+    suffix = Path(os.fsdecode(path)).suffix.removeprefix(".").lower()
+    form = SUFFIXES.get(suffix, suffix)
+    return form if any(offer.item.name == form for offer in offered_renderers()) else None
 
 
 def _offered(form: str, is_text: bool) -> Offer[RendererInfo]:

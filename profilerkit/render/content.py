@@ -277,7 +277,7 @@ def _cell(record: StatusRecord | None) -> str:
         return record.completeness.value
     shown = record.shown
     if isinstance(record.value, Measurement):  # its interval is left out: the one of the ratio stands beside it
-        shown = f"{shown.partition(' [')[0]}{f' ±{record.value.noise:.0%}' if _is_noisy(record) else ''}"
+        shown = f"{shown.partition(' [')[0]}{f' ±{record.value.uncertainty:.0%}' if _is_noisy(record) else ''}"
     return f"{record.sign}{shown}{interval_of(record)}"
 
 

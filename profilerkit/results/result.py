@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from ..arguments.checking import checked
 from ..error_text import shown
 from ..errors import ArgumentError
-from ..plugging.renderers import render, renderer
+from ..plugging.renderers import form_of, render, renderer
 from ..process.files import write_text
 
 if TYPE_CHECKING:
@@ -50,8 +50,12 @@ class Result:
         return values
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write it to a file, as JSON; `load` reads it."""
-        write_text(checked("path", path), render(self._either, "json"))
+        """Write it to a file: in the form of its suffix, such as ``.html``, ``.md`` or ``.csv``, otherwise as JSON.
+
+        `load` reads JSON alone.
+        """
+        path = checked("path", path)
+        write_text(path, render(self._either, form_of(path) or "json"))
 
     @classmethod
     def load(cls: type[R], path: str | PathLike[str]) -> R:

@@ -157,6 +157,17 @@ class Measurement:
         low, high = self.interval
         return (high - low) / 2 / abs(self.median) if self.median else math.inf
 
+    @property
+    def uncertainty(self) -> float:
+        """How far the median may be off, over the median, as it is shown: its noise, or what a mere range says of it.
+
+        Where so few of many samples are independent that only their range is known, its ends are those of single
+        passes, one slow pass among them. So half the distance between the quartiles is taken.
+        """
+        if not self.is_range or self.effective_samples == len(self.samples) or not self.median:
+            return self.noise
+        return (self.percentile(75) - self.percentile(25)) / 2 / abs(self.median)
+
     def taken_with(self, other: Measurement) -> bool:
         """Say whether the two were sampled in turn, so that their samples pair up."""
         return self.session is not None and self.session == other.session
@@ -388,5 +399,10 @@ def _noise_warning(interval: MedianInterval, noise: float, requested: float, num
         return f"noisy: the {what} is known to ±{noise:.1%}, ±{requested:.1%} was requested"
     things = _counted(number, "pair" if what == "ratio" else "sample")
     alike = ", alike in turn," if interval.effective < number else ""
+    if alike:
+        return (
+            f"noisy: {things}{alike} say no more than {interval.effective:.1f} independent ones: only their range is "
+            f"known; ±{requested:.1%} was requested"
+        )
     covered = _percent(interval.coverage)
-    return f"noisy: {things}{alike} give only a range ({covered}), ±{noise:.1%}; ±{requested:.1%} was requested"
+    return f"noisy: {things} give only a range ({covered}), ±{noise:.1%}; ±{requested:.1%} was requested"

@@ -70,6 +70,22 @@ def test_a_saved_file_is_as_any_new_file_is(report: Report, tmp_path: Path) -> N
     assert sorted(path.name for path in tmp_path.iterdir()) == ["plain", "report.json"]
 
 
+@pytest.mark.parametrize(
+    ("name", "beginning"),
+    [
+        ("a.html", "<!doctype html>"),
+        ("a.md", "### "),
+        ("a.csv", "model,"),
+        ("a.json", "{"),
+        ("a.report", "{"),
+        ("a", "{"),
+    ],
+)
+def test_the_suffix_says_the_form(report: Report, tmp_path: Path, name: str, beginning: str) -> None:
+    report.save(tmp_path / name)
+    assert (tmp_path / name).read_text(encoding="utf-8").lower().startswith(beginning)
+
+
 def test_where_it_cannot_be_saved_the_error_names_the_file(report: Report, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError) as caught:
         report.save(tmp_path / "absent" / "report.json")

@@ -143,8 +143,21 @@ def test_samples_that_rise_all_the_time_have_a_range_only() -> None:
     assert rising.interval == (10, 29)
     assert rising.effective_samples < 6
     assert rising.warning is not None
-    assert rising.warning.startswith("noisy: 20 samples, alike in turn, give only a range (")
-    assert rising.warning.endswith(" %), ±48.7%; ±1.0% was requested")
+    assert rising.warning.startswith("noisy: 20 samples, alike in turn, say no more than ")
+    assert rising.warning.endswith(" independent ones: only their range is known; ±1.0% was requested")
+
+
+def test_what_is_shown_of_a_mere_range_is_its_middle_half() -> None:
+    """The quartiles of 10, 11 ... 29 are 14.75 and 24.25, its median 19.5; a slow pass changes the range alone."""
+    values = [float(place) for place in range(10, 30)]
+    rising, slow = Measurement(tuple(values)), Measurement((*values[:-1], 1000.0))
+    assert rising.uncertainty == pytest.approx((24.25 - 14.75) / 2 / 19.5)
+    assert slow.uncertainty == rising.uncertainty
+    assert slow.noise > 20 * rising.noise
+    few = Measurement((1.0, 2.0, 3.0))
+    assert (few.is_range, few.uncertainty) == (True, few.noise)
+    known = Measurement((1.0, 2.0, 1.0, 2.0, 1.5, 2.0, 1.0, 1.5))
+    assert (known.is_range, known.uncertainty) == (False, known.noise)
 
 
 def test_the_interval_covers_the_median_as_often_as_it_says() -> None:
