@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from enum import Enum
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -216,6 +217,8 @@ def _checked(name: str, value: Any, lines: Lines, index: int, key: str | None = 
             return value
         if name == "dtype":
             return _text("dtype", value)
+        if name == "device":
+            return value.value if isinstance(value := checked(name, value), Enum) else value
         return checked("batch_size of one" if name == "batch_size" else name, value) if name in RULES else value
     except (InputError, TypeError, ValueError) as error:
         message = str(error).replace("batch_size of one", "batch_size")

@@ -45,7 +45,7 @@ def load_model(spec: str, trust: bool = False) -> Any:
         raise ModelFailedError(str(error)) from error.__cause__
     except ProfilerKitError as error:
         missing = _framework_missing(error.__cause__)
-        if missing is not None:
+        if missing is not None and "needs the package" not in str(error):  # then the loader has said it
             raise missing from error.__cause__
         raise
     except Exception as error:

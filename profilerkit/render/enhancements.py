@@ -46,7 +46,7 @@ def _difference(reference: StatusRecord, value: float) -> str:
 
 def _ratio_in_words(value: float, sign: str, comparative: Comparative, ratio: Ratio | None) -> tuple[str, str]:
     if value == 1 and sign in _AMOUNTS:
-        return f"{_AMOUNTS[TURNED[sign] if comparative is Comparative.DIV else sign]} the same", ""
+        return f"{_AMOUNTS[sign if comparative is Comparative.DIV else TURNED[sign]]} the same", ""
     if value < 0:  # of a metric that has negative values: neither more nor less by a factor
         return f"{sign}{format_number(value)}x", ""
     is_worse = value < 1

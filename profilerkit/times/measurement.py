@@ -16,6 +16,7 @@ from ..arguments.rules import of_kind
 from ..errors import ArgumentError
 from .conditions import Conditions
 from .median import MedianInterval, median_interval
+from .wording import counted, interval_name, noise_warning, percent_of
 
 __all__ = ["PERCENTILES", "Measurement", "Ratio"]
 
@@ -149,7 +150,7 @@ class Measurement:
     @property
     def interval_name(self) -> str:
         """What the interval is, in words: "95 % interval", or "range of 3 samples, 75 %"."""
-        return _interval_name(self._median_interval, self.confidence, len(self.samples), "sample")
+        return interval_name(self._median_interval, self.confidence, len(self.samples), "sample")
 
     @property
     def noise(self) -> float:
@@ -181,7 +182,7 @@ class Measurement:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Why the number should not be trusted too far: too much noise, a machine that was busy; one sentence each."""
-        noise = _noise_warning(self._median_interval, self.noise, self.precision or 0, len(self.samples), "median")
+        noise = noise_warning(self._median_interval, self.noise, self.precision or 0, len(self.samples), "median")
         busy = "" if self.conditions is None else self.conditions.busy
         return tuple(filter(None, (noise if self.is_noisy else "", busy)))
 
@@ -322,7 +323,7 @@ class Ratio:
         """What the interval is, in words: "interval", or "range of 3 pairs, 75 %"."""
         if not self.is_range:
             return "interval"
-        return f"range of {_counted(self.pairs, 'pair')}, {_percent(self.coverage)}" if self.pairs else "range"
+        return f"range of {counted(self.pairs, 'pair')}, {percent_of(self.coverage)}" if self.pairs else "range"
 
     @property
     def warning(self) -> str | None:
@@ -330,7 +331,7 @@ class Ratio:
         if self.precision is None or not (self.is_range or self.noise > self.precision):
             return None
         interval = MedianInterval(self.low, self.high, self.coverage, self.is_range, self.effective_pairs)
-        return _noise_warning(interval, self.noise, self.precision, self.pairs, "ratio")
+        return noise_warning(interval, self.noise, self.precision, self.pairs, "ratio")
 
     @classmethod
     def of(cls, reference: float | Measurement, other: float | Measurement) -> Ratio:
@@ -378,31 +379,3 @@ def _paired_ratio(reference: Measurement, other: Measurement) -> Ratio:
         # Of two things that are much alike the difference is wanted, so their ratio is to be known twice as well.
         precision=None if reference.precision is None else reference.precision / 2,
     )
-
-
-def _percent(probability: float) -> str:
-    return f"{100 * probability:.4g} %"
-
-
-def _counted(number: int, thing: str) -> str:
-    return f"{number} {thing}{'' if number == 1 else 's'}"
-
-
-def _interval_name(interval: MedianInterval, confidence: float, number: int, thing: str) -> str:
-    if not interval.is_range:
-        return f"{_percent(confidence)} interval"
-    return f"range of {_counted(number, thing)}, {_percent(interval.coverage)}"
-
-
-def _noise_warning(interval: MedianInterval, noise: float, requested: float, number: int, what: str) -> str:
-    if not interval.is_range:
-        return f"noisy: the {what} is known to ±{noise:.1%}, ±{requested:.1%} was requested"
-    things = _counted(number, "pair" if what == "ratio" else "sample")
-    alike = ", alike in turn," if interval.effective < number else ""
-    if alike:
-        return (
-            f"noisy: {things}{alike} say no more than {interval.effective:.1f} independent ones: only their range is "
-            f"known; ±{requested:.1%} was requested"
-        )
-    covered = _percent(interval.coverage)
-    return f"noisy: {things} give only a range ({covered}), ±{noise:.1%}; ±{requested:.1%} was requested"

@@ -121,6 +121,7 @@ OWN_ARGUMENTS: Given = {
     "functions": (),
     "leave_out": (),
     "strict": False,
+    "static": False,
 }
 
 
@@ -250,6 +251,7 @@ def cases() -> dict[str, Case]:
         "Report.status": Case(method(report, "status"), {"key": "macs"}),
         "Report[]": Case(lambda key: report()[key], {"key": "macs"}),
         "Report.to_pandas": Case(method(report, "to_pandas"), {"table": "layers"}),
+        "Comparison.to_pandas": Case(method(comparison, "to_pandas"), {"table": "metrics"}),
         "Report.to_text": Case(method(report, "to_text"), {"details": False}),
         "Report.plot": Case(method(report, "plot"), {"kind": "layer_bars"}),
         "Report.load": Case(Report.load, {"path": saved_report}),
@@ -459,6 +461,8 @@ def test_every_public_method_has_a_case(kind: type) -> None:
 
 #: Methods that need no case, and why.
 NO_METHOD_CASES = {
+    "Report.get": "any key has an answer, as that of any mapping",
+    "Comparison.get": "any key has an answer, as that of any mapping",
     "Profiler.layer_times": "the fake backend offers none; see the calls of profilerkit_torch",
     "Profiler.watch": "the fake backend offers none; see the calls of profilerkit_torch",
     "Measurement.map": "calls what it is given",

@@ -166,7 +166,7 @@ def test_they_are_listed(environment: Environment, framework: str) -> None:
         assert line in " ".join(output.split())
     for name in FRAMEWORKS:
         assert (installation_of(name) in output) == (name != framework)
-        assert (f"Status keys of the {name} backend" in output) == (name == framework)
+    assert "\nStatus keys\n" in output
     assert KEYS.issubset(output.split())
 
 

@@ -314,7 +314,7 @@ def test_formats_are_completed_from_the_hook(shouting: None) -> None:
     completed = ShellComplete(cli, {}, "profilerkit", "_PROFILERKIT_COMPLETE")
     found = completed.get_completions(["profile", "x:y", "--format"], "")
     assert {"console", "json", "markdown", "shout"} <= {each.value for each in found}
-    assert [each.value for each in completed.get_completions(["profile", "x:y", "--format"], "s")] == ["shout"]
+    assert [each.value for each in completed.get_completions(["profile", "x:y", "--format"], "sh")] == ["shout"]
     metrics = [each.value for each in completed.get_completions(["profile", "x:y", "--metric"], "total")]
     assert metrics == ["total_params"]
 

@@ -21,7 +21,7 @@ def test_an_example_is_shown_and_can_be_parsed(line: str) -> None:
     program, name, *arguments = shlex.split(line)
     assert program == "profilerkit"
     assert f"  {line}\n" in CliRunner().invoke(cli, [name, "--help"], terminal_width=200).output
-    command: click.Command = import_module(f"profilerkit.cli.{name}_command").command
+    command: click.Command = import_module(f"profilerkit.cli.{name.replace('-', '_')}_command").command
     command.make_context(name, arguments, resilient_parsing=True, **cli.context_settings)
     options = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
     assert {word for word in arguments if word.startswith("--")} <= options

@@ -51,6 +51,7 @@ def test_names_are_text_and_no_markup() -> None:
 
 def test_a_figure_that_cannot_be_drawn_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.delitem(sys.modules, "profilerkit.figures.shown", raising=False)
     page = report().to_html()
     assert page.count("figures need matplotlib; install profilerkit[plot]") == 2
     assert "<img" not in page
