@@ -39,6 +39,16 @@ const address = {
       // A page inside another one, as in a notebook, has no address of its own.
     }
   },
+  /** Show the section of the address, also where the browser remembers another place of an earlier visit. */
+  arrive() {
+    if (!this.at) return;
+    try {
+      history.scrollRestoration = "manual";
+    } catch {
+      // as above
+    }
+    document.getElementById(this.at).scrollIntoView({ behavior: "instant" });
+  },
   /** Call `restart` where the address is changed by hand; a link to a section keeps what is looked at. */
   follow(restart) {
     addEventListener("hashchange", () => {

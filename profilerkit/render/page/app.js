@@ -110,7 +110,7 @@ function show() {
   showReport(shownModel());
   showSamples();
   for (const view of views) if (chosen.row >= 0) view.find(chosen.row);
-  if (address.at) document.getElementById(address.at).scrollIntoView({ behavior: "instant" });
+  address.arrive();
 }
 
 address.read();
