@@ -97,7 +97,8 @@ def rejoined(output: str) -> str:
     goes_on = False
     for text in re.split(r"\n[ \t]*\n", output):
         lines = text.strip("\n").splitlines()
-        if goes_on and blocks and len(blocks[-1]) == len(lines):
+        if goes_on and blocks and len(blocks[-1]) >= len(lines):
+            lines = [""] * (len(blocks[-1]) - len(lines)) + lines  # a part without names of models has a line less
             first = [line.strip().partition("  ")[0] for line in blocks[-1]]
             rest = [line.strip().removeprefix(label) for line, label in zip(lines, first, strict=True)]
             blocks[-1] = [f"{line}  {more}" for line, more in zip(blocks[-1], rest, strict=True)]

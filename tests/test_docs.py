@@ -65,6 +65,9 @@ def test_a_table_that_goes_on_is_compared_as_a_whole_one() -> None:
     first = "Comparison\n\n          A     B\n Metric  (x)   (y)\n ─────\n MACs     1     2\n"
     split = f"{first}\nComparison, continued\n\n          Ratio\n Metric   Words\n ──────\n MACs     2x more\n\nNote"
     assert make_outputs.essence(split) == make_outputs.essence(whole)
+    table[0] = "          A     B"
+    without = split.replace("          Ratio\n", "")
+    assert make_outputs.essence(without) == make_outputs.essence("\n".join(["Comparison", "", *table, "", "Note"]))
     assert make_outputs.essence(split.replace("2x more", "3x more")) != make_outputs.essence(whole)
 
 
