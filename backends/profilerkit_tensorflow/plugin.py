@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from profilerkit import Backend, BackendInfo, InputError, LoadedModel, LoaderInfo, hookimpl
-from profilerkit.backend_kit.installed import installed_version, require_version
+from profilerkit.backend_kit.installed import installed_version, library_for, require_version
 from profilerkit.errors import by_likeness
 
 from .model.recognition import claims
@@ -105,11 +105,5 @@ def load_application(spec: str) -> Any:
 
 def application_names(spec: str) -> list[str]:
     """Return the names of all models of ``keras.applications``; raises `InputError` if Keras cannot be imported."""
-    try:
-        import_module("keras")
-        applications = import_module("keras.applications")
-    except ImportError as error:
-        raise InputError(
-            f"{spec}: needs the package 'keras', which cannot be imported ({error}); install it"
-        ) from error
+    applications = library_for(spec, "keras", "keras.applications")
     return [attribute for attribute in vars(applications) if attribute[:1].isupper()]

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from profilerkit import InputError, LoadedModel, ModelInputs
+from profilerkit.backend_kit.installed import library_for
 from profilerkit.errors import by_likeness
 from profilerkit.plugging.loaded_files import namespace_of
 from profilerkit.plugging.trust import refused
@@ -90,7 +91,7 @@ def _read(spec: str, read: Any) -> Any:
 
 def load_from_timm(spec: str) -> LoadedModel:
     """Return the model that timm builds under a name, without weights, and the shape of image that it was made for."""
-    timm, name = _library("timm"), spec.partition(":")[2]
+    timm, name = library_for("timm", "timm"), spec.partition(":")[2]
     _require_known(spec, name, timm.list_models())
     model = timm.create_model(name, pretrained=False)
     facts = getattr(model, "pretrained_cfg", None) or {}
@@ -99,7 +100,7 @@ def load_from_timm(spec: str) -> LoadedModel:
 
 def load_from_torchvision(spec: str) -> LoadedModel:
     """Return the model that torchvision builds under a name, without weights, and the shape of image that it takes."""
-    _library("torchvision")
+    library_for("torchvision", "torchvision")
     from torchvision import models  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
     name = spec.partition(":")[2]
@@ -119,7 +120,7 @@ def load_hugging_face(spec: str, trust: bool = False) -> LoadedModel:
     meta device: it is counted, and not run. Raises `InputError` for a configuration whose code lies beside it, or which
     names code on the hub; with ``trust`` that code is run.
     """
-    transformers, name = _library("transformers"), spec.partition(":")[2]
+    transformers, name = library_for("transformers", "transformers"), spec.partition(":")[2]
     config = _configuration(transformers, spec, name, trust)
     if not trust:
         _require_code_of_transformers(spec, config)
@@ -171,20 +172,11 @@ def _configuration(transformers: ModuleType, spec: str, name: str, trust: bool) 
 
 def names_of_library(name: str) -> list[str]:
     """Return the names of all models that a library builds; raises `InputError` if it is not installed."""
-    library = _library(name)
+    library = library_for(name, name)
     if name == "transformers":
         return sorted(library.CONFIG_MAPPING)
     listing = library if name == "timm" else import_module("torchvision.models")
     return sorted(listing.list_models())
-
-
-def _library(name: str) -> ModuleType:
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise InputError(
-            f"{name}: needs the package {name!r}, which cannot be imported ({error}); install it"
-        ) from error
 
 
 def _require_known(spec: str, name: str, names: list[str]) -> None:

@@ -1,13 +1,17 @@
-"""The installed version of a framework, without importing it, and a check that it is new enough."""
+"""What is installed: a framework's version, without importing it, and libraries that have models by name."""
 
 from __future__ import annotations
 
 import re
 import sys
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from types import ModuleType
 
-__all__ = ["installed_version", "require_version"]
+from ..errors import InputError
+
+__all__ = ["installed_version", "library_for", "require_version"]
 
 #: Returned for a package whose version cannot be determined.
 _UNKNOWN = "of an unknown version"
@@ -33,6 +37,20 @@ def installed_version(module: str, *distributions: str) -> str:
         except PackageNotFoundError:
             continue
     return _UNKNOWN
+
+
+def library_for(asked: str, package: str, module: str = "") -> ModuleType:
+    """Return a package, or a module of it, that has the model which was asked for.
+
+    Raises `InputError` if it cannot be imported.
+    """
+    try:
+        library = import_module(package)
+        return import_module(module) if module else library
+    except ImportError as error:
+        raise InputError(
+            f"{asked}: needs the package {package!r}, which cannot be imported ({error}); install it"
+        ) from error
 
 
 def require_version(name: str, current: str, minimum: tuple[int, int]) -> None:

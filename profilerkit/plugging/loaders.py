@@ -43,10 +43,12 @@ def load_model(spec: str, trust: bool = False) -> Any:
             return offer.item.load(spec, trust=trust) if _takes_trust(offer.item.load) else offer.item.load(spec)
     except PluginFailedError as error:
         raise ModelFailedError(str(error)) from error.__cause__
-    except ProfilerKitError as error:
+    except ModelFailedError as error:
         missing = _framework_missing(error.__cause__)
-        if missing is not None and "needs the package" not in str(error):  # then the loader has said it
+        if missing is not None:
             raise missing from error.__cause__
+        raise
+    except ProfilerKitError:  # the loader has said what is wrong and what to do
         raise
     except Exception as error:
         missing = _framework_missing(error)
