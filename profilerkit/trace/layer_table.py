@@ -78,20 +78,24 @@ class LayerTable(Table):
         layers share count for each type.
         """
         depth = checked("depth", depth)
-        first = self._rows[0] if self._rows else {}
-        columns = [name for name in first if f"own_{name}" in first]
+        reached = self._reached(depth)
+        rows = self._rows if depth is None else [row for row in self._rows if _is_at(row, reached)]
+        return self._by_type(rows, own=depth is None)
+
+    def _by_type(self, rows: Iterable[_Row], own: bool) -> LayerTable:
+        """Return one row for each type among some rows: sums of what they do themselves, or with what is inside."""
+        columns = [name for name in self.columns if f"own_{name}" in self._rows[0]]
         groups: dict[str, list[_Row]] = {}
-        for row in self._rows:
-            if depth is None or _is_at(row, self._reached(depth)):
-                groups.setdefault(row["type"], []).append(row)
+        for row in rows:
+            groups.setdefault(row["type"], []).append(row)
         return LayerTable(
             {
                 "type": kind,
-                "layers": len(rows),
-                "calls": _total(({"calls": row.get("calls", 1)} for row in rows), "calls"),
-                **{name: _total(rows, name if depth is not None else f"own_{name}") for name in columns},
+                "layers": len(members),
+                "calls": _total(({"calls": row.get("calls", 1)} for row in members), "calls"),
+                **{name: _total(members, f"own_{name}" if own else name) for name in columns},
             }
-            for kind, rows in groups.items()
+            for kind, members in groups.items()
         )
 
     def by_depth(self, k: int = 1, depth: int | None = None) -> Table:
@@ -106,12 +110,15 @@ class LayerTable(Table):
             depth: The deepest layers to look at; None and -1 for the innermost. Too large a depth is the innermost too.
         """
         k, depth = checked("k", k), checked("depth", depth)
-        deepest = deepest_of(self._rows)
+        levels: dict[int, list[_Row]] = {}
+        for row in self._rows:
+            levels.setdefault(row.get("depth") or 0, []).append(row)
+        deepest = max(levels, default=0)
         last = deepest if depth in (None, -1) else min(depth, deepest)
-        return Table(row for level in range(last + 1) for row in self._ranked_at(level, k))
+        return Table(ranked for level in range(last + 1) for ranked in self._ranked_at(level, levels.get(level, []), k))
 
-    def _ranked_at(self, depth: int, k: int) -> Iterator[_Row]:
-        types = self.by_type(depth)
+    def _ranked_at(self, depth: int, rows: Iterable[_Row], k: int) -> Iterator[_Row]:
+        types = self._by_type(rows, own=False)
         for column in types.columns[3:]:
             whole = _total(types, column)
             ranked = sorted(types, key=lambda row, by=column: -(row[by] or 0))  # type: ignore[misc]
