@@ -1,5 +1,6 @@
 """What the tests of the core share: a fake model with round numbers, and profilers over it."""
 
+import gc
 import math
 import os
 import sys
@@ -27,6 +28,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if isinstance(item, pytest.Function) and is_heavy(Path(item.path), item.function.__name__):
             item.add_marker("heavy")
+
+
+def pytest_collection() -> None:
+    """Import and collect without searching for garbage: there is none yet."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Keep what was imported and collected out of each later search for garbage: it stays until the end anyway.
+
+    There are millions of such objects, and a full search that goes through them takes longer than most tests.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 def settings() -> dict[str, Any]:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from .locks import undone_in_child
 
-__all__ = ["collector_paused"]
+__all__ = ["collector_paused", "frozen_objects_found"]
 
 
 @contextmanager
@@ -23,3 +23,21 @@ def collector_paused() -> Iterator[None]:
             yield
     finally:
         gc.enable()
+
+
+@contextmanager
+def frozen_objects_found() -> Iterator[None]:
+    """Let `gc.get_referrers` and `gc.get_objects` find, inside the block, what `gc.freeze` has hidden from them.
+
+    Servers freeze what they have loaded, so that no collection goes through it. Python cannot unfreeze some objects
+    alone: after the block all objects that are alive are frozen, as after another call of `gc.freeze`. Where nothing
+    was frozen, nothing changes.
+    """
+    if not gc.get_freeze_count():
+        yield
+        return
+    gc.unfreeze()
+    try:
+        yield
+    finally:
+        gc.freeze()

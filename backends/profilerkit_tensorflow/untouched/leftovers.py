@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 from tensorflow.python.framework import func_graph
 
+from profilerkit.process.collector import frozen_objects_found
 from profilerkit.process.locks import undone_in_child
 
 __all__ = ["Holder", "forget_tensors", "graphs_made"]
@@ -103,7 +104,9 @@ def forget_tensors(made: Iterable[weakref.ref[Any]]) -> tuple[Holder, ...]:
     suspects = [tensor for graph in graphs for tensor in _held_elsewhere(graph, graphs)]
     if not suspects:
         return ()
-    return tuple(dict.fromkeys(_forget(*each) for each in _Search(graphs, suspects[:_MOST_TENSORS]).holders()))
+    gc.collect()  # garbage holds nothing
+    with frozen_objects_found():
+        return tuple(dict.fromkeys(_forget(*each) for each in _Search(graphs, suspects[:_MOST_TENSORS]).holders()))
 
 
 def _held_elsewhere(graph: Any, graphs: Sequence[Any]) -> list[Any]:
@@ -150,7 +153,6 @@ class _Search:
     """
 
     def __init__(self, graphs: Sequence[Any], suspects: list[Any]) -> None:
-        gc.collect()  # garbage holds nothing
         self._not_the_users = {id(graphs), id(suspects), *_parts_of(graphs)}
         self._seen: set[int] = set()
         #: Each holder with the tensors that it holds, by its id; and the holders below each object passed, by ids.

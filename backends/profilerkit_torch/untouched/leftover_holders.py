@@ -38,29 +38,31 @@ def forget_in_caches(tensors: list[torch.Tensor]) -> list[str]:
                 holder.cache_clear()
             elif isinstance(holder, tuple):
                 level.append(holder)
-            elif isinstance(holder, CONTAINERS) and id(holder) not in hidden and not _is_namespace(holder):
+            elif isinstance(holder, CONTAINERS) and id(holder) not in hidden:
                 containers[id(holder)] = holder
         leading |= {id(holder): holder for holder in level}
         if not level:
             break
+    namespaces = _namespaces([container for container in containers.values() if isinstance(container, dict)])
     for container in containers.values():
+        if id(container) in namespaces:
+            continue
         _drop(container, leading.keys())
         names.append(f"a {type(container).__name__}")
     return names
 
 
-def _is_namespace(container: Any) -> bool:
-    """Return whether a dict is what something keeps its names in: a module, a class or any object."""
-    if not isinstance(container, dict):
-        return False
-    owners = gc.get_referrers(container)
-    return "__builtins__" in container or any(
-        _of_class(owner, container) or getattr(owner, "__dict__", None) is container for owner in owners
-    )
+def _namespaces(dicts: list[dict[Any, Any]]) -> set[int]:
+    """Return the ids of the dicts in which something keeps its names: a module, a class or any object.
 
-
-def _of_class(owner: Any, container: Any) -> bool:
-    return isinstance(owner, type) and container.keys() == owner.__dict__.keys()
+    All are searched for at once: each search goes through the memory.
+    """
+    found = {id(each) for each in dicts if "__builtins__" in each}
+    for owner in gc.get_referrers(*dicts) if dicts else ():
+        found.add(id(getattr(owner, "__dict__", None)))
+        if isinstance(owner, type):
+            found |= {id(each) for each in dicts if each.keys() == owner.__dict__.keys()}
+    return found
 
 
 def _drop(container: Any, leading: Iterable[int]) -> None:

@@ -22,6 +22,7 @@ from torch.nn.modules import module as torch_module
 
 from profilerkit import ModelInputs
 from profilerkit.process.cached import once_for_each
+from profilerkit.process.collector import frozen_objects_found
 from profilerkit.process.contents import slots_of
 
 from ..model.inventory import Inventory
@@ -268,7 +269,14 @@ def remove_leftovers(alive: Callable[[], set[int]], surroundings: Surroundings) 
     ``alive`` returns the addresses of the storages that were made for the pass and are still alive.
     """
     left = _alive_after_collection(alive)
-    if not left or not _has_tensors(left):
+    if not left:
+        return [], False
+    with frozen_objects_found():
+        return _removed(left, alive, surroundings)
+
+
+def _removed(left: set[int], alive: Callable[[], set[int]], surroundings: Surroundings) -> tuple[list[str], bool]:
+    if not _has_tensors(left):
         return [], False
     names = [*_restored(left, surroundings)]
     surroundings.forget()

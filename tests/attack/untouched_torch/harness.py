@@ -178,11 +178,16 @@ def differences_of(case: Case, do: Callable[[Subject], Any] | None = None) -> li
     if case.context in ALONE and do is None and __name__ != "__main__" and not os.environ.get(_IS_ALONE):
         return differences_alone(case)
     found = _differences_of(case, do)
-    if [each.fact for each in found] == [_FILES]:  # torch's processes for compiling open and close theirs at any time
+    if _are_of_files(found):  # torch's processes for compiling open and close theirs at any time
         found = _differences_of(case, do)
-    if [each.fact for each in found] == [_FILES] and do is None and _IS_ALONE not in os.environ:
+    if _are_of_files(found) and do is None and _IS_ALONE not in os.environ:
         return differences_alone(case)
     return found
+
+
+def _are_of_files(found: list[Difference]) -> bool:
+    """Say whether files alone differ, those aside that the first use of torch.compile writes beside the environment."""
+    return {each.fact for each in found} - {"process environment"} == {_FILES}
 
 
 def _differences_of(case: Case, do: Callable[[Subject], Any] | None) -> list[Difference]:

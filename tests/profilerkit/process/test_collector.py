@@ -1,0 +1,51 @@
+"""Settings of the garbage collector that the library changes for a while, and what servers have frozen."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+
+from profilerkit.process.collector import collector_paused, frozen_objects_found
+
+
+@pytest.fixture
+def nothing_is_frozen() -> Iterator[None]:
+    """The tests themselves are frozen, see conftest.py."""
+    gc.unfreeze()
+    yield
+    gc.freeze()
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_collector_is_paused_and_goes_on_as_before(enabled: bool) -> None:
+    (gc.enable if enabled else gc.disable)()
+    try:
+        with pytest.raises(KeyError), collector_paused():
+            assert not gc.isenabled()
+            raise KeyError
+        assert gc.isenabled() is enabled
+    finally:
+        gc.enable()
+
+
+@pytest.mark.usefixtures("nothing_is_frozen")
+def test_what_is_frozen_is_found_inside_the_block_alone() -> None:
+    value = object()
+    holder = [value]
+    assert any(each is holder for each in gc.get_referrers(value))
+    gc.freeze()
+    assert not any(each is holder for each in gc.get_referrers(value))
+    with pytest.raises(KeyError), frozen_objects_found():
+        assert any(each is holder for each in gc.get_referrers(value))
+        raise KeyError
+    assert gc.get_freeze_count()
+    assert not any(each is holder for each in gc.get_referrers(value))
+
+
+@pytest.mark.usefixtures("nothing_is_frozen")
+def test_where_nothing_is_frozen_nothing_is() -> None:
+    with frozen_objects_found():
+        assert not gc.get_freeze_count()
+    assert not gc.get_freeze_count()
