@@ -45,7 +45,7 @@ class LinenTwice(linen.Module):
 def equinox_twice() -> Any:
     eqx = pytest.importorskip("equinox")
 
-    class EquinoxTwice(eqx.Module):  # type: ignore[misc]
+    class EquinoxTwice(eqx.Module):  # type: ignore[misc, name-defined]
         first: Any
         second: Any
 

@@ -52,7 +52,7 @@ CASES: dict[str, tuple[Any, dict[str, Any], dict[str, Any], int]] = {
     "Gemm, an addend is no factor": (
         node("Gemm", "x w c"),
         ROWS,
-        {"w": with_zeros(0, 4, 3), "c": F([[0] * 3] * 2)},
+        {"w": with_zeros(0, 4, 3), "c": np.zeros((2, 3), F)},
         24,
     ),
     "Einsum": (node("Einsum", "x w", equation="ik,kj->ij"), ROWS, {"w": with_zeros(5, 4, 3)}, 14),
@@ -196,7 +196,7 @@ def test_a_sparse_tensor_has_work_for_what_it_stores(turned: bool) -> None:
     """Three elements are stored, and one of them is zero."""
     nodes = [node("Transpose", "w", outputs="h"), node("MatMul", "x h")] if turned else [node("MatMul", "x w")]
     model = model_of(nodes, ROWS)
-    values = numpy_helper.from_array(F([1, 0, 2]), "w")
+    values = numpy_helper.from_array(np.array([1, 0, 2], F), "w")
     indices = numpy_helper.from_array(np.array([[0, 1], [1, 2], [2, 0]]), "places")
     dims = [3, 4] if turned else [4, 3]
     model.graph.sparse_initializer.append(SparseTensorProto(values=values, indices=indices, dims=dims))
