@@ -16,10 +16,10 @@ from onnx.checker import ValidationError
 
 from profilerkit import InputError, WithoutValuesError
 
-from .model.external_data import LEFT, external_files
+from .model.external_data import LEFT, external_files, tensors_of
 from .model.large_tensors import MalformedError, copied, fill, with_elements, without_elements
 
-__all__ = ["folder_of", "folder_of_weights", "is_program", "opened", "reading", "whole"]
+__all__ = ["damage_of", "folder_of", "folder_of_weights", "is_program", "opened", "reading", "whole"]
 
 #: Under which a model that was read from a file keeps the path of that file, in whose folder its weights may lie, and
 #: what tells whether the file is still the same. Messages of protobuf take no attributes, and no weak references. No
@@ -96,10 +96,25 @@ def opened(model: Any) -> Any:
             f"the file {str(path)!r} holds no graph, or names no operator set: it is no whole ONNX model; export the "
             "model again"
         )
+    damage = damage_of(proto)
+    if damage:
+        raise InputError(f"the file {str(path)!r} is damaged: {damage}; export the model again")
     if external_files(proto):
         proto.metadata_props.add(key=_PATH, value=str(path.absolute()))
         proto.metadata_props.add(key=_STAMP, value=stamp)
     return proto
+
+
+def damage_of(model: ModelProto) -> str:
+    """Return what of a model that protobuf has read can be nothing but damage; empty if nothing is."""
+    dtypes = set(TensorProto.DataType.values())
+    names: list[Any] = [text for node in model.graph.node for text in (node.op_type, node.name, *node.input)]
+    for tensor in tensors_of(model):
+        if tensor.data_type not in dtypes:
+            return f"the tensor {tensor.name!r} has the unknown dtype {tensor.data_type}"
+        names.append(tensor.name)
+    broken = next((name for name in names if not isinstance(name, str)), None)  # bytes that are no UTF-8
+    return "" if broken is None else f"the name {broken!r} is no text"
 
 
 def _read(path: Path) -> tuple[ModelProto, str]:
