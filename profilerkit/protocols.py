@@ -159,7 +159,7 @@ class CountsNonzero(Protocol):
     def trace_nonzero(self, model: Any, inputs: ModelInputs) -> ModelTrace:
         """Trace one forward pass, leaving out the multiply-accumulates whose weight is zero.
 
-        The model is run. Raises `WithoutValuesError` if its weights have no values.
+        The model may be run. Raises `WithoutValuesError` if its weights have no values.
         """
 
 

@@ -19,6 +19,7 @@ from profilerkit.joining.reading import ProfileFile
 from profilerkit.joining.records import Recording
 from profilerkit.process.contents import contents_of
 from profilerkit.protocols import (
+    CountsNonzero,
     DeclaresInputs,
     JoinsProfiles,
     LimitsMetrics,
@@ -38,7 +39,7 @@ from . import data
 from .costs.registry import COSTS, register_op_cost
 from .joining.recording import recording_in
 from .layer_timing import timer
-from .loaders import is_program, opened, whole
+from .loaders import is_program, opened, reading
 from .model.declared_inputs import declared_inputs
 from .model.scopes import name_of
 from .model.structure import fingerprint
@@ -47,7 +48,8 @@ from .operator_timing import passes as operator_passes
 from .running import devices, measured_memory
 from .running.runs import running
 from .running.runtime import is_installed, onnxruntime
-from .running.sessions import LEVELS, folder_of_weights
+from .running.sessions import LEVELS
+from .trace.nonzero import trace_of_nonzero
 from .trace.tracing import trace_model
 
 __all__ = ["OnnxBackend"]
@@ -60,6 +62,7 @@ _NAMELESS = ("", "main_graph", "torch_jit")
 
 class OnnxBackend(
     Backend,
+    CountsNonzero,
     DeclaresInputs,
     JoinsProfiles,
     LimitsMetrics,
@@ -194,8 +197,18 @@ class OnnxBackend(
 
     def zero_weights(self, model: Any) -> tuple[int, int]:
         """Return how many elements of the floating-point parameters are zero, and how many there are in all."""
-        loaded = whole(opened(model))
-        return zero_weights(loaded, folder_of_weights(loaded))
+        proto = opened(model)
+        with reading(proto) as read:
+            return zero_weights(proto, read)
+
+    def trace_nonzero(self, model: Any, inputs: ModelInputs) -> ModelTrace:
+        """Trace the graph, each operator's work in the proportion of the nonzero elements among its weights.
+
+        The values of the weights are read, one after another; the model is not run.
+        """
+        proto = opened(model)
+        with reading(proto) as read:
+            return trace_of_nonzero(proto, inputs.map(data.as_tensor), read)
 
     def inapplicable(self, model: Any) -> Mapping[str, str]:
         """Say that nothing of an ONNX model is trained."""

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import onnx
 from google.protobuf.message import DecodeError
-from onnx import ModelProto
+from onnx import ModelProto, TensorProto, numpy_helper
+from onnx.checker import ValidationError
 
-from profilerkit import InputError
+from profilerkit import InputError, WithoutValuesError
 
-from .model.external_data import LEFT, external_files
-from .model.large_tensors import MalformedError, with_elements, without_elements
+from .model.external_data import LEFT, external_files, tensors_of
+from .model.large_tensors import MalformedError, copied, fill, with_elements, without_elements
 
-__all__ = ["folder_of", "is_program", "opened", "whole"]
+__all__ = ["damage_of", "folder_of", "folder_of_weights", "is_program", "opened", "reading", "whole"]
 
 #: Under which a model that was read from a file keeps the path of that file, in whose folder its weights may lie, and
 #: what tells whether the file is still the same. Messages of protobuf take no attributes, and no weak references. No
@@ -32,6 +35,35 @@ def folder_of(model: ModelProto) -> Path | None:
 
 def _entry(model: ModelProto, key: str) -> str | None:
     return next((entry.value for entry in model.metadata_props if entry.key == key), None)
+
+
+def folder_of_weights(model: ModelProto) -> Path | None:
+    """Return the folder that holds a model's external data; None for a model that has none.
+
+    Raises `WithoutValuesError` where a file is missing, `InputError` for one that lies outside of the folder.
+    """
+    names = [name for name in external_files(model) if name != LEFT]
+    if not names:
+        return None
+    folder = folder_of(model)
+    if folder is None:
+        raise WithoutValuesError(
+            f"the weights of the model are in another file, {names[0]!r}, and where that lies is not known; give the "
+            "path of the model, or load it with its external data"
+        )
+    for name in names:
+        path = (folder / name).resolve()
+        if not path.is_relative_to(folder.resolve()):
+            raise InputError(
+                f"the model has its weights in {name!r}, outside of its own folder, from where nothing is read; put "
+                "the file beside the model"
+            )
+        if not path.is_file():
+            raise WithoutValuesError(
+                f"the file {name!r} with the weights of the model is missing in its folder, so that it can be counted "
+                "but not run; put it beside the model"
+            )
+    return folder
 
 
 def is_program(model: Any) -> bool:
@@ -64,10 +96,25 @@ def opened(model: Any) -> Any:
             f"the file {str(path)!r} holds no graph, or names no operator set: it is no whole ONNX model; export the "
             "model again"
         )
+    damage = damage_of(proto)
+    if damage:
+        raise InputError(f"the file {str(path)!r} is damaged: {damage}; export the model again")
     if external_files(proto):
         proto.metadata_props.add(key=_PATH, value=str(path.absolute()))
         proto.metadata_props.add(key=_STAMP, value=stamp)
     return proto
+
+
+def damage_of(model: ModelProto) -> str:
+    """Return what of a model that protobuf has read can be nothing but damage; empty if nothing is."""
+    dtypes = set(TensorProto.DataType.values())
+    names: list[Any] = [text for node in model.graph.node for text in (node.op_type, node.name, *node.input)]
+    for tensor in tensors_of(model):
+        if tensor.data_type not in dtypes:
+            return f"the tensor {tensor.name!r} has the unknown dtype {tensor.data_type}"
+        names.append(tensor.name)
+    broken = next((name for name in names if not isinstance(name, str)), None)  # bytes that are no UTF-8
+    return "" if broken is None else f"the name {broken!r} is no text"
 
 
 def _read(path: Path) -> tuple[ModelProto, str]:
@@ -94,18 +141,62 @@ def whole(model: ModelProto) -> ModelProto:
 
     Data in other files is not read. Raises `InputError` if the file is gone, or has changed since it was opened.
     """
+    with _file_of(model) as file:
+        if file is None:
+            return model
+        try:
+            return _unmarked(with_elements(model, file))
+        except (OSError, MalformedError):
+            raise _changed(model) from None
+
+
+@contextmanager
+def reading(model: ModelProto) -> Iterator[Callable[[TensorProto], Any]]:
+    """Yield what returns the values of a tensor of a model, as an array; the model keeps none of them.
+
+    They are read from the message, from the file of the model or from those beside it, one tensor at a time. Raises as
+    `whole` and `folder_of_weights` do; the reader raises `InputError` for a tensor that is damaged.
+    """
+    folder = folder_of_weights(model)
+    with _file_of(model) as file:
+
+        def values(tensor: TensorProto) -> Any:
+            if tensor.data_location == TensorProto.EXTERNAL:  # a copy: onnx and `fill` write values into the tensor
+                tensor = copied(tensor)
+            try:
+                if file is not None:
+                    fill(tensor, file)
+                return numpy_helper.to_array(tensor, str(folder or ""))
+            except MalformedError:
+                raise _changed(model) from None
+            except (ValueError, TypeError, KeyError, OSError, ValidationError) as error:
+                raise InputError(
+                    f"the values of the weight {tensor.name!r} cannot be read: {error}; export the model again"
+                ) from error
+
+        yield values
+
+
+@contextmanager
+def _file_of(model: ModelProto) -> Iterator[BinaryIO | None]:
+    """Open the file in which `opened` left elements of a model; None if none were left."""
     if LEFT not in external_files(model):
-        return model
-    path = _entry(model, _PATH) or ""
+        yield None
+        return
     try:
-        with Path(path).open("rb") as file:
-            if _stamp(file.fileno()) == _entry(model, _STAMP):
-                return _unmarked(with_elements(model, file))
-    except (OSError, MalformedError):
-        pass
-    raise InputError(
-        f"the file {path!r}, where the weights of the model are, has changed or is gone since the model was opened; "
-        "give the path again, or a ModelProto that was loaded with its weights"
+        file = Path(_entry(model, _PATH) or "").open("rb")  # noqa: SIM115 - its errors are not those of the caller
+    except OSError:
+        raise _changed(model) from None
+    with file:
+        if _stamp(file.fileno()) != _entry(model, _STAMP):
+            raise _changed(model)
+        yield file
+
+
+def _changed(model: ModelProto) -> InputError:
+    return InputError(
+        f"the file {_entry(model, _PATH) or ''!r}, where the weights of the model are, has changed or is gone since "
+        "the model was opened; give the path again, or a ModelProto that was loaded with its weights"
     )
 
 

@@ -259,7 +259,7 @@ class ComputeTrainingTrace(ProfilerFunction):
 
 
 class ComputeNonzeroTrace(ProfilerFunction):
-    """Traces one forward pass, without the work on weights that are zero; the model is run."""
+    """Traces one forward pass, without the work on weights that are zero; the model may be run."""
 
     KEYS = (NonzeroTrace,)
     ONLY_THROUGH_BACKEND = True

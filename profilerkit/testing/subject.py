@@ -100,7 +100,7 @@ class BackendSubject:
         self.skip("low_precision_model(dtype) is not given")
 
     def threads(self) -> int:
-        """Return how many threads an operator may use now."""
+        """Return how many threads an operator may use now: in a pass, or while a run that can be repeated is open."""
         self.skip("threads() is not given")
 
     def raising_model(self, message: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -77,6 +78,10 @@ class TestJax(BackendConformance):
 
     def low_precision_model(self, dtype: str) -> Any:
         return Mlp(jnp.bfloat16) if dtype == "bfloat16" else Quantized()
+
+    def threads(self) -> int:
+        """Return what XLA takes from the process when that begins: one for each of its processors."""
+        return os.cpu_count() or 1
 
     def raising_model(self, message: str) -> Any:
         return Raising(message)

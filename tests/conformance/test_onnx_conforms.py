@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from onnx.reference import ReferenceEvaluator
 from onnx_architectures import BUILDERS, KINDS, Graph, build_low_precision, build_mlp
 
 from profilerkit import ModelInputs
+from profilerkit.backend import RunOptions
 from profilerkit.testing import BackendConformance
 from profilerkit_onnx.backend import OnnxBackend
 
@@ -21,6 +24,7 @@ from profilerkit_onnx.backend import OnnxBackend
 class TestOnnx(BackendConformance):
     backend, builders, kinds = OnnxBackend(), BUILDERS, KINDS
     data_format = "channels_first"
+    others: set[str] | None = None
 
     def call(self, model: Any, inputs: ModelInputs) -> Any:
         """Run the graph by onnx's reference implementation."""
@@ -40,6 +44,17 @@ class TestOnnx(BackendConformance):
 
     def low_precision_model(self, dtype: str) -> Any:
         return build_low_precision(dtype)
+
+    def threads(self) -> int:
+        """Return one, and what the sessions that are open have started: onnxruntime's pools are threads of theirs."""
+        if not sys.platform.startswith("linux"):
+            self.skip("threads are counted by /proc")
+        if self.others is None:  # onnxruntime starts threads of its own when it is used first
+            with self.backend.run(build_mlp(), ModelInputs(np.ones((1, 20), np.float32)), RunOptions(num_threads=1)):
+                pass
+        now = {path.name for path in Path("/proc/self/task").iterdir()}
+        self.others = now if self.others is None else self.others & now
+        return 1 + len(now - self.others)
 
     def raising_model(self, message: str) -> Any:
         """Return a model whose last product does not fit; onnx's message has no place for a text but a node's name."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,9 @@ import pytest
 pytest.importorskip("onnx")
 import numpy as np
 import onnx
-from onnx import helper
+from onnx import helper, numpy_helper
 from onnx_architectures import build_mlp
-from onnx_graphs import F, model_of
+from onnx_graphs import BACKEND, F, model_of
 
 from profilerkit import InputError, Profiler, TensorSpec, profile
 from profilerkit.plugging.loaders import load_model
@@ -59,6 +60,30 @@ def test_a_file_that_is_no_model_is_said(content: bytes, tmp_path: Path) -> None
     path.write_bytes(content)
     with pytest.raises(InputError, match=r"the file '.*broken.onnx' (is no ONNX model|holds no graph)"):
         profile(path)
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    r"the name b'\\xff\\xff.*' is no text": lambda content: content.replace(b"first_name", b"\xff" * 10),
+    "the tensor 'first_name' has the unknown dtype 44": lambda content: with_dtype(content, 44),
+}
+
+
+def with_dtype(content: bytes, dtype: int) -> bytes:
+    model = onnx.load_from_string(content)
+    model.graph.initializer[0].data_type = dtype
+    return bytes(model.SerializeToString())
+
+
+@pytest.mark.parametrize("words", DAMAGES)
+def test_names_and_dtypes_that_are_none_are_said(words: str, tmp_path: Path) -> None:
+    weight = numpy_helper.from_array(np.ones((4, 3), np.float32), "first_name")
+    node = helper.make_node("MatMul", ["x", "first_name"], ["y"])
+    x, y = (helper.make_tensor_value_info(name, 1, [2, size]) for name, size in (("x", 4), ("y", 3)))
+    model = helper.make_model(helper.make_graph([node], "g", [x], [y], [weight]))
+    path = tmp_path / "model.onnx"
+    path.write_bytes(DAMAGES[words](model.SerializeToString()))
+    with pytest.raises(InputError, match=f"is damaged: {words}; export the model again"):
+        BACKEND.opened(path)
 
 
 def test_a_missing_file_is_said(tmp_path: Path) -> None:

@@ -57,14 +57,13 @@ class Instruction:
 def program_text(model: Any, inputs: ModelInputs, training: bool) -> str:
     """Return the text of the program that XLA compiles of a pass or a training step; raises as a run does."""
     subject = subject_of(model)
-    own = inputs.own_call()
-    call = bound_call(subject, own, Pass(training, Marks()))
+    call = bound_call(subject, inputs, Pass(training, Marks()))
 
     def outputs(weights: Any, arrays: Any) -> list[Any]:
         return [leaf for leaf in jax.tree.leaves(call(weights, arrays)[0]) if is_array(leaf)]
 
     weights = [struct_of(value) for value in subject.values]
-    arrays = [struct_of(array) for array in arrays_of(own)]
+    arrays = [struct_of(array) for array in arrays_of(inputs)]
     try:
         compiled = jax.jit(step_of(subject, call) if training else outputs).lower(weights, arrays).compile()
         return compiled.as_text() or ""

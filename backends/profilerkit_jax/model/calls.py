@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -24,7 +25,8 @@ def arrays_of(inputs: ModelInputs) -> list[Any]:
 
 
 def bound_call(subject: Subject, inputs: ModelInputs, how: Pass) -> Function:
-    """Return a pass as a function of the weights and the arrays among its inputs."""
+    """Return a pass as a function of the weights and the arrays among its inputs; ``call=`` runs if it was given."""
+    how = replace(how, function=inputs.function)
     leaves, tree = jax.tree.flatten((inputs.args, dict(inputs.kwargs)))
     places = [index for index, leaf in enumerate(leaves) if is_array(leaf)]
 

@@ -47,7 +47,7 @@ def equinox_subject(model: Any) -> Subject:
         with marking(how.marks):
             if how.marks is not None:
                 _mark(copy)
-            return copy(*args, **kwargs), ()
+            return how.called(copy, args, kwargs), ()
 
     leaves = [
         Leaf(tuple(map(key_text, found[place][0])), everything[place], is_float(everything[place])) for place in places

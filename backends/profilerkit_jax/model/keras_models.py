@@ -51,12 +51,15 @@ def keras_subject(model: Any) -> Subject:
     changing = [index for index, leaf in enumerate(leaves) if not leaf.trainable]
 
     def call(values: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], how: Pass) -> tuple[Any, Any]:
-        positional, named_ones = _as_keras_calls(model, args, kwargs)
+        positional: Sequence[Any] = args
+        if how.function is None:
+            positional, named_ones = _as_keras_calls(model, args, kwargs)
+            kwargs = {"training": how.training, **named_ones}
         mapping = list(zip(variables, values, strict=True))
         restore = as_it_is(model)
         try:
             with sys.modules["keras"].StatelessScope(state_mapping=mapping) as scope, _following(named, how.marks):
-                outputs = model(*positional, **{"training": how.training, **named_ones})
+                outputs = how.called(model, positional, kwargs)
         finally:
             restore()
         return outputs, [scope.get_current_value(variables[index]) for index in changing]

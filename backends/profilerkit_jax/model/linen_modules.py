@@ -31,7 +31,8 @@ def linen_subject(model: JaxModel) -> Subject:
             merged[place] = value
         variables = jax.tree_util.tree_unflatten(tree, merged)
         with _intercepting(how.marks):
-            outputs, state = model.function.apply(variables, *args, rngs=model.rngs, mutable=changing, **kwargs)
+            options = {"rngs": model.rngs, "mutable": changing, "method": how.function}
+            outputs, state = model.function.apply(variables, *args, **options, **kwargs)
         return outputs, jax.tree.leaves(state)
 
     leaves = [_leaf(found[place][0], everything[place]) for place in places]

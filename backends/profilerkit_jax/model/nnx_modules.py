@@ -56,7 +56,7 @@ def nnx_subject(model: Any) -> Subject:
         with marking(how.marks):
             if how.marks is not None:
                 _mark(copy)
-            outputs = copy(*args, **kwargs)
+            outputs = how.called(copy, args, kwargs)
         return outputs, jax.tree.leaves(nnx.state(copy))
 
     leaves = list(_leaves(state))

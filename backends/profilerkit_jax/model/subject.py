@@ -45,10 +45,16 @@ class Pass:
         training: Whether layers that train otherwise (dropout, batch norm) do so. Functions and linen modules are told
             by their own arguments.
         marks: Opens a scope for each layer; None for a call that is run.
+        function: Called with the model and the inputs instead of the model itself (``call=``); None for its own call.
     """
 
     training: bool = False
     marks: Marks | None = None
+    function: Callable[..., Any] | None = None
+
+    def called(self, model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Return what the model, or the function instead, gives for inputs."""
+        return model(*args, **kwargs) if self.function is None else self.function(model, *args, **kwargs)
 
 
 @dataclass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -83,11 +84,11 @@ def _of_function(model: JaxModel) -> Subject:
         values: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], how: Pass
     ) -> tuple[Any, tuple[()]]:
         if model.params is None:
-            return model.function(*args, **kwargs), ()
+            return how.called(model.function, args, kwargs), ()
         merged = list(everything)
         for place, value in zip(places, values, strict=True):
             merged[place] = value
-        return model.function(jax.tree_util.tree_unflatten(tree, merged), *args, **kwargs), ()
+        return how.called(replace(model, params=jax.tree_util.tree_unflatten(tree, merged)), args, kwargs), ()
 
     leaves = [
         Leaf(tuple(map(key_text, found[place][0])), everything[place], is_float(everything[place])) for place in places

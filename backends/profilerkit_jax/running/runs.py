@@ -80,7 +80,7 @@ class CompiledCall:
 @contextmanager
 def running(subject: Subject, inputs: ModelInputs, device: str, training: bool = False) -> Iterator[Run]:
     """Yield the run of a model; the first call is tracing, compilation and one pass."""
-    call = CompiledCall(subject, inputs.own_call(), device, training)
+    call = CompiledCall(subject, inputs, device, training)
     start = time.perf_counter()
     call()
     yield Run(call, time.perf_counter() - start)

@@ -47,7 +47,7 @@ def _trace(model: Any, inputs: ModelInputs | None, made: Made, training: bool) -
     if inputs is None:
         return _layers_alone(subject)
     try:
-        return _walked(subject, traced_pass(subject, inputs.own_call(), made, training), training)
+        return _walked(subject, traced_pass(subject, inputs, made, training), training)
     except Exception as error:  # whatever the model raises
         return _layers_alone(subject, failure_of(error, inputs, "jax", __package__ or ""))
 

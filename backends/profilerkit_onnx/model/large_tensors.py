@@ -15,7 +15,7 @@ from onnx import ModelProto, TensorProto
 from .external_data import LEFT, tensors_of
 from .types import LARGEST
 
-__all__ = ["MalformedError", "with_elements", "without_elements"]
+__all__ = ["MalformedError", "copied", "fill", "with_elements", "without_elements"]
 
 #: The fields that hold the elements of a tensor, by the bytes of one of them. Of the others no length is wrong or
 #: right by itself; exporters write no large tensor into them.
@@ -53,22 +53,37 @@ def without_elements(file: BinaryIO) -> bytes:
 
 def with_elements(model: ModelProto, file: BinaryIO) -> ModelProto:
     """Return a copy of a model with the elements that were left in its file; `MalformedError` if they are not there."""
-    copy, reader = ModelProto(), _Reader(file)
+    copy = ModelProto()
     copy.CopyFrom(model)
     for tensor in tensors_of(copy):
-        entries = {entry.key: entry.value for entry in tensor.external_data}
-        if entries.get("location") != LEFT:
-            continue
-        start = int(entries["offset"])
-        data = reader.read((start, start + int(entries["length"])))
-        if entries["field"] == "raw_data":
-            tensor.raw_data = data
-        else:
-            number = TensorProto.DESCRIPTOR.fields_by_name[entries["field"]].number
-            tensor.MergeFromString(_key(number) + _written(len(data)) + data)
-        tensor.ClearField("data_location")
-        tensor.ClearField("external_data")
+        fill(tensor, file)
     return copy
+
+
+def copied(tensor: TensorProto) -> TensorProto:
+    """Return a copy of a tensor."""
+    copy = TensorProto()
+    copy.CopyFrom(tensor)
+    return copy
+
+
+def fill(tensor: TensorProto, file: BinaryIO) -> None:
+    """Put the elements that were left in the file into a tensor; any other tensor stays as it is.
+
+    Raises `MalformedError` if they are not there.
+    """
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    if entries.get("location") != LEFT:
+        return
+    start = int(entries["offset"])
+    data = _Reader(file).read((start, start + int(entries["length"])))
+    if entries["field"] == "raw_data":
+        tensor.raw_data = data
+    else:
+        number = TensorProto.DESCRIPTOR.fields_by_name[entries["field"]].number
+        tensor.MergeFromString(_key(number) + _written(len(data)) + data)
+    tensor.ClearField("data_location")
+    tensor.ClearField("external_data")
 
 
 class _Reader:

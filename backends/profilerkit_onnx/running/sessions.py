@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from onnx import ModelProto
 
-from profilerkit import InputError, NotOfferedError, WithoutValuesError
+from profilerkit import NotOfferedError
 from profilerkit.backend_kit.failures import failure_of
 
-from ..loaders import folder_of, whole
-from ..model.external_data import external_files
+from ..loaders import folder_of_weights, whole
 from .devices import providers_of
 from .runtime import onnxruntime
 
-__all__ = ["LARGEST", "LEVELS", "folder_of_weights", "options_of", "session_of"]
+__all__ = ["LARGEST", "LEVELS", "options_of", "session_of"]
 
 #: The execution modes: how far onnxruntime rewrites a graph, by its names of the levels.
 LEVELS = {
@@ -62,32 +60,3 @@ def session_of(model: ModelProto, options: Any, device: str, inputs: object = No
         return onnxruntime().InferenceSession(model.SerializeToString(), options, providers=providers_of(device))
     except Exception as error:  # its errors have no base class but Exception
         raise failure_of(error, inputs, "onnx", __package__ or "", "does onnxruntime know its operators?") from error
-
-
-def folder_of_weights(model: ModelProto) -> Path | None:
-    """Return the folder that holds a model's external data; None for a model that has none.
-
-    Raises `WithoutValuesError` where a file is missing, `InputError` for one that lies outside of the folder.
-    """
-    names = external_files(model)
-    if not names:
-        return None
-    folder = folder_of(model)
-    if folder is None:
-        raise WithoutValuesError(
-            f"the weights of the model are in another file, {names[0]!r}, and where that lies is not known; give the "
-            "path of the model, or load it with its external data"
-        )
-    for name in names:
-        path = (folder / name).resolve()
-        if not path.is_relative_to(folder.resolve()):
-            raise InputError(
-                f"the model has its weights in {name!r}, outside of its own folder, from where nothing is read; put "
-                "the file beside the model"
-            )
-        if not path.is_file():
-            raise WithoutValuesError(
-                f"the file {name!r} with the weights of the model is missing in its folder, so that it can be counted "
-                "but not run; put it beside the model"
-            )
-    return folder

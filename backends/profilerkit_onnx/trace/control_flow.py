@@ -36,8 +36,11 @@ def with_initializers(walk: Walk, graph: GraphProto, values: Mapping[str, Value]
     for tensor in graph.initializer:
         shape, array = Shape(tensor.dims), array_of(tensor)
         inner[tensor.name] = Value.of(walk.number(), tensor.data_type, shape, constant=True, array=array)
+        walk.origins[inner[tensor.name].number] = tensor
     for sparse in graph.sparse_initializer:
-        inner[sparse.values.name] = Value.of(walk.number(), sparse.values.data_type, Shape(sparse.dims), constant=True)
+        name, shape = sparse.values.name, Shape(sparse.dims)
+        inner[name] = Value.of(walk.number(), sparse.values.data_type, shape, constant=True)
+        walk.origins[inner[name].number] = sparse
     return inner
 
 

@@ -12,7 +12,7 @@ from onnx.reference import ReferenceEvaluator
 from ..model.types import LARGEST
 from .values import Array, Value
 
-__all__ = ["array_of", "folded", "is_repeatable"]
+__all__ = ["array_of", "evaluated", "folded", "is_repeatable"]
 
 #: Operators whose results differ from run to run.
 _RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
@@ -53,7 +53,8 @@ def folded(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[str,
         return arrays
     if node.op_type in ("ConstantOfShape", "Expand", "Tile", "Range") and not _is_small(node, arrays):
         return nothing
-    return _computed(node, arrays, opsets) or nothing
+    made = evaluated(node, arrays, opsets)
+    return nothing if made is None else [_small(array) for array in made]
 
 
 def _measured(node: NodeProto, source: Value) -> list[Array | None]:
@@ -76,7 +77,12 @@ def _is_small(node: NodeProto, arrays: Sequence[Array | None]) -> bool:
     return bool(np.prod(target) * before <= LARGEST)
 
 
-def _computed(node: NodeProto, arrays: Sequence[Array | None], opsets: Mapping[str, int]) -> list[Array | None] | None:
+def _small(array: object) -> Array | None:
+    return array if isinstance(array, np.ndarray) and array.size <= LARGEST else None
+
+
+def evaluated(node: NodeProto, arrays: Sequence[Array | None], opsets: Mapping[str, int]) -> list[Array | None] | None:
+    """Return what a node of the standard makes of arrays, None for what is no array; None if that is not known."""
     copy = NodeProto()
     copy.CopyFrom(node)
     names = [f"x{index}" if array is not None else "" for index, array in enumerate(arrays)]
@@ -96,8 +102,4 @@ def _computed(node: NodeProto, arrays: Sequence[Array | None], opsets: Mapping[s
     except Exception:  # an operator or a dtype that the reference lacks: then the value is not known
         return None
     made = [next(results) if name else None for name in node.output]
-    return [array if isinstance(array, np.ndarray) and array.size <= LARGEST else _scalar(array) for array in made]
-
-
-def _scalar(value: object) -> Array | None:
-    return np.asarray(value) if isinstance(value, np.generic) else None
+    return [np.asarray(array) if isinstance(array, (np.ndarray, np.generic)) else None for array in made]

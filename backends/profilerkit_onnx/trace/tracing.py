@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from onnx import ModelProto, TypeProto, helper
@@ -30,15 +30,18 @@ __all__ = ["operators_by_node", "trace_model"]
 METHOD = "shapes inferred along the graph"
 
 
-def trace_model(model: ModelProto, inputs: ModelInputs | None) -> ModelTrace:
-    """Trace one call; without inputs, or where they do not fit, the trace holds the layers alone."""
+def trace_model(model: ModelProto, inputs: ModelInputs | None, kind: Callable[..., Walk] = Walk) -> ModelTrace:
+    """Trace one call; without inputs, or where they do not fit, the trace holds the layers alone.
+
+    ``kind`` makes the walk over the graph: a subclass may count otherwise.
+    """
     scopes = scopes_of(model)
     weights = weight_records(model, scopes, constants_of(model))
     if inputs is None:
         return ModelTrace(layer_records(scopes.types, weights))
     walks: list[Walk] = []
     try:
-        return _traced(model, inputs, scopes, weights, walks)
+        return _traced(model, inputs, scopes, weights, walks, kind)
     except Exception as error:  # whatever a damaged file leads to
         failure = failure_of(error, inputs, "onnx", __package__ or "")
         return ModelTrace(layer_records(scopes.types, weights, _calls_before(walks, scopes)), failure=failure)
@@ -61,7 +64,11 @@ def operators_by_node(model: ModelProto, inputs: ModelInputs) -> dict[int, list[
 
 
 def _walked(
-    model: ModelProto, inputs: ModelInputs, paths: Sequence[str] = (), walks: list[Walk] | None = None
+    model: ModelProto,
+    inputs: ModelInputs,
+    paths: Sequence[str] = (),
+    walks: list[Walk] | None = None,
+    kind: Callable[..., Walk] = Walk,
 ) -> tuple[Walk, dict[str, Value], list[Value]]:
     """Go over the graph for a call; return the walk, the values that the call gives, and the outputs.
 
@@ -69,7 +76,7 @@ def _walked(
     walk, also one that ends with an error.
     """
     bound = bound_inputs(model, inputs.own_call())
-    walk = Walk(
+    walk = kind(
         {("" if entry.domain == "ai.onnx" else entry.domain): entry.version for entry in model.opset_import},
         functions_by_key(model.functions),
         {value.name: value.type for value in (*model.graph.value_info, *model.graph.output)},
@@ -84,8 +91,15 @@ def _walked(
     return walk, given, [made_before(value.name, values) for value in model.graph.output]
 
 
-def _traced(model: ModelProto, inputs: ModelInputs, scopes: Scopes, weights: Weights, walks: list[Walk]) -> ModelTrace:
-    walk, given, outputs = _walked(model, inputs, [chain[-1].path for chain in scopes.chains], walks)
+def _traced(
+    model: ModelProto,
+    inputs: ModelInputs,
+    scopes: Scopes,
+    weights: Weights,
+    walks: list[Walk],
+    kind: Callable[..., Walk],
+) -> ModelTrace:
+    walk, given, outputs = _walked(model, inputs, [chain[-1].path for chain in scopes.chains], walks, kind)
     calls = layer_calls(scopes, walk.executed, given.values(), outputs)
     return ModelTrace(
         layer_records(scopes.types, weights, calls),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-from onnx import TypeProto
+from onnx import NodeProto, SparseTensorProto, TensorProto, TypeProto
 
 from profilerkit.costs import Shape
 from profilerkit.process.cached import cached_property
@@ -16,7 +16,7 @@ from profilerkit.trace.records import TensorInfo
 
 from ..model.types import bytes_of, common_type, dims_of, dtype_name, shape_of, tensor_type
 
-__all__ = ["Array", "Executed", "Value"]
+__all__ = ["Array", "Executed", "Made", "Origin", "Value"]
 
 Array = np.ndarray[Any, Any]
 
@@ -93,6 +93,27 @@ class Value:
         dims = dims_of(self.type) if self.is_tensor else ()
         sizes = tuple(dim if isinstance(dim, int) else -1 for dim in dims or ())
         return TensorInfo(sizes, dtype_name(self.element))
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """A constant that a node makes of other constants.
+
+    Attributes:
+        node: The node.
+        index: Which of its outputs the constant is.
+        inputs: What it reads.
+        opsets: The version of each operator set there.
+    """
+
+    node: NodeProto
+    index: int
+    inputs: tuple[Value | None, ...]
+    opsets: Mapping[str, int]
+
+
+#: Where the values of a constant are to be had.
+Origin: TypeAlias = TensorProto | SparseTensorProto | Made
 
 
 @dataclass(eq=False)

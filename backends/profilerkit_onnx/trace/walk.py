@@ -23,7 +23,7 @@ from .functions import body_of, function_key
 from .inference import inferred, schema_of
 from .pricing import attributes_of, name_of, price
 from .signatures import Known, signature
-from .values import Executed, Value
+from .values import Executed, Made, Origin, Value
 
 __all__ = ["Walk", "made_before"]
 
@@ -63,6 +63,7 @@ class Walk:
         constants: How many nodes depend on constants alone.
         node: The index of the node of the model's own graph that is gone over.
         seen: What the nodes so far have shown, by their signatures.
+        origins: Where constants come from, by their numbers.
     """
 
     opsets: Mapping[str, int]
@@ -80,6 +81,7 @@ class Walk:
     node: int = -1
     numbers: count[int] = field(default_factory=count)
     seen: dict[Hashable, Known] = field(default_factory=dict)
+    origins: dict[int, Origin] = field(default_factory=dict)
 
     def number(self) -> int:
         """Return a number for a new value."""
@@ -133,6 +135,8 @@ class Walk:
         values.update(zip(node.output, outputs, strict=True))
         if known.constant:
             self.constants += node.op_type != "Constant"
+            for index, value in enumerate(outputs):
+                self.origins[value.number] = Made(node, index, tuple(inputs), self.opsets)
         else:
             self.note(node, inputs, outputs, times, *known.cost, known.missing)
 

@@ -21,7 +21,7 @@ from onnx_graphs import BACKEND, F, model_of
 from profilerkit import InputError, ModelInputs, profile
 from profilerkit.backend import RunOptions
 from profilerkit.plugging.loaders import load_model
-from profilerkit_onnx.loaders import opened, whole
+from profilerkit_onnx.loaders import damage_of, opened, whole
 from profilerkit_onnx.model import large_tensors
 from profilerkit_onnx.model.external_data import LEFT, external_files
 
@@ -147,6 +147,10 @@ def test_a_damaged_file_is_read_as_protobuf_reads_it(
             refused += 1
             continue
         if not expected.HasField("graph") or not expected.opset_import:
+            continue
+        if damage_of(expected):
+            with pytest.raises(InputError, match="is damaged: the"):
+                opened(path)
             continue
         light = opened(path)
         left += LEFT in external_files(light)

@@ -1,0 +1,237 @@
+"""The work on nonzero weights alone, by hand: of stored, external, sparse and quantized weights, and in branches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("onnx")
+import numpy as np
+import onnx
+from onnx import SparseTensorProto, helper, numpy_helper
+from onnx_graphs import BACKEND, F, graph_of, model_of
+
+from profilerkit import InputError, ModelInputs, NotOfferedError, WithoutValuesError, profile
+
+MS = "com.microsoft"
+X = np.ones((2, 4), F)
+
+
+def with_zeros(zeros: int, *shape: int, dtype: Any = F, zero: int = 0) -> np.ndarray[Any, Any]:
+    """Return an array of sevens, ``zeros`` of which are zero."""
+    array = np.full(shape, 7, dtype)
+    array.reshape(-1)[:zeros] = zero
+    return array
+
+
+def macs_of(node: Any, inputs: dict[str, Any], weights: dict[str, Any], outputs: tuple[str, ...] = ("y",)) -> int:
+    nodes = node if isinstance(node, list) else [node]
+    model = model_of(nodes, inputs, weights, outputs)
+    macs: int = BACKEND.trace_nonzero(model, ModelInputs(**inputs)).macs
+    return macs
+
+
+def node(op: str, inputs: str, domain: str = "", outputs: str = "y", **attributes: Any) -> Any:
+    names = ["" if name == "-" else name for name in inputs.split()]
+    return helper.make_node(op, names, outputs.split(), domain=domain, **attributes)
+
+
+BYTE = np.uint8
+IMAGE = {"x": np.ones((1, 2, 5, 5), F)}
+ROWS = {"x": X}
+BYTES = {"x": np.ones((2, 4), BYTE)}
+SCALES = {"s": np.array(0.5, F), "t": np.array(0.5, F), "u": np.array(0.5, F)}
+POINTS = {"z": np.array(0, BYTE), "q": np.array(7, BYTE), "r": np.array([7, 0, 0], BYTE)}
+#: Node, inputs, weights and the multiply-accumulates that are left, by hand.
+CASES: dict[str, tuple[Any, dict[str, Any], dict[str, Any], int]] = {
+    # 2 rows meet 12 - 5 weights
+    "MatMul": (node("MatMul", "x w"), ROWS, {"w": with_zeros(5, 4, 3)}, 14),
+    "Gemm, turned": (node("Gemm", "x w b", transB=1), ROWS, {"w": with_zeros(5, 3, 4), "b": with_zeros(3, 3)}, 14),
+    "Gemm, an addend is no factor": (
+        node("Gemm", "x w c"),
+        ROWS,
+        {"w": with_zeros(0, 4, 3), "c": np.zeros((2, 3), F)},
+        24,
+    ),
+    "Einsum": (node("Einsum", "x w", equation="ik,kj->ij"), ROWS, {"w": with_zeros(5, 4, 3)}, 14),
+    # 25 positions meet 3 * 2 * 9 - 10 weights
+    "Conv": (node("Conv", "x w", pads=[1] * 4), IMAGE, {"w": with_zeros(10, 3, 2, 3, 3)}, 25 * 44),
+    # 25 input positions meet 2 * 3 * 4 - 6 weights
+    "ConvTranspose": (node("ConvTranspose", "x w"), IMAGE, {"w": with_zeros(6, 2, 3, 2, 2)}, 25 * 18),
+    # 6 steps of 1 sample: 12 * 2 + 12 * 3 weights, 10 and 20 of them zero
+    "LSTM": (
+        node("LSTM", "x w r"),
+        {"x": np.ones((6, 1, 2), F)},
+        {"w": with_zeros(10, 1, 12, 2), "r": with_zeros(20, 1, 12, 3)},
+        6 * (60 - 30),
+    ),
+    "masked": (
+        [node("Mul", "w m", outputs="h"), node("MatMul", "x h")],
+        ROWS,
+        {"w": with_zeros(0, 4, 3), "m": with_zeros(5, 4, 3)},
+        14,
+    ),
+    "turned before": (
+        [node("Transpose", "w", outputs="h"), node("MatMul", "x h")],
+        ROWS,
+        {"w": with_zeros(5, 3, 4)},
+        14,
+    ),
+    # 2 of the 12 bytes are the zero point, and none is 0
+    "dequantized": (
+        [node("DequantizeLinear", "w s q", outputs="h"), node("MatMul", "x h")],
+        ROWS,
+        {"w": with_zeros(10, 4, 3, dtype=BYTE, zero=9), **SCALES, **POINTS},
+        20,
+    ),
+    "dequantized by onnxruntime's": (
+        [node("DequantizeLinear", "w s q", MS, outputs="h"), node("MatMul", "x h")],
+        ROWS,
+        {"w": with_zeros(10, 4, 3, dtype=BYTE, zero=9), **SCALES, **POINTS},
+        20,
+    ),
+    "MatMulInteger, no zero point": (node("MatMulInteger", "x w"), BYTES, {"w": with_zeros(5, 4, 3, dtype=BYTE)}, 14),
+    # 3 of 4 elements of the first column are its point, 7; in the others 2 elements are 0
+    "MatMulInteger, a point for each column": (
+        node("MatMulInteger", "x w - r"),
+        BYTES,
+        {"w": np.array([[7, 0, 7], [7, 0, 7], [7, 7, 7], [0, 7, 7]], BYTE), **POINTS},
+        2 * (12 - 3 - 2),
+    ),
+    "QLinearMatMul": (
+        node("QLinearMatMul", "x s z w t q u z"),
+        BYTES,
+        {"w": with_zeros(5, 4, 3, dtype=BYTE), **SCALES, **POINTS},
+        2 * 5,
+    ),
+    "QLinearConv": (
+        node("QLinearConv", "x s z w t r u z"),
+        {"x": np.ones((1, 1, 3, 3), BYTE)},
+        # three filters of 4 elements: all of the first are its point, 7; none of the others is 0
+        {"w": np.full((3, 1, 2, 2), 7, BYTE), **SCALES, **POINTS},
+        4 * 8,
+    ),
+    "QGemm, turned": (
+        node("QGemm", "x s z w t r - u z", MS, transB=1),
+        BYTES,
+        {"w": np.full((3, 4), 7, BYTE), **SCALES, **POINTS},
+        2 * 8,
+    ),
+    # 2 * 3 rows meet 4 * 12 weights, 8 of them zero; 2 samples of 1 head: 9 scores of width 4, twice
+    "Attention with its projections": (
+        node("Attention", "x w", MS, num_heads=1),
+        {"x": np.ones((2, 3, 4), F)},
+        {"w": with_zeros(8, 4, 12)},
+        6 * 40 + 2 * 9 * 4 * 2,
+    ),
+    "attention between activations": (
+        node("Attention", "x k k"),
+        {"x": np.ones((1, 1, 3, 4), F)},
+        {"k": with_zeros(12, 1, 1, 3, 4)},
+        9 * 4 * 2,
+    ),
+    # nothing of it is a tensor of the file: ones of the sizes of the input
+    "made of sizes": (
+        [node("Shape", "x", outputs="n"), node("ConstantOfShape", "n", outputs="h"), node("MatMul", "x h")],
+        {"x": np.ones((4, 4), F)},
+        {},
+        64,
+    ),
+    "packed weights are not looked at": (
+        node("MatMulNBits", "x w s", MS, K=32, N=3, bits=4, block_size=32),
+        {"x": np.ones((2, 32), F)},
+        {"w": np.zeros((3, 1, 16), BYTE), "s": np.ones(3, F)},
+        2 * 32 * 3,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_work_is_left_out_by_the_zeros_of_each_weight(case: str) -> None:
+    nodes, inputs, weights, macs = CASES[case]
+    assert macs_of(nodes, inputs, weights) == macs
+
+
+def test_flops_are_less_by_the_products_alone() -> None:
+    model = model_of([node("Gemm", "x w b")], ROWS, {"w": with_zeros(5, 4, 3), "b": with_zeros(3, 3)})
+    assert BACKEND.trace_nonzero(model, ModelInputs(X)).flops == 2 * 14 + 6  # the bias is added to each of 6 results
+
+
+def product(weight: np.ndarray[Any, Any]) -> Any:
+    return model_of([node("MatMul", "x w")], {"x": np.ones((2, len(weight)), F)}, {"w": weight})
+
+
+def test_weights_in_the_file_and_beside_it_are_read_one_by_one_and_not_kept(tmp_path: Path) -> None:
+    model, path = product(with_zeros(1000, 200, 300)), tmp_path / "model.onnx"
+    for beside in (False, True):
+        onnx.save(model, path, save_as_external_data=beside, location="weights.bin", size_threshold=0)
+        report = profile(path, np.ones((2, 200), F), metrics=["macs", "effective_macs"])
+        assert (report["macs"], report["effective_macs"]) == (120_000, 118_000)
+        proto = BACKEND.opened(path)
+        before = proto.SerializeToString()
+        BACKEND.trace_nonzero(proto, ModelInputs(np.ones((2, 200), F)))
+        BACKEND.zero_weights(proto)
+        assert proto.SerializeToString() == before
+        assert len(before) < 2000
+    (tmp_path / "weights.bin").unlink()
+    status = profile(path, np.ones((2, 200), F), metrics=["effective_macs"]).status("effective_macs")
+    assert "is missing in its folder" in str(status.missing)
+    with pytest.raises(WithoutValuesError, match="is missing in its folder"):
+        BACKEND.trace_nonzero(BACKEND.opened(path), ModelInputs(np.ones((2, 200), F)))
+
+
+def test_a_file_that_has_changed_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(product(with_zeros(1000, 200, 300)).SerializeToString())
+    proto = BACKEND.opened(path)
+    path.write_bytes(b"changed")
+    with pytest.raises(InputError, match="has changed or is gone since the model was opened"):
+        BACKEND.trace_nonzero(proto, ModelInputs(np.ones((2, 200), F)))
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_sparse_tensor_has_work_for_what_it_stores(turned: bool) -> None:
+    """Three elements are stored, and one of them is zero."""
+    nodes = [node("Transpose", "w", outputs="h"), node("MatMul", "x h")] if turned else [node("MatMul", "x w")]
+    model = model_of(nodes, ROWS)
+    values = numpy_helper.from_array(np.array([1, 0, 2], F), "w")
+    indices = numpy_helper.from_array(np.array([[0, 1], [1, 2], [2, 0]]), "places")
+    dims = [3, 4] if turned else [4, 3]
+    model.graph.sparse_initializer.append(SparseTensorProto(values=values, indices=indices, dims=dims))
+    assert BACKEND.trace_nonzero(model, ModelInputs(X)).macs == 2 * 2
+
+
+def test_branches_cost_what_is_left_of_them() -> None:
+    """The branch with more zeros is the cheaper one, and both ends are known."""
+    sides = {
+        name: graph_of([node("MatMul", f"x {name}", outputs=f"y_{name}")], [], [f"y_{name}"], {name: weight})
+        for name, weight in {"w": with_zeros(5, 4, 3), "v": with_zeros(9, 4, 3)}.items()
+    }
+    branches = helper.make_node("If", ["c"], ["y"], then_branch=sides["w"], else_branch=sides["v"])
+    model = model_of([branches], {"c": np.array(True), "x": X})
+    trace = BACKEND.trace_nonzero(model, ModelInputs(c=np.array(True), x=X))
+    assert trace.macs == 14
+    [choice] = trace.choices
+    assert [sum(macs for macs, _ in branch.work.values()) for branch in choice.branches] == [14, 6]
+
+
+def test_a_damaged_weight_is_named() -> None:
+    model = product(with_zeros(0, 200, 300))
+    model.graph.initializer[0].raw_data = b"12345678"
+    with pytest.raises(InputError, match="the values of the weight 'w' cannot be read: .*; export the model again"):
+        BACKEND.trace_nonzero(model, ModelInputs(np.ones((2, 200), F)))
+
+
+def test_zero_points_that_do_not_fit_are_named() -> None:
+    points = {"w": with_zeros(0, 4, 3, dtype=BYTE), "r": np.zeros(5, BYTE)}
+    with pytest.raises(InputError, match=r"a weight of the shape \(4, 3\) does not fit its zero points or indices"):
+        macs_of(node("MatMulInteger", "x w - r"), BYTES, points)
+
+
+def test_a_weight_that_cannot_be_computed_is_said() -> None:
+    """The operator is onnxruntime's, and onnx's reference has none of these."""
+    nodes = [node("FusedMatMul", "w w", MS, outputs="h", transB=1), node("MatMul", "x h")]
+    with pytest.raises(NotOfferedError, match="com.microsoft::FusedMatMul of the node 'h', which makes weights"):
+        macs_of(nodes, ROWS, {"w": with_zeros(5, 4, 3)})
