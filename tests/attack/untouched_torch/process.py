@@ -175,7 +175,7 @@ SURROUNDINGS: dict[str, Callable[[], Any]] = {
     "torch warns always": torch.is_warn_always_enabled,
     "switch interval": sys.getswitchinterval,
     "recursion limit": sys.getrecursionlimit,
-    "garbage collector": lambda: (gc.isenabled(), gc.get_threshold(), gc.get_debug(), gc.get_freeze_count() > 0),
+    "garbage collector": lambda: (gc.isenabled(), gc.get_threshold(), gc.get_debug()),
     "profile function": lambda: (Same(sys.getprofile()), Same(threading.getprofile())),
     "trace function": lambda: (Same(sys.gettrace()), Same(threading.gettrace())),
     "patched functions": _functions,
