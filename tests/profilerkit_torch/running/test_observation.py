@@ -211,7 +211,7 @@ def test_padding_and_the_fused_encoder() -> None:
     assert torch.backends.mha.get_fastpath_enabled()
 
 
-def encoder_layer(**options: Any) -> Callable[[], nn.Module]:
+def encoder_layer(**options: Any) -> Callable[[], nn.TransformerEncoderLayer]:
     return lambda: nn.TransformerEncoderLayer(16, 4, 32, batch_first=True, **options)
 
 
@@ -235,6 +235,21 @@ def test_fused_layers_are_observed_whole_and_agree(name: str) -> None:
     assert difference(model, x, **options) == ""
 
 
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+@pytest.mark.parametrize("is_padded", [True, False])
+def test_layers_are_taken_apart_only_where_padding_is_left_out(is_padded: bool) -> None:
+    padding = torch.tensor([[False] * 3 + [True] * 2, [False] * 5]) if is_padded else None
+    fused: list[bool] = []
+
+    def call(model: Any, x: torch.Tensor) -> Any:
+        fused.append(torch.backends.mha.get_fastpath_enabled())
+        return model.a(x, src_key_padding_mask=padding)
+
+    model = Call(call, a=nn.TransformerEncoder(encoder_layer()(), 2)).eval()
+    runs_of(model, torch.rand(2, 5, 16))
+    assert fused == ([True, False, True, False] if is_padded else [True] * 3)
+
+
 @pytest.mark.parametrize("needs_weights", [True, False])
 def test_fused_attention_agrees(needs_weights: bool) -> None:
     attention = nn.MultiheadAttention(16, 4, batch_first=True).eval()
@@ -254,7 +269,7 @@ def test_another_way_through_fused_layers_is_noticed(what: str, is_padded: bool)
     for name, depth in (("narrow", 1), ("wide", 2)):
         encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 4, 32, batch_first=True), depth)
         setattr(model, name, Call(lambda m, x: m.a(x, src_key_padding_mask=padding), a=encoder))
-    report = profile(model.eval(), torch.rand(2, 5, 16), max_seconds=0.2)
+    report = profile(model.eval(), torch.rand(2, 5, 16), num_iters=3, warmup=3)
     layer = 4 * 10 * 16 * 16 + 2 * 10 * 5 * 16 + 2 * 10 * 16 * 32
     assert report["macs"] in (layer, 2 * layer)
     words = " ".join(report.status("macs").missing)
