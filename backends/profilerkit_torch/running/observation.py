@@ -27,7 +27,11 @@ __all__ = ["Observation", "ObservingGuard", "without_fused_layers"]
 #: Operators of these kinds multiply and add nothing.
 _WITHOUT_MACS = frozenset((Kind.VIEW, Kind.FREE, Kind.POINTWISE, Kind.REDUCTION))
 
-
+#: Attention and encoder layers that torch runs as one operator where it may; their formulas need shapes.
+_FUSED_LAYERS = (
+    torch.ops.aten._transformer_encoder_layer_fwd.default,
+    torch.ops.aten._native_multi_head_attention.default,
+)
 #: What may be remembered for as long as the process lives: it refers to nothing of the user's.
 _PLAIN = frozenset((int, float, bool, str, type(None), tuple, torch.Size, torch.dtype, type))
 #: What operators of torch's own cost, by their signatures; several profiles of a process meet the same ones.
@@ -82,6 +86,8 @@ class Observation(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.macs: int | None = 0
+        #: Whether a fused layer was called on nested tensors, which leave padding out and have no shape to count by.
+        self.has_padding_left_out = False
         self._is_comparable = are_as_shipped()
         self._kinds: dict[int, Kind] = {}
         self._known = _known_costs()
@@ -114,6 +120,8 @@ class Observation(TorchDispatchMode):
                     return result
             kind = Kind.UNKNOWN
         result = func(*args, **kwargs)
+        if not self.has_padding_left_out and func in _FUSED_LAYERS:
+            self.has_padding_left_out = any(tensor.is_nested for tensor in tensors_in(args))
         if self.macs is not None:
             macs = None if kind is Kind.UNKNOWN else self._macs_of(func, kind, args, kwargs, result)
             self.macs = None if macs is None else self.macs + macs
@@ -136,6 +144,11 @@ class Observation(TorchDispatchMode):
 
 class ObservingGuard(WriteGuard):
     """A guard that adds up what the operators cost, besides noticing what they write to."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Keep torch from wrapping each dispatch once more, as in `Observation`."""
+        return False
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)

@@ -58,12 +58,16 @@ class Pass(DevicePass):
 
     @contextmanager
     def observed(self) -> Iterator[None]:
-        """Add up what the operators of one pass multiply and add, as they were written."""
+        """Add up what the operators of one pass multiply and add, as they were written.
+
+        Layers that are fused stay so, as in the passes that are timed, unless they leave padding out.
+        """
         if self.observation is None:
             yield
             return
+        layers = without_fused_layers() if self.observation.has_padding_left_out else nullcontext()
         self.observation.begin()
-        with uncompiled(), without_fused_layers(), self.observation:
+        with uncompiled(), layers, self.observation:
             yield
         self.runs.append(self.observation.run("a later run"))
 

@@ -196,7 +196,7 @@ def _running(model: nn.Module, inputs: ModelInputs, options: RunOptions) -> Iter
         ):
             guard.keep([*here.buffers, *gradients])
             steps = (step,) if options.training else (step, forward_pass_with_gradients)
-            step = _first_that_runs(steps, lambda each: each(model, fed, autocast), fed, guard)
+            step = _first_that_runs(steps, lambda each: each(model, fed, autocast), fed, guard, objects.restore)
             with (
                 unchanged_parameters(here, watched=guard.guards),
                 compiled(model, options.compile) if options.compile else nullcontext(model) as called,
@@ -259,30 +259,43 @@ def _compile(run: Pass, options: RunOptions) -> None:
     run.first_call_seconds = time.perf_counter() - start
 
 
-def _first_that_runs(steps: Sequence[T], run: Callable[[T], Any], inputs: ModelInputs, guard: ObservingGuard) -> T:
+def _first_that_runs(
+    steps: Sequence[T],
+    run: Callable[[T], Any],
+    inputs: ModelInputs,
+    guard: ObservingGuard,
+    restore: Callable[[], object],
+) -> T:
     """Run once by one of these; return it. The second is for a model that needs gradients while it runs."""
     try:
-        _first_pass(lambda: run(steps[0]), inputs, guard)
+        _first_pass(lambda: run(steps[0]), inputs, guard, restore)
     except ModelFailedError as error:
         if not needs_autograd(error.__cause__):
             raise
         for step in steps[1:]:
             with suppress(ModelFailedError):
-                _first_pass(lambda: run(step), inputs, guard)  # noqa: B023
+                _first_pass(lambda: run(step), inputs, guard, restore)  # noqa: B023
                 return step
         raise
     return steps[0]
 
 
-def _first_pass(run: Callable[[], Any], inputs: ModelInputs, guard: ObservingGuard) -> None:
+def _first_pass(
+    run: Callable[[], Any], inputs: ModelInputs, guard: ObservingGuard, restore: Callable[[], object]
+) -> None:
     """Run once under the guard; raise `ModelFailedError` where the model does, `BackendFailedError` for its own errors.
 
     Compiled code runs as it was written: under a mode torch would refuse to compile it, and remember that for ever.
+    Where fused layers leave padding out, nothing can be counted, and it runs once more without fused layers.
     """
-    guard.observation.begin()
     try:
-        with uncompiled(), without_fused_layers(), guard, as_caller():
-            run()
+        for layers in (nullcontext(), without_fused_layers()):
+            guard.observation.begin()
+            with uncompiled(), layers, guard, as_caller():
+                run()
+            if not guard.observation.has_padding_left_out:
+                break
+            restore()  # what is in the inputs, such as a cache
     except InputError:
         raise
     except Exception as error:  # whatever the model raises

@@ -78,6 +78,8 @@ class WriteGuard(TorchDispatchMode):
         self._aliases = [*(tensor.data for tensor in tensors if has_values(tensor)), *aliases]
         self._saved: list[tuple[torch.Tensor, torch.Tensor]] = []
         self._versions = versions_of((*tensors, *counting))
+        #: The operators so far, kept alive so that their ids stay theirs, and whether they may write.
+        self._operators: dict[int, tuple[Any, bool]] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run the operator, keeping what it is about to overwrite."""
@@ -88,8 +90,12 @@ class WriteGuard(TorchDispatchMode):
 
     def watch(self, func: Any, args: Any, kwargs: Any) -> None:
         """Keep what an operator that is about to run will overwrite."""
-        for tensor in written_by(func, args, kwargs):
-            self._keep(tensor)
+        known = self._operators.get(id(func))
+        if known is None:
+            known = self._operators[id(func)] = func, _may_write(func)
+        if known[1]:
+            for tensor in written_by(func, args, kwargs):
+                self._keep(tensor)
 
     def keep(self, tensors: Iterable[torch.Tensor]) -> None:
         """Keep the values of these now: for what may be written after the guard has gone."""
@@ -135,6 +141,10 @@ def _write_back_alone(values: list[tuple[torch.Tensor, torch.Tensor]]) -> None:
     torch.set_num_threads(1)
     write_back((tensor, value) for tensor, value in values if tensor.device.type == "cpu")
     torch.set_num_threads(threads)
+
+
+def _may_write(func: Any) -> bool:
+    return bool(func._schema.is_mutable) or "batch_norm" in func._schema.name
 
 
 def written_by(func: Any, args: Any, kwargs: Any) -> Iterator[torch.Tensor]:

@@ -205,7 +205,75 @@ def test_padding_and_the_fused_encoder() -> None:
     encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 4, 32, batch_first=True), 2).eval()
     padding = torch.tensor([[False, False, False, True, True], [False] * 5])
     assert difference(encoder, torch.rand(2, 5, 16), src_key_padding_mask=padding) == ""
+    # two layers: four projections and the scores' two products of ten rows of 16, and two linear layers of 32
+    macs = 2 * (4 * 10 * 16 * 16 + 2 * 10 * 5 * 16 + 2 * 10 * 16 * 32)
+    assert [run.macs for run in runs_of(encoder, torch.rand(2, 5, 16), src_key_padding_mask=padding)] == [macs] * 2
     assert torch.backends.mha.get_fastpath_enabled()
+
+
+def encoder_layer(**options: Any) -> Callable[[], nn.TransformerEncoderLayer]:
+    return lambda: nn.TransformerEncoderLayer(16, 4, 32, batch_first=True, **options)
+
+
+#: Layers that torch runs as one operator, and what else they are called with.
+FUSED: dict[str, tuple[Callable[[], nn.Module], dict[str, Any]]] = {
+    "encoder layer": (encoder_layer(), {}),
+    "norms first, GELU": (encoder_layer(norm_first=True, activation="gelu"), {}),
+    "masked": (encoder_layer(), {"src_mask": torch.zeros(5, 5)}),
+    "padded": (encoder_layer(), {"src_key_padding_mask": torch.tensor([[False] * 3 + [True] * 2, [False] * 5])}),
+}
+
+
+@pytest.mark.parametrize("name", FUSED)
+def test_fused_layers_are_observed_whole_and_agree(name: str) -> None:
+    build, options = FUSED[name]
+    model, x = build().eval(), torch.rand(2, 5, 16)
+    layer = 4 * 10 * 16 * 16 + 2 * 10 * 5 * 16 + 2 * 10 * 16 * 32
+    with BACKEND.run(model, ModelInputs(x, **options)) as run, run.observed():
+        run()
+    assert [seen.macs for seen in run.runs] == [layer] * 2
+    assert difference(model, x, **options) == ""
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+@pytest.mark.parametrize("is_padded", [True, False])
+def test_layers_are_taken_apart_only_where_padding_is_left_out(is_padded: bool) -> None:
+    padding = torch.tensor([[False] * 3 + [True] * 2, [False] * 5]) if is_padded else None
+    fused: list[bool] = []
+
+    def call(model: Any, x: torch.Tensor) -> Any:
+        fused.append(torch.backends.mha.get_fastpath_enabled())
+        return model.a(x, src_key_padding_mask=padding)
+
+    model = Call(call, a=nn.TransformerEncoder(encoder_layer()(), 2)).eval()
+    runs_of(model, torch.rand(2, 5, 16))
+    assert fused == ([True, False, True, False] if is_padded else [True] * 3)
+
+
+@pytest.mark.parametrize("needs_weights", [True, False])
+def test_fused_attention_agrees(needs_weights: bool) -> None:
+    attention = nn.MultiheadAttention(16, 4, batch_first=True).eval()
+    model = Call(lambda m, x: m.a(x, x, x, need_weights=needs_weights), a=attention).eval()
+    x = torch.rand(2, 5, 16)
+    assert difference(model, x) == ""
+    assert [run.macs for run in runs_of(model, x)] == [4 * 10 * 16 * 16 + 2 * 10 * 5 * 16] * 2
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+@pytest.mark.parametrize("is_padded", [True, False])
+@pytest.mark.parametrize("what", PLANTED)
+def test_another_way_through_fused_layers_is_noticed(what: str, is_padded: bool) -> None:
+    """One layer or two of an encoder, with padding left out and without."""
+    padding = torch.tensor([[False] * 3 + [True] * 2, [False] * 5]) if is_padded else None
+    model = Two(PLANTED[what])
+    for name, depth in (("narrow", 1), ("wide", 2)):
+        encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 4, 32, batch_first=True), depth)
+        setattr(model, name, Call(lambda m, x: m.a(x, src_key_padding_mask=padding), a=encoder))
+    report = profile(model.eval(), torch.rand(2, 5, 16), num_iters=3, warmup=3)
+    layer = 4 * 10 * 16 * 16 + 2 * 10 * 5 * 16 + 2 * 10 * 16 * 32
+    assert report["macs"] in (layer, 2 * layer)
+    words = " ".join(report.status("macs").missing)
+    assert f"has {3 * layer - report['macs']:,} MACs in its operators, the static pass {report['macs']:,}" in words
 
 
 @pytest.mark.parametrize("metric", ["layer_times", "operator_table"])
