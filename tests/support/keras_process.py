@@ -130,7 +130,7 @@ PROCESS: dict[str, Callable[[], Any]] = {
 #: What a model may change for reasons of its own: a difference counts where its plain call makes none.
 SURROUNDINGS: dict[str, Callable[[], Any]] = {
     "recursion limit": sys.getrecursionlimit,
-    "garbage collector": lambda: (gc.isenabled(), gc.get_threshold(), gc.get_debug(), gc.get_freeze_count()),
+    "garbage collector": lambda: (gc.isenabled(), gc.get_threshold(), gc.get_debug()),
     "trace function": lambda: (Same(sys.gettrace()), Same(sys.getprofile())),
     "warnings filters": lambda: (list(warnings.filters), Same(warnings.showwarning)),
     "environment": lambda: dict(os.environ),
