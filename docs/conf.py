@@ -2,6 +2,8 @@
 
 from importlib.metadata import version as installed_version
 
+from sphinx.pycode.parser import VariableCommentPicker
+
 project = "profilerkit"
 author = "The profilerkit developers"
 copyright = f"2026, {author}"
@@ -31,6 +33,8 @@ highlight_language = "none"
 def setup(app):
     """Keep Napoleon from reading "Lower is better: ..." in the docstring of an attribute as its type."""
     written = {}
+    # Overloads are for editors: the signature that `inspect` reads has every argument once.
+    VariableCommentPicker.is_overload = lambda picker, decorators: False
 
     def remember(app, what, name, obj, options, lines):
         written[name] = list(lines)

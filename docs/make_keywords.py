@@ -1,8 +1,8 @@
 """Write what editors know of the arguments that go to functions by name: ``python docs/make_keywords.py``.
 
 The functions of the metrics, and what every profiler has, are the only place where these arguments are defined: each
-with a type, and with a sentence under ``Args:``. From them this writes ``profilerkit/keywords.py``, and the overloads
-of the functions that pass such arguments on. A test holds the files equal to what is written here.
+with a type, and with a sentence under ``Args:``. From them this writes ``profilerkit/arguments/keywords.py``, and the
+overloads of the functions that pass such arguments on. A test holds the files equal to what is written here.
 """
 
 from __future__ import annotations
@@ -135,8 +135,8 @@ def imports(annotations: Iterable[str]) -> list[str]:
 
 
 def _relative(source: str) -> str:
-    """Return a module of profilerkit's as a file beside ``profilerkit/__init__.py`` imports it."""
-    return source.removeprefix("profilerkit") if source.startswith("profilerkit.") else source
+    """Return a module of profilerkit's as a file in ``profilerkit/arguments`` imports it."""
+    return f".{source.removeprefix('profilerkit')}" if source.startswith("profilerkit.") else source
 
 
 # The module -----------------------------------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ class ComputeOptions(ProfileOptions, total=False):
 
 
 def module() -> str:
-    """Return the text of ``profilerkit/keywords.py``."""
+    """Return the text of ``profilerkit/arguments/keywords.py``."""
     from profilerkit.figures import KINDS
 
     every = options()
@@ -275,7 +275,7 @@ def with_overloads(path: str) -> str:
 def written() -> dict[Path, str]:
     """Return what is written, by file."""
     texts = {ROOT / path: with_overloads(path) for path in OVERLOADED}
-    return {ROOT / "profilerkit" / "keywords.py": module(), **texts}
+    return {ROOT / "profilerkit" / "arguments" / "keywords.py": module(), **texts}
 
 
 def main() -> None:

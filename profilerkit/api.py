@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from .arguments.checking import checked, checked_all, status_names
 from .arguments.foreign import foreign_hint
+from .arguments.keywords import ProfileOptions
+from .arguments.showing import documents_options, own_parameters, shows_options
 from .backend import Backend, DeviceLike
 from .comparing import compare_profilers
 from .error_text import shown
 from .errors import ArgumentError
-from .keywords import ProfileOptions
 from .piping.function import ProfilerFunction
 from .piping.registry import read_arguments, why_no_function
 from .piping.status import StatusKey
 from .profiler import Profiler
 from .results.comparison import Comparison
 from .results.report import Report
-from .showing_options import documents_options, own_parameters, shows_options
 
 if TYPE_CHECKING:
     import os
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
+    from .arguments.keywords import KeyName
     from .backend import RunOptions
     from .devices import DeviceInfoLike
-    from .keywords import KeyName
     from .times.sampling import Sampling
     from .times.steps import WatchedSteps
     from .trace.ignoring import Ignored

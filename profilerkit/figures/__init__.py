@@ -21,7 +21,7 @@ from .memory_timeline import memory_timeline
 from .roofline import roofline
 
 if TYPE_CHECKING:
-    from ..keywords import FigureKind
+    from ..arguments.keywords import FigureKind
     from ..results.comparison import Comparison
     from ..results.report import Report
 

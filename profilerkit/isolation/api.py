@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, overload
 
 from ..api import Names, arguments_given, functions_of
 from ..arguments.checking import checked, checked_all
+from ..arguments.keywords import ProfileOptions
+from ..arguments.showing import documents_options, shows_options
 from ..backend import Backend, DeviceLike
 from ..errors import ArgumentError
-from ..keywords import ProfileOptions
 from ..piping.function import ProfilerFunction
 from ..plugging import offers
 from ..results.comparison import Comparison, side_by_side
 from ..results.report import Report
-from ..showing_options import documents_options, shows_options
 from .conducting import conduct
 from .job import Job, names_of
 from .limits import Limits

@@ -124,8 +124,8 @@ def _warnings_sent(channel: Channel) -> Iterator[None]:
 
 def _profile(channel: Channel, job: Job) -> None:
     from ..api import profile, profiler_of
+    from ..arguments.showing import own_parameters
     from ..piping.registry import read_arguments
-    from ..showing_options import own_parameters
 
     channel.send(stage="loading the model")
     loaded = job.loaded()

@@ -18,7 +18,7 @@ from .manager import Offer
 from .offers import claimed_once, disabled_note, offered_renderers, offers
 
 if TYPE_CHECKING:
-    from ..keywords import FormName
+    from ..arguments.keywords import FormName
     from ..results.comparison import Comparison
     from ..results.report import Report
 

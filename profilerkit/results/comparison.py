@@ -23,7 +23,7 @@ from .result import Result
 from .subscripted import Subscripted, one_line
 
 if TYPE_CHECKING:
-    from ..keywords import KeyName
+    from ..arguments.keywords import KeyName
 
 __all__ = ["Comparison", "distinct_names", "side_by_side"]
 

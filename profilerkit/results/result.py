@@ -14,7 +14,7 @@ from ..process.files import write_text
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from ..keywords import FigureKind
+    from ..arguments.keywords import FigureKind
     from .comparison import Comparison
     from .report import Report
 

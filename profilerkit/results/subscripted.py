@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ..errors import UnknownStatusError
 
 if TYPE_CHECKING:
-    from ..keywords import KeyName
+    from ..arguments.keywords import KeyName
     from ..piping.status import StatusKey
 
 __all__ = ["Subscripted", "one_line"]

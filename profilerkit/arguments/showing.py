@@ -1,4 +1,4 @@
-"""The arguments of `profilerkit.keywords` in the signatures and the help of the functions that pass them on."""
+"""The arguments of `profilerkit.arguments.keywords` in the signatures and the help of functions that pass them on."""
 
 from __future__ import annotations
 

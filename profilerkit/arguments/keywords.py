@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Mapping
 
-    from .backend import DeviceLike, RunOptions
-    from .devices import DeviceInfoLike
-    from .times.sampling import Sampling
-    from .times.steps import WatchedSteps
-    from .trace.ignoring import Ignored
+    from ..backend import DeviceLike, RunOptions
+    from ..devices import DeviceInfoLike
+    from ..times.sampling import Sampling
+    from ..times.steps import WatchedSteps
+    from ..trace.ignoring import Ignored
 
 __all__ = ["ComputeOptions", "FigureKind", "FormName", "KeyName", "ProfileOptions"]
 

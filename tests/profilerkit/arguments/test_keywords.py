@@ -14,12 +14,12 @@ import pytest
 
 import profilerkit
 from profilerkit import Profiler, ProfilerFunction, StatusKey
+from profilerkit.arguments.keywords import ComputeOptions, FigureKind, FormName, KeyName, ProfileOptions
 from profilerkit.isolation import isolated_comparison
-from profilerkit.keywords import ComputeOptions, FigureKind, FormName, KeyName, ProfileOptions
 from profilerkit.plugging.renderers import renderer
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PUBLIC = [profilerkit.profile, profilerkit.compare, profilerkit.isolated, isolated_comparison]
 
 RIGHT = """
