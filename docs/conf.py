@@ -1,6 +1,8 @@
 """Sphinx's settings: ``make docs``."""
 
+from importlib import import_module
 from importlib.metadata import version as installed_version
+from types import FunctionType
 
 from sphinx.pycode.parser import VariableCommentPicker
 
@@ -33,8 +35,12 @@ highlight_language = "none"
 def setup(app):
     """Keep Napoleon from reading "Lower is better: ..." in the docstring of an attribute as its type."""
     written = {}
-    # Overloads are for editors: the signature that `inspect` reads has every argument once.
+    # Overloads, and arguments that only a signature shows, are for editors; a page has them as "Keyword Arguments".
     VariableCommentPicker.is_overload = lambda picker, decorators: False
+    for module in ("profilerkit.api", "profilerkit.isolation.api"):
+        for function in vars(import_module(module)).values():
+            if isinstance(function, FunctionType):
+                vars(function).pop("__signature__", None)
 
     def remember(app, what, name, obj, options, lines):
         written[name] = list(lines)
