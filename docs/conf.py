@@ -1,6 +1,10 @@
 """Sphinx's settings: ``make docs``."""
 
+from importlib import import_module
 from importlib.metadata import version as installed_version
+from types import FunctionType
+
+from sphinx.pycode.parser import VariableCommentPicker
 
 project = "profilerkit"
 author = "The profilerkit developers"
@@ -31,6 +35,12 @@ highlight_language = "none"
 def setup(app):
     """Keep Napoleon from reading "Lower is better: ..." in the docstring of an attribute as its type."""
     written = {}
+    # Overloads, and arguments that only a signature shows, are for editors; a page has them as "Keyword Arguments".
+    VariableCommentPicker.is_overload = lambda picker, decorators: False
+    for module in ("profilerkit.api", "profilerkit.isolation.api"):
+        for function in vars(import_module(module)).values():
+            if isinstance(function, FunctionType):
+                vars(function).pop("__signature__", None)
 
     def remember(app, what, name, obj, options, lines):
         written[name] = list(lines)

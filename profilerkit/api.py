@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from .arguments.checking import checked, checked_all, status_names
 from .arguments.foreign import foreign_hint
+from .arguments.keywords import ProfileOptions
+from .arguments.showing import documents_options, own_parameters, shows_options
 from .backend import Backend, DeviceLike
 from .comparing import compare_profilers
 from .error_text import shown
@@ -15,17 +16,61 @@ from .errors import ArgumentError
 from .piping.function import ProfilerFunction
 from .piping.registry import read_arguments, why_no_function
 from .piping.status import StatusKey
-from .process.cached import once_for_each
 from .profiler import Profiler
 from .results.comparison import Comparison
 from .results.report import Report
 
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+    from typing import Literal
+
+    from typing_extensions import Unpack
+
+    from .arguments.keywords import KeyName
+    from .backend import RunOptions
+    from .devices import DeviceInfoLike
+    from .times.sampling import Sampling
+    from .times.steps import WatchedSteps
+    from .trace.ignoring import Ignored
+
 __all__ = ["compare", "profile"]
 
-#: Status keys, by name or by class: one of them, several, or None.
-Names: TypeAlias = "str | StatusKey | type[StatusKey] | Iterable[str | StatusKey | type[StatusKey]] | None"
+#: A status key, by name or by class.
+Key: TypeAlias = "KeyName | str | StatusKey | type[StatusKey]"
+#: Status keys: one of them, several, or None.
+Names: TypeAlias = "Key | Iterable[Key] | None"
 
 
+# The arguments of profile for editors, written by docs/make_keywords.py: begin
+# fmt: off
+@overload
+def profile(
+    model: Any, inputs: Any = ..., *, input_shape: Any = ..., data_splits: Mapping[str, Any] | None = ...,
+    functions: Iterable[ProfilerFunction] | ProfilerFunction = ..., metrics: Names = ..., leave_out: Names = ...,
+    batch_size: int | Iterable[int] | None = ..., device: DeviceLike = ..., name: str | None = ...,
+    backend: Backend | str | None = ..., strict: bool = ..., static: bool = ..., **options: Unpack[ProfileOptions]
+) -> Report: ...
+@overload
+def profile(
+    model: Any, inputs: Any = ..., *, input_shape: Any = ..., data_splits: Mapping[str, Any] | None = ...,
+    functions: Iterable[ProfilerFunction] | ProfilerFunction = ..., metrics: Names = ..., leave_out: Names = ...,
+    batch_size: int | Iterable[int] | None = ..., device: DeviceLike = ..., name: str | None = ...,
+    backend: Backend | str | None = ..., strict: bool = ..., static: bool = ...,
+    attention: Literal["full", "attended"] = ..., autocast: Any = ..., backward: bool = ...,
+    batch_sizes: Iterable[int] = ..., cache_bytes: int = ..., call: Callable[..., Any] | None = ...,
+    compile: bool | str | Mapping[str, Any] | None = ..., confidence: float = ..., drop_first: int | None = ...,
+    dtype: str | None = ..., export: str | os.PathLike[str] | None = ..., ignore: Ignored = ...,
+    include_weights: bool = ..., max_seconds: float = ..., min_samples: int = ..., mode: str | None = ...,
+    num_iters: int | None = ..., num_threads: int | None = ..., on: DeviceInfoLike | None = ..., optimizer: Any = ...,
+    passes: int = ..., peaks_of: DeviceInfoLike | None = ..., relative_precision: float = ...,
+    run_options: RunOptions = ..., sampling: Sampling = ..., split: str | None = ..., training: bool = ...,
+    warmup: int | None = ..., watched: WatchedSteps | None = ..., **of_plugins: Any
+) -> Report: ...
+# fmt: on
+# The arguments of profile for editors: end
+@documents_options
+@shows_options(ProfileOptions)
 def profile(
     model: Any,
     inputs: Any = None,
@@ -75,7 +120,7 @@ def profile(
     static = checked("static", static)
     names_requested = status_names("metrics", metrics)
     profiler = profiler_of(model, functions=functions, leave_out=leave_out, name=name, **made_with)
-    own = parameters_of(profile)
+    own = own_parameters(profile)
     return compute(profiler, names_requested, strict=strict, static=static, own=own, once=True, **{**kwargs, **options})
 
 
@@ -104,6 +149,37 @@ def compute(
         profiler._once = False
 
 
+# The arguments of compare for editors, written by docs/make_keywords.py: begin
+# fmt: off
+@overload
+def compare(
+    reference: Any, *others: Any, inputs: Any = ..., input_shape: Any = ...,
+    data_splits: Mapping[str, Any] | None = ..., functions: Iterable[ProfilerFunction] | ProfilerFunction = ...,
+    metrics: Names = ..., leave_out: Names = ..., batch_size: int | Iterable[int] | None = ...,
+    device: DeviceLike = ..., names: Iterable[str] | None = ..., backend: Backend | str | None = ...,
+    strict: bool = ..., static: bool = ..., **options: Unpack[ProfileOptions]
+) -> Comparison: ...
+@overload
+def compare(
+    reference: Any, *others: Any, inputs: Any = ..., input_shape: Any = ...,
+    data_splits: Mapping[str, Any] | None = ..., functions: Iterable[ProfilerFunction] | ProfilerFunction = ...,
+    metrics: Names = ..., leave_out: Names = ..., batch_size: int | Iterable[int] | None = ...,
+    device: DeviceLike = ..., names: Iterable[str] | None = ..., backend: Backend | str | None = ...,
+    strict: bool = ..., static: bool = ..., attention: Literal["full", "attended"] = ..., autocast: Any = ...,
+    backward: bool = ..., batch_sizes: Iterable[int] = ..., cache_bytes: int = ...,
+    call: Callable[..., Any] | None = ..., compile: bool | str | Mapping[str, Any] | None = ...,
+    confidence: float = ..., drop_first: int | None = ..., dtype: str | None = ...,
+    export: str | os.PathLike[str] | None = ..., ignore: Ignored = ..., include_weights: bool = ...,
+    max_seconds: float = ..., min_samples: int = ..., mode: str | None = ..., num_iters: int | None = ...,
+    num_threads: int | None = ..., on: DeviceInfoLike | None = ..., optimizer: Any = ..., passes: int = ...,
+    peaks_of: DeviceInfoLike | None = ..., relative_precision: float = ..., run_options: RunOptions = ...,
+    sampling: Sampling = ..., split: str | None = ..., training: bool = ..., warmup: int | None = ...,
+    watched: WatchedSteps | None = ..., **of_plugins: Any
+) -> Comparison: ...
+# fmt: on
+# The arguments of compare for editors: end
+@documents_options
+@shows_options(ProfileOptions)
 def compare(
     reference: Any,
     *others: Any,
@@ -161,7 +237,7 @@ def compare(
         for model in models
     ]
     registries = [profiler._registry for profiler in profilers]
-    arguments = read_arguments(arguments, registries, parameters_of(compare), strict=strict)
+    arguments = read_arguments(arguments, registries, own_parameters(compare), strict=strict)
     return compare_profilers(
         profilers[0], profilers[1:], requested, called=called, strict=strict, static=static, **arguments
     )
@@ -203,13 +279,6 @@ def functions_of(functions: Any) -> list[ProfilerFunction]:
         if not isinstance(function, ProfilerFunction):
             raise ArgumentError(f"functions has {shown(function)}: {why_no_function(function)}")
     return listed
-
-
-@once_for_each
-def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
-    """Return the names of a function's own arguments."""
-    parameters = inspect.signature(function).parameters.values()
-    return tuple(parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD)
 
 
 def arguments_given(**arguments: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
 from .arguments.checking import checked
 from .arguments.rules import of_kind
@@ -49,7 +49,9 @@ class Device(Enum):
 
 of_kind("device", Device)
 
-DeviceLike: TypeAlias = "Device | str | None"
+#: The names of the kinds of devices, for editors.
+_Kind: TypeAlias = Literal["cpu", "gpu"]
+DeviceLike: TypeAlias = "Device | _Kind | str | None"
 
 
 @dataclass(frozen=True)

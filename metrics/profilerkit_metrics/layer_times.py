@@ -66,7 +66,7 @@ class ComputeLayerTimes(ProfilerFunction):
             backend: The model's backend.
             inputs: What it is called with.
             device: Where to run; where the model is unless given.
-            passes: How often; the table has the medians, and the samples behind them.
+            passes: How often layers and operators are timed; the table has the medians, and the samples behind them.
             backward: Whether to time the backward pass too.
             max_seconds: Most seconds to spend: as many passes are made as fit, and one at least.
             watched: Steps of a training loop that were measured; their times are returned then, and nothing is run.

@@ -79,7 +79,7 @@ class ComputeOperatorTable(ProfilerFunction):
             inputs: What it is called with.
             trace: The static trace, which has the MACs and FLOPs of the forward pass.
             device: Where to run; where the model is unless given.
-            passes: How often; the table has the medians, and the samples behind them.
+            passes: How often layers and operators are timed; the table has the medians, and the samples behind them.
             backward: Whether to time the backward pass too.
             export: Where to write the framework's own trace file of one pass; none is written unless given.
         """

@@ -7,7 +7,7 @@ from typing import Any
 
 from profilerkit import Noted, Partial, ProfilerFunction, Unavailable
 from profilerkit.backend import Backend, RunOptions
-from profilerkit.devices import UnknownPeakError, device
+from profilerkit.devices import DeviceInfoLike, UnknownPeakError, device
 from profilerkit.prediction import Prediction, predict_trace
 from profilerkit.protocols import NamesDevices, offered
 from profilerkit.trace.bounds import Bounds
@@ -105,7 +105,7 @@ class ComputePredictedTime(ProfilerFunction):
         backend: Backend,
         trace: ModelTrace,
         run_options: RunOptions,
-        on: Any = None,
+        on: DeviceInfoLike | None = None,
         dtype: str | None = None,
     ) -> dict[str, Any]:
         """Return the seconds, and the table of the layers.
@@ -115,7 +115,8 @@ class ComputePredictedTime(ProfilerFunction):
             backend: The model's backend.
             trace: The model's trace.
             run_options: How the model would be run; with ``compile`` it is predicted as a compiled graph.
-            on: The device: a `DeviceInfo`, a name, or the path of a file; the device where the model is unless given.
+            on: The device that times are predicted for: a `DeviceInfo`, a name, or the path of a file; the device where
+                the model is unless given.
             dtype: The dtype that the products run in, if that is not the one in the trace.
         """
         predicted = _predicted(model, backend, trace, run_options, on, dtype)
@@ -137,7 +138,7 @@ class ComputePredictedTrainingTime(ProfilerFunction):
         backend: Backend,
         training_trace: ModelTrace,
         run_options: RunOptions,
-        on: Any = None,
+        on: DeviceInfoLike | None = None,
         dtype: str | None = None,
     ) -> Any:
         """Return the seconds; the arguments are those of `ComputePredictedTime`."""
@@ -146,7 +147,7 @@ class ComputePredictedTrainingTime(ProfilerFunction):
 
 
 def _predicted(
-    model: Any, backend: Backend, trace: ModelTrace, options: RunOptions, on: Any, dtype: str | None
+    model: Any, backend: Backend, trace: ModelTrace, options: RunOptions, on: DeviceInfoLike | None, dtype: str | None
 ) -> Prediction | Unavailable:
     if on is None:
         where = offered(backend, NamesDevices).device_info(backend.resolve_device(model, options.device))

@@ -180,7 +180,7 @@ class ComputeSize(ProfilerFunction):
     KEYS = (ModelSize, MemoryFootprint)
 
     def __call__(self, trace: ModelTrace, include_weights: bool = True) -> dict[str, Any]:
-        """Return both in bytes; ``include_weights`` counts the weights into the footprint."""
+        """Return both in bytes; ``include_weights`` is that of `ComputeComplexity`."""
         peak = trace.memory.peak_bytes(include_weights)
         footprint = Noted(peak, trace.memory.note) if trace.memory.note else peak
         return {ModelSize.NAME: trace.size_bytes, MemoryFootprint.NAME: footprint}
@@ -192,6 +192,11 @@ class ComputeComplexity(ProfilerFunction):
     KEYS = (TotalParams, TrainableParams, ModelSize, Macs, Flops, MemoryFootprint, LayerwiseSummary, LayerwiseData)
 
     def __call__(self, trace: ModelTrace, include_weights: bool = True) -> dict[str, Any]:
-        """Return every static metric by name; ``include_weights`` counts the weights into the footprint."""
+        """Return every static metric by name.
+
+        Args:
+            trace: The model's trace.
+            include_weights: Whether the weights count into the footprint.
+        """
         sizes = ComputeSize()(trace, include_weights)
         return {**ComputeParams()(trace), **ComputeFlops()(trace), **sizes, **layerwise(trace)}

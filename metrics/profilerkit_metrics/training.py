@@ -166,7 +166,15 @@ class ComputeTraining(ProfilerFunction):
     def __call__(
         self, model: Any, backend: Backend, training_trace: ModelTrace, optimizer: Any = None
     ) -> dict[str, Any]:
-        """Return the counts; ``optimizer`` takes the place of the one given to the constructor."""
+        """Return the counts.
+
+        Args:
+            model: The model.
+            backend: Its backend.
+            training_trace: The trace of one training step.
+            optimizer: Whose state the memory of training holds: a name such as "adam", or an optimizer of the
+                framework's or its class; the one that the model was compiled with unless given.
+        """
         trace = training_trace
         optimizer = self.optimizer if optimizer is None else optimizer
         optimizer_size = _optimizer_bytes(backend, model, trace, optimizer)

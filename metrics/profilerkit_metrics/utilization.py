@@ -8,11 +8,11 @@ the peak is the dense one of the dtype that each product runs in.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 from profilerkit import ArgumentError, DeviceInfo, Measurement, Metric, Noted, ProfilerFunction, Scale, Unavailable
 from profilerkit.backend import Backend, RunOptions
-from profilerkit.devices import UnknownPeakError, device, macs_by_dtype, seconds_at_peak
+from profilerkit.devices import DeviceInfoLike, UnknownPeakError, device, macs_by_dtype, seconds_at_peak
 from profilerkit.piping.quantity import scale_value
 from profilerkit.protocols import NamesDevices, offered
 from profilerkit.trace.completeness import TracePart
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 #: How attention may be counted.
-_ATTENTION = ("full", "attended")
+Attention: TypeAlias = Literal["full", "attended"]
 
 
 class Mfu(Share):
@@ -174,9 +174,9 @@ class ComputeMfu(ProfilerFunction):
         trace: ModelTrace,
         execution_time: Measurement,
         run_options: RunOptions,
-        peaks_of: Any = None,
+        peaks_of: DeviceInfoLike | None = None,
         dtype: str | None = None,
-        attention: str = "full",
+        attention: Attention = "full",
     ) -> Any:
         """Return the share as a measurement.
 
@@ -189,8 +189,8 @@ class ComputeMfu(ProfilerFunction):
             peaks_of: The device whose peaks count: a `DeviceInfo`, a name, or the path of a file; the device that the
                 model runs on unless given.
             dtype: The dtype that the products run in, if that is not the one in the trace: "tf32", or under autocast.
-            attention: "full" counts the whole square of scores, "attended" those up to the diagonal of causal
-                attention.
+            attention: How attention counts: "full" is the whole square of scores, "attended" what is up to the
+                diagonal of causal attention.
         """
         if run_options.training:
             return Unavailable("a training step was timed: training_mfu is its share")
@@ -211,9 +211,9 @@ class ComputeTrainingUtilization(ProfilerFunction):
         training_trace: ModelTrace,
         training_time: Measurement,
         run_options: RunOptions,
-        peaks_of: Any = None,
+        peaks_of: DeviceInfoLike | None = None,
         dtype: str | None = None,
-        attention: str = "full",
+        attention: Attention = "full",
     ) -> dict[str, Any]:
         """Return both shares as measurements; ``peaks_of``, ``dtype`` and ``attention`` are those of `ComputeMfu`."""
         where, ran_in = device_of(model, backend, run_options, peaks_of), dtype_ran_in(run_options, dtype)
@@ -236,12 +236,19 @@ class ComputeMbu(ProfilerFunction):
         trace: ModelTrace,
         execution_time: Measurement,
         run_options: RunOptions,
-        peaks_of: Any = None,
+        peaks_of: DeviceInfoLike | None = None,
         cache_bytes: int = 0,
     ) -> Any:
-        """Return the share as a measurement; ``cache_bytes`` are the bytes of a cache that the pass reads.
+        """Return the share as a measurement.
 
-        ``peaks_of`` is that of `ComputeMfu`.
+        Args:
+            model: The model.
+            backend: The model's backend.
+            trace: The model's trace.
+            execution_time: The time of one pass.
+            run_options: How the model was run.
+            peaks_of: That of `ComputeMfu`.
+            cache_bytes: The bytes of a cache that the pass reads beside the weights.
         """
         where = device_of(model, backend, run_options, peaks_of)
         if isinstance(where, Unavailable):
@@ -271,7 +278,9 @@ class ComputeNumbersByDtype(ProfilerFunction):
         }
 
 
-def device_of(model: Any, backend: Backend, options: RunOptions, peaks_of: Any) -> DeviceInfo | Unavailable:
+def device_of(
+    model: Any, backend: Backend, options: RunOptions, peaks_of: DeviceInfoLike | None
+) -> DeviceInfo | Unavailable:
     """Return the device whose peaks count: the requested one, or the one that the model runs on."""
     if peaks_of is not None:
         return device(peaks_of)
@@ -292,13 +301,13 @@ def share_of(
     time: Measurement,
     where: DeviceInfo | Unavailable,
     dtype: str | Unavailable | None,
-    attention: str = "full",
+    attention: Attention = "full",
     *,
     recomputed: bool = True,
 ) -> Any:
     """Return the share of the peak that the products of a trace reach in a time."""
-    if attention not in _ATTENTION:
-        raise ArgumentError(f"attention={attention!r}: give {' or '.join(map(repr, _ATTENTION))}")
+    if attention not in get_args(Attention):
+        raise ArgumentError(f"attention={attention!r}: give {' or '.join(map(repr, get_args(Attention)))}")
     if isinstance(where, Unavailable):
         return where
     if isinstance(dtype, Unavailable):

@@ -6,12 +6,13 @@ from typing import Any
 
 from profilerkit import Measurement, Noted, ProfilerFunction, Unavailable
 from profilerkit.backend import Backend, RunOptions
+from profilerkit.devices import DeviceInfoLike
 from profilerkit.times.steps import WatchedSteps
 from profilerkit.trace.completeness import TracePart
 from profilerkit.trace.records import ModelTrace
 
 from .kinds import Share
-from .utilization import device_of, dtype_ran_in, share_of
+from .utilization import Attention, device_of, dtype_ran_in, share_of
 
 __all__ = ["ComputeWatchedUtilization", "StepHfu", "StepMfu"]
 
@@ -85,9 +86,9 @@ class ComputeWatchedUtilization(ProfilerFunction):
         training_trace: ModelTrace,
         run_options: RunOptions,
         watched: WatchedSteps | None = None,
-        peaks_of: Any = None,
+        peaks_of: DeviceInfoLike | None = None,
         dtype: str | None = None,
-        attention: str = "full",
+        attention: Attention = "full",
     ) -> dict[str, Any]:
         """Return both shares as measurements with a sample for each step.
 

@@ -144,8 +144,7 @@ def main(arguments: list[str] | None = None) -> Any:
         with _warnings_in_a_line():
             mode = _OWN_PROCESS if arguments is None else None
             if mode is not None:
-                for name, level in _QUIET.items():
-                    os.environ.setdefault(name, level)
+                _keep_frameworks_quiet()
             result = cli(args=arguments, standalone_mode=False, obj=mode)
             sys.exit(result if isinstance(result, int) else 0)
     except click.ClickException as error:
@@ -161,6 +160,16 @@ def main(arguments: list[str] | None = None) -> Any:
     except BrokenPipeError:  # who read the results has gone: `profilerkit list | head`
         sys.stderr.close()
         sys.exit(0)
+
+
+def _keep_frameworks_quiet() -> None:
+    """Keep the log lines of frameworks out of standard error, unless the user has a setting for them."""
+    if not any(name in os.environ for name in _QUIET):
+        from .quiet_imports import QuietImports
+
+        sys.meta_path.insert(0, QuietImports())
+    for name, level in _QUIET.items():
+        os.environ.setdefault(name, level)
 
 
 @contextmanager

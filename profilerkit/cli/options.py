@@ -258,6 +258,9 @@ output_options = _several(
         help="Show only this many layers, those with the most MACs, and rows of each table.",
     ),
     click.option(
+        "--configuration", is_flag=True, help="Also show how each layer is made, kernel_size=(3, 3), in --format tree."
+    ),
+    click.option(
         "--format",
         "form",
         metavar="NAME",

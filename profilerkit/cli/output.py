@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -39,9 +40,19 @@ class Display:
     layers: bool
     depth: int | None
     top: int | None
+    configuration: bool
     form: str
     output: tuple[Path, ...]
     quiet: bool
+
+    def __post_init__(self) -> None:
+        """Raise a usage error for ``--configuration`` where no requested form shows it: before anything is measured."""
+        forms = [self.form, *map(form_of, self.output)]
+        if self.configuration and not any(_takes(form, "configuration") for form in forms):
+            raise click.BadParameter(
+                f"format {self.form!r} does not show how layers are made; add --format tree",
+                param_hint="--configuration",
+            )
 
     def emit(self, result: Report | Comparison, **further: Any) -> None:
         """Write the files, then print the result unless ``quiet``; ``further`` options go to the renderer too.
@@ -49,6 +60,7 @@ class Display:
         Where a file cannot be written the result is printed all the same, for it took its time.
         """
         options = {"details": self.layers, "depth": self.depth, "top": self.top, **further}
+        options |= {"configuration": True} if self.configuration else {}
         unwritten = []
         for path in self.output:
             try:
@@ -64,6 +76,13 @@ class Display:
 def cannot_write(error: OSError) -> NoReturn:
     """Leave the command, saying which file could not be written."""
     fail(f"cannot write {error.filename}: {error.strerror or error}", USAGE, error)
+
+
+def _takes(form: str, option: str) -> bool:
+    """Return whether the renderer of a form takes an option."""
+    from ..plugging.renderers import renderer
+
+    return option in inspect.signature(renderer(form)).parameters
 
 
 def _set_options(options: dict[str, Any]) -> dict[str, Any]:

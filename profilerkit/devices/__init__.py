@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .catalog import FOLDERS, device, device_names, devices
+from .catalog import FOLDERS, DeviceInfoLike, device, device_names, devices
 from .here import described, processor
 from .info import DTYPES, DeviceInfo, Figure, dtype_name
 from .products import UnknownPeakError, macs_by_dtype, seconds_at_peak
@@ -12,6 +12,7 @@ __all__ = [
     "DTYPES",
     "FOLDERS",
     "DeviceInfo",
+    "DeviceInfoLike",
     "Figure",
     "UnknownPeakError",
     "described",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from os import PathLike
 from pathlib import Path
+from typing import TypeAlias
 
 from ..error_text import shown
 from ..errors import DeviceNotKnownError, RegistrationConflictError, by_likeness
@@ -12,10 +13,12 @@ from ..plugging.offers import claimed_once, offers
 from .info import DeviceInfo
 from .reading import devices_in, read_device
 
-__all__ = ["FOLDERS", "device", "device_names", "devices", "packaged"]
+__all__ = ["FOLDERS", "DeviceInfoLike", "device", "device_names", "devices", "packaged"]
 
 #: The environment variable that names folders of the user's own devices, separated as in ``PATH``.
 FOLDERS = "PROFILERKIT_DEVICES"
+#: A device: a name, a `DeviceInfo`, or the path of a TOML file.
+DeviceInfoLike: TypeAlias = "str | DeviceInfo | PathLike[str]"
 
 
 def packaged() -> list[DeviceInfo]:
@@ -40,7 +43,7 @@ def device_names() -> tuple[str, ...]:
     return tuple(each.name for each in devices())
 
 
-def device(name: str | DeviceInfo | PathLike[str]) -> DeviceInfo:
+def device(name: DeviceInfoLike) -> DeviceInfo:
     """Return a device by its name, one of its aliases, or the path of a TOML file; a `DeviceInfo` unchanged.
 
     >>> device("H100").name

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from ..api import Names, arguments_given, functions_of
 from ..arguments.checking import checked, checked_all
+from ..arguments.keywords import ProfileOptions
+from ..arguments.showing import documents_options, shows_options
 from ..backend import Backend, DeviceLike
 from ..errors import ArgumentError
 from ..piping.function import ProfilerFunction
@@ -18,11 +20,57 @@ from .conducting import conduct
 from .job import Job, names_of
 from .limits import Limits
 from .run import IsolatedRun, pump
-from .starting import require_possible
+from .starting import StartMethod, require_possible
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+    from typing import Literal
+
+    from typing_extensions import Unpack
+
+    from ..backend import RunOptions
+    from ..devices import DeviceInfoLike
+    from ..times.sampling import Sampling
+    from ..times.steps import WatchedSteps
+    from ..trace.ignoring import Ignored
 
 __all__ = ["isolated", "isolated_comparison", "run_jobs"]
 
 
+# The arguments of isolated for editors, written by docs/make_keywords.py: begin
+# fmt: off
+@overload
+def isolated(
+    model: Any, inputs: Any = ..., *, timeout: float | None = ..., memory: int | str | None = ...,
+    max_threads: int | None = ..., start_method: StartMethod = ..., preload: Iterable[str] = ...,
+    input_shape: Any = ..., data_splits: Mapping[str, Any] | None = ...,
+    functions: Iterable[ProfilerFunction] | ProfilerFunction = ..., metrics: Names = ..., leave_out: Names = ...,
+    batch_size: int | Iterable[int] | None = ..., device: DeviceLike = ..., name: str | None = ...,
+    backend: Backend | str | None = ..., strict: bool = ..., trust: bool = ..., **options: Unpack[ProfileOptions]
+) -> Report: ...
+@overload
+def isolated(
+    model: Any, inputs: Any = ..., *, timeout: float | None = ..., memory: int | str | None = ...,
+    max_threads: int | None = ..., start_method: StartMethod = ..., preload: Iterable[str] = ...,
+    input_shape: Any = ..., data_splits: Mapping[str, Any] | None = ...,
+    functions: Iterable[ProfilerFunction] | ProfilerFunction = ..., metrics: Names = ..., leave_out: Names = ...,
+    batch_size: int | Iterable[int] | None = ..., device: DeviceLike = ..., name: str | None = ...,
+    backend: Backend | str | None = ..., strict: bool = ..., trust: bool = ...,
+    attention: Literal["full", "attended"] = ..., autocast: Any = ..., backward: bool = ...,
+    batch_sizes: Iterable[int] = ..., cache_bytes: int = ..., call: Callable[..., Any] | None = ...,
+    compile: bool | str | Mapping[str, Any] | None = ..., confidence: float = ..., drop_first: int | None = ...,
+    dtype: str | None = ..., export: str | os.PathLike[str] | None = ..., ignore: Ignored = ...,
+    include_weights: bool = ..., max_seconds: float = ..., min_samples: int = ..., mode: str | None = ...,
+    num_iters: int | None = ..., num_threads: int | None = ..., on: DeviceInfoLike | None = ..., optimizer: Any = ...,
+    passes: int = ..., peaks_of: DeviceInfoLike | None = ..., relative_precision: float = ...,
+    run_options: RunOptions = ..., sampling: Sampling = ..., split: str | None = ..., training: bool = ...,
+    warmup: int | None = ..., watched: WatchedSteps | None = ..., **of_plugins: Any
+) -> Report: ...
+# fmt: on
+# The arguments of isolated for editors: end
+@documents_options
+@shows_options(ProfileOptions)
 def isolated(
     model: Any,
     inputs: Any = None,
@@ -30,7 +78,7 @@ def isolated(
     timeout: float | None = None,
     memory: int | str | None = None,
     max_threads: int | None = None,
-    start_method: str = "spawn",
+    start_method: StartMethod = "spawn",
     preload: Iterable[str] = (),
     input_shape: Any = None,
     data_splits: Mapping[str, Any] | None = None,
@@ -96,12 +144,45 @@ def isolated(
     return report
 
 
+# The arguments of isolated_comparison for editors, written by docs/make_keywords.py: begin
+# fmt: off
+@overload
+def isolated_comparison(
+    *models: Any, timeout: float | None = ..., memory: int | str | None = ..., max_threads: int | None = ...,
+    start_method: StartMethod = ..., preload: Iterable[str] = ..., names: Sequence[str] | None = ...,
+    metrics: Names = ..., leave_out: Names = ..., functions: Iterable[ProfilerFunction] | ProfilerFunction = ...,
+    inputs: Any = ..., input_shape: Any = ..., data_splits: Mapping[str, Any] | None = ...,
+    backend: Backend | str | None = ..., batch_size: int | Iterable[int] | None = ..., device: DeviceLike = ...,
+    strict: bool = ..., trust: bool = ..., **options: Unpack[ProfileOptions]
+) -> Comparison: ...
+@overload
+def isolated_comparison(
+    *models: Any, timeout: float | None = ..., memory: int | str | None = ..., max_threads: int | None = ...,
+    start_method: StartMethod = ..., preload: Iterable[str] = ..., names: Sequence[str] | None = ...,
+    metrics: Names = ..., leave_out: Names = ..., functions: Iterable[ProfilerFunction] | ProfilerFunction = ...,
+    inputs: Any = ..., input_shape: Any = ..., data_splits: Mapping[str, Any] | None = ...,
+    backend: Backend | str | None = ..., batch_size: int | Iterable[int] | None = ..., device: DeviceLike = ...,
+    strict: bool = ..., trust: bool = ..., attention: Literal["full", "attended"] = ..., autocast: Any = ...,
+    backward: bool = ..., batch_sizes: Iterable[int] = ..., cache_bytes: int = ...,
+    call: Callable[..., Any] | None = ..., compile: bool | str | Mapping[str, Any] | None = ...,
+    confidence: float = ..., drop_first: int | None = ..., dtype: str | None = ...,
+    export: str | os.PathLike[str] | None = ..., ignore: Ignored = ..., include_weights: bool = ...,
+    max_seconds: float = ..., min_samples: int = ..., mode: str | None = ..., num_iters: int | None = ...,
+    num_threads: int | None = ..., on: DeviceInfoLike | None = ..., optimizer: Any = ..., passes: int = ...,
+    peaks_of: DeviceInfoLike | None = ..., relative_precision: float = ..., run_options: RunOptions = ...,
+    sampling: Sampling = ..., split: str | None = ..., training: bool = ..., warmup: int | None = ...,
+    watched: WatchedSteps | None = ..., **of_plugins: Any
+) -> Comparison: ...
+# fmt: on
+# The arguments of isolated_comparison for editors: end
+@documents_options
+@shows_options(ProfileOptions)
 def isolated_comparison(
     *models: Any,
     timeout: float | None = None,
     memory: int | str | None = None,
     max_threads: int | None = None,
-    start_method: str = "spawn",
+    start_method: StartMethod = "spawn",
     preload: Iterable[str] = (),
     names: Sequence[str] | None = None,
     metrics: Names = None,
@@ -146,7 +227,7 @@ def isolated_comparison(
 
 
 def run_jobs(
-    jobs: Sequence[Job], limits: Limits, start_method: str = "spawn", preload: Sequence[str] = ()
+    jobs: Sequence[Job], limits: Limits, start_method: StartMethod = "spawn", preload: Sequence[str] = ()
 ) -> list[Report]:
     """Run each job in a separate process and return their reports; the times of several jobs are sampled in turn.
 

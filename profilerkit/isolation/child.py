@@ -123,7 +123,8 @@ def _warnings_sent(channel: Channel) -> Iterator[None]:
 
 
 def _profile(channel: Channel, job: Job) -> None:
-    from ..api import parameters_of, profile, profiler_of
+    from ..api import profile, profiler_of
+    from ..arguments.showing import own_parameters
     from ..piping.registry import read_arguments
 
     channel.send(stage="loading the model")
@@ -138,7 +139,7 @@ def _profile(channel: Channel, job: Job) -> None:
         backend=job.backend,
         **made_with,
     )
-    reserved = parameters_of(profile)
+    reserved = own_parameters(profile)
     job = replace(job, arguments=read_arguments(job.arguments, [profiler._registry], reserved, strict=job.strict))
     requested = job.metrics
     names = profiler._registry.requested(requested, job.arguments)

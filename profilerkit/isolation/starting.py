@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import IO, Any, Literal, NoReturn, TypeAlias, get_args
 
 from ..arguments.checking import checked
 from ..error_text import shown
@@ -32,9 +32,11 @@ from .job import NEVER_FORKED, Job, require_started, written
 from .limits import Limits
 from .supervisor import supervise
 
-__all__ = ["METHODS", "Started", "require_forkable", "require_possible", "start", "start_server"]
+__all__ = ["METHODS", "StartMethod", "Started", "require_forkable", "require_possible", "start", "start_server"]
 
-METHODS = ("spawn", "forkserver", "fork")
+#: How a process may be started.
+StartMethod: TypeAlias = Literal["spawn", "forkserver", "fork"]
+METHODS: tuple[StartMethod, ...] = get_args(StartMethod)
 
 #: The ends of this process, which no forked child may keep: it would keep others from noticing that this one ended.
 _open_ends: weakref.WeakSet[Any] = weakref.WeakSet()

@@ -149,9 +149,17 @@ class ComputeInputs(ProfilerFunction):
     ) -> ModelInputs | NoInputs:
         """Return inputs of ``batch_size`` samples; a split's are 1 unless it is given, examples are as they are.
 
-        They are in the layout that the model says it takes. ``call`` is a function of the model and the inputs that is
-        profiled in place of the model's own call: ``lambda model, x: model.generate(x)``.
+        They are in the layout that the model says it takes.
         What keeps them from being had is returned, not raised: some metrics need no inputs.
+
+        Args:
+            backend: The model's backend.
+            data_splits: Loaders by name, from which inputs are read.
+            batch_size: Samples in one forward pass; as many as the example inputs have unless given.
+            split: The data split that inputs are read from, by name.
+            model: The model.
+            call: A function of the model and the inputs that is profiled in place of the model's own call:
+                ``lambda model, x: model.generate(x)``.
         """
         try:
             call = checked("call", call)
@@ -219,7 +227,11 @@ class ComputeTrace(ProfilerFunction):
 
         Raises `InvalidTraceError` for a trace that breaks a rule, `BackendFailedError` where the backend's code fails.
 
-        ``ignore`` are classes of layers, names of classes, or patterns of paths; what matches is left out.
+        Args:
+            model: The model.
+            backend: Its backend.
+            inputs: What it is called with.
+            ignore: Layers to leave out of the counts: classes of layers, names of classes, or patterns of paths.
         """
         if isinstance(inputs, NoInputs):
             found = replace(_traced(backend, backend.trace, model, None), failure=inputs.error)

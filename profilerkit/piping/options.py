@@ -6,6 +6,7 @@ A function that times a model names ``run_options`` and ``sampling``; the caller
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ..backend import DeviceLike, RunOptions
@@ -39,7 +40,7 @@ class ComputeRunOptions(ArgumentBundle):
         device: DeviceLike = None,
         mode: str | None = None,
         training: bool = False,
-        compile: Any = False,
+        compile: bool | str | Mapping[str, Any] | None = False,
         autocast: Any = None,
         num_threads: int | None = None,
     ) -> RunOptions:

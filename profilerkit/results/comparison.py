@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..arguments.checking import status_name
 from ..error_text import shown
@@ -21,6 +21,9 @@ from .metric_rows import compared_rows
 from .report import Report
 from .result import Result
 from .subscripted import Subscripted, one_line
+
+if TYPE_CHECKING:
+    from ..arguments.keywords import KeyName
 
 __all__ = ["Comparison", "distinct_names", "side_by_side"]
 
@@ -41,7 +44,7 @@ class Comparison(Subscripted, Result):
                 f"others={shown(self.others)}: a Comparison needs at least one report beside the reference"
             )
 
-    def __getitem__(self, key: str | type[StatusKey]) -> dict[str, Any]:
+    def __getitem__(self, key: KeyName | str | type[StatusKey]) -> dict[str, Any]:
         """Return the values of a metric by the names of the models; None for a model without it."""
         key = status_name("key", key)
         if key not in self:
@@ -61,7 +64,7 @@ class Comparison(Subscripted, Result):
         names = " and ".join(repr(report.name) for report in self.reports)
         return one_line("Comparison", [names, f"{len(self)} metrics"])
 
-    def to_pandas(self, table: str = "metrics") -> Any:
+    def to_pandas(self, table: Literal["metrics", "layers"] = "metrics") -> Any:
         """Return "metrics" or "layers" as a pandas ``DataFrame``; needs the ``pandas`` extra.
 
         The metrics have a row each: the number of each model in base units, and of each model beside the reference its
@@ -73,7 +76,7 @@ class Comparison(Subscripted, Result):
             return Table(compared_rows(self)).to_pandas()
         return (self.layers() if len(self.others) == 1 else self.all_layers()).to_pandas()
 
-    def ratio(self, key: str | type[StatusKey], other: str | int | None = None) -> Ratio:
+    def ratio(self, key: KeyName | str | type[StatusKey], other: str | int | None = None) -> Ratio:
         """Return a metric of another model over the reference's: ``value``, ``low``, ``high``.
 
         Args:
@@ -91,7 +94,7 @@ class Comparison(Subscripted, Result):
             return replace(ratio, low=low, high=high)
         return ratio
 
-    def enhancement(self, key: str | type[StatusKey], other: str | int | None = None) -> float | None:
+    def enhancement(self, key: KeyName | str | type[StatusKey], other: str | int | None = None) -> float | None:
         """Return how far a model's metric is better than the reference's, by the metric's own comparative.
 
         None where one of the two has no value, the metric is not comparable, or the two are in different units.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from ..arguments.checking import status_name
 from ..error_text import shown
@@ -24,7 +24,13 @@ from .metric_rows import flat_numbers, metric_rows
 from .result import Result
 from .subscripted import Subscripted, one_line
 
+if TYPE_CHECKING:
+    from ..arguments.keywords import KeyName
+
 __all__ = ["Report", "StatusRecord"]
+
+#: What `Report.to_pandas` makes frames of.
+TableName: TypeAlias = Literal["layers", "operators", "iterations", "layerwise", "metrics"]
 
 
 @dataclass(frozen=True)
@@ -120,11 +126,11 @@ class Report(Subscripted, Result):
     arguments: Mapping[str, str] = field(default_factory=dict)
     fingerprint: str = ""
 
-    def __getitem__(self, key: str | type[StatusKey]) -> Any:
+    def __getitem__(self, key: KeyName | str | type[StatusKey]) -> Any:
         key = status_name("key", key)
         return self.data[key] if key in self.data else self.status(key).value
 
-    def status(self, key: str | type[StatusKey]) -> StatusRecord:
+    def status(self, key: KeyName | str | type[StatusKey]) -> StatusRecord:
         """Return the record of a metric; an unknown one raises `UnknownStatusError`."""
         key = status_name("key", key)
         if key not in self.statuses:
@@ -176,23 +182,19 @@ class Report(Subscripted, Result):
         """
         return Table(_iterations(self))
 
-    def to_pandas(self, table: str = "layers") -> Any:
+    def to_pandas(self, table: TableName = "layers") -> Any:
         """Return "layers", "operators", "iterations", "layerwise" or "metrics" as a pandas ``DataFrame``.
 
         The metrics have a row each, in base units, with the two ends of what is known.
 
         Needs the ``pandas`` extra. Raises `ValueError` for any other table, and for one that this report does not hold.
         """
-        if table not in _TABLES:
-            raise ValueError(f"no table {shown(table)} in a report; it has {', '.join(map(repr, _TABLES))}")
+        if table not in get_args(TableName):
+            raise ValueError(f"no table {shown(table)} in a report; it has {', '.join(map(repr, get_args(TableName)))}")
         selected = Table(metric_rows(self)) if table == "metrics" else getattr(self, table)
         if selected is None:
             raise ValueError(f"the report of {self.name} holds no {table}: the model was not traced")
         return selected.to_pandas()
-
-
-#: What `Report.to_pandas` makes frames of.
-_TABLES = ("layers", "operators", "iterations", "layerwise", "metrics")
 
 
 def _iterations(report: Report) -> Iterator[Mapping[str, Any]]:

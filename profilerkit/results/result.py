@@ -14,6 +14,7 @@ from ..process.files import write_text
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from ..arguments.keywords import FigureKind
     from .comparison import Comparison
     from .report import Report
 
@@ -36,7 +37,7 @@ class Result:
     def _either(self) -> Report | Comparison:
         return cast("Report | Comparison", self)
 
-    def plot(self, kind: str, **options: Any) -> Any:
+    def plot(self, kind: FigureKind | str, **options: Any) -> Any:
         """Return a figure of matplotlib, of one of the `profilerkit.figures.KINDS`; needs the ``plot`` extra.
 
         ``report.plot("icicle", by="macs")`` is ``profilerkit.figures.icicle(report, by="macs")``. A comparison has all

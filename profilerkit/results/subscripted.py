@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import UnknownStatusError
+
+if TYPE_CHECKING:
+    from ..arguments.keywords import KeyName
+    from ..piping.status import StatusKey
 
 __all__ = ["Subscripted", "one_line"]
 
@@ -52,7 +56,7 @@ class Subscripted(ABC):
         """Return names with their values, in base units."""
         return ItemsView(self._mapping)
 
-    def get(self, key: Any, default: Any = None) -> Any:
+    def get(self, key: KeyName | str | type[StatusKey], default: Any = None) -> Any:
         """Return the value of a metric, or ``default`` if there is none of that name."""
         try:
             return self[key]

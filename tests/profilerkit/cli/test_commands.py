@@ -57,6 +57,24 @@ def save(models: str, name: str) -> str:
     return f"{name}.json"
 
 
+def test_the_tree_shows_how_layers_are_made(models: str) -> None:
+    tree = ("profile", f"{models}:teacher", *STATIC, "--format", "tree")
+    assert "bias=True" not in fine(*tree)
+    lines = fine(*tree, "--configuration").splitlines()
+    assert any("0: Linear(in_features=4, out_features=8, bias=True)" in line for line in lines)
+    report = save(models, "teacher")
+    assert "2: Linear(in_features=8, out_features=2, bias=True)" in fine(
+        "show", report, "--format", "tree", "--configuration"
+    )
+
+
+@pytest.mark.parametrize("command", ["profile", "show"])
+def test_a_format_without_configurations_is_refused_before_anything_is_loaded(command: str, tmp_path: Path) -> None:
+    result = run(command, str(tmp_path / "not_there.json"), "--configuration")
+    assert result.exit_code == 2
+    assert "format 'console' does not show how layers are made; add --format tree" in " ".join(result.stderr.split())
+
+
 def test_models_side_by_side(models: str) -> None:
     output = fine("compare", f"{models}:teacher", f"{models}:student", *STATIC)
     assert re.search(r"MACs\s+48 MACs\s+12 MACs\s+4x less, better", output)

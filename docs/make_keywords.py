@@ -1,0 +1,287 @@
+"""Write what editors know of the arguments that go to functions by name: ``python docs/make_keywords.py``.
+
+The functions of the metrics, and what every profiler has, are the only place where these arguments are defined: each
+with a type, and with a sentence under ``Args:``. From them this writes ``profilerkit/arguments/keywords.py``, and the
+overloads of the functions that pass such arguments on. A test holds the files equal to what is written here.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import sys
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from importlib.util import resolve_name
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+from profilerkit.arguments.rules import RULES
+from profilerkit.piping.function import ProfilerFunction
+from profilerkit.piping.intrinsic import INTRINSIC
+from profilerkit.piping.options import BUNDLES
+from profilerkit.piping.registry import PROVIDED
+from profilerkit.plugging import offers
+from profilerkit.testing import FakeBackend
+
+ROOT = Path(__file__).parent.parent
+#: The functions with overloads, by the file that defines them.
+OVERLOADED: dict[str, tuple[str, ...]] = {
+    "profilerkit/api.py": ("profile", "compare"),
+    "profilerkit/isolation/api.py": ("isolated", "isolated_comparison"),
+}
+#: The arguments that these functions have themselves.
+NAMED = ("batch_size", "device")
+BEGIN = "# The arguments of {name} for editors, written by docs/make_keywords.py: begin"
+END = "# The arguments of {name} for editors: end"
+
+
+# The arguments --------------------------------------------------------------------------------------------------------
+
+
+@cache
+def functions() -> tuple[ProfilerFunction, ...]:
+    """Return what every profiler has, and what profilerkit's own plugins offer for a backend."""
+    offered = offers.functions_offered(FakeBackend())
+    return (*BUNDLES, *INTRINSIC, *(offer.item for offer in offered if offer.plugin.is_own))
+
+
+def keys() -> list[str]:
+    """Return the names of the status keys that people ask for."""
+    asked = functions()[len(BUNDLES) + len(INTRINSIC) :]
+    return sorted({key.NAME for function in asked for key in function.bounded_keys()})
+
+
+@cache
+def documented(function: type[ProfilerFunction]) -> Mapping[str, str]:
+    """Return the sentences under ``Args:`` of a function, by argument."""
+    _, found, section = (inspect.getdoc(function.__call__) or "").partition("\nArgs:\n")
+    entries = (
+        re.findall(r"^    (\w+): (.+(?:\n        .+)*)", section.partition("\n\n")[0], re.MULTILINE) if found else []
+    )
+    return {name: " ".join(text.split()) for name, text in entries}
+
+
+#: What a function says of an argument that another one documents.
+_ELSEWHERE = "That of"
+
+
+def options() -> dict[str, tuple[str, str]]:
+    """Return each argument that a caller may pass by name, with its type and what it is for."""
+    bundles = {key.NAME for bundle in BUNDLES for key in bundle.bounded_keys()}
+    computed = {key.NAME for function in functions() for key in function.bounded_keys()} - bundles
+    types: dict[str, list[str]] = {}
+    texts: dict[str, str] = {}
+    for function in functions():
+        module = sys.modules[type(function).__module__]
+        for name, parameter in function.parameters().items():
+            if name not in computed and name not in PROVIDED:
+                types.setdefault(name, []).extend(_members(parameter.annotation, module))
+                text = documented(type(function)).get(name, "")
+                texts[name] = texts.get(name) or ("" if text.startswith(_ELSEWHERE) else text)
+    untold = sorted(name for name, text in texts.items() if not text)
+    if untold:
+        raise SystemExit(f"no function says under Args: what it does with {', '.join(untold)}")
+    return {name: (_union(_allowed(name, types[name])), texts[name]) for name in sorted(types)}
+
+
+def _allowed(name: str, members: list[str]) -> list[str]:
+    """Return the types of an argument; None is one where the argument's rule, if there is one, allows it."""
+    return members if name not in RULES or RULES[name].optional else [each for each in members if each != "None"]
+
+
+def _members(annotation: str, module: Any) -> Iterator[str]:
+    """Yield the types of which an annotation is the union; a `Literal` of the module's own is spelled out."""
+    for part in re.split(r" \| (?![^\[]*\])", annotation):
+        value = getattr(module, part, None)
+        if get_origin(value) is Literal:
+            yield f"Literal[{', '.join(map(_quoted, get_args(value)))}]"
+        else:
+            yield part
+
+
+def _union(members: Iterable[str]) -> str:
+    each = dict.fromkeys(members)
+    return " | ".join([*(name for name in each if name != "None"), *(["None"] if "None" in each else [])])
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"'
+
+
+def imports(annotations: Iterable[str]) -> list[str]:
+    """Return the import statements for the names in annotations, as the modules of the functions have them."""
+    names = {name for text in annotations for name in re.findall(r"\b[A-Za-z]\w*", re.sub(r'"[^"]*"', "", text))}
+    found: dict[str, str] = {}
+    for function in functions():
+        module = sys.modules[type(function).__module__]
+        for node in ast.walk(ast.parse(inspect.getsource(module))):
+            if isinstance(node, ast.ImportFrom):
+                source = resolve_name("." * node.level + (node.module or ""), module.__package__ or "")
+                found.update({alias.name: source for alias in node.names if alias.name in names})
+            elif isinstance(node, ast.Import):
+                found.update({alias.name: "" for alias in node.names if alias.name in names})
+    by_source: dict[str, list[str]] = {}
+    for name, source in found.items():
+        by_source.setdefault(_relative(source), []).append(name)
+    lines = {source: ", ".join(sorted(members, key=str.swapcase)) for source, members in by_source.items()}
+    plain = [f"import {name}" for name in sorted(by_source.pop("", []))]
+    standard = [source for source in sorted(by_source) if not source.startswith(".")]
+    own = [source for source in sorted(by_source) if source.startswith(".")]
+    imported = [f"from {source} import {lines[source]}" for source in standard if source != "typing"]
+    return [*plain, *imported, "", *(f"from {source} import {lines[source]}" for source in own)]
+
+
+def _relative(source: str) -> str:
+    """Return a module of profilerkit's as a file in ``profilerkit/arguments`` imports it."""
+    return f".{source.removeprefix('profilerkit')}" if source.startswith("profilerkit.") else source
+
+
+# The module -----------------------------------------------------------------------------------------------------------
+
+MODULE = '''"""The arguments that go to functions by name, and the names that are known, for editors and `help`.
+
+Written by docs/make_keywords.py from the functions of the metrics; do not change it by hand.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
+
+if TYPE_CHECKING:
+{imports}
+
+__all__ = ["ComputeOptions", "FigureKind", "FormName", "KeyName", "ProfileOptions"]
+
+#: The status keys of the metrics that profilerkit comes with; plugins may add others.
+KeyName: TypeAlias = Literal[
+{keys}
+]
+#: The forms that a report is written in; plugins may add others.
+FormName: TypeAlias = Literal[
+{forms}
+]
+#: The kinds of figures.
+FigureKind: TypeAlias = Literal[
+{kinds}
+]
+
+
+class ProfileOptions(TypedDict, total=False):
+    """What `profile` and the like pass to functions by name, beside their own arguments.
+
+    Args:
+{texts}
+    """
+
+{profile}
+
+class ComputeOptions(ProfileOptions, total=False):
+    """What the methods of a `Profiler` pass to functions by name: two more than `ProfileOptions` has."""
+
+{compute}'''
+
+
+def module() -> str:
+    """Return the text of ``profilerkit/arguments/keywords.py``."""
+    from profilerkit.figures import KINDS
+
+    every = options()
+    statements = imports(annotation for annotation, _ in every.values())
+    own = [offer.item.name for offer in offers.offered_renderers() if offer.plugin.is_own]
+    return MODULE.format(
+        imports=textwrap.indent("\n".join(statements), "    "),
+        keys=_listed(keys()),
+        forms=_listed(sorted(own)),
+        kinds=_listed(sorted(KINDS)),
+        texts="\n".join(_entries(every, [name for name in every if name not in NAMED])),
+        profile=_fields(every, [name for name in every if name not in NAMED]),
+        compute=_fields(every, NAMED),
+    )
+
+
+def _listed(names: Iterable[str]) -> str:
+    return "\n".join(f'    "{name}",' for name in names)
+
+
+def _fields(every: Mapping[str, tuple[str, str]], names: Iterable[str]) -> str:
+    lines = []
+    for name in names:
+        annotation, text = every[name]
+        lines += [f"    {name}: {annotation}", *textwrap.wrap(f'"""{text}"""', 116, **_DOCSTRING)]
+    return "\n".join(lines) + "\n"
+
+
+def _entries(every: Mapping[str, tuple[str, str]], names: Iterable[str]) -> Iterator[str]:
+    indents: dict[str, Any] = {"initial_indent": " " * 8, "subsequent_indent": " " * 12}
+    for name in names:
+        yield from textwrap.wrap(f"{name}: {every[name][1]}", 116, break_on_hyphens=False, **indents)
+
+
+_DOCSTRING: dict[str, Any] = {"initial_indent": "    ", "subsequent_indent": "    ", "break_on_hyphens": False}
+
+
+# The overloads --------------------------------------------------------------------------------------------------------
+
+
+def overloads(text: str, name: str) -> str:
+    """Return the overloads of a function: with the well-known arguments alone, and with those of plugins beside them.
+
+    The second one names the arguments too: a wrong value for one of them would be taken for a plugin's otherwise.
+    """
+    (node,) = [
+        node
+        for node in ast.parse(text).body
+        if isinstance(node, ast.FunctionDef) and node.name == name and not _is_overload(node)
+    ]
+    own, further = [*_own(node.args)], [f"{key}: {options()[key][0]} = ..." for key in options() if key not in NAMED]
+    lines = ["# fmt: off"]
+    for last in (["**options: Unpack[ProfileOptions]"], [*further, "**of_plugins: Any"]):
+        whole = ", ".join(parameter.replace(" ", "\0") for parameter in [*own, *last])  # no line ends inside of one
+        parameters = textwrap.wrap(whole, 116, break_long_words=False, break_on_hyphens=False)
+        wrapped = [f"    {line}".replace("\0", " ") for line in parameters]
+        lines += ["@overload", f"def {name}(", *wrapped, f") -> {ast.unparse(node.returns or ast.Constant(None))}: ..."]
+    return "\n".join([*lines, "# fmt: on"])
+
+
+def _is_overload(node: ast.FunctionDef) -> bool:
+    return any(isinstance(each, ast.Name) and each.id == "overload" for each in node.decorator_list)
+
+
+def _own(arguments: ast.arguments) -> Iterator[str]:
+    """Yield the parameters of a function as an overload has them."""
+    required = len(arguments.args) - len(arguments.defaults)
+    for index, each in enumerate(arguments.args):
+        yield f"{each.arg}: {ast.unparse(each.annotation or ast.Name('Any'))}{'' if index < required else ' = ...'}"
+    yield f"*{arguments.vararg.arg}: Any" if arguments.vararg else "*"
+    for each in arguments.kwonlyargs:
+        yield f"{each.arg}: {ast.unparse(each.annotation or ast.Name('Any'))} = ...".replace("'", '"')
+
+
+def with_overloads(path: str) -> str:
+    """Return the text of a file with the overloads of its functions made anew."""
+    text = (ROOT / path).read_text(encoding="utf-8")
+    for name in OVERLOADED[path]:
+        begin, end = BEGIN.format(name=name), END.format(name=name)
+        if text.count(begin) != 1 or text.count(end) != 1:
+            raise SystemExit(f"{path} has no place for the overloads of {name}: {begin!r} and {end!r}")
+        before, rest = text.split(begin)
+        text = f"{before}{begin}\n{overloads(text, name)}\n{end}{rest.split(end)[1]}"
+    return text
+
+
+def written() -> dict[Path, str]:
+    """Return what is written, by file."""
+    texts = {ROOT / path: with_overloads(path) for path in OVERLOADED}
+    return {ROOT / "profilerkit" / "arguments" / "keywords.py": module(), **texts}
+
+
+def main() -> None:
+    for path, text in written().items():
+        path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""TensorFlow's log lines of its import, which no setting keeps quiet: the command leaves them out of standard error.
+
+Its libraries write them when they are loaded, before they read ``TF_CPP_MIN_LOG_LEVEL``. While ``tensorflow`` is
+imported, another process reads what is written to the file descriptor and passes on all else: also the last words of a
+library that ends this process.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+from typing import Any
+
+__all__ = ["QuietImports", "without_log_lines"]
+
+#: Passes standard input on, without log lines of the levels INFO and WARNING, and what is said of them.
+FILTER = r"""
+import re, sys
+noise = re.compile(rb"[IW]\d{4} \d\d:\d\d:\d+|WARNING: All log messages before absl::InitializeLog")
+for line in sys.stdin.buffer:
+    if not noise.match(line):
+        sys.stdout.buffer.write(line)
+        sys.stdout.buffer.flush()
+"""
+#: The most seconds to wait for the last line: a process that the import has started may keep the pipe open.
+PATIENCE = 2.0
+
+
+class QuietImports:
+    """Finds the packages whose import writes log lines, and nothing else: for ``sys.meta_path``."""
+
+    def __init__(self, names: Sequence[str] = ("tensorflow",)) -> None:
+        self.names = names
+
+    def find_spec(self, name: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """Return where a package is as Python finds it, with a loader that leaves out log lines."""
+        spec = PathFinder.find_spec(name, path, target) if name in self.names else None
+        loader: Any = spec.loader if spec is not None else None
+        if loader is not None:
+            load: Callable[[ModuleType], None] = loader.exec_module
+
+            def exec_module(module: ModuleType) -> None:
+                del loader.exec_module  # the loader is as others make it from here on
+                with without_log_lines():
+                    load(module)
+
+            loader.exec_module = exec_module
+        return spec
+
+
+@contextmanager
+def without_log_lines() -> Iterator[None]:
+    """Leave out log lines that are written to descriptor 2 in the block; all else is passed on, in its order."""
+    reading, writing = os.pipe()
+    saved = os.dup(2)
+    try:
+        passing = subprocess.Popen([sys.executable, "-I", "-S", "-c", FILTER], stdin=reading, stdout=saved)
+    except OSError:  # no further process: the lines are no harm
+        os.close(writing)
+        os.close(saved)
+        yield
+        return
+    finally:
+        os.close(reading)
+    os.dup2(writing, 2)
+    os.close(writing)
+    try:
+        yield
+    finally:
+        with suppress(AttributeError, ValueError, OSError):
+            sys.stderr.flush()
+        os.dup2(saved, 2)
+        os.close(saved)
+        with suppress(subprocess.TimeoutExpired):
+            passing.wait(PATIENCE)
