@@ -1,5 +1,6 @@
 """Sphinx's settings: ``make docs``."""
 
+import re
 from importlib.metadata import version as installed_version
 
 project = "profilerkit"
@@ -29,7 +30,7 @@ highlight_language = "none"
 
 
 def setup(app):
-    """Keep Napoleon from reading "Lower is better: ..." in the docstring of an attribute as its type."""
+    """Mend signatures; keep Napoleon from reading "Lower is better: ..." in the docstring of an attribute as its type."""
     written = {}
 
     def remember(app, what, name, obj, options, lines):
@@ -39,6 +40,11 @@ def setup(app):
         if what in ("attribute", "data", "property"):
             lines[:] = written[name]
 
+    def without_representations(app, what, name, obj, options, signature, returns):
+        """A default such as <factory> is no Python, and Sphinx then leaves the prefix of modules, ~, in all of it."""
+        return signature and re.sub(r"<[^<>]+>", "...", signature), returns
+
+    app.connect("autodoc-process-signature", without_representations)
     app.connect("autodoc-process-docstring", remember, priority=400)
     app.connect("autodoc-process-docstring", restore, priority=600)
 
