@@ -30,7 +30,7 @@ highlight_language = "none"
 
 
 def setup(app):
-    """Mend signatures; keep Napoleon from reading "Lower is better: ..." in the docstring of an attribute as its type."""
+    """Make signatures valid, and keep Napoleon from reading "Lower is better: ..." in an attribute as its type."""
     written = {}
 
     def remember(app, what, name, obj, options, lines):

@@ -63,7 +63,7 @@ class StatusRecord:
 
     @property
     def ends(self) -> Bounds | None:
-        """The bounds of a number, which are the number itself if it is complete; None for a measurement and no number."""
+        """The bounds of a number, twice the number if it is complete; None for a measurement, and without a number."""
         return Outcome(self.value, self.completeness, bounds=self.bounds).ends
 
     @property
