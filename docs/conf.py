@@ -29,6 +29,11 @@ html_copy_source = False
 highlight_language = "none"
 
 
+def without_representations(app, what, name, obj, options, signature, returns):
+    """Replace defaults such as <factory>: Sphinx cannot parse them, and then shows ~module. before every type."""
+    return signature and re.sub(r"<(?:[^<>]|<[^<>]*>)+>", "...", signature), returns
+
+
 def setup(app):
     """Make signatures valid, and keep Napoleon from reading "Lower is better: ..." in an attribute as its type."""
     written = {}
@@ -39,10 +44,6 @@ def setup(app):
     def restore(app, what, name, obj, options, lines):
         if what in ("attribute", "data", "property"):
             lines[:] = written[name]
-
-    def without_representations(app, what, name, obj, options, signature, returns):
-        """A default such as <factory> is no Python, and Sphinx then leaves the prefix of modules, ~, in all of it."""
-        return signature and re.sub(r"<[^<>]+>", "...", signature), returns
 
     app.connect("autodoc-process-signature", without_representations)
     app.connect("autodoc-process-docstring", remember, priority=400)

@@ -36,7 +36,7 @@ class StatusRecord:
         friendly_name: The name that tables print.
         description: What the metric measures, in a sentence.
         value: The value in base units; None if there is none.
-        shown: The value as text, scaled, without its unit.
+        shown: The value as text, scaled, with its unit.
         unit: The unit of ``shown``, with its prefix.
         comparative: How two values of the metric are compared.
         completeness: Whether the value is complete, partial, unavailable or failed.
