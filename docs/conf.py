@@ -1,5 +1,6 @@
 """Sphinx's settings: ``make docs``."""
 
+import re
 from importlib import import_module
 from importlib.metadata import version as installed_version
 from types import FunctionType
@@ -32,8 +33,13 @@ html_copy_source = False
 highlight_language = "none"
 
 
+def without_representations(app, what, name, obj, options, signature, returns):
+    """Replace defaults such as <factory>: Sphinx cannot parse them, and then shows ~module. before every type."""
+    return signature and re.sub(r"<(?:[^<>]|<[^<>]*>)+>", "...", signature), returns
+
+
 def setup(app):
-    """Keep Napoleon from reading "Lower is better: ..." in the docstring of an attribute as its type."""
+    """Make signatures valid, and keep Napoleon from reading "Lower is better: ..." in an attribute as its type."""
     written = {}
     # Overloads, and arguments that only a signature shows, are for editors; a page has them as "Keyword Arguments".
     VariableCommentPicker.is_overload = lambda picker, decorators: False
@@ -49,6 +55,7 @@ def setup(app):
         if what in ("attribute", "data", "property"):
             lines[:] = written[name]
 
+    app.connect("autodoc-process-signature", without_representations)
     app.connect("autodoc-process-docstring", remember, priority=400)
     app.connect("autodoc-process-docstring", restore, priority=600)
 

@@ -305,7 +305,7 @@ def picture(package: str) -> str:
     placed = layout(drawn)
     width = round(max(x + width_of(name) / 2 for name, (x, _) in placed.centers.items())) + MARGIN
     height = max(y for _, y in placed.centers.values()) + HEIGHT // 2 + MARGIN
-    title = f"The rooms of {package}; an arrow says that one room imports another"
+    title = f"The parts of {package}; an arrow means that one part imports another"
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
         f'role="img" aria-label="{title}">',
@@ -378,7 +378,7 @@ def table(package: str) -> str:
     """Return the table of a package's rooms in reStructuredText: the first paragraph of each docstring."""
     folder = PACKAGES[package]
     names = sorted(arrows(folder), key=lambda name: (not (folder / name).is_dir(), name))
-    rows = [("room", ["what is in it"])]
+    rows = [("part", ["contents"])]
     for name in names:
         is_folder = (folder / name).is_dir()
         path = folder / name / "__init__.py" if is_folder else folder / f"{name}.py"

@@ -264,7 +264,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "TensorFlow's reductions": tensorflow_reductions,
     },
     "conventions.rst": {"gradients": torch_gradients},
-    "api.rst": {"metrics": reference_of_metrics},
+    "api-profilerkit-metrics.rst": {"metrics": reference_of_metrics},
 }
 
 

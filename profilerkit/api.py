@@ -1,4 +1,4 @@
-"""One line for most people: `profile` a model, `compare` several."""
+"""The main functions: `profile` a model, `compare` several."""
 
 from __future__ import annotations
 

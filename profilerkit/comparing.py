@@ -1,4 +1,4 @@
-"""Several profilers side by side: what can be measured in turn is, and the rest one after the other."""
+"""Several profilers side by side: times are measured in turn, all else one after the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a cost formula is given and what it returns; it stands in `profilerkit.costs`, and is imported from here too."""
+"""The arguments and results of cost formulas; from `profilerkit.costs`, and imported from here too."""
 
 from __future__ import annotations
 

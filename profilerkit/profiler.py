@@ -1,4 +1,4 @@
-"""`Profiler`: a model, its data, and the functions that compute what is to be known about it."""
+"""`Profiler`: a model, its data, and the functions that compute its status keys."""
 
 from __future__ import annotations
 

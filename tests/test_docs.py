@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import os
 import re
+import runpy
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -136,6 +137,14 @@ def documented_names() -> set[str]:
     """Return the names that the reference of the public names has an entry for, with their packages."""
     text = "\n".join(path.read_text(encoding="utf-8") for path in DOCS.glob("api*.rst"))
     return set(re.findall(r"^\.\. (?:auto)?(?:class|function|exception|data):: ([\w.]+)", text, re.MULTILINE))
+
+
+def test_signatures_in_the_reference_are_python() -> None:
+    changed = runpy.run_path(str(DOCS / "conf.py"))["without_representations"]
+    signature = "(a: int = <factory>, b: Callable[[Any], bool] = <function Info.<lambda>>, c: str = '')"
+    expected = "(a: int = ..., b: Callable[[Any], bool] = ..., c: str = '')"
+    assert changed(None, "class", "Info", None, None, signature, "int") == (expected, "int")
+    assert changed(None, "data", "LIMIT", None, None, None, None) == (None, None)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The ONNX backend: `Backend` spelt out for ``onnx.ModelProto``, files and programs; onnxruntime runs them."""
+"""The ONNX backend: `Backend` for ``onnx.ModelProto``, files and programs; onnxruntime runs them."""
 
 from __future__ import annotations
 

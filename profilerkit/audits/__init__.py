@@ -1,4 +1,4 @@
-"""Audits: fleets of models from a plan, each in a process of its own, with rows in a store that outlive crashes."""
+"""Audits: many models from a plan, each in a separate process, with rows in a store that survive crashes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of what a report or comparison holds, by matplotlib: one kind, one file. Needs the ``plot`` extra.
+"""Figures of reports and comparisons, by matplotlib: one kind, one file. Needs the ``plot`` extra.
 
 Each function returns a ``matplotlib.figure.Figure`` to save or show. No window opens, and neither pyplot nor any
 setting of matplotlib is touched; the settings that you made hold for these figures too.

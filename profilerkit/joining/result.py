@@ -13,6 +13,7 @@ from ..devices.info import DeviceInfo
 from ..errors import ArgumentError
 from ..process.cached import cached_property
 from ..process.files import write_text
+from ..results.subscripted import one_line
 from ..trace.layer_table import LayerTable
 from ..trace.records import ModelTrace
 from ..trace.table import Table
@@ -51,6 +52,15 @@ class JoinedProfile:
     device: DeviceInfo | None = None
     dtype: str | None = None
     further: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """Return one line: the name, the profiler, and how many layers and kernels there are."""
+        counts = f"{len(self.trace.layers)} layers", f"{len(self.recording.kernels)} kernels"
+        return one_line("JoinedProfile", [repr(self.name), self.profiler, *counts])
+
+    def __str__(self) -> str:
+        """Return the table of the layers as text."""
+        return self.to_text()
 
     @cached_property
     def layers(self) -> LayerTable:

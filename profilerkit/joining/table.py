@@ -18,7 +18,8 @@ from .records import RecordedKernel, Recording
 __all__ = ["layer_rows", "unattributed_rows"]
 
 #: What is added up over a layer and those inside it.
-_SUMMED = ("seconds", "forward_seconds", "backward_seconds", "macs", "flops", "bytes", "peak_seconds", "bound_seconds")
+_SECONDS = ("seconds", "forward_seconds", "backward_seconds", "peak_seconds", "bound_seconds")
+_COUNTS = ("macs", "flops", "bytes")
 
 
 def layer_rows(trace: ModelTrace, recording: Recording, device: DeviceInfo | None, dtype: str | None) -> LayerTable:
@@ -30,7 +31,8 @@ def layer_rows(trace: ModelTrace, recording: Recording, device: DeviceInfo | Non
 
     Raises `UnknownPeakError` if the device's peak for a dtype of the products is not known.
     """
-    own = {path: dict.fromkeys(_SUMMED, 0.0) for path in (layer.path for layer in trace.layers)}
+    nothing: dict[str, Any] = {**dict.fromkeys(_SECONDS, 0.0), **dict.fromkeys(_COUNTS, 0)}
+    own = {layer.path: dict(nothing) for layer in trace.layers}
     for path, counts in _counts(trace, device, dtype).items():
         own[path].update(counts)
     for kernel in recording.kernels:

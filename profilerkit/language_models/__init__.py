@@ -1,4 +1,4 @@
-"""Language models: what prefill, decode and the cache cost, and what a device makes of it. No framework is imported."""
+"""Language models: the cost of prefill, decode and the cache, and the times on a device. No framework is imported."""
 
 from __future__ import annotations
 

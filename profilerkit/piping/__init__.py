@@ -1,1 +1,1 @@
-"""How a function gets its arguments: status keys, functions, the registry, and the computation that joins them."""
+"""Arguments of functions: status keys, functions, the registry, and the computation that joins them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,8 @@ _SHOWN = frozenset(
     )
 )
 _LABELS = ("path", "operator", "layer", "kernel", "type")
+#: What a table of statistics has of the samples of a row's ``column``, in the unit of that column.
+_OF_SAMPLES = frozenset(("median", "mean", "std", "min", "max", "p90", "low", "high"))
 
 
 def table_grid(title: str, table: Table, top: int | None = ROWS, depth: int | None = None) -> Grid:
@@ -116,11 +119,18 @@ def _heading(name: str) -> str:
     return {"path": "Layer", "type": "Type"}.get(name) or Column.of(name).title
 
 
+def _column_of(row: Mapping[str, Any], name: str) -> Column:
+    """Return the column whose unit a cell has: that of its title, or the one that the row names."""
+    if name == "value" and "by" in row:
+        return Column.of(str(row["by"]))
+    return Column.of(str(row["column"])) if name in _OF_SAMPLES and "column" in row else Column.of(name)
+
+
 def _cell(row: Mapping[str, Any], name: str, nested: bool) -> str:
     value = row[name]
     if name == "path":
         return (value.rpartition(".")[2] if nested else value) or "(model)"
-    if name == "by":
+    if name == "by" or (name == "column" and isinstance(value, str)):
         return Column.of(value).title
     if value is None:
         return "-"
@@ -129,8 +139,9 @@ def _cell(row: Mapping[str, Any], name: str, nested: bool) -> str:
     if isinstance(value, Measurement):
         return Column.of(name).show(value.median)
     if isinstance(value, (int, float)):
-        column = Column.of(str(row["by"])) if name == "value" and "by" in row else Column.of(name)
-        return f"{100 * value:.1f} %" if name == "share" else column.show(value)
+        if name == "share" or (name == "noise" and "column" in row):
+            return f"{100 * value:.1f} %" if math.isfinite(value) else "-"
+        return _column_of(row, name).show(value)
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {format_number(each)}" for key, each in value.items())
     if isinstance(value, (tuple, list)):

@@ -35,11 +35,22 @@ TableName: TypeAlias = Literal["layers", "operators", "iterations", "layerwise",
 
 @dataclass(frozen=True)
 class StatusRecord:
-    """One metric of a report: its value in base units, the text that is shown, and its completeness.
+    """One metric of a report: its value, the text that reports print, and its completeness.
 
-    ``missing`` names what a partial value leaves out, or says why there is no value. ``unit`` is that of ``shown``,
-    ``base_unit`` that of the value; ``scale`` says how the second grows into the first. ``bounds`` are the two ends of
-    a partial number: between them, both included, the value lies, and an end that is None is not known.
+    Attributes:
+        key: The name of the status key, such as "macs".
+        friendly_name: The name that tables print.
+        description: What the metric measures, in a sentence.
+        value: The value in base units; None if there is none.
+        shown: The value as text, scaled, with its unit.
+        unit: The unit of ``shown``, with its prefix.
+        comparative: How two values of the metric are compared.
+        completeness: Whether the value is complete, partial, unavailable or failed.
+        missing: What a partial value leaves out, or the reason why there is no value.
+        base_unit: The unit of ``value``.
+        note: A remark about the value, such as the device and the settings of a measurement.
+        scale: Which prefixes ``unit`` takes.
+        bounds: The lower and the upper bound of a partial number, both included; None for a bound that is unknown.
     """
 
     key: str
@@ -58,12 +69,12 @@ class StatusRecord:
 
     @property
     def ends(self) -> Bounds | None:
-        """The two ends of a number, the number itself where it is complete; None for a measurement, and no number."""
+        """The bounds of a number, twice the number if it is complete; None for a measurement, and without a number."""
         return Outcome(self.value, self.completeness, bounds=self.bounds).ends
 
     @property
     def sign(self) -> str:
-        """What stands before a value that is partial: "≥ ", "≤ ", or "~ " for a value between two ends."""
+        """The sign before a partial value: "≥ ", "≤ ", or "~ " for an estimate between two bounds."""
         if self.completeness is not Completeness.PARTIAL:
             return ""
         return "≥ " if self.ends is None else self.ends.sign(self.value)

@@ -1,4 +1,4 @@
-"""What one static pass found: operators, layers, and the tables made of them. Its types are public."""
+"""The result of one static pass: operators, layers, and the tables made of them. Its types are public."""
 
 from __future__ import annotations
 

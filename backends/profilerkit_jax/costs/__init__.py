@@ -1,4 +1,4 @@
-"""Adapters by family of primitives: which equation's shapes go to which formula of `profilerkit.costs`."""
+"""Adapters by family of primitives: they pass the shapes of each equation to a formula of `profilerkit.costs`."""
 
 from __future__ import annotations
 

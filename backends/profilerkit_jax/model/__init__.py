@@ -1,1 +1,1 @@
-"""What a model is: functions with their parameters, and the modules of Flax and Equinox; layers and weights."""
+"""The kinds of models: functions with their parameters, and the modules of Flax and Equinox; layers and weights."""

@@ -1,1 +1,1 @@
-"""One pass on a device: compiled once, then run; what XLA says of the program that it made."""
+"""One pass on a device: compiled once, then run; XLA's analysis of the program."""

@@ -1,1 +1,1 @@
-"""The model comes back as it was: the modes of its layers, and the values of its variables."""
+"""Restores the model after each call: the modes of its layers, and the values of its variables."""

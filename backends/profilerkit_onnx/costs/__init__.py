@@ -1,4 +1,4 @@
-"""Adapters by family of operators: which node's shapes and attributes go to which formula of `profilerkit.costs`."""
+"""Adapters by family of operators: they pass shapes and attributes of nodes to a formula of `profilerkit.costs`."""
 
 from __future__ import annotations
 

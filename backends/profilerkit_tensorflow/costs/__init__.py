@@ -1,4 +1,4 @@
-"""Adapters by family of operators: which operator's call goes to which formula of `profilerkit.costs`."""
+"""Adapters by family of operators: they pass the call of each operator to a formula of `profilerkit.costs`."""
 
 from __future__ import annotations
 

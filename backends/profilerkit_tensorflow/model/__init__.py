@@ -1,1 +1,1 @@
-"""What a model holds: layers, variables and weights; how it is called, and which inputs it takes."""
+"""The contents of a model: layers, variables and weights; how it is called, and which inputs it takes."""

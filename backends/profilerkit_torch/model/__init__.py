@@ -1,1 +1,1 @@
-"""What a model holds: modules, weights, and programs that were scripted or exported."""
+"""The contents of a model: modules, weights, and programs that were scripted or exported."""

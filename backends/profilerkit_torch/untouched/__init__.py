@@ -1,1 +1,1 @@
-"""Gives the model back as it was, and the process around it."""
+"""Restores the model and the process after each call."""

@@ -33,6 +33,20 @@ MANY = LayerTable(
 )
 
 
+def test_statistics_print_in_the_unit_of_their_column() -> None:
+    """Samples of 3 and 7 ms: median 5, deviation the root of (4 + 4) / 1 = 2.828; noise of zeros is no number."""
+    facts = {"path": "a", "type": "Conv", "samples": 2}
+    table = Table(
+        [
+            {**facts, "column": "own_forward_seconds", "median": 0.005, "std": 0.002828, "noise": 0.4},
+            {**facts, "column": "backward_seconds", "median": 0.0, "std": 0.0, "noise": float("inf")},
+        ]
+    )
+    first, second = [" ".join(line.split()) for line in table.to_text().splitlines() if line.startswith(" a")]
+    assert first == "a Conv 2 Own forward time 5 ms 2.828 ms 40.0 %"
+    assert second == "a Conv 2 Backward time 0 s 0 s -"
+
+
 def record(key: str, value: object, shown: str = "1", **facts: Any) -> StatusRecord:
     facts = {"comparative": Comparative.RECIPROCAL, "completeness": Completeness.COMPLETE, "unit": "", **facts}
     return StatusRecord(key, key.replace("_", " ").title(), "", value, shown, **facts)

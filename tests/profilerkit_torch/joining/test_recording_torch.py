@@ -54,6 +54,18 @@ def cuda_pass(trace: ChromeTrace, begin: float, ranges: bool = True) -> None:
         trace.kernel(f"kernel of {inner}", start, start + taken, correlation=correlation)
 
 
+def test_a_joined_profile_prints_its_table_and_has_whole_counts(tmp_path: Path) -> None:
+    trace = ChromeTrace()
+    cuda_pass(trace, 1000)
+    profile = joined(trace, tmp_path)
+    assert repr(profile) == "<JoinedProfile 'Sequential', torch.profiler, 4 layers, 3 kernels>"
+    assert str(profile) == profile.to_text()
+    counts = [
+        row[f"{own}{name}"] for row in profile.layers for own in ("", "own_") for name in ("macs", "flops", "bytes")
+    ]
+    assert {type(count) for count in counts} == {int}
+
+
 def test_kernels_of_a_device_by_ranges(tmp_path: Path) -> None:
     trace = ChromeTrace()
     for begin in (1000, 2000):
