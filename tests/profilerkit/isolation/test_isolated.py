@@ -62,7 +62,7 @@ def static(report: Report) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("start_method", starting.METHODS)
-def test_the_numbers_are_those_of_this_process_however_it_starts(start_method: str, can_fork: bool) -> None:
+def test_the_numbers_are_those_of_this_process_however_it_starts(start_method: Any, can_fork: bool) -> None:
     if not can_fork:
         return
     here = planted.fine()
@@ -164,7 +164,7 @@ def test_standard_error_of_the_process_is_no_reason_when_all_is_well() -> None:
 
 def test_a_way_to_start_that_there_is_not_is_an_error() -> None:
     with pytest.raises(InputError, match="start_method='frok'; there are, nearest first: fork, forkserver, spawn"):
-        isolated("x:y", start_method="frok")
+        isolated("x:y", start_method="frok")  # type: ignore[call-overload]
     with pytest.raises(InputError, match="preload=.* is for start_method='forkserver', not for 'spawn'"):
         isolated("x:y", preload=["numpy"])
 

@@ -107,4 +107,4 @@ def test_the_metrics_of_a_comparison_as_a_frame() -> None:
     assert frame.loc["macs", ["Net", "Other", "ratio of Other"]].tolist() == [8e6, 2e6, 0.25]
     assert math.isnan(frame.loc["size", "ratio of Other"])
     with pytest.raises(ValueError, match="no table 'operators' in a comparison; it has 'metrics' and 'layers'"):
-        BOTH.to_pandas("operators")
+        BOTH.to_pandas("operators")  # type: ignore[arg-type]

@@ -436,7 +436,7 @@ def test_frames_of_a_report(report: Report, model: FakeModel) -> None:
     assert tuple(times["value"]) == report["execution_time"].samples
     assert len(iterations[iterations["warmup"]]) == 2 * 2  # of the time and of the throughput
     with pytest.raises(ValueError, match="no table 'layer' in a report; it has 'layers', 'operators', 'iterations'"):
-        report.to_pandas("layer")
+        report.to_pandas("layer")  # type: ignore[arg-type]
     untraced = Profiler(model, backend=FakeBackend(), inputs=FakeTensor((2, 3))).report()
     with pytest.raises(ValueError, match="holds no layers: the model was not traced"):
         untraced.to_pandas()
