@@ -27,7 +27,7 @@ def interval_name(interval: MedianInterval, confidence: float, number: int, thin
 def noise_warning(interval: MedianInterval, noise: float, requested: float, number: int, what: str) -> str:
     """Return what is said where a median or a ratio is not known as well as was requested."""
     if not interval.is_range:
-        return f"noisy: the {what} is known to ±{noise:.1%}, ±{requested:.1%} was requested"
+        return f"noisy: the {what} is precise to ±{noise:.1%}, ±{requested:.1%} was requested"
     things = counted(number, "pair" if what == "ratio" else "sample")
     alike = ", alike in turn," if interval.effective < number else ""
     if alike:
