@@ -143,8 +143,8 @@ def test_samples_that_rise_all_the_time_have_a_range_only() -> None:
     assert rising.interval == (10, 29)
     assert rising.effective_samples < 6
     assert rising.warning is not None
-    assert rising.warning.startswith("noisy: 20 samples, alike in turn, say no more than ")
-    assert rising.warning.endswith(" independent ones: only their range is known; ±1.0% was requested")
+    assert rising.warning.startswith("noisy: 20 samples depend on each other and are worth ")
+    assert rising.warning.endswith(" independent ones, too few for an interval; ±1.0% was requested")
 
 
 def test_what_is_shown_of_a_mere_range_is_its_middle_half() -> None:
