@@ -31,8 +31,8 @@ def noise_warning(interval: MedianInterval, noise: float, requested: float, numb
     things = counted(number, "pair" if what == "ratio" else "sample")
     if interval.effective < number:
         return (
-            f"noisy: {things} depend on each other and are worth {interval.effective:.1f} independent ones, too few for "
-            f"an interval; ±{requested:.1%} was requested"
+            f"noisy: {things} depend on each other and are worth {interval.effective:.1f} independent ones, too few "
+            f"for an interval; ±{requested:.1%} was requested"
         )
     covered = percent_of(interval.coverage)
     return f"noisy: {things} give only a range ({covered}), ±{noise:.1%}; ±{requested:.1%} was requested"
